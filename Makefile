@@ -1,0 +1,39 @@
+# Two commands do everything on a machine that has only Python: `make run` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: check run test lint types contracts bench lock clean
+
+check: lint types contracts test  ## what CI runs
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+run: $(READY)  ## sets up, then shows a session of three windows going through one
+	$(BIN)/compact demo
+
+test: $(READY)  ## sets up, then runs all tests
+	$(BIN)/python -m pytest --cov
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/pyright
+
+contracts: $(READY)
+	$(BIN)/lint-imports
+
+bench: $(READY)  ## what a preflight costs, and how it grows
+	$(BIN)/python benchmarks/preflight.py
+
+lock:  ## rewrites requirements.lock; needs uv
+	uv pip compile pyproject.toml --all-extras --group dev --universal --generate-hashes --no-emit-index-url --no-header --quiet -o requirements.lock
+
+clean:
+	rm -rf .venv build dist .pytest_cache .ruff_cache .coverage .hypothesis .import_linter_cache

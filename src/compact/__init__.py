@@ -1,0 +1,85 @@
+"""Compact keeps a long-running LLM agent inside its context window without losing what matters.
+
+    from compact import CompactManager
+
+    manager = CompactManager()
+    messages = manager.preflight("session-1", messages)  # before each model call
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+# Loaded on first use, so that `import compact` stays light. `compact.core` has the rest.
+_HOMES = {
+    "compact.config": ("CompactConfig", "CompactPolicy"),
+    "compact.manager": ("CompactManager",),
+    "compact.core.budget": ("TokenBudget",),
+    "compact.core.coordinator": ("CompactionCoordinator", "CompactionProposal", "CompactionResult", "PlanningContext"),
+    "compact.core.errors": ("CompactError", "ConfigError", "InsufficientBudget", "InvalidHistory", "UnknownSession"),
+    "compact.core.events": ("CompactionEvent",),
+    "compact.core.messages": ("Message", "ToolCall"),
+    "compact.core.plan": ("CompactionAction", "CompactionPlan", "SpanReference"),
+    "compact.core.renderer": ("PromptRenderer", "RenderedPrompt"),
+    "compact.core.status": ("SessionStatus",),
+    "compact.core.summary": ("StructuredSummary", "SummaryRequest"),
+    "compact.stateless": (
+        "compact",
+        "estimate_messages_tokens",
+        "estimate_tokens",
+        "safe_compact",
+        "select_messages_to_compact",
+        "should_compact",
+    ),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = sorted([*_HOME_OF, "__version__"])  # pyright: ignore[reportUnsupportedDunderAll]
+
+if TYPE_CHECKING:
+    from compact.config import CompactConfig as CompactConfig
+    from compact.config import CompactPolicy as CompactPolicy
+    from compact.core.budget import TokenBudget as TokenBudget
+    from compact.core.coordinator import CompactionCoordinator as CompactionCoordinator
+    from compact.core.coordinator import CompactionProposal as CompactionProposal
+    from compact.core.coordinator import CompactionResult as CompactionResult
+    from compact.core.coordinator import PlanningContext as PlanningContext
+    from compact.core.errors import CompactError as CompactError
+    from compact.core.errors import ConfigError as ConfigError
+    from compact.core.errors import InsufficientBudget as InsufficientBudget
+    from compact.core.errors import InvalidHistory as InvalidHistory
+    from compact.core.errors import UnknownSession as UnknownSession
+    from compact.core.events import CompactionEvent as CompactionEvent
+    from compact.core.messages import Message as Message
+    from compact.core.messages import ToolCall as ToolCall
+    from compact.core.plan import CompactionAction as CompactionAction
+    from compact.core.plan import CompactionPlan as CompactionPlan
+    from compact.core.plan import SpanReference as SpanReference
+    from compact.core.renderer import PromptRenderer as PromptRenderer
+    from compact.core.renderer import RenderedPrompt as RenderedPrompt
+    from compact.core.status import SessionStatus as SessionStatus
+    from compact.core.summary import StructuredSummary as StructuredSummary
+    from compact.core.summary import SummaryRequest as SummaryRequest
+    from compact.manager import CompactManager as CompactManager
+    from compact.stateless import compact as compact
+    from compact.stateless import estimate_messages_tokens as estimate_messages_tokens
+    from compact.stateless import estimate_tokens as estimate_tokens
+    from compact.stateless import safe_compact as safe_compact
+    from compact.stateless import select_messages_to_compact as select_messages_to_compact
+    from compact.stateless import should_compact as should_compact
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'compact' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

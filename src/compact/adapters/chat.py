@@ -1,0 +1,142 @@
+"""Chat Completions: plain dicts (and our own `Message`) in, the same kind out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from compact.core.errors import InvalidHistory
+from compact.core.legality import Repair, Violation, check_chat, repair_chat
+from compact.core.messages import ROLES, Content, Message, Slot, ToolCall, copy_plain
+
+
+class ChatDialect:
+    """Reads and writes Chat Completions messages; fields it does not know are passed through."""
+
+    name = "chat"
+
+    def read(self, item: object, place: str) -> Message:
+        """One message, with a copy of the original so that later changes to the caller's object cannot reach the log."""
+        if isinstance(item, Message):
+            _check_role(item.role, place)
+            return replace(item, original=item)
+        if not isinstance(item, Mapping):
+            hint = "pass dicts in Chat Completions form, or compact.Message objects"
+            raise InvalidHistory(f"expected a message, got {type(item).__name__}", place=place, hint=hint)
+        original = _own_copy(cast(Mapping[str, Any], item), place)
+        _check_role(original.get("role"), place)
+        return Message(
+            role=original["role"],
+            content=_content(original.get("content"), place),
+            tool_calls=tuple(_tool_call(call, f"{place}.tool_calls[{n}]") for n, call in enumerate(_calls(original, place))),
+            tool_call_id=_text(original.get("tool_call_id"), f"{place}.tool_call_id"),
+            name=_text(original.get("name"), f"{place}.name"),
+            id=_text(original.get("id"), f"{place}.id") or "",
+            meta=_meta(original.get("meta"), place),
+            original=original,
+        )
+
+    def write(self, message: Message, like: object) -> object:
+        """A message of ours as a dict or, among `Message` objects, as one."""
+        if isinstance(message.original, Message) or (message.original is None and isinstance(like, Message)):
+            return replace(message, original=None)
+        wire = copy_plain(cast(dict[str, Any], message.original)) if message.original else {}
+        wire.update(role=message.role, content=_writable(message.content))
+        _put(wire, "tool_call_id", message.tool_call_id)
+        _put(wire, "name", message.name)
+        if message.tool_calls:
+            written = zip(message.tool_calls, wire.get("tool_calls") or [{}] * len(message.tool_calls), strict=True)
+            wire["tool_calls"] = [_write_call(call, original) for call, original in written]
+        return wire
+
+    def check(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
+        """Everything the provider would reject."""
+        return check_chat(messages)
+
+    def repair(self, slots: Sequence[Slot]) -> tuple[tuple[Slot, ...], tuple[Repair, ...]]:
+        """The nearest legal prompt."""
+        return repair_chat(slots)
+
+
+def _own_copy(item: Mapping[str, Any], place: str) -> dict[str, Any]:
+    try:
+        return copy_plain(dict(item))
+    except RecursionError:
+        raise InvalidHistory("nested too deeply to be read", place=place, hint="flatten its content") from None
+
+
+def _check_role(role: object, place: str) -> None:
+    if role is None:
+        raise InvalidHistory("the message has no role", place=place, hint=f"use one of {', '.join(ROLES)}")
+    if role not in ROLES:
+        raise InvalidHistory(f"unknown role {role!r}", place=f"{place}.role", hint=f"use one of {', '.join(ROLES)}")
+
+
+def _content(content: object, place: str) -> Content:
+    if content is None or isinstance(content, str):
+        return content
+    if not isinstance(content, Sequence):
+        hint = "content is a string, a list of parts, or null"
+        raise InvalidHistory(f"unexpected {type(content).__name__}", place=f"{place}.content", hint=hint)
+    parts = cast(Sequence[object], content)
+    return tuple(_part(part, f"{place}.content[{n}]") for n, part in enumerate(parts))
+
+
+def _part(part: object, place: str) -> Mapping[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    if not isinstance(part, Mapping):
+        raise InvalidHistory(f"unexpected {type(part).__name__}", place=place, hint="a content part is an object")
+    return cast(Mapping[str, Any], part)
+
+
+def _calls(original: Mapping[str, Any], place: str) -> Sequence[object]:
+    calls = original.get("tool_calls") or ()
+    if not isinstance(calls, list | tuple):
+        raise InvalidHistory(f"unexpected {type(calls).__name__}", place=f"{place}.tool_calls", hint="use a list")
+    return cast(Sequence[object], calls)
+
+
+def _tool_call(call: object, place: str) -> ToolCall:
+    if not isinstance(call, Mapping):
+        raise InvalidHistory(f"unexpected {type(call).__name__}", place=place, hint="a tool call is an object")
+    fields = cast(Mapping[str, Any], call)
+    # Function tools nest their fields under "function", custom tools under "custom" with an "input".
+    inner = cast(Mapping[str, Any], fields.get("function") or fields.get("custom") or fields)
+    arguments = inner.get("arguments", inner.get("input", ""))
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    return ToolCall(id=str(fields.get("id", "")), name=str(inner.get("name", "")), arguments=arguments)
+
+
+def _text(value: object, place: str) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    raise InvalidHistory(f"expected text, got {type(value).__name__}", place=place)
+
+
+def _meta(meta: object, place: str) -> Mapping[str, Any]:
+    if meta is None:
+        return {}
+    if not isinstance(meta, Mapping):
+        raise InvalidHistory(f"expected an object, got {type(meta).__name__}", place=f"{place}.meta")
+    return cast(Mapping[str, Any], meta)
+
+
+def _writable(content: Content) -> object:
+    return list(content) if isinstance(content, tuple) else content
+
+
+def _put(wire: dict[str, Any], key: str, value: str | None) -> None:
+    if value is None:
+        wire.pop(key, None)
+    else:
+        wire[key] = value
+
+
+def _write_call(call: ToolCall, original: Mapping[str, Any]) -> dict[str, Any]:
+    kind = "custom" if "custom" in original else "function"
+    payload = {"input": call.arguments} if kind == "custom" else {"arguments": call.arguments}
+    return {**original, "id": call.id, "type": kind, kind: {**original.get(kind, {}), "name": call.name, **payload}}

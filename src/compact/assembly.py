@@ -1,0 +1,81 @@
+"""Puts an engine together from a configuration: the one place that chooses plug-ins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compact.adapters.chat import ChatDialect
+from compact.config import CompactConfig
+from compact.core.announcer import Announcer
+from compact.core.budget import TokenBudget
+from compact.core.coordinator import CompactionCoordinator
+from compact.core.durability import ToolDurabilityPolicy
+from compact.core.engine import Engine
+from compact.core.layers import KeepRules
+from compact.core.protocols import CompactionStrategy, EventSink, ProviderAwareTokenizer, Summarizer
+from compact.strategies import ClearStrategy, DeduplicateStrategy, DropStrategy, SummarizeStrategy, WindowStrategy
+from compact.summarizers.extractive import extractive_summary
+from compact.tokens import get_tokenizer, model_info
+
+
+def build_engine(
+    config: CompactConfig,
+    *,
+    emit: EventSink,
+    tokenizer: ProviderAwareTokenizer | None = None,
+    strategies: Sequence[CompactionStrategy] | None = None,
+    summarizer: Summarizer | None = None,
+) -> Engine:
+    """Everything the configuration names, with whatever the caller brings in its place."""
+    policy = config.policy
+    return Engine(
+        tokenizer=tokenizer or get_tokenizer(config.model, config.tokenizer),
+        dialect=ChatDialect(),
+        coordinator=CompactionCoordinator(build_strategies(config) if strategies is None else strategies),
+        summarizer=summarizer or extractive_summary,
+        announcer=Announcer(emit, config.model, policy.model_dump(mode="json")),
+        rules=KeepRules(
+            recent_turns=policy.keep_recent_turns,
+            tool_io_pairs=policy.keep_tool_io_pairs,
+            pinned_roles=frozenset(policy.roles_never_prune),
+            protected_flag=policy.protected_flag,
+        ),
+        summary_strategy=policy.strategy,
+        on_failure=config.summarizer.on_failure,
+        enabled=policy.enabled,
+        every_call=policy.cadence == "every_call",
+    )
+
+
+def build_strategies(config: CompactConfig) -> tuple[CompactionStrategy, ...]:
+    """The strategies that are switched on, cheapest first."""
+    settings = config.strategies
+    policies = {pattern: ToolDurabilityPolicy(**tool.model_dump()) for pattern, tool in settings.clear.tools.items()}
+    clear = settings.clear.model_dump(exclude={"enabled", "tools"})
+    window = settings.window.model_dump(exclude={"enabled"})
+    summary = config.summarizer.model_dump(include={"max_tokens", "target_token_ratio"})
+    everything: tuple[tuple[bool, CompactionStrategy], ...] = (
+        (settings.deduplicate.enabled, DeduplicateStrategy(min_tokens=settings.deduplicate.min_tokens)),
+        (settings.clear.enabled, ClearStrategy(**clear, policies=policies)),
+        (settings.window.enabled, WindowStrategy(**window)),
+        (config.summarizer.enabled, SummarizeStrategy(**summary)),
+        (settings.drop.enabled, DropStrategy(policies=policies)),
+    )
+    return tuple(strategy for enabled, strategy in everything if enabled)
+
+
+def build_budget(config: CompactConfig, *, window_tokens: int | None = None) -> TokenBudget:
+    """The budget of a model; what is sent beside the messages is filled in at each call."""
+    policy = config.policy
+    window = config.max_context_tokens or window_tokens or model_info(config.model).window_tokens
+    return TokenBudget(
+        max_context_tokens=window,
+        safety_buffer=policy.hard_cap_buffer,
+        output_reserve=policy.output_reserve,
+        injection_reserve=policy.injection_reserve,
+        rehydration_reserve=policy.rehydration_reserve,
+        trigger_pct=policy.trigger_pct,
+        prefetch_pct=policy.prefetch_pct,
+        target_pct=policy.target_pct,
+        tier_caps={tier: round(share * window) for tier, share in policy.tier_caps.items()},
+    )

@@ -1,0 +1,174 @@
+"""CompactConfig: everything that can be set, in code, in the environment, or in a YAML or JSON file.
+
+Code overrules the environment, the environment overrules the file; fields are merged one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from compact.config_sources import CONFIG_VERSION, explain, from_environment, merged, migrated, read_file
+from compact.core.durability import ToolDurability
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CompactPolicy(_Section):
+    """When to compact, how far, and what stays verbatim."""
+
+    enabled: bool = Field(True, description="False returns every history unchanged.")
+    trigger_pct: float = Field(0.85, ge=0, le=1, description="Share of the window at which a history is compacted.")
+    prefetch_pct: float = Field(0.70, ge=0, le=1, description="Share at which a summary is prepared.")
+    target_pct: float = Field(0.50, ge=0, le=1, description="Share down to which a compaction goes.")
+    hard_cap_buffer: int = Field(1500, ge=0, description="Tokens of the window that are never used.")
+    output_reserve: int = Field(0, ge=0, description="Tokens set aside for the model's answer.")
+    injection_reserve: int = Field(0, ge=0, description="Tokens set aside for injected content.")
+    rehydration_reserve: int = Field(0, ge=0, description="Tokens set aside for content brought back.")
+    tier_caps: dict[Literal["tool_results", "dialogue"], float] = Field(
+        default_factory=dict, description="Largest share of the window for one kind of content."
+    )
+    keep_recent_turns: int = Field(6, ge=1, description="Newest user/assistant pairs kept verbatim.")
+    keep_tool_io_pairs: int = Field(4, ge=1, description="Newest tool calls with their results kept verbatim.")
+    roles_never_prune: tuple[str, ...] = Field(("system", "developer"), description="Roles that are pinned.")
+    protected_flag: str = Field("protected", min_length=1, description="The `meta` key that pins a message.")
+    strategy: Literal["task_state", "brief", "decision_log", "code_delta", "session_summary"] = Field(
+        "task_state", description="The form of the summary."
+    )
+    cadence: Literal["batched", "every_call"] = Field(
+        "batched", description="`every_call` runs the free strategies each time: only for providers without a cache."
+    )
+
+    @model_validator(mode="after")
+    def _thresholds_in_order(self) -> CompactPolicy:
+        """Thresholds set together must make sense together; defaults give way in silence."""
+        names = [n for n in ("target_pct", "prefetch_pct", "trigger_pct") if n in self.model_fields_set]
+        for lower, upper in zip(names, names[1:], strict=False):
+            if getattr(self, lower) > getattr(self, upper):
+                raise ValueError(f"{lower} ({getattr(self, lower)}) must not be above {upper} ({getattr(self, upper)})")
+        return self
+
+
+class DeduplicateConfig(_Section):
+    """Stubs reads that were repeated later, or whose file was edited since."""
+
+    enabled: bool = True
+    min_tokens: int = Field(60, ge=0, description="Smaller results stay.")
+
+
+class ToolConfig(_Section):
+    """How the results of one tool (or of all that fit a pattern) are kept."""
+
+    durability: ToolDurability = ToolDurability.REPLAYABLE
+    preserve_fields: tuple[str, ...] = ()
+    keep_last: int | None = Field(None, ge=0)
+    keep_turns: int | None = Field(None, ge=0)
+    never_evict: bool = False
+
+
+class ClearConfig(_Section):
+    """Stubs old tool results."""
+
+    enabled: bool = True
+    keep_turns: int = Field(0, ge=0, description="Results younger than this many turns stay.")
+    keep_last: int = Field(0, ge=0, description="The newest results of each tool that stay.")
+    min_tokens: int = Field(100, ge=0, description="Smaller results stay.")
+    keep_lines: int = Field(2, ge=0, description="Lines that tell how it went, kept below the stub.")
+    never_evict: tuple[str, ...] = Field((), description="Tools whose results are facts.")
+    tools: dict[str, ToolConfig] = Field(default_factory=dict, description="Rules by tool name or pattern.")
+
+
+class WindowConfig(_Section):
+    """Drops old plain dialogue; off by default."""
+
+    enabled: bool = False
+    max_turns: int | None = Field(40, ge=1, description="Turns of dialogue that stay.")
+    max_tokens: int | None = Field(None, ge=1, description="Tokens of dialogue that stay.")
+
+
+class DropConfig(_Section):
+    """Drops ephemeral tool exchanges that were cleared before."""
+
+    enabled: bool = True
+
+
+class StrategiesConfig(_Section):
+    """The strategies, cheapest first; summarising has a section of its own."""
+
+    deduplicate: DeduplicateConfig = DeduplicateConfig()
+    clear: ClearConfig = ClearConfig()
+    window: WindowConfig = WindowConfig()
+    drop: DropConfig = DropConfig()
+
+
+class SummarizerConfig(_Section):
+    """Who writes the summary, and how long it may be."""
+
+    enabled: bool = True
+    kind: Literal["extractive"] = Field("extractive", description="`extractive` needs no model.")
+    max_tokens: int = Field(4096, ge=128, description="The most a summary may take.")
+    target_token_ratio: float = Field(0.5, gt=0, le=1, description="The most, as a share of what it replaces.")
+    on_failure: Literal["prune", "keep", "raise"] = Field(
+        "prune", description="`prune` leaves out without a summary, `keep` leaves all as it is if it still fits."
+    )
+
+
+class StateConfig(_Section):
+    """Where log and plans live."""
+
+    url: str = Field("memory:", pattern=r"^(memory:|sqlite:///.+|postgresql://.+)$")
+
+
+class StorageConfig(_Section):
+    """Where transcripts for people are archived."""
+
+    adapter: Literal["fs", "s3", "none"] = "none"
+    path: str = "./.compact/archive"
+
+
+class TelemetryConfig(_Section):
+    """Where events go."""
+
+    exporter: Literal["console", "ariadne", "otlp", "none"] = "console"
+    ariadne_url: str = "http://localhost:5175/ingest"
+
+
+class CompactConfig(_Section):
+    """All settings; `CompactConfig()` works as it is."""
+
+    version: str = CONFIG_VERSION
+    model: str = Field("gpt-4o", min_length=1, description="Decides window and token counter.")
+    max_context_tokens: int | None = Field(None, ge=256, description="The window; by default the model's own.")
+    tokenizer: Literal["auto", "simple"] = Field("auto", description="`auto` is exact where the vocabulary is known.")
+    policy: CompactPolicy = CompactPolicy()
+    strategies: StrategiesConfig = StrategiesConfig()
+    summarizer: SummarizerConfig = SummarizerConfig()
+    state: StateConfig = StateConfig()
+    storage: StorageConfig = StorageConfig()
+    telemetry: TelemetryConfig = TelemetryConfig()
+
+    def __init__(self, **settings: Any) -> None:
+        """Settings given here overrule `COMPACT_*` variables, which overrule the defaults."""
+        try:
+            super().__init__(**merged(from_environment(CompactConfig), migrated(_plain(settings))))
+        except ValidationError as error:
+            raise explain(error, CompactConfig) from None
+
+    @classmethod
+    def load(cls, path: str | Path, **settings: Any) -> CompactConfig:
+        """Read a YAML or JSON file; the environment and the settings given here overrule it."""
+        from_file = migrated(read_file(Path(path)))
+        return cls(**merged(from_file, from_environment(cls), _plain(settings)))
+
+
+def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with sections given as objects turned into what was set in them, so that they can be merged."""
+    return {
+        name: value.model_dump(exclude_unset=True) if isinstance(value, BaseModel) else value
+        for name, value in settings.items()
+    }

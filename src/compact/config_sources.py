@@ -1,0 +1,165 @@
+"""Where settings come from, and how a wrong one is explained."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from compact.core.errors import ConfigError
+
+CONFIG_VERSION = "1.0"
+ENV_PREFIX = "COMPACT_"
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """The settings in a YAML or JSON file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}", hint="check the path and its permissions") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not UTF-8 text", hint="save it as YAML or JSON") from None
+    try:
+        data = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+    except (ValueError, yaml.YAMLError) as error:
+        place = getattr(error, "problem_mark", None)
+        line = place.line + 1 if place else getattr(error, "lineno", None)
+        where = f" (line {line})" if line else ""
+        raise ConfigError(f"{path} is not valid YAML or JSON{where}", hint="fix the syntax there") from None
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path} holds a {type(data).__name__}, not settings", hint="use `name: value` lines")
+    return cast(dict[str, Any], data)
+
+
+def from_environment(model: type[BaseModel]) -> dict[str, Any]:
+    """The settings in `COMPACT_*` variables, nested as in a file."""
+    settings: dict[str, Any] = {}
+    for names, path, field in environment_names(model):
+        value = next((os.environ[name] for name in names if name in os.environ), None)
+        if value is not None:
+            section = settings
+            for step in path[:-1]:
+                section = section.setdefault(step, {})
+            section[path[-1]] = _parsed(value, field)
+    return settings
+
+
+def environment_names(model: type[BaseModel]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], FieldInfo]]:
+    """For each field: its variables, its path, itself.
+
+    `COMPACT_POLICY__TRIGGER_PCT` always works, `COMPACT_TRIGGER_PCT` where no other field has that name.
+    """
+    leaves = list(_leaves(model))
+    uses = Counter(path[-1] for path, _ in leaves)
+    for path, field in leaves:
+        full = ENV_PREFIX + "__".join(path).upper()
+        short = ENV_PREFIX + path[-1].upper()
+        yield (full, short) if uses[path[-1]] == 1 and short != full else (full,), path, field
+
+
+def _leaves(model: type[BaseModel], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], FieldInfo]]:
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from _leaves(kind, (*above, name))
+        else:
+            yield (*above, name), field
+
+
+def _parsed(value: str, field: FieldInfo) -> Any:
+    """Lists and tables are JSON, or words with commas between; all else is for the model to convert."""
+    kind = str(field.annotation)
+    if kind.startswith(("tuple", "dict")):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return [word.strip() for word in value.split(",") if word.strip()]
+    return None if value.lower() in ("", "none", "null") and "None" in kind else value
+
+
+def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Later layers overrule earlier ones, field by field."""
+    result: dict[str, Any] = {}
+    for layer in layers:
+        for name, value in layer.items():
+            standing = result.get(name)
+            if isinstance(standing, dict) and isinstance(value, Mapping):
+                result[name] = merged(cast(dict[str, Any], standing), cast(Mapping[str, Any], value))
+            else:
+                result[name] = value
+    return result
+
+
+# The flat settings of the first builds, and where each one went.
+_MOVED_FROM_0_1 = {
+    "model_context_limit": ("max_context_tokens",),
+    "output_reserve": ("policy", "output_reserve"),
+    "safety_buffer": ("policy", "hard_cap_buffer"),
+    "threshold_percent": ("policy", "trigger_pct"),
+}
+
+
+def migrated(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of an older version in today's form, with a warning; a newer version is refused."""
+    version = str(settings.get("version", CONFIG_VERSION))
+    if version == CONFIG_VERSION:
+        return dict(settings)
+    if version != "0.1":
+        hint = f"this build reads {CONFIG_VERSION} and migrates 0.1; upgrade compact-context for newer files"
+        raise ConfigError(f"version {version} of the configuration is not known", field="version", hint=hint)
+    warnings.warn(f"configuration version 0.1 was read as {CONFIG_VERSION}; please update the file", stacklevel=3)
+    result: dict[str, Any] = {}
+    for name, value in settings.items():
+        path = _MOVED_FROM_0_1.get(name, (name,))
+        nested: Any = CONFIG_VERSION if name == "version" else value
+        for step in reversed(path):
+            nested = {step: nested}
+        result = merged(result, nested)
+    return result
+
+
+def explain(error: ValidationError, model: type[BaseModel]) -> ConfigError:
+    """Say which field is wrong, what it may be, and what it was."""
+    lines = [_explained(problem, model) for problem in error.errors(include_url=False)]
+    field = ".".join(str(step) for step in error.errors()[0]["loc"])
+    return ConfigError("; ".join(lines), field=field, hint="`compact config show` lists every field and its value")
+
+
+def _explained(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
+    path = ".".join(str(step) for step in problem["loc"]) or "configuration"
+    if problem["type"] == "extra_forbidden":
+        return f"{path} is not a known setting"
+    allowed = _range(model, problem["loc"])
+    expected = f"must be {allowed}" if allowed else problem["msg"].removeprefix("Value error, ").replace("Input s", "s", 1)
+    got = problem["input"] if problem["type"] != "value_error" else None
+    return f"{path} {expected}" + (f", not {got!r}" if got is not None else "")
+
+
+def _range(model: type[BaseModel], path: tuple[Any, ...]) -> str:
+    """The allowed range of a number, from the field's own limits."""
+    field: FieldInfo | None = None
+    for step in path:
+        field = model.model_fields.get(str(step))
+        if field is None:
+            return ""
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            model = field.annotation
+    limits: dict[str, Any] = {}
+    for rule in field.metadata if field else ():
+        limits.update({name: getattr(rule, name) for name in ("ge", "gt", "le") if getattr(rule, name, None) is not None})
+    if not limits:
+        return ""
+    number = float if field and field.annotation is float else int
+    low = number(limits["ge"]) if "ge" in limits else f"above {number(limits.get('gt', 0))}"
+    return f"{low}-{number(limits['le'])}" if "le" in limits else f"at least {low}"

@@ -1,0 +1,1 @@
+"""The ground floor: the line every message walks. Standard library only; no clock, no chance, no I/O."""

@@ -1,0 +1,130 @@
+"""Turns what happens on a trip into events; the one place where events are made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from compact.core.budget import TokenBudget
+from compact.core.coordinator import CompactionResult
+from compact.core.events import (
+    CompactionCompletedEvent,
+    CompactionErrorEvent,
+    HistoryBranchedEvent,
+    HistoryRepairedEvent,
+    NoticeEvent,
+    PrunedMessagesEvent,
+    SummaryCreatedEvent,
+    TokenEstimateEvent,
+    TriggerDecisionEvent,
+)
+from compact.core.legality import Repair
+from compact.core.plan import SummarizationRecord
+from compact.core.protocols import EventSink
+from compact.core.session import Decision, Session
+from compact.core.thread import Match
+
+
+@dataclass(frozen=True, slots=True)
+class Announcer:
+    """Tells sinks about a session."""
+
+    emit: EventSink
+    model: str = ""
+    policy: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def _where(self, session: Session) -> dict[str, Any]:
+        return {
+            "thread_id": session.session_id,
+            "turn_number": session.turn_number,
+            "plan_version": session.plan.version,
+        }
+
+    def estimated(self, session: Session, budget: TokenBudget, used_tokens: int) -> None:
+        """How large the prompt is."""
+        by_role = session.tokens_by_role
+        breakdown = {
+            "system": by_role["system"] + budget.system_tokens,
+            "developer": by_role["developer"],
+            "tools_schema": budget.tool_schema_tokens,
+            "messages": session.prompt_tokens - by_role["system"] - by_role["developer"],
+        }
+        event = TokenEstimateEvent(
+            **self._where(session),
+            model=self.model,
+            t_est=used_tokens,
+            max_tokens=budget.max_context_tokens,
+            usage_pct=round(budget.usage_pct(used_tokens), 4),
+            breakdown=breakdown,
+        )
+        self.emit(event)
+
+    def decided(self, session: Session, decision: Decision, **details: Any) -> None:
+        """Whether it was compacted, and why or why not; the session remembers it for its status."""
+        session.decision = decision
+        event = TriggerDecisionEvent(
+            **self._where(session),
+            triggered=decision.triggered,
+            reason=decision.reason,
+            policy=self.policy,
+            **details,
+        )
+        self.emit(event)
+
+    def compacted(
+        self, session: Session, result: CompactionResult, *, pruned_ids: Sequence[str], messages_before: int
+    ) -> None:
+        """A new plan is in force."""
+        layers = {"pinned": len(result.layers.pinned), "summary": int(session.plan.summary is not None)}
+        layers["recent"] = len(session.prompt) - sum(layers.values())
+        where = self._where(session)
+        self.emit(
+            PrunedMessagesEvent(
+                **where, pruned_count=len(pruned_ids), message_ids=tuple(pruned_ids), layers=layers
+            )
+        )
+        self.emit(
+            CompactionCompletedEvent(
+                **where,
+                tokens_before=session.plan.tokens_before,
+                tokens_after=session.plan.tokens_after,
+                messages_before=messages_before,
+                messages_after=len(session.prompt),
+                proposals=result.proposals,
+                reason=session.plan.reason,
+            )
+        )
+
+    def summarized(self, session: Session, record: SummarizationRecord, *, text: str, strategy: str) -> None:
+        """A summary was written."""
+        event = SummaryCreatedEvent(
+            **self._where(session),
+            strategy=strategy,
+            input_messages=len(record.span),
+            summary_tokens=record.tokens_after,
+            compression_ratio=round(record.tokens_after / max(1, record.tokens_before), 4),
+            summary=text,
+        )
+        self.emit(event)
+
+    def failed(self, session: Session, error: Exception, *, fallback: str) -> None:
+        """Something went wrong, and what was done instead."""
+        event = CompactionErrorEvent(
+            **self._where(session), error_type=type(error).__name__, message=str(error), fallback=fallback
+        )
+        self.emit(event)
+
+    def branched(self, session: Session, match: Match) -> None:
+        """The caller edited the past."""
+        new_ids = tuple(message.id for message in match.new)
+        self.emit(HistoryBranchedEvent(**self._where(session), left_ids=match.left_ids, new_ids=new_ids))
+
+    def repaired(self, session: Session, repairs: Sequence[Repair]) -> None:
+        """The history was not legal, and how the prompt was made so."""
+        lines = tuple(f"{repair.rule} at {repair.message_id}: {repair.detail}" for repair in repairs)
+        self.emit(HistoryRepairedEvent(**self._where(session), repairs=lines))
+
+    def notice(self, session: Session, message: str) -> None:
+        """Something the operator should know."""
+        self.emit(NoticeEvent(**self._where(session), message=message))

@@ -1,0 +1,111 @@
+"""How much fits, when to act, and how far to go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenBudget:
+    """One window, what is set aside in it, and the thresholds; all in tokens.
+
+    `tier_caps` optionally limits one kind of content (`tool_results`, `dialogue`, `summary`) on its own.
+    """
+
+    max_context_tokens: int
+    safety_buffer: int = 1500
+    output_reserve: int = 0
+    injection_reserve: int = 0
+    rehydration_reserve: int = 0
+    system_tokens: int = 0
+    tool_schema_tokens: int = 0
+    formatting_overhead: int = 3
+    trigger_pct: float = 0.85
+    prefetch_pct: float = 0.70
+    target_pct: float = 0.50
+    tier_caps: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def available_tokens(self) -> int:
+        """The hard ceiling for everything that is sent: 126,500 of 128,000 by default."""
+        return self.max_context_tokens - self.safety_buffer - self.output_reserve
+
+    @property
+    def fixed_tokens(self) -> int:
+        """What is sent beside the messages: instructions, tool schemas, and what primes the reply."""
+        return self.system_tokens + self.tool_schema_tokens + self.formatting_overhead
+
+    @property
+    def ceiling_tokens(self) -> int:
+        """The hard ceiling for what compaction may leave, injected and rehydrated content still to come."""
+        return self.available_tokens - self.injection_reserve - self.rehydration_reserve
+
+    @property
+    def trigger_tokens(self) -> int:
+        """From here on the history is compacted."""
+        return min(round(self.trigger_pct * self.max_context_tokens), self.ceiling_tokens)
+
+    @property
+    def prefetch_tokens(self) -> int:
+        """From here on a summary is prepared; a compaction ends below it, or the next one would start at once."""
+        return min(round(self.prefetch_pct * self.max_context_tokens), self.trigger_tokens)
+
+    @property
+    def target_tokens(self) -> int:
+        """Down to here a compaction goes."""
+        return min(round(self.target_pct * self.max_context_tokens), self.prefetch_tokens)
+
+    def is_triggered(self, used_tokens: int) -> bool:
+        """True once usage has reached the trigger."""
+        return used_tokens >= self.trigger_tokens
+
+    def usage_pct(self, used_tokens: int) -> float:
+        """Usage as a share of the whole window."""
+        return used_tokens / self.max_context_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What the provider's own counts say about ours: a line through its last reports, never below our estimate.
+
+    `anchor` is the newest (estimated, reported) pair of the prompt as it stands, `earlier` the one before the last
+    compaction. One point cannot tell a constant (a system prompt we do not see) from a factor (another vocabulary);
+    two can, and without the distinction each compaction would make the next one look more urgent.
+    """
+
+    anchor: tuple[int, int] | None = None
+    earlier: tuple[int, int] | None = None
+
+    def observe(self, *, estimated_tokens: int, reported_tokens: int) -> Calibration:
+        """Take in what the provider reported for a prompt that we estimated."""
+        return Calibration((estimated_tokens, reported_tokens), self.earlier) if estimated_tokens > 0 else self
+
+    def after_compaction(self) -> Calibration:
+        """Forget the usage of a prompt that is no longer sent; only its slope is remembered."""
+        return Calibration(None, self.anchor or self.earlier)
+
+    @property
+    def slope(self) -> float:
+        """Reported tokens per estimated token, at least 1."""
+        if self.anchor and self.earlier and self.anchor[0] != self.earlier[0]:
+            rise = (self.anchor[1] - self.earlier[1]) / (self.anchor[0] - self.earlier[0])
+        elif self.anchor:
+            rise = self.anchor[1] / self.anchor[0]
+        else:
+            rise = 1.0
+        return min(max(rise, 1.0), 4.0)
+
+    def upper_bound(self, estimated_tokens: int) -> int:
+        """The most that a prompt we estimate at this size may count for the provider."""
+        if not self.anchor:
+            return estimated_tokens
+        line = self.anchor[1] + self.slope * (estimated_tokens - self.anchor[0])
+        return max(estimated_tokens, round(line))
+
+    def largest_estimate(self, limit_tokens: int) -> int:
+        """The largest estimate whose upper bound stays within a limit: the inverse of `upper_bound`."""
+        if not self.anchor:
+            return limit_tokens
+        line = self.anchor[0] + (limit_tokens - self.anchor[1]) / self.slope
+        return min(limit_tokens, int(line))

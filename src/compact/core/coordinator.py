@@ -1,0 +1,263 @@
+"""Asks the strategies, cheapest first, until the goal is met; then gives up kept messages, one by one.
+
+Planning never waits: a summary that is not written yet weighs the most it may weigh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from compact.core.errors import InsufficientBudget
+from compact.core.groups import Group, calls_answered, group_messages, turn_numbers
+from compact.core.layers import KeepRules, Layers, partition
+from compact.core.messages import Message, ToolCall
+from compact.core.plan import (
+    ClearRecord,
+    CompactionAction,
+    CompactionPlan,
+    DropRecord,
+    ExternalizationRecord,
+    Record,
+    SummarizationRecord,
+)
+from compact.core.protocols import CompactionStrategy
+from compact.core.shortening import SHORTEN, shorten_largest
+from compact.core.stubs import render_cleared, render_externalization_text
+from compact.core.turn import TurnContext
+
+
+SUMMARIZE = "summarize"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """How far to go, in estimated tokens of messages alone.
+
+    Strategies run until `target_tokens`; kept messages are given up until `settle_tokens`; beyond `ceiling_tokens`
+    nothing may be sent. `must_run` names strategies that run even if the target is already met, `skip` those that do
+    not run at all; `fixed` is what is sent beside the messages, for the record.
+    """
+
+    target_tokens: int
+    settle_tokens: int
+    ceiling_tokens: int
+    must_run: frozenset[str] = frozenset()
+    skip: frozenset[str] = frozenset()
+    fixed: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionProposal:
+    """A record that a strategy would like in the plan; `pinned` are the messages to stand before its summary."""
+
+    record: Record
+    pinned: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanningContext:
+    """All that a strategy may look at."""
+
+    messages: Sequence[Message]
+    tokens: Sequence[int]
+    groups: Sequence[Group]
+    turns: Sequence[int]
+    answered: Mapping[int, ToolCall]
+    layers: Layers
+    places: Mapping[str, int]
+    plan: CompactionPlan
+    goal: Goal
+    count_message: Callable[[Message], int]
+    turn: TurnContext = field(default_factory=TurnContext)
+
+    def weigh(self, record: Record) -> Record:
+        """The record with its tokens filled in: what its messages take now, and what will stand for them.
+
+        Strategies propose, the coordinator measures: a saving that is only claimed would end in a prompt too large.
+        """
+        now = sum(self.weight(self.places[message_id]) for message_id in record.span)
+        record = replace(record, tokens_before=now)
+        message = self.messages[self.places[record.span.first]]
+        match record:
+            case ClearRecord():
+                after = self.count_message(render_cleared(message, record))
+            case ExternalizationRecord():
+                after = self.count_message(replace(message, content=render_externalization_text(record)))
+            case SummarizationRecord():
+                standing = self.plan.summary
+                record = replace(record, tokens_before=now + (standing.tokens_after if standing else 0))
+                after = record.max_tokens
+            case DropRecord():
+                after = 0
+        return replace(record, tokens_after=after)
+
+    def weight(self, index: int) -> int:
+        """The tokens a message takes in the prompt as planned so far."""
+        action, record = self.plan.get_action(self.messages[index].id)
+        if record is None:
+            return self.tokens[index]
+        return record.tokens_after if action in (CompactionAction.CLEAR, CompactionAction.EXTERNALIZE) else 0
+
+    def total_tokens(self) -> int:
+        """The tokens of the whole prompt as planned so far."""
+        summary = self.plan.summary
+        return sum(map(self.weight, range(len(self.messages)))) + (summary.tokens_after if summary else 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionResult:
+    """What planning came to, and how."""
+
+    plan: CompactionPlan
+    layers: Layers
+    rules: KeepRules
+    tokens_before: int
+    tokens_after: int
+    proposals: Mapping[str, int]
+    failures: tuple[tuple[str, Exception], ...] = ()
+
+    @property
+    def tokens_freed(self) -> int:
+        """How much smaller the prompt gets."""
+        return self.tokens_before - self.tokens_after
+
+    @property
+    def pending_summary(self) -> SummarizationRecord | None:
+        """The summary that is still to be written."""
+        summary = self.plan.summary
+        return summary if summary and summary.summary is None else None
+
+
+class CompactionCoordinator:
+    """Runs strategies in the order given, each until the target is met."""
+
+    def __init__(self, strategies: Sequence[CompactionStrategy], *, max_proposals_per_run: int = 100_000) -> None:
+        self.strategies = tuple(strategies)
+        self.max_proposals_per_run = max_proposals_per_run
+
+    def coordinate(
+        self,
+        messages: Sequence[Message],
+        plan: CompactionPlan,
+        *,
+        tokens: Sequence[int],
+        count_message: Callable[[Message], int],
+        rules: KeepRules,
+        goal: Goal,
+        turn: TurnContext | None = None,
+    ) -> CompactionResult:
+        """Make the next plan: strategies first, then fewer kept messages, then cuts in what is too large."""
+        groups = group_messages(messages)
+        start = PlanningContext(
+            messages=messages,
+            tokens=tokens,
+            groups=groups,
+            turns=turn_numbers(messages),
+            answered=calls_answered(messages, groups),
+            layers=partition(messages, groups, rules),
+            places={message.id: index for index, message in enumerate(messages)},
+            plan=plan,
+            goal=goal,
+            count_message=count_message,
+            turn=turn or TurnContext(),
+        )
+        before = start.total_tokens()
+        context, run = start, _Run()
+        for rules in rules.reductions():
+            context = replace(start, layers=partition(messages, groups, rules))
+            run = _Run()
+            context = self._run_strategies(context, run)
+            if context.total_tokens() <= goal.settle_tokens:
+                break
+        context = _shorten(context)
+        after = context.total_tokens()
+        if after > goal.ceiling_tokens:
+            budget = goal.ceiling_tokens + sum(goal.fixed.values())
+            raise InsufficientBudget(budget_tokens=budget, parts={**goal.fixed, **_parts(context)})
+        return CompactionResult(
+            plan=context.plan,
+            layers=context.layers,
+            rules=rules,
+            tokens_before=before,
+            tokens_after=after,
+            proposals=run.applied,
+            failures=tuple(run.failures),
+        )
+
+    def _run_strategies(self, context: PlanningContext, run: _Run) -> PlanningContext:
+        total = context.total_tokens()
+        for strategy in self.strategies:
+            if not _is_wanted(strategy.name, total, context.goal):
+                continue
+            try:
+                accepted = self._accept(strategy, context, total - context.goal.target_tokens)
+            except Exception as error:  # a plug-in that fails is left out; the turn goes on
+                run.failures.append((strategy.name, error))
+                continue
+            if accepted:
+                context = _apply(context, accepted)
+                total -= sum(proposal.record.tokens_freed for proposal in accepted)
+                run.applied[strategy.name] = len(accepted)
+        return context
+
+    def _accept(
+        self, strategy: CompactionStrategy, context: PlanningContext, tokens_to_free: int
+    ) -> list[CompactionProposal]:
+        """Take proposals, in the strategy's order, until enough is freed; one that frees nothing is rejected."""
+        accepted: list[CompactionProposal] = []
+        for proposal in strategy.propose(context):
+            record = context.weigh(proposal.record)
+            if record.tokens_freed <= 0:
+                continue
+            accepted.append(replace(proposal, record=record))
+            tokens_to_free -= record.tokens_freed
+            if tokens_to_free <= 0 or len(accepted) >= self.max_proposals_per_run:
+                break
+        return accepted
+
+
+def _is_wanted(strategy: str, total_tokens: int, goal: Goal) -> bool:
+    return strategy not in goal.skip and (total_tokens > goal.target_tokens or strategy in goal.must_run)
+
+
+@dataclass(slots=True)
+class _Run:
+    """What the strategies did in one pass."""
+
+    applied: dict[str, int] = field(default_factory=dict[str, int])
+    failures: list[tuple[str, Exception]] = field(default_factory=list[tuple[str, Exception]])
+
+
+def _apply(context: PlanningContext, proposals: Sequence[CompactionProposal]) -> PlanningContext:
+    plan = context.plan.adding(*(proposal.record for proposal in proposals))
+    for proposal in proposals:
+        if isinstance(proposal.record, SummarizationRecord):
+            plan = replace(plan, pinned=proposal.pinned)
+    return replace(context, plan=plan)
+
+
+def _shorten(context: PlanningContext) -> PlanningContext:
+    """Cut messages that are too large; pinned ones and what a strategy already deals with are left alone."""
+    candidates = (
+        (message, context.tokens[index], context.weight(index))
+        for index, message in enumerate(context.messages)
+        if index not in context.layers.pinned
+        and ((record := context.plan.get_action(message.id)[1]) is None or record.strategy == SHORTEN)
+    )
+    excess = context.total_tokens() - context.goal.ceiling_tokens
+    records = shorten_largest(candidates, excess_tokens=excess, count_message=context.count_message)
+    return _apply(context, [CompactionProposal(record) for record in records])
+
+
+def _parts(context: PlanningContext) -> dict[str, int]:
+    """The tokens of each layer of a prompt that is still too large."""
+    summary = context.plan.summary
+    layers = context.layers
+    return {
+        "pinned": sum(map(context.weight, layers.pinned)),
+        "summary": summary.tokens_after if summary else 0,
+        "recent dialogue": sum(map(context.weight, layers.recent)),
+        "recent tool pairs": sum(map(context.weight, layers.tool_io)),
+        "remainder": sum(map(context.weight, layers.remainder)),
+    }

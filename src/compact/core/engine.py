@@ -1,0 +1,255 @@
+"""The trip of a message list: match, render, measure, decide, plan, wait for the summary, render again.
+
+Written once, as generators that yield what they wait for; a door drives them with or without an event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, TypeVar
+
+from compact.core.announcer import Announcer
+from compact.core.budget import TokenBudget
+from compact.core.coordinator import SUMMARIZE, CompactionCoordinator, CompactionResult, Goal
+from compact.core.errors import CompactError, InsufficientBudget
+from compact.core.layers import KeepRules
+from compact.core.ledger import carry_task
+from compact.core.plan import CompactionAction, SummarizationRecord
+from compact.core.protocols import Dialect, ProviderAwareTokenizer, Summarizer
+from compact.core.renderer import PromptRenderer, summary_message
+from compact.core.session import Decision, Session
+from compact.core.summary import StructuredSummary, SummaryRequest, fit_summary
+from compact.core.thread import Match
+from compact.core.turn import TurnContext
+
+# The most that a repair adds to a message it changes.
+_REPAIR_TOKENS = 16
+
+T = TypeVar("T")
+# What a trip yields: something to call, whose answer may come at once or later.
+Trip: TypeAlias = Generator[Callable[[], Any], Any, T]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """Who does what on the trip; it has no state of its own."""
+
+    tokenizer: ProviderAwareTokenizer
+    dialect: Dialect
+    coordinator: CompactionCoordinator
+    summarizer: Summarizer
+    announcer: Announcer
+    rules: KeepRules = KeepRules()
+    renderer: PromptRenderer = PromptRenderer()
+    summary_strategy: str = "task_state"
+    on_failure: str = "prune"
+    enabled: bool = True
+    every_call: bool = False
+
+    def preflight(self, session: Session, incoming: Sequence[object], budget: TokenBudget) -> Trip[list[object]]:
+        """The whole trip of one call; returns the list to send."""
+        if not incoming:
+            return []
+        match = self.take_in(session, incoming, budget)
+        used = self.used_tokens(session, budget)
+        self.announcer.estimated(session, budget, used)
+        decision, goal = self.decide(session, budget, used)
+        if decision.triggered:
+            yield from self.compact(session, goal, decision.reason)
+        else:
+            self.announcer.decided(session, decision)
+        return session.output(incoming, match)
+
+    def manual_compact(
+        self, session: Session, incoming: Sequence[object], budget: TokenBudget, *, note: str, target_tokens: int | None
+    ) -> Trip[list[object]]:
+        """Compact now, whatever the usage; with a target, the whole list returned fits it."""
+        if not incoming:
+            return []
+        match = self.take_in(session, incoming, budget)
+        yield from self.compact(session, self.manual_goal(session, budget, target_tokens), "manual", note)
+        return session.output(incoming, match)
+
+    def take_in(self, session: Session, incoming: Sequence[object], budget: TokenBudget) -> Match:
+        """Match a caller's list with the log and bring the prompt up to date."""
+        match = session.take_in(incoming, self.dialect, self.tokenizer)
+        session.budget = budget
+        if match.branched:
+            session.plan = session.plan.standing_on(session.thread.view_ids)
+            self.announcer.branched(session, match)
+        if match.branched or self.dialect.check(match.new):
+            self._render(session)
+        else:
+            session.extend(match.new, self.renderer)
+        return match
+
+    def _render(self, session: Session) -> None:
+        prompt = self.renderer.render(session.thread.view, session.plan)
+        slots, repairs = self.dialect.repair(prompt.slots)
+        session.show(replace(prompt, slots=slots), self.dialect, self.tokenizer.count_message)
+        placeholders = [slot.message for slot in slots if not slot.ids]
+        session.repair_tokens = sum(map(self.tokenizer.count_message, placeholders)) + _REPAIR_TOKENS * len(repairs)
+        if repairs:
+            self.announcer.repaired(session, repairs)
+
+    # -- deciding -------------------------------------------------------------------------------------------------
+
+    def used_tokens(self, session: Session, budget: TokenBudget) -> int:
+        """The most that the next request may count for the provider."""
+        return session.calibration.upper_bound(session.prompt_tokens + budget.fixed_tokens)
+
+    def decide(self, session: Session, budget: TokenBudget, used_tokens: int) -> tuple[Decision, Goal]:
+        """Whether to compact, why, and how far."""
+        goal = self.goal(session, budget)
+        usage = f"{used_tokens:,} tokens, {budget.usage_pct(used_tokens):.1%} of {budget.max_context_tokens:,}"
+        if not self.enabled:
+            return Decision(False, f"{usage}; compaction is switched off"), goal
+        if session.exhausted_at == session.state and used_tokens <= budget.ceiling_tokens:
+            return Decision(False, f"{usage}; nothing has changed since the last compaction"), goal
+        if budget.is_triggered(used_tokens):
+            return Decision(True, f"{usage}; trigger is {budget.trigger_tokens:,}"), goal
+        for tier, excess in session.tier_excess(budget.tier_caps).items():
+            free_only = replace(goal, target_tokens=max(0, session.prompt_tokens - excess), skip=frozenset({SUMMARIZE}))
+            return Decision(True, f"{usage}; {tier} over their cap of {budget.tier_caps[tier]:,}"), free_only
+        if self.every_call:
+            return Decision(True, f"{usage}; cadence is every call"), replace(
+                goal, target_tokens=0, skip=frozenset({SUMMARIZE})
+            )
+        return Decision(False, f"{usage}; below the trigger of {budget.trigger_tokens:,}"), goal
+
+    def goal(self, session: Session, budget: TokenBudget) -> Goal:
+        """The thresholds in estimated tokens of messages alone."""
+
+        def messages_only(limit_tokens: int) -> int:
+            estimate = session.calibration.largest_estimate(limit_tokens)
+            return max(0, estimate - budget.fixed_tokens - session.repair_tokens)
+
+        return Goal(
+            target_tokens=messages_only(budget.target_tokens),
+            settle_tokens=messages_only(budget.prefetch_tokens),
+            ceiling_tokens=messages_only(budget.ceiling_tokens),
+            fixed={"instructions": budget.system_tokens, "tools": budget.tool_schema_tokens},
+        )
+
+    def manual_goal(self, session: Session, budget: TokenBudget, target_tokens: int | None) -> Goal:
+        """The same thresholds with a summary in any case; a target overrules them all."""
+        goal = replace(self.goal(session, budget), must_run=frozenset({SUMMARIZE}))
+        if target_tokens is None:
+            return goal
+        limit = min(max(0, target_tokens - session.repair_tokens), goal.ceiling_tokens)
+        return replace(goal, target_tokens=limit, settle_tokens=limit, ceiling_tokens=limit, fixed={})
+
+    # -- compacting -----------------------------------------------------------------------------------------------
+
+    def plan(self, session: Session, goal: Goal) -> CompactionResult:
+        """What a compaction would do; changes nothing, waits for nothing."""
+        view = session.thread.view
+        return self.coordinator.coordinate(
+            view,
+            session.plan,
+            tokens=session.tokens_of(view),
+            count_message=self.tokenizer.count_message,
+            rules=self.rules,
+            goal=goal,
+            turn=TurnContext(session.turn_number),
+        )
+
+    def compact(self, session: Session, goal: Goal, reason: str, note: str = "") -> Trip[None]:
+        """Plan, have the summary written, and put the new plan in force if it makes the prompt smaller."""
+        try:
+            result = self.plan(session, goal)
+        except InsufficientBudget as error:
+            self.announcer.failed(session, error, fallback="none: this cannot be sent")
+            raise
+        for strategy, error in result.failures:
+            self.announcer.failed(session, error, fallback=f"went on without the strategy {strategy}")
+        if result.tokens_freed <= 0:
+            self._leave_as_is(session, f"{reason}; nothing left to compact", note)
+            return
+        if result.pending_summary:
+            written = yield from self._write_summary(session, result.pending_summary, note)
+            if written is None:
+                self._leave_as_is(session, f"{reason}; the summary failed and on_failure is keep", note)
+                return
+            result = replace(result, plan=result.plan.adding(written))
+        self._put_in_force(session, result, reason, note)
+
+    def _leave_as_is(self, session: Session, reason: str, note: str) -> None:
+        session.exhausted_at = session.state
+        self.announcer.decided(session, Decision(False, reason), note=note)
+
+    def _put_in_force(self, session: Session, result: CompactionResult, reason: str, note: str) -> None:
+        slots_before, gone_before = len(session.prompt), set(_gone(session))
+        session.plan = replace(
+            result.plan,
+            version=session.plan.version + 1,
+            reason=f"{reason}: {note}" if note else reason,
+            tokens_before=session.prompt_tokens,
+        )
+        session.calibration = session.calibration.after_compaction()
+        self._render(session)
+        session.plan = replace(session.plan, tokens_after=session.prompt_tokens)
+        session.exhausted_at = session.state
+        pruned = [message_id for message_id in _gone(session) if message_id not in gone_before]
+        layers = result.layers
+        kept = {"pinned": len(layers.pinned), "recent_turns": layers.recent_turns, "tool_pairs": layers.tool_pairs}
+        self.announcer.decided(session, Decision(True, reason), kept=kept, pruned_count=len(pruned), note=note)
+        self.announcer.compacted(session, result, pruned_ids=pruned, messages_before=slots_before)
+
+    def _write_summary(
+        self, session: Session, pending: SummarizationRecord, note: str
+    ) -> Trip[SummarizationRecord | None]:
+        """Have the summary written; if that fails, keep the task and say so, or leave all as it is."""
+        standing = session.plan.summary
+        known = set(standing.span) if standing else set[str]()
+        ids = set(pending.span) - known
+        request = SummaryRequest(
+            messages=tuple(message for message in session.thread.view if message.id in ids),
+            previous=standing.summary if standing else None,
+            max_tokens=pending.max_tokens,
+            count_text=self.tokenizer.count_text,
+            strategy=self.summary_strategy,
+            note=note,
+            version=pending.version,
+        )
+        try:
+            summary = yield lambda: self.summarizer(request)
+            return self._finished(session, pending, summary)
+        except Exception as error:
+            if self.on_failure == "raise":
+                raise
+            keeps = self.on_failure == "keep" and session.prompt_tokens <= self.goal_ceiling(session)
+            self.announcer.failed(session, error, fallback="keep" if keeps else "pruning-only")
+            return None if keeps else self._pruned_only(pending, request)
+
+    def goal_ceiling(self, session: Session) -> int:
+        """The largest list of messages that may be sent as things stand."""
+        return self.goal(session, session.budget).ceiling_tokens if session.budget else 0
+
+    def _finished(
+        self, session: Session, pending: SummarizationRecord, summary: StructuredSummary
+    ) -> SummarizationRecord:
+        record = replace(pending, summary=summary)
+        message = summary_message(record)
+        tokens = self.tokenizer.count_message(message)
+        if tokens > pending.max_tokens:
+            raise CompactError(f"the summary takes {tokens:,} tokens, more than the {pending.max_tokens:,} it may take")
+        record = replace(record, tokens_after=tokens)
+        self.announcer.summarized(session, record, text=message.text, strategy=self.summary_strategy)
+        return record
+
+    def _pruned_only(self, pending: SummarizationRecord, request: SummaryRequest) -> SummarizationRecord:
+        def fits(summary: StructuredSummary) -> bool:
+            message = summary_message(replace(pending, summary=summary))
+            return self.tokenizer.count_message(message) <= pending.max_tokens
+
+        kept = fit_summary(carry_task(request.previous, request.messages), fits)
+        record = replace(pending, summary=kept, reason=f"{pending.reason}; pruning-only, no summary was written")
+        return replace(record, tokens_after=self.tokenizer.count_message(summary_message(record)))
+
+
+def _gone(session: Session) -> list[str]:
+    """The messages of the current line that are not in the prompt as they came."""
+    view = session.thread.view
+    return [m.id for m in view if session.plan.get_action(m.id)[0] is not CompactionAction.INCLUDE]

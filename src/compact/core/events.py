@@ -1,0 +1,139 @@
+"""Everything worth telling about a session, as frozen data: one event, many sinks.
+
+Events carry no clock; whoever sends them on stamps the time. `name` is the wire name (`compact.…`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from typing import Any, ClassVar
+
+
+class CompactionEventType(Enum):
+    """The kinds of events; the value is the name on the wire."""
+
+    TOKEN_ESTIMATE = "compact.token_estimate"
+    TRIGGER_DECISION = "compact.trigger_decision"
+    SUMMARY_CREATED = "compact.summary_created"
+    PRUNED_MESSAGES = "compact.pruned_messages"
+    ERROR = "compact.error"
+    COMPLETED = "compact.completed"
+    HISTORY_BRANCHED = "compact.history_branched"
+    HISTORY_REPAIRED = "compact.history_repaired"
+    NOTICE = "compact.notice"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionEvent:
+    """What every event says: which session, which turn, which plan version."""
+
+    type: ClassVar[CompactionEventType]
+    thread_id: str
+    turn_number: int = 0
+    plan_version: int = 0
+
+    @property
+    def name(self) -> str:
+        """The name on the wire."""
+        return self.type.value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for logs and exporters."""
+        return {"event": self.name, **{spec.name: getattr(self, spec.name) for spec in fields(self)}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenEstimateEvent(CompactionEvent):
+    """How large the prompt is; sent on every preflight."""
+
+    type = CompactionEventType.TOKEN_ESTIMATE
+    model: str
+    t_est: int
+    max_tokens: int
+    usage_pct: float
+    breakdown: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerDecisionEvent(CompactionEvent):
+    """Whether it was compacted, and why or why not; sent on every preflight."""
+
+    type = CompactionEventType.TRIGGER_DECISION
+    triggered: bool
+    reason: str
+    policy: Mapping[str, Any]
+    kept: Mapping[str, int] = field(default_factory=dict[str, int])
+    pruned_count: int = 0
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryCreatedEvent(CompactionEvent):
+    """A summary was written."""
+
+    type = CompactionEventType.SUMMARY_CREATED
+    strategy: str
+    input_messages: int
+    summary_tokens: int
+    compression_ratio: float
+    summary: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrunedMessagesEvent(CompactionEvent):
+    """Which messages left the prompt, and what each layer holds now."""
+
+    type = CompactionEventType.PRUNED_MESSAGES
+    pruned_count: int
+    message_ids: tuple[str, ...]
+    layers: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionErrorEvent(CompactionEvent):
+    """Something failed; `fallback` says what was done instead."""
+
+    type = CompactionEventType.ERROR
+    error_type: str
+    message: str
+    fallback: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionCompletedEvent(CompactionEvent):
+    """A new plan is in force."""
+
+    type = CompactionEventType.COMPLETED
+    tokens_before: int
+    tokens_after: int
+    messages_before: int
+    messages_after: int
+    proposals: Mapping[str, int]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryBranchedEvent(CompactionEvent):
+    """The caller edited the past: what it left out stays in the log."""
+
+    type = CompactionEventType.HISTORY_BRANCHED
+    left_ids: tuple[str, ...]
+    new_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryRepairedEvent(CompactionEvent):
+    """The history was not legal for its provider; what was changed in the prompt (never in the log)."""
+
+    type = CompactionEventType.HISTORY_REPAIRED
+    repairs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoticeEvent(CompactionEvent):
+    """Something the operator should know: a fallback, a renamed id."""
+
+    type = CompactionEventType.NOTICE
+    message: str

@@ -1,0 +1,88 @@
+"""One entry of a conversation, whatever dialect it came in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+Part: TypeAlias = Mapping[str, Any]
+Content: TypeAlias = str | tuple[Part, ...] | None
+
+ROLES = ("system", "developer", "user", "assistant", "tool")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call the model made; `arguments` is the JSON text exactly as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A role, its content, the tool calls it makes or the call it answers.
+
+    `meta` is ours (protection, labels) and never reaches a provider. `original` is a copy of what the caller
+    handed in, opaque to the core: unknown fields survive in it.
+    """
+
+    role: str
+    content: Content = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+    id: str = ""
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    original: object = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # Callers pass lists; a frozen entry holds tuples and its own copy of `meta`.
+        if self.content is not None and not isinstance(self.content, str):
+            object.__setattr__(self, "content", tuple(self.content))
+        object.__setattr__(self, "tool_calls", tuple(self.tool_calls))
+        object.__setattr__(self, "meta", dict(self.meta))
+
+    @property
+    def text(self) -> str:
+        """All the text in the content, parts joined by newlines."""
+        if isinstance(self.content, str):
+            return self.content
+        return "\n".join(part_texts(self.content or ()))
+
+    @property
+    def is_empty(self) -> bool:
+        """True if it says nothing at all; an empty string (a command without output) is an answer."""
+        return not self.tool_calls and (self.content is None or self.content == ())
+
+
+def part_texts(parts: Iterable[Part]) -> Iterable[str]:
+    """Yield the text of each content part that has one; nested parts (a tool result's) are walked too."""
+    for part in parts:
+        inner = part.get("text", part.get("content"))
+        if isinstance(inner, str):
+            yield inner
+        elif isinstance(inner, list | tuple):
+            yield from part_texts(p for p in cast(Iterable[Any], inner) if isinstance(p, Mapping))
+
+
+def copy_plain(value: Any) -> Any:
+    """A copy of JSON-like data whose containers are its own; many times faster than `deepcopy`."""
+    if isinstance(value, dict):
+        return {key: copy_plain(item) for key, item in cast(dict[Any, Any], value).items()}
+    if isinstance(value, list):
+        return [copy_plain(item) for item in cast(list[Any], value)]
+    if value is None or isinstance(value, str | int | float | Message):
+        return value
+    return deepcopy(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One place in a prompt: the message there, and the log entries it stands for (none for repairs)."""
+
+    message: Message
+    ids: tuple[str, ...]

@@ -1,0 +1,127 @@
+"""What is known of one session between two calls: its log, its plan, and the prompt as it stands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from compact.core.budget import Calibration, TokenBudget
+from compact.core.messages import Message, Slot, copy_plain
+from compact.core.plan import CompactionPlan
+from compact.core.protocols import Dialect, ProviderAwareTokenizer
+from compact.core.renderer import PromptRenderer, RenderedPrompt
+from compact.core.thread import Match, Shown, Thread
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether the last call compacted, and why or why not."""
+
+    triggered: bool
+    reason: str
+
+
+class Session:
+    """One session; the prompt grows with what is new, and is only made anew when the plan or the past changes."""
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        self.thread = Thread(session_id)
+        self.plan = CompactionPlan(session_id)
+        self.prompt = RenderedPrompt(())
+        self.prompt_tokens = 0
+        self.repair_tokens = 0
+        self.tokens_by_role: Counter[str] = Counter()
+        self.turn_number = 0
+        self.calibration = Calibration()
+        self.decision: Decision | None = None
+        self.budget: TokenBudget | None = None
+        # The state in which a compaction freed nothing: not tried again until something changed.
+        self.exhausted_at: tuple[object, ...] | None = None
+        self._tokens: dict[str, int] = {}
+        self._slot_tokens: list[int] = []
+        self._shown = Shown()
+        self._like: object = None
+
+    def fork(self) -> Session:
+        """A copy on which a compaction can be tried out."""
+        twin = Session(self.session_id)
+        twin.__dict__.update(self.__dict__)
+        twin.thread, twin._shown = self.thread.fork(), self._shown.copy()
+        twin._tokens, twin.tokens_by_role = dict(self._tokens), Counter(self.tokens_by_role)
+        twin._slot_tokens = list(self._slot_tokens)
+        return twin
+
+    @property
+    def state(self) -> tuple[object, ...]:
+        """What must change for another compaction to come out differently."""
+        return (self.plan.version, len(self.thread.log), len(self.thread.view), self.budget)
+
+    def tier_excess(self, caps: Mapping[str, int]) -> dict[str, int]:
+        """For each tier of content above its cap, the tokens over half the cap: what an eviction should free."""
+        by_role, summary = self.tokens_by_role, self.plan.summary
+        summary_tokens = summary.tokens_after if summary else 0
+        used = {
+            "tool_results": by_role["tool"],
+            "dialogue": by_role["user"] + by_role["assistant"] - summary_tokens,
+            "summary": summary_tokens,
+        }
+        return {tier: used[tier] - cap // 2 for tier, cap in caps.items() if used.get(tier, 0) > cap}
+
+    def tokens_of(self, messages: Sequence[Message]) -> list[int]:
+        """The tokens of log entries, as counted when they arrived."""
+        return [self._tokens[message.id] for message in messages]
+
+    def slot_tokens(self) -> Sequence[int]:
+        """The tokens of each slot of the prompt."""
+        return self._slot_tokens
+
+    def take_in(self, incoming: Sequence[object], dialect: Dialect, tokenizer: ProviderAwareTokenizer) -> Match:
+        """Append what is new to the log and count it, once."""
+        match = self.thread.match(incoming, output=self._shown, read=dialect.read)
+        for message in match.new:
+            self._tokens[message.id] = tokenizer.count_message(message)
+        self.turn_number += sum(message.role == "user" for message in match.new)
+        self._like = incoming[-1] if incoming else self._like
+        return match
+
+    def extend(self, new: Sequence[Message], renderer: PromptRenderer) -> None:
+        """Put new messages behind the prompt; everything before them stays as it is."""
+        self.prompt = renderer.extend(self.prompt, new)
+        self._shown.originals.extend(message.original for message in new)
+        self._shown.ids.extend((message.id,) for message in new)
+        self._shown.owners.extend(message.id for message in new)
+        for message in new:
+            self._weigh_slot(message, self._tokens[message.id])
+
+    def show(self, prompt: RenderedPrompt, dialect: Dialect, count_message: Callable[[Message], int]) -> None:
+        """Take a prompt that was made anew."""
+        self.prompt, self._shown = prompt, Shown()
+        self.tokens_by_role, self._slot_tokens, self.prompt_tokens = Counter(), [], 0
+        for slot in prompt.slots:
+            untouched = self._is_untouched(slot)
+            message = slot.message
+            self._shown.originals.append(message.original if untouched else dialect.write(message, self._like))
+            self._shown.ids.append(slot.ids)
+            self._shown.owners.append(message.id if untouched else "")
+            self._weigh_slot(message, self._tokens[message.id] if untouched else count_message(message))
+
+    def _weigh_slot(self, message: Message, tokens: int) -> None:
+        self._slot_tokens.append(tokens)
+        self.tokens_by_role[message.role] += tokens
+        self.prompt_tokens += tokens
+
+    def _is_untouched(self, slot: Slot) -> bool:
+        return len(slot.ids) == 1 and slot.message is self.thread.get(slot.ids[0])
+
+    def output(self, incoming: Sequence[object], match: Match) -> list[object]:
+        """The prompt as the caller wants it: its own objects wherever nothing was changed."""
+        if self._shown.owners == match.owners:
+            return list(incoming)
+        own = dict(zip(match.owners, incoming, strict=True))
+        shown = self._shown
+        return [
+            own[owner] if owner and owner in own else copy_plain(original)
+            for owner, original in zip(shown.owners, shown.originals, strict=True)
+        ]

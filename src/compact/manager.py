@@ -1,0 +1,224 @@
+"""CompactManager: one call before each model call, and the questions an operator asks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from types import TracebackType
+from typing import Any, Self, TypeVar, cast
+
+from compact.assembly import build_budget, build_engine
+from compact.config import CompactConfig
+from compact.core.budget import TokenBudget
+from compact.core.coordinator import CompactionResult
+from compact.core.errors import InvalidHistory, UnknownSession
+from compact.core.events import NoticeEvent
+from compact.core.messages import Message, copy_plain
+from compact.core.plan import CompactionPlan
+from compact.core.protocols import CompactionStrategy, EventSink, ProviderAwareTokenizer, Summarizer
+from compact.core.renderer import RenderedPrompt
+from compact.core.session import Session
+from compact.core.status import SessionStatus, status_of
+from compact.driving import adrive, drive
+from compact.session_lock import SessionLock
+from compact.telemetry.dispatcher import Dispatcher
+from compact.tokens import model_info
+from compact.tokens.usage import reported_input_tokens
+
+M = TypeVar("M")
+Tools = Sequence[Mapping[str, Any]]
+
+
+@dataclass(slots=True)
+class _Guarded:
+    """A session, and the lock that lets one call at a time into it."""
+
+    session: Session
+    lock: SessionLock = field(default_factory=SessionLock)
+
+
+class CompactManager:
+    """Keeps histories inside their window, one session beside the other.
+
+    Safe to share between threads and tasks: two calls for one session never interleave, different sessions never
+    wait for each other. `on_event` gets every event; `tokenizer`, `strategies` and `summarizer` stand in for what
+    the configuration would choose.
+    """
+
+    def __init__(
+        self,
+        config: CompactConfig | None = None,
+        *,
+        tokenizer: ProviderAwareTokenizer | None = None,
+        strategies: Sequence[CompactionStrategy] | None = None,
+        summarizer: Summarizer | None = None,
+        on_event: EventSink | None = None,
+    ) -> None:
+        self.config = config or CompactConfig()
+        self._events = Dispatcher.for_exporter(self.config.telemetry.exporter, on_event)
+        self._engine = build_engine(
+            self.config, emit=self._events, tokenizer=tokenizer, strategies=strategies, summarizer=summarizer
+        )
+        self._budget = build_budget(self.config)
+        self._sessions: dict[str, _Guarded] = {}
+        self._registry = threading.Lock()
+        self._count_instructions = lru_cache(maxsize=64)(self._engine.tokenizer.count_text)
+        self._tools_counted: tuple[object, int] = ([], 0)
+        for notice in model_info(self.config.model).notices:
+            self._events(NoticeEvent(thread_id="", message=notice))
+
+    def preflight(
+        self, session_id: str, messages: Sequence[M], *, tools: Tools = (), instructions: str = ""
+    ) -> list[M]:
+        """The history as it should be sent: unchanged below the trigger, compacted from there on.
+
+        Pass the tool schemas and instructions that are sent beside the messages, so that they are counted.
+        """
+        guarded, budget = self._enter(session_id, messages, tools, instructions)
+        with guarded.lock.hold():
+            return cast(list[M], drive(self._engine.preflight(guarded.session, messages, budget)))
+
+    async def apreflight(
+        self, session_id: str, messages: Sequence[M], *, tools: Tools = (), instructions: str = ""
+    ) -> list[M]:
+        """`preflight` for event loops: waits for a summary without blocking."""
+        guarded, budget = self._enter(session_id, messages, tools, instructions)
+        async with guarded.lock.ahold():
+            return cast(list[M], await adrive(self._engine.preflight(guarded.session, messages, budget)))
+
+    def manual_compact(
+        self,
+        session_id: str,
+        messages: Sequence[M],
+        note: str | None = None,
+        target_tokens: int | None = None,
+        *,
+        tools: Tools = (),
+        instructions: str = "",
+    ) -> list[M]:
+        """Compact now, whatever the usage; with `target_tokens`, the whole list returned fits it."""
+        guarded, budget = self._enter(session_id, messages, tools, instructions)
+        with guarded.lock.hold():
+            trip = self._engine.manual_compact(
+                guarded.session, messages, budget, note=note or "", target_tokens=target_tokens
+            )
+            return cast(list[M], drive(trip))
+
+    async def amanual_compact(
+        self,
+        session_id: str,
+        messages: Sequence[M],
+        note: str | None = None,
+        target_tokens: int | None = None,
+        *,
+        tools: Tools = (),
+        instructions: str = "",
+    ) -> list[M]:
+        """`manual_compact` for event loops."""
+        guarded, budget = self._enter(session_id, messages, tools, instructions)
+        async with guarded.lock.ahold():
+            trip = self._engine.manual_compact(
+                guarded.session, messages, budget, note=note or "", target_tokens=target_tokens
+            )
+            return cast(list[M], await adrive(trip))
+
+    def plan(
+        self,
+        session_id: str,
+        messages: Sequence[object],
+        *,
+        target_tokens: int | None = None,
+        tools: Tools = (),
+        instructions: str = "",
+    ) -> CompactionResult:
+        """What compacting this history now would do; nothing is written, no summary is asked for."""
+        guarded, budget = self._enter(session_id, messages, tools, instructions, register=False)
+        with guarded.lock.hold():
+            trial = guarded.session.fork()
+        silent = replace(self._engine, announcer=replace(self._engine.announcer, emit=lambda event: None))
+        silent.take_in(trial, messages, budget)
+        return silent.plan(trial, silent.manual_goal(trial, budget, target_tokens))
+
+    def status(self, session_id: str) -> SessionStatus:
+        """How full the window is, what is in it, and why it did or did not compact."""
+        guarded = self._known(session_id)
+        with guarded.lock.hold():
+            session = guarded.session
+            used = self._engine.used_tokens(session, session.budget or self._budget)
+            return status_of(session, self._engine.rules, used_tokens=used)
+
+    def current_plan(self, session_id: str) -> CompactionPlan:
+        """The plan in force; an empty one for a session that is not known yet."""
+        guarded = self._sessions.get(session_id)
+        return guarded.session.plan if guarded else CompactionPlan(session_id)
+
+    def prompt(self, session_id: str) -> RenderedPrompt:
+        """The prompt as it was last returned, with the log entries that each place of it stands for."""
+        return self._known(session_id).session.prompt
+
+    def history(self, session_id: str) -> tuple[Message, ...]:
+        """The log: everything that ever arrived, in order, whatever was compacted or edited since."""
+        return tuple(self._known(session_id).session.thread.log)
+
+    def observe_usage(self, session_id: str, usage: object) -> None:
+        """Take in the input tokens a provider reported for the last prompt: a number, or its `usage` as it is."""
+        reported = reported_input_tokens(usage)
+        guarded = self._known(session_id)
+        with guarded.lock.hold():
+            session = guarded.session
+            fixed = (session.budget or self._budget).fixed_tokens
+            session.calibration = session.calibration.observe(
+                estimated_tokens=session.prompt_tokens + fixed, reported_tokens=reported
+            )
+
+    def close(self) -> None:
+        """Let go of everything that is held open; the manager is not used after this."""
+        self._events.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _enter(
+        self, session_id: str, messages: object, tools: Tools, instructions: str, *, register: bool = True
+    ) -> tuple[_Guarded, TokenBudget]:
+        if not isinstance(session_id, str) or not session_id:
+            raise InvalidHistory(f"expected a text that is not empty, got {session_id!r}", place="session_id")
+        if not isinstance(messages, list | tuple):
+            hint = "pass the conversation as a list of messages"
+            raise InvalidHistory(f"expected a list, got {type(messages).__name__}", place="messages", hint=hint)
+        with self._registry:
+            guarded = self._sessions.get(session_id) or _Guarded(Session(session_id))
+            if register:
+                self._sessions[session_id] = guarded
+        return guarded, self._budget_with(tools, instructions)
+
+    def _known(self, session_id: str) -> _Guarded:
+        guarded = self._sessions.get(session_id)
+        if guarded is None or guarded.session.budget is None:
+            raise UnknownSession(session_id)
+        return guarded
+
+    def _budget_with(self, tools: Tools, instructions: str) -> TokenBudget:
+        if not tools and not instructions:
+            return self._budget
+        counted, tokens = self._tools_counted
+        if list(tools) != counted:  # schemas are the same from call to call: counted once, compared in C
+            counted, tokens = copy_plain(list(tools)), self._engine.tokenizer.count_tools(tools)
+            self._tools_counted = (counted, tokens)
+        system = self._count_instructions(instructions) if instructions else 0
+        return replace(self._budget, tool_schema_tokens=tokens, system_tokens=system)

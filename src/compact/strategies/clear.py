@@ -1,0 +1,82 @@
+"""Clears old tool results: the call stays, one informative line and chosen lines of the result stand for it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from compact.core.coordinator import CompactionProposal, PlanningContext
+from compact.core.durability import ToolDurabilityPolicy, ToolResultEnvelope, envelope
+from compact.core.plan import ClearRecord, SpanReference
+
+# The lines of a result that tell how it went.
+_TELLING = re.compile(r"\b(?:error|errors|failed|failure|exception|traceback|fatal|denied|refused|passed)\b", re.IGNORECASE)
+_LONGEST_LINE_CHARS = 240
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearStrategy:
+    """Age-based (`keep_turns`) and count-based (`keep_last` per tool) retention; a tool's own policy overrules both.
+
+    `policies` maps patterns of tool names to durability policies; `never_evict` names tools whose results are facts.
+    """
+
+    name: str = "clear"
+    keep_turns: int = 0
+    keep_last: int = 0
+    min_tokens: int = 100
+    keep_lines: int = 2
+    never_evict: tuple[str, ...] = ()
+    policies: Mapping[str, ToolDurabilityPolicy] = field(default_factory=dict[str, ToolDurabilityPolicy])
+
+    def propose(self, context: PlanningContext) -> Iterator[CompactionProposal]:
+        """Oldest results first."""
+        policies = {**dict.fromkeys(self.never_evict, ToolDurabilityPolicy(never_evict=True)), **self.policies}
+        for index, result in reversed(list(self._expired(context, policies))):
+            is_untouched = context.plan.get_action(result.message.id)[1] is None
+            if is_untouched and index in context.layers.remainder and context.tokens[index] >= self.min_tokens:
+                yield CompactionProposal(self._record(result, context, index))
+
+    def _expired(
+        self, context: PlanningContext, policies: Mapping[str, ToolDurabilityPolicy]
+    ) -> Iterator[tuple[int, ToolResultEnvelope]]:
+        """Results that are past their tool's age and count, newest first."""
+        newest_turn = context.turns[-1] if context.turns else 0
+        seen: Counter[str] = Counter()
+        for index in sorted(context.answered, reverse=True):
+            call, message = context.answered[index], context.messages[index]
+            result = envelope(message, tool_name=call.name, arguments=call.arguments, policies=policies)
+            seen[result.tool_name] += 1
+            keep_last = self.keep_last if result.policy.keep_last is None else result.policy.keep_last
+            keep_turns = self.keep_turns if result.policy.keep_turns is None else result.policy.keep_turns
+            is_young = newest_turn - context.turns[index] < keep_turns
+            if result.may_clear and not is_young and seen[result.tool_name] > keep_last:
+                yield index, result
+
+    def _record(self, result: ToolResultEnvelope, context: PlanningContext, index: int) -> ClearRecord:
+        turns_ago = context.turns[-1] - context.turns[index]
+        again = "; calling it again gives the same" if result.determinism.is_verifiable else ""
+        age = f", {turns_ago} turns ago" if turns_ago else ""
+        return ClearRecord(
+            span=SpanReference((result.message.id,)),
+            strategy=self.name,
+            reason=f"old {result.tool_name} result{age}{again}",
+            kept=telling_lines(result.message.text, self.keep_lines),
+            preserved_fields=result.preserved_fields(),
+        )
+
+
+def telling_lines(text: str, limit: int) -> tuple[tuple[int, int], ...]:
+    """The last few lines that say how it went, as character ranges; long lines (dumps) are not chosen."""
+    if not limit:
+        return ()
+    chosen: list[tuple[int, int]] = []
+    end = len(text)
+    while end >= 0 and len(chosen) < limit:
+        start = text.rfind("\n", 0, end) + 1
+        if end - start <= _LONGEST_LINE_CHARS and _TELLING.search(text, start, end):
+            chosen.append((start, end))
+        end = start - 1
+    return tuple(reversed(chosen))

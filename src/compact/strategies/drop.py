@@ -1,0 +1,37 @@
+"""Removes tool exchanges of which only a stub is left and which nobody will ask for again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from compact.core.coordinator import CompactionProposal, PlanningContext
+from compact.core.durability import ToolDurability, ToolDurabilityPolicy, envelope
+from compact.core.groups import Group
+from compact.core.plan import ClearRecord, DropRecord, SpanReference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropStrategy:
+    """Drops whole groups, and only ephemeral ones whose every result has been cleared before."""
+
+    name: str = "drop"
+    policies: Mapping[str, ToolDurabilityPolicy] = field(default_factory=dict[str, ToolDurabilityPolicy])
+
+    def propose(self, context: PlanningContext) -> Iterator[CompactionProposal]:
+        """Oldest groups first."""
+        for group in context.groups:
+            if group.is_tool and context.layers.remainder.issuperset(group.indices) and self._may_drop(context, group):
+                span = SpanReference(tuple(context.messages[i].id for i in group.indices))
+                record = DropRecord(span=span, strategy=self.name, reason="ephemeral, and cleared before")
+                yield CompactionProposal(record)
+
+    def _may_drop(self, context: PlanningContext, group: Group) -> bool:
+        results = group.indices[1:]
+        return bool(results) and all(self._is_spent(context, index) for index in results)
+
+    def _is_spent(self, context: PlanningContext, index: int) -> bool:
+        message, call = context.messages[index], context.answered[index]
+        cleared = isinstance(context.plan.get_action(message.id)[1], ClearRecord)
+        result = envelope(message, tool_name=call.name, arguments=call.arguments, policies=self.policies)
+        return cleared and result.policy.durability is ToolDurability.EPHEMERAL

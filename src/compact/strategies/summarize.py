@@ -1,0 +1,52 @@
+"""Puts one summary in place of everything old that the free strategies left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compact.core.coordinator import SUMMARIZE, CompactionProposal, PlanningContext
+from compact.core.plan import CompactionAction, SpanReference, SummarizationRecord
+
+_SMALLEST_SUMMARY_TOKENS = 96
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummarizeStrategy:
+    """Proposes the remainder as one span, together with what the previous summary stood for.
+
+    The summary may take `max_tokens`, but no more than `target_token_ratio` of what it replaces.
+    """
+
+    name: str = SUMMARIZE
+    max_tokens: int = 4096
+    target_token_ratio: float = 0.5
+    min_span_messages: int = 2
+
+    def propose(self, context: PlanningContext) -> Iterator[CompactionProposal]:
+        """One proposal at most: there is exactly one summary in a prompt."""
+        rest = [i for i in sorted(context.layers.remainder) if self._is_free(context, i)]
+        if len(rest) < self.min_span_messages or context.turn.should_skip_aggressive_compaction():
+            return
+        standing = context.plan.summary
+        earlier = standing.span.message_ids if standing else ()
+        replaced = sum(map(context.weight, rest)) + (standing.tokens_after if standing else 0)
+        room = context.goal.ceiling_tokens - (context.total_tokens() - replaced)
+        allowed = min(self.max_tokens, int(replaced * self.target_token_ratio), room)
+        record = SummarizationRecord(
+            span=SpanReference((*earlier, *(context.messages[i].id for i in rest))),
+            strategy=self.name,
+            reason=f"{len(rest):,} messages older than what is kept verbatim",
+            version=standing.version + 1 if standing else 1,
+            max_tokens=max(allowed, _SMALLEST_SUMMARY_TOKENS),
+        )
+        yield CompactionProposal(record, pinned=self._leading(context, rest[-1], earlier))
+
+    def _is_free(self, context: PlanningContext, index: int) -> bool:
+        action = context.plan.get_action(context.messages[index].id)[0]
+        return action in (CompactionAction.INCLUDE, CompactionAction.CLEAR)
+
+    def _leading(self, context: PlanningContext, last: int, earlier: tuple[str, ...]) -> tuple[str, ...]:
+        """The pinned messages that are older than the end of the span: they stand before the summary."""
+        last = max([last, *(context.places[message_id] for message_id in earlier)])
+        return tuple(context.messages[index].id for index in sorted(context.layers.pinned) if index < last)

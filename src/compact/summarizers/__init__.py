@@ -1,0 +1,1 @@
+"""Who writes the summary."""
