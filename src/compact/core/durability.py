@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any, cast
 
 from compact.core.messages import Message
@@ -80,6 +81,7 @@ class ToolResultEnvelope:
         }
 
 
+_DURABILITIES = frozenset(durability.value for durability in ToolDurability)
 _ANCHOR_FIELDS = ("id", "path", "file_path", "url", "status", "name")
 
 # First match wins; names are compared in lower case. What no pattern names is replayable: the log still has it.
@@ -102,11 +104,16 @@ DEFAULT_DURABILITY_POLICIES: Mapping[str, ToolDurabilityPolicy] = {
 def policy_for(tool_name: str, policies: Mapping[str, ToolDurabilityPolicy]) -> ToolDurabilityPolicy:
     """The first policy whose pattern fits the tool, then the defaults, then plain replayable."""
     lowered = tool_name.lower()
-    for table in (policies, DEFAULT_DURABILITY_POLICIES):
-        for pattern, policy in table.items():
-            if fnmatchcase(lowered, pattern.lower()):
-                return policy
-    return ToolDurabilityPolicy()
+    for pattern, policy in policies.items():
+        if fnmatchcase(lowered, pattern.lower()):
+            return policy
+    return _default_policy(lowered)
+
+
+@lru_cache(maxsize=1024)
+def _default_policy(lowered: str) -> ToolDurabilityPolicy:
+    fitting = (policy for pattern, policy in DEFAULT_DURABILITY_POLICIES.items() if fnmatchcase(lowered, pattern))
+    return next(fitting, ToolDurabilityPolicy())
 
 
 def envelope(
@@ -115,14 +122,12 @@ def envelope(
     """Wrap a result; `meta["durability"]` and `meta["determinism"]` on the message overrule the tool's policy."""
     policy = policy_for(tool_name, policies)
     own = message.meta.get("durability")
-    if own in (durability.value for durability in ToolDurability):
-        policy = ToolDurabilityPolicy(
-            durability=ToolDurability(own),
-            preserve_fields=policy.preserve_fields or _ANCHOR_FIELDS,
-            keep_last=policy.keep_last,
-            keep_turns=policy.keep_turns,
-            never_evict=policy.never_evict,
-        )
+    if own in _DURABILITIES:
+        fields_to_keep = policy.preserve_fields or _ANCHOR_FIELDS
+        policy = replace(policy, durability=ToolDurability(own), preserve_fields=fields_to_keep)
     proofs = message.meta.get("determinism")
-    known = {f: cast(Any, proofs).get(f) for f in DeterminismMetadata.__slots__} if isinstance(proofs, Mapping) else {}
+    if not isinstance(proofs, Mapping):
+        return ToolResultEnvelope(message, tool_name, arguments, policy)
+    named = cast(Mapping[str, Any], proofs)
+    known = {spec.name: named.get(spec.name) for spec in fields(DeterminismMetadata)}
     return ToolResultEnvelope(message, tool_name, arguments, policy, DeterminismMetadata(**known))

@@ -123,13 +123,17 @@ class Engine:
 
         def messages_only(limit_tokens: int) -> int:
             estimate = session.calibration.largest_estimate(limit_tokens)
-            return max(0, estimate - budget.fixed_tokens - session.repair_tokens)
+            return estimate - budget.fixed_tokens - session.repair_tokens
 
         return Goal(
             target_tokens=messages_only(budget.target_tokens),
             settle_tokens=messages_only(budget.prefetch_tokens),
             ceiling_tokens=messages_only(budget.ceiling_tokens),
-            fixed={"instructions": budget.system_tokens, "tools": budget.tool_schema_tokens},
+            fixed={
+                "instructions": budget.system_tokens,
+                "tools": budget.tool_schema_tokens,
+                "wire overhead": budget.formatting_overhead + session.repair_tokens,
+            },
         )
 
     def manual_goal(self, session: Session, budget: TokenBudget, target_tokens: int | None) -> Goal:
@@ -137,8 +141,9 @@ class Engine:
         goal = replace(self.goal(session, budget), must_run=frozenset({SUMMARIZE}))
         if target_tokens is None:
             return goal
-        limit = min(max(0, target_tokens - session.repair_tokens), goal.ceiling_tokens)
-        return replace(goal, target_tokens=limit, settle_tokens=limit, ceiling_tokens=limit, fixed={})
+        limit = min(target_tokens - session.repair_tokens, goal.ceiling_tokens)
+        fixed = {"wire overhead": session.repair_tokens}
+        return replace(goal, target_tokens=limit, settle_tokens=limit, ceiling_tokens=limit, fixed=fixed)
 
     # -- compacting -----------------------------------------------------------------------------------------------
 

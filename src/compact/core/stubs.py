@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from compact.core.messages import Content, Message, ToolCall
 from compact.core.plan import ClearRecord, ExternalizationRecord
+from compact.core.summary import rounded
 
 
 def render_cleared(message: Message, record: ClearRecord) -> Message:
@@ -23,14 +24,14 @@ def render_cleared(message: Message, record: ClearRecord) -> Message:
 
 def render_externalization_text(record: ExternalizationRecord) -> str:
     """The pointer to an artifact, with the preview that was chosen for it."""
-    head = f"[moved to artifact {record.artifact_id}: {record.tokens_before:,} tokens; {record.reason}]"
+    head = f"[moved to artifact {record.artifact_id}: {rounded(record.tokens_before)} tokens; {record.reason}]"
     return f"{head}\n{record.preview}" if record.preview else head
 
 
 def stub_line(message: Message, record: ClearRecord) -> str:
     """One informative line about what was here."""
     text = message.text
-    size = f"{text.count(chr(10)) + 1:,} lines, {record.tokens_before:,} tokens" if text else "content without text"
+    size = f"{rounded(record.tokens_before)} tokens" if text else "content without text"
     other = _other_parts(message)
     fields = "".join(f"; {name}={value}" for name, value in record.preserved_fields.items())
     verb = "shortened" if record.kept else "cleared"
@@ -86,4 +87,4 @@ def _head_and_tail(text: str, max_chars: int) -> str:
     if len(text) <= max_chars:
         return text
     half = max(1, max_chars // 2)
-    return f"{text[:half]} … {len(text) - 2 * half:,} characters cut … {text[-half:]}"
+    return f"{text[:half]} … {rounded(len(text) - 2 * half)} characters cut … {text[-half:]}"

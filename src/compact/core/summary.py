@@ -122,7 +122,7 @@ class SummaryRequest:
 def render_summary_text(summary: StructuredSummary, *, version: int, messages: int) -> str:
     """The text of the summary message: one tagged block with only the sections that have something in them."""
     lines = [f"<COMPACT-SUMMARY v{version}>"]
-    lines.append(f"Stands for {messages:,} earlier messages; they are kept in full outside this prompt.")
+    lines.append(f"Stands for {rounded(messages)} earlier messages; they are kept in full outside this prompt.")
     for title, body in _sections(summary):
         lines.extend(("", f"## {title}", body))
     lines.append("</COMPACT-SUMMARY>")
@@ -147,6 +147,13 @@ def _sections(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
             yield title, "\n".join(f"- {item}" for item in items)
     if summary.narrative:
         yield "What happened", summary.narrative
+
+
+def rounded(count: int) -> str:
+    """A size for people, short enough that it is never taken for a figure out of the history."""
+    if count < 100:
+        return str(count)
+    return f"{count / 1000:.1f}k" if count < 99_950 else f"{count / 1_000_000:.1f}M"
 
 
 _GIVES_WAY = ("narrative", "tool_outcomes", "facts", "requests", "decisions", "artifacts", "open_items")

@@ -79,7 +79,8 @@ class Thread:
         self, incoming: Sequence[object], *, output: Shown, read: Callable[[object, str], Message]
     ) -> Match:
         """Find what is new in a caller's list and append it; on an edited past, start a branch."""
-        for shown in (self._raw, output):
+        # The longer one first: a repaired prompt is the raw history with a little more behind it.
+        for shown in sorted((self._raw, output), key=lambda shown: -len(shown.originals)):
             known = len(shown.originals)
             if not known and self.view:
                 continue  # nothing was shown yet: that is no prefix of anything

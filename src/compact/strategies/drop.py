@@ -32,6 +32,7 @@ class DropStrategy:
 
     def _is_spent(self, context: PlanningContext, index: int) -> bool:
         message, call = context.messages[index], context.answered[index]
-        cleared = isinstance(context.plan.get_action(message.id)[1], ClearRecord)
+        if not isinstance(context.plan.get_action(message.id)[1], ClearRecord):
+            return False
         result = envelope(message, tool_name=call.name, arguments=call.arguments, policies=self.policies)
-        return cleared and result.policy.durability is ToolDurability.EPHEMERAL
+        return result.policy.durability is ToolDurability.EPHEMERAL

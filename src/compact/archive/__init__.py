@@ -1,0 +1,11 @@
+"""The archive: transcripts and summaries for people, written before a compaction.
+
+Only writing happens here. Whoever hands messages in has redacted them already, `original` included.
+"""
+
+from compact.archive.errors import ArchiveError
+from compact.archive.filesystem import FilesystemArchive
+from compact.archive.layout import StorageAdapter
+from compact.archive.s3 import S3Archive
+
+__all__ = ["ArchiveError", "FilesystemArchive", "S3Archive", "StorageAdapter"]

@@ -1,0 +1,88 @@
+"""What an archive can do, and the names in it: one folder per session, the same on disk and in S3.
+
+    {session}/transcript-pre-compact-001.jsonl   the history before the first compaction, a message per line
+    {session}/summary-001.json                   the summary that came of it
+    {session}/events.jsonl                       every event (in S3: {session}/events/*.jsonl, one object each)
+
+What is archived is never overwritten. If a step is there already, equal content is left as it is, and other content
+goes beside it: `summary-001-2.json`, `summary-001-3.json`, …
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b32encode
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from secrets import token_hex
+from typing import Any, Protocol
+
+from compact.core.messages import Message
+
+EVENTS_NAME = "events.jsonl"
+
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+_HASH_BYTES = 15  # 24 letters of base32
+# Upper case counts too: a file system that ignores case would take it for the same folder.
+_MAPPED = re.compile(r".*--[a-z2-7]{24}", re.IGNORECASE)
+_RESERVED_ON_WINDOWS = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
+_READABLE_CHARS = 40
+_NUMBERED_COPIES = 20
+
+
+class StorageAdapter(Protocol):
+    """Keeps transcripts, summaries and events of sessions; a save returns the path or key that holds it."""
+
+    def save_transcript(self, session_id: str, transcript: Sequence[Message], step: int) -> str:
+        """Keep the whole history as it was before compaction number `step`."""
+        ...
+
+    def save_summary(self, session_id: str, summary: Message, step: int) -> str:
+        """Keep the summary that compaction number `step` made."""
+        ...
+
+    def save_event(self, session_id: str, event: Mapping[str, Any]) -> None:
+        """Keep one event."""
+        ...
+
+
+def transcript_name(step: int) -> str:
+    """The file of the history before a compaction."""
+    return f"transcript-pre-compact-{step:03d}.jsonl"
+
+
+def summary_name(step: int) -> str:
+    """The file of the summary that a compaction made."""
+    return f"summary-{step:03d}.json"
+
+
+def folder_name(session_id: str) -> str:
+    """A folder name that is safe everywhere and belongs to this session id alone.
+
+    Plain ids stand for themselves. Any other becomes `{readable}--{hash}`, and so does a plain id that looks like one
+    of those, so that nobody can choose an id that lands in another session's folder.
+    """
+    if _is_plain(session_id):
+        return session_id
+    readable = re.sub(r"[^A-Za-z0-9_]+", "-", session_id)[:_READABLE_CHARS].strip("-") or "session"
+    digest = sha256(session_id.encode("utf-8", "surrogatepass")).digest()
+    return f"{readable}--{b32encode(digest[:_HASH_BYTES]).decode('ascii').lower()}"
+
+
+def _is_plain(session_id: str) -> bool:
+    if not _PLAIN.fullmatch(session_id) or session_id.endswith("."):
+        return False
+    return not (_MAPPED.fullmatch(session_id) or _RESERVED_ON_WINDOWS.fullmatch(session_id))
+
+
+def free_names(name: str) -> Iterator[str]:
+    """The names to try in turn: the name itself, numbered ones, and at last ones that nobody else can have.
+
+    A step that was archived very often (a counter that starts anew with each process) must not take longer each time.
+    """
+    yield name
+    stem, dot, ending = name.rpartition(".")
+    for number in range(2, _NUMBERED_COPIES + 1):
+        yield f"{stem}-{number}{dot}{ending}"
+    while True:
+        yield f"{stem}-{token_hex(8)}{dot}{ending}"

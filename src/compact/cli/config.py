@@ -1,0 +1,85 @@
+"""`compact config`: every setting, its value, and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from compact.cli import screen
+from compact.cli.options import AsJson, ConfigFile
+from compact.cli.settings import config_file, environment_settings, load_config
+
+if TYPE_CHECKING:
+    from compact.config import CompactConfig
+
+app = typer.Typer(help="Show and check settings.", rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
+def _root(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        screen.write(context.get_help() + "\n")
+
+
+@app.command()
+def show(config: ConfigFile = None, as_json: AsJson = False) -> None:
+    """List every setting with its value and where it comes from."""
+    settings = load_config(config)
+    fields = list(_fields(settings, config_file(config)))
+    if as_json:
+        screen.write_json(fields)
+        return
+    rows = [(field["field"], _readable(field["value"]), field["source"]) for field in fields]
+    screen.table(("setting", "value", "from"), rows)
+
+
+@app.command()
+def check(path: Annotated[Path, typer.Argument(metavar="PATH", help="A configuration in YAML or JSON.")]) -> None:
+    """Say whether a configuration file makes sense."""
+    load_config(path)
+    in_file = sum(1 for _ in _leaves(_file_settings(path)))
+    screen.line(f"ok: {path} sets {screen.counted(in_file, 'field')}")
+    overruled = [f"{variable} ({field})" for field, variable in environment_settings()]
+    if overruled:
+        screen.remark(f"the environment overrules it: {', '.join(overruled)}", label="note", style="yellow")
+
+
+def _fields(settings: CompactConfig, file: Path | None) -> Iterator[dict[str, Any]]:
+    from compact.config_sources import environment_names
+
+    variables = dict(environment_settings())
+    in_file = dict(_leaves(_file_settings(file))) if file else {}
+    values = settings.model_dump(mode="json")
+    for _, path, spec in environment_names(type(settings)):
+        name = ".".join(path)
+        value: Any = values
+        for step in path:
+            value = value[step]
+        is_in_file = any(set_there == name or set_there.startswith(name + ".") for set_there in in_file)
+        source = variables.get(name) or (str(file) if is_in_file else "default")
+        yield {"field": name, "value": value, "source": source, "description": spec.description or ""}
+
+
+def _file_settings(path: Path) -> dict[str, Any]:
+    import warnings
+
+    from compact.config_sources import migrated, read_file
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said once already, when the file was loaded
+        return migrated(read_file(path))
+
+
+def _leaves(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value
+
+
+def _readable(value: object) -> str:
+    return value if isinstance(value, str) else screen.json_text(value)

@@ -1,0 +1,122 @@
+"""`compact demo`: a session of three windows goes through one, before your eyes."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from compact.cli import screen
+from compact.cli.options import Model, Window
+from compact.cli.settings import load_config, quiet
+
+if TYPE_CHECKING:
+    from compact.cli.demo_replay import Replay, Step, Tally
+    from compact.cli.demo_view import Frame
+
+_SHOW_SECONDS = 8.0
+_HOLD_SECONDS = 0.4
+_FRAME_SECONDS = 1 / 30
+_LISTED_ROUNDS = 8
+
+Fast = Annotated[bool, typer.Option("--fast", help="Do not slow down for the eye.")]
+
+
+def demo(model: Model = None, window: Window = None, fast: Fast = False) -> None:
+    """Replay a long coding session through a small window.
+
+    The session is generated and comes with the package: no key, no network, no model.
+    """
+    from compact.cli.demo_replay import Replay, Tally, load_session, protected_messages
+
+    settings = quiet(load_config(model=model, window=window))
+    with screen.working("counting the session"):
+        replay = Replay(settings, load_session())
+    messages, tokens = len(replay.history), sum(replay.tokens)
+    screen.line(
+        f"{messages:,} messages, {tokens:,} tokens, through a window of {replay.budget.max_context_tokens:,} "
+        f"({settings.model})",
+        style="bold",
+    )
+    screen.line()
+    tally = Tally()
+    if screen.is_live(sys.stdout) and not screen.console().is_dumb_terminal:
+        _show(replay, tally, fast)
+    else:
+        _report(replay, tally)
+    screen.line()
+    for topic, text in _summary(replay, tally, protected_messages(replay.history)[0]["meta"]["label"]):
+        screen.line(f"{topic:<12}{text}")
+    if not all(step.has_protected for step in tally.steps):
+        raise typer.Exit(1)
+
+
+def _report(replay: Replay, tally: Tally) -> None:
+    """One line per compaction."""
+    for step in replay:
+        tally.add(step)
+        if step.round:
+            done = step.round
+            tokens = f"{done.tokens_before:,} → {done.tokens_after:,} tokens"
+            place = f"round {done.number} at message {done.message + 1:,}"
+            screen.line(f"{place}: {tokens} ({done.work}), {done.milliseconds:.0f} ms")
+
+
+def _show(replay: Replay, tally: Tally, fast: bool) -> None:
+    """The live view; at the end it stays on the screen with every round."""
+    from rich.live import Live
+
+    pause = 0 if fast else _SHOW_SECONDS / len(replay.call_places)
+    drawn_at = 0.0
+    with Live(console=screen.console(), auto_refresh=False) as live:
+        for step in replay:
+            tally.add(step)
+            if step.round:
+                live.update(_frame(replay, tally, step.arrived_tokens, is_compacting=True), refresh=True)
+                time.sleep(0 if fast else _HOLD_SECONDS)
+            elif time.monotonic() - drawn_at >= _FRAME_SECONDS:
+                live.update(_frame(replay, tally, step.sent_tokens), refresh=True)
+                drawn_at = time.monotonic()
+            time.sleep(pause)
+        live.update(_frame(replay, tally, tally.steps[-1].sent_tokens, listed_rounds=len(tally.rounds)), refresh=True)
+
+
+def _frame(
+    replay: Replay,
+    tally: Tally,
+    used_tokens: int,
+    *,
+    is_compacting: bool = False,
+    listed_rounds: int = _LISTED_ROUNDS,
+) -> Frame:
+    from compact.cli.demo_view import Frame
+
+    return Frame(
+        steps=tally.steps,
+        calls=len(replay.call_places),
+        messages=len(replay.history),
+        budget=replay.budget,
+        used_tokens=used_tokens,
+        rounds=tally.rounds[-listed_rounds:] if listed_rounds else [],
+        is_compacting=is_compacting,
+    )
+
+
+def _summary(replay: Replay, tally: Tally, label: str) -> Iterator[tuple[str, str]]:
+    """What was seen, and what held."""
+    window, total = replay.budget.max_context_tokens, sum(replay.tokens)
+    yield "session", f"{len(replay.history):,} messages, {total:,} tokens: {total / window:.1f} windows of {window:,}"
+    yield "compacted", f"{screen.counted(len(tally.rounds), 'time')}, with {len(tally.steps):,} model calls"
+    largest = tally.largest_sent_tokens
+    fits = "never over" if largest <= window else "OVER"
+    yield "largest", f"{largest:,} tokens in one prompt, {screen.share(largest, window)} of the window: {fits}"
+    missing = [step for step in tally.steps if not step.has_protected]
+    kept = "in every prompt since it was given, word for word"
+    yield "protected", f"{label}: {kept if not missing else f'MISSING in {len(missing):,} prompts'}"
+    extending = sum(step.extends_last for step in tally.steps)
+    yield "cache", f"{extending:,} of {len(tally.steps):,} prompts extend the one before, byte for byte"
+    yield "preflight", f"p50 {tally.milliseconds(50):.1f} ms, p99 {tally.milliseconds(99):.1f} ms"
+    yield "next", "compact plan FILE shows what would go from a transcript of yours, and why"

@@ -1,0 +1,129 @@
+"""`compact plan`: what would go, why, and what that frees; nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from compact.cli import screen
+from compact.cli.measured import SESSION, Measured, measure
+from compact.cli.options import AsJson, ConfigFile, File, Index, Model, TargetTokens, Window
+from compact.cli.settings import load_config
+from compact.cli.transcripts import read_transcript
+
+if TYPE_CHECKING:
+    from compact.core.coordinator import CompactionResult
+    from compact.core.plan import Record
+
+Limit = Annotated[int, typer.Option("--limit", metavar="N", min=0, help="The most rows to list.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """One record with the messages it decides about; `tokens_before` is what they take as they came."""
+
+    record: Record
+    places: list[int]
+    tokens_before: int
+
+
+def plan(
+    file: File,
+    target_tokens: TargetTokens = None,
+    limit: Limit = 30,
+    index: Index = 0,
+    model: Model = None,
+    window: Window = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what compacting a transcript now would do, and why.
+
+    Nothing is written, and no summary is asked for: one that is not written yet counts with the most it may take.
+    """
+    with screen.working("reading"):
+        settings = load_config(config, model=model, window=window)
+        messages = read_transcript(file, index)
+    with screen.working(f"planning for {len(messages):,} messages"):
+        measured = measure(settings, messages)
+        result = measured.manager.plan(SESSION, messages, target_tokens=target_tokens)
+    screen.warn_about(measured.events)
+    for strategy, error in result.failures:
+        screen.remark(f"the strategy {strategy} failed: {error}", label="warning", style="yellow")
+    if as_json:
+        screen.write_json(_as_data(result))
+    else:
+        _show(measured, result, limit)
+
+
+def _as_data(result: CompactionResult) -> dict[str, Any]:
+    return {
+        "tokens_before": result.tokens_before,
+        "tokens_after": result.tokens_after,
+        "proposals": dict(result.proposals),
+        "plan": result.plan.to_dict(),
+    }
+
+
+def _show(measured: Measured, result: CompactionResult, limit: int) -> None:
+    rows = sorted(_rows(measured, result), key=lambda row: (_rank(row, result), row.places[0]))
+    total = f"{result.tokens_before:,} → {result.tokens_after:,} tokens"
+    if not rows:
+        screen.line(f"nothing to compact: {len(measured.messages):,} messages, {result.tokens_before:,} tokens")
+        return
+    left = screen.share(result.tokens_after, result.tokens_before)
+    screen.line(f"{len(measured.messages):,} messages, {total} ({left} left)", style="bold")
+    screen.heading("by strategy")
+    screen.table(("strategy", "messages", "before", "after", "freed"), list(_totals(rows, measured, result)))
+    screen.heading("what would go, and why")
+    listed = [_cells(row, measured) for row in rows[:limit]]
+    if listed:
+        screen.table(("message", "role, tool", "strategy", "before", "after", "reason"), listed)
+    if len(rows) > limit:
+        screen.line(f"and {len(rows) - limit:,} more; --limit {len(rows)} lists them all")
+
+
+def _rows(measured: Measured, result: CompactionResult) -> Iterator[_Row]:
+    """The records that decide about something; each message is counted with the one record that decides."""
+    places: dict[int, list[int]] = {}
+    for place, message in enumerate(measured.messages):
+        record = result.plan.get_action(message.id)[1]
+        if record:
+            places.setdefault(id(record), []).append(place)
+    for record in result.plan.records:
+        own = places.get(id(record))
+        if own:
+            yield _Row(record=record, places=own, tokens_before=sum(measured.tokens[place] for place in own))
+
+
+def _rank(row: _Row, result: CompactionResult) -> int:
+    """Strategies in the order they ran; cuts in kept messages come last."""
+    order = list(result.proposals)
+    return order.index(row.record.strategy) if row.record.strategy in order else len(order)
+
+
+def _totals(rows: list[_Row], measured: Measured, result: CompactionResult) -> Iterator[tuple[object, ...]]:
+    gone = 0
+    for strategy in dict.fromkeys(row.record.strategy for row in rows):
+        own = [row for row in rows if row.record.strategy == strategy]
+        before, after = sum(row.tokens_before for row in own), sum(row.record.tokens_after for row in own)
+        messages = sum(len(row.places) for row in own)
+        gone += messages
+        yield strategy, messages, before, after, before - after
+    kept = sum(measured.tokens) - sum(row.tokens_before for row in rows)
+    yield "as they are", len(measured.messages) - gone, kept, kept, 0
+    yield "all", len(measured.messages), result.tokens_before, result.tokens_after, result.tokens_freed
+
+
+def _cells(row: _Row, measured: Measured) -> tuple[object, ...]:
+    first, last = row.places[0], row.places[-1]
+    message_id = measured.messages[first].id
+    if len(row.places) == 1:
+        span, label = message_id, measured.label(first)
+    else:
+        span, label = f"{message_id} … {measured.messages[last].id}", f"{len(row.places):,} messages"
+    record = row.record
+    return span, screen.clipped(label, 24), record.strategy, row.tokens_before, record.tokens_after, record.reason

@@ -1,0 +1,84 @@
+"""`compact run`: a transcript in, the compacted transcript out."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from compact.cli import screen
+from compact.cli.options import AsJson, ConfigFile, File, Index, Model, TargetTokens, Window
+from compact.cli.settings import load_config, quiet
+from compact.cli.transcripts import as_list, read_transcript, write_transcript
+
+if TYPE_CHECKING:
+    from compact.core.events import CompactionEvent
+    from compact.manager import CompactManager
+
+_SESSION = "run"
+
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="PATH", help="Write here instead; JSONL if it ends in .jsonl, gzip if in .gz."),
+]
+Note = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Why, for the record kept in the plan.")]
+
+
+def run(
+    file: File,
+    output: Output = None,
+    target_tokens: TargetTokens = None,
+    note: Note = None,
+    index: Index = 0,
+    model: Model = None,
+    window: Window = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compact a transcript now, and print what is left of it.
+
+    The result is a JSON list of messages. With --json it is one object: messages, tokens_before, tokens_after, plan.
+    """
+    with screen.working("reading"):
+        settings = quiet(load_config(config, model=model, window=window))
+        messages = read_transcript(file, index)
+    events: list[CompactionEvent] = []
+    with screen.working(f"compacting {len(messages):,} messages"):
+        from compact.manager import CompactManager
+        from compact.stateless import estimate_messages_tokens
+
+        manager = CompactManager(settings, on_event=events.append)
+        compacted = manager.manual_compact(_SESSION, messages, note, target_tokens)
+        # Counted again from the result itself: what is reported is what is there.
+        tokens_after = estimate_messages_tokens(compacted, settings)
+    screen.warn_about(events)
+    plan = manager.current_plan(_SESSION)
+    tokens_before = plan.tokens_before if plan.version else tokens_after
+    if output:
+        write_transcript(output, compacted)
+    if as_json:
+        tokens = {"tokens_before": tokens_before, "tokens_after": tokens_after}
+        screen.write_json({"messages": compacted, **tokens, "plan": plan.to_dict()})
+    elif not output:
+        screen.write(as_list(compacted, encoding=sys.stdout.encoding))
+    screen.remark(_outcome(manager, len(messages), len(compacted), tokens_before, tokens_after))
+
+
+def _outcome(manager: CompactManager, before: int, after: int, tokens_before: int, tokens_after: int) -> str:
+    work = _work_by_strategy(manager)
+    if not work:
+        return f"nothing to compact: {screen.counted(after, 'message')}, {tokens_after:,} tokens"
+    messages = f"{before:,} → {after:,} messages"
+    tokens = f"{tokens_before:,} → {tokens_after:,} tokens ({screen.share(tokens_after, tokens_before)} left)"
+    done = ", ".join(f"{strategy} {screen.counted(count, 'message')}" for strategy, count in work.items())
+    return f"{messages}, {tokens}; {done}"
+
+
+def _work_by_strategy(manager: CompactManager) -> dict[str, int]:
+    """How many messages each strategy decided about."""
+    plan = manager.current_plan(_SESSION)
+    records: Any = (plan.get_action(message.id)[1] for message in manager.history(_SESSION))
+    return dict(Counter(record.strategy for record in records if record))

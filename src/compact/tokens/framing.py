@@ -1,0 +1,132 @@
+"""What a message costs beyond its bare text: roles, names, tool calls, parts, images.
+
+The figures per message and per name are OpenAI's published ones for chat completions; those for calls and results
+are what its usage reports show. Tool call ids never reach the model and cost nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import reprlib
+from collections.abc import Callable, Container, Mapping
+from typing import Any, TypeAlias
+
+from compact.core.messages import Content, Message
+from compact.tokens.images import IMAGE_TYPES, ImageRule, image_tokens
+
+CountText: TypeAlias = Callable[[str], int]
+
+MESSAGE_TOKENS = 3
+NAME_TOKENS = 1
+TOOL_CALL_TOKENS = 6
+TOOL_RESULT_TOKENS = 3
+# Every reply is primed with this once per prompt; message counts leave it out so that they add up.
+REPLY_PRIMING_TOKENS = 3
+# A file's or recording's bytes say little about its tokens: charge a page of a document.
+OPAQUE_PAYLOAD_TOKENS = 1500
+
+_TEXT_KEYS = {
+    "text": "text",
+    "input_text": "text",
+    "output_text": "text",
+    "summary_text": "text",
+    "reasoning_text": "text",
+    "refusal": "refusal",
+    "thinking": "thinking",
+}
+_CALL_TYPES = frozenset({"tool_use", "server_tool_use", "function_call"})
+_RESULT_TYPES = frozenset({"tool_result", "function_call_output"})
+_ENCRYPTED_TYPES = frozenset({"reasoning", "redacted_thinking"})
+# A run of base64 in JSON text, line ends included. The look-behind starts it at a run's start only: linear time.
+_PAYLOAD = re.compile(r"(?<![A-Za-z0-9+/_\\-])(?:[A-Za-z0-9+/_-]|\\[rn]){512,}={0,2}")
+
+
+def message_tokens(message: Message, count_text: CountText, *, image_rule: ImageRule = "largest") -> int:
+    """Tokens of a message in a prompt: framing, role, name, content, tool calls."""
+    tokens = MESSAGE_TOKENS + count_text(message.role)
+    if message.name:
+        tokens += NAME_TOKENS + count_text(message.name)
+    if message.tool_call_id is not None:
+        tokens += TOOL_RESULT_TOKENS
+    for call in message.tool_calls:
+        tokens += call_tokens(call.name, call.arguments, count_text)
+    # Some dialects keep a call both as a part and as a tool call; the model sees it once.
+    counted_ids = {call.id for call in message.tool_calls}
+    return tokens + content_tokens(message.content, count_text, image_rule=image_rule, counted_ids=counted_ids)
+
+
+def call_tokens(name: str, arguments: str, count_text: CountText) -> int:
+    """Tokens of one tool call, id left out."""
+    return TOOL_CALL_TOKENS + count_text(name) + count_text(arguments)
+
+
+def content_tokens(
+    content: Content, count_text: CountText, *, image_rule: ImageRule = "largest", counted_ids: Container[str] = ()
+) -> int:
+    """Tokens of a message's content, without framing; calls in `counted_ids` are not counted again."""
+    if content is None:
+        return 0
+    if isinstance(content, str):
+        return count_text(content)
+    return sum(_part_tokens(part, count_text, image_rule, counted_ids) for part in content)
+
+
+def json_text(value: object) -> str:
+    """The value as JSON, or as near to it as a value that is no JSON can come."""
+    try:
+        return json.dumps(value, ensure_ascii=False, default=_plain)
+    except (TypeError, ValueError, RecursionError):
+        return reprlib.repr(value)
+
+
+def _plain(value: object) -> object:
+    return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+def _part_tokens(part: object, count_text: CountText, image_rule: ImageRule, counted_ids: Container[str]) -> int:
+    if not isinstance(part, Mapping):
+        return count_text(part if isinstance(part, str) else json_text(part))
+    fields: Mapping[str, Any] = part
+    kind = str(fields.get("type", ""))
+    if kind in IMAGE_TYPES:
+        return image_tokens(fields, image_rule)
+    if kind in _TEXT_KEYS and isinstance(text := fields.get(_TEXT_KEYS[kind]), str):
+        return count_text(text)
+    if kind in _CALL_TYPES:
+        return _call_part_tokens(fields, count_text, counted_ids)
+    if kind in _RESULT_TYPES:
+        return TOOL_RESULT_TOKENS + _nested_tokens(fields.get("content", fields.get("output")), count_text, image_rule)
+    return _opaque_tokens(fields, count_text)
+
+
+def _call_part_tokens(part: Mapping[str, Any], count_text: CountText, counted_ids: Container[str]) -> int:
+    if str(part.get("call_id") or part.get("id")) in counted_ids:
+        return 0
+    arguments = part.get("arguments", part.get("input"))
+    written = arguments if isinstance(arguments, str) else json_text(arguments)
+    return call_tokens(str(part.get("name", "")), written, count_text)
+
+
+def _nested_tokens(value: object, count_text: CountText, image_rule: ImageRule) -> int:
+    """Tokens of what a tool result part holds: a text or further parts."""
+    if value is None or isinstance(value, str):
+        return content_tokens(value, count_text)
+    parts: tuple[Any, ...] = tuple(value) if isinstance(value, list | tuple) else (value,)
+    return content_tokens(parts, count_text, image_rule=image_rule)
+
+
+def _opaque_tokens(part: Mapping[str, Any], count_text: CountText) -> int:
+    """Tokens of a part we do not know by its JSON text, binary payloads at a flat rate."""
+    fields = {key: value for key, value in part.items() if key not in ("signature", "cache_control")}
+    payload_chars: list[int] = []
+
+    def take_out(found: re.Match[str]) -> str:
+        payload_chars.append(len(found[0]))
+        return ""
+
+    tokens = count_text(_PAYLOAD.sub(take_out, json_text(fields)))
+    if str(part.get("type", "")) in _ENCRYPTED_TYPES:
+        # Encrypted reasoning is as long as the text inside: three bytes in four characters, four bytes a token.
+        return tokens + sum(payload_chars) * 3 // 16
+    return tokens + len(payload_chars) * OPAQUE_PAYLOAD_TOKENS

@@ -1,0 +1,152 @@
+"""Tokens of an image part, from the size in its header.
+
+Only a prefix of the base64 is decoded. A size that cannot be read (a web address, a file id, a strange format)
+costs as much as the rule ever charges.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Callable, Mapping
+from math import ceil
+from typing import Any, Literal, TypeAlias
+
+# tiles: OpenAI. area: Anthropic. largest: whichever is more, for providers we do not know.
+ImageRule: TypeAlias = Literal["tiles", "area", "largest"]
+Size: TypeAlias = tuple[int, int]
+
+IMAGE_TYPES = frozenset({"image_url", "input_image", "image"})
+LOW_DETAIL_TOKENS = 85
+TILE_TOKENS = 170
+MAX_TILES = 8
+MAX_AREA_TOKENS = 1600
+_PIXELS_PER_TOKEN = 750
+_LONGEST_AREA_EDGE = 1568
+# A JPEG can carry a preview and colour tables before its size; most sizes are in the first kilobyte.
+_PREFIX_CHARS = (1024, 128 * 1024, 2 * 1024 * 1024)
+
+
+def image_tokens(part: Mapping[str, Any], rule: ImageRule = "largest") -> int:
+    """Tokens of a chat `image_url`, a Responses `input_image` or an Anthropic `image` part."""
+    payload, detail = _payload_and_detail(part)
+    size = image_size(payload) if payload else None
+    if rule == "tiles":
+        return _tile_tokens(size, detail)
+    if rule == "area":
+        return _area_tokens(size)
+    return max(_tile_tokens(size, detail), _area_tokens(size))
+
+
+def image_size(payload: str) -> Size | None:
+    """Width and height of a data URL or bare base64 text; None if they cannot be read."""
+    start = 0
+    if payload.startswith("data:"):
+        start = payload.find(";base64,", 0, 256) + len(";base64,")
+        if start < len(";base64,"):
+            return None
+    elif payload.startswith(("http://", "https://", "file:", "gs://", "s3://")):
+        return None
+    for chars in _PREFIX_CHARS:
+        size = _header_size(_decode(payload[start : start + chars]))
+        if size or start + chars >= len(payload):
+            return size
+    return None
+
+
+def _payload_and_detail(part: Mapping[str, Any]) -> tuple[str, str]:
+    """The data URL or base64 text and the detail asked for, whichever of the wire forms the part has."""
+    holder: Any = part.get("image_url") or part.get("source") or part
+    if isinstance(holder, str):
+        holder = {"url": holder}
+    if not isinstance(holder, Mapping):
+        return "", ""
+    payload = holder.get("url") or holder.get("data") or ""
+    detail = holder.get("detail") or part.get("detail") or "auto"
+    return payload if isinstance(payload, str) else "", detail if isinstance(detail, str) else "auto"
+
+
+def _tile_tokens(size: Size | None, detail: str) -> int:
+    """OpenAI: fit into 2048 x 2048, shrink the short side to 768, then count tiles of 512."""
+    if detail == "low":
+        return LOW_DETAIL_TOKENS
+    if size is None:
+        return LOW_DETAIL_TOKENS + TILE_TOKENS * MAX_TILES
+    width, height = size
+    scale = min(1.0, 2048 / max(width, height))
+    scale = min(scale, 768 / min(width, height))
+    tiles = ceil(round(width * scale, 3) / 512) * ceil(round(height * scale, 3) / 512)
+    return LOW_DETAIL_TOKENS + TILE_TOKENS * min(tiles, MAX_TILES)
+
+
+def _area_tokens(size: Size | None) -> int:
+    """Anthropic: shrink the long edge to 1568, then a token for every 750 pixels."""
+    if size is None:
+        return MAX_AREA_TOKENS
+    width, height = size
+    scale = min(1.0, _LONGEST_AREA_EDGE / max(width, height))
+    return min(MAX_AREA_TOKENS, max(1, ceil(width * scale * height * scale / _PIXELS_PER_TOKEN)))
+
+
+def _decode(prefix: str) -> bytes:
+    compact = "".join(prefix.split()).replace("-", "+").replace("_", "/")
+    try:
+        return binascii.a2b_base64(compact[: len(compact) // 4 * 4])
+    except ValueError:  # binascii.Error, and characters beyond ASCII
+        return b""
+
+
+def _header_size(head: bytes) -> Size | None:
+    for signature, read in _READERS:
+        if head.startswith(signature):
+            size = read(head)
+            return size if size and min(size) > 0 else None
+    return None
+
+
+def _png_size(head: bytes) -> Size | None:
+    return (int.from_bytes(head[16:20]), int.from_bytes(head[20:24])) if len(head) >= 24 else None
+
+
+def _gif_size(head: bytes) -> Size | None:
+    return (int.from_bytes(head[6:8], "little"), int.from_bytes(head[8:10], "little")) if len(head) >= 10 else None
+
+
+def _jpeg_size(head: bytes) -> Size | None:
+    """Walk the segments up to the frame header, which holds the size."""
+    at = 2
+    while at + 9 <= len(head):
+        if head[at] != 0xFF:
+            return None
+        marker = head[at + 1]
+        if marker == 0xFF:
+            at += 1
+        elif 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            return int.from_bytes(head[at + 7 : at + 9]), int.from_bytes(head[at + 5 : at + 7])
+        elif marker in (0x01, *range(0xD0, 0xD9)):
+            at += 2
+        else:
+            at += 2 + int.from_bytes(head[at + 2 : at + 4])
+    return None
+
+
+def _webp_size(head: bytes) -> Size | None:
+    if len(head) < 30 or head[8:12] != b"WEBP":
+        return None
+    match head[12:16]:
+        case b"VP8X":
+            return 1 + int.from_bytes(head[24:27], "little"), 1 + int.from_bytes(head[27:30], "little")
+        case b"VP8L":
+            packed = int.from_bytes(head[21:25], "little")
+            return 1 + (packed & 0x3FFF), 1 + (packed >> 14 & 0x3FFF)
+        case b"VP8 ":
+            return int.from_bytes(head[26:28], "little") & 0x3FFF, int.from_bytes(head[28:30], "little") & 0x3FFF
+        case _:
+            return None
+
+
+_READERS: tuple[tuple[bytes, Callable[[bytes], Size | None]], ...] = (
+    (b"\x89PNG\r\n\x1a\n", _png_size),
+    (b"\xff\xd8", _jpeg_size),
+    (b"GIF8", _gif_size),
+    (b"RIFF", _webp_size),
+)

@@ -1,0 +1,266 @@
+"""What must always hold, over random conversations. Numbers refer to "What must always hold" in the design."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from conversations import Wire, histories
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from compact import CompactConfig, CompactManager, InsufficientBudget, StructuredSummary, SummaryRequest
+from compact.adapters.chat import ChatDialect
+from compact.core.events import CompactionCompletedEvent
+from compact.core.legality import check_chat
+from compact.core.messages import Message
+from compact.core.renderer import PromptRenderer
+from compact.summarizers.extractive import extractive_summary
+from compact.testing import RecordingSink, WordTokenizer
+
+windows = st.sampled_from([400, 700, 1500, 4000])
+
+
+def manager_for(window: int, **plugs: Any) -> CompactManager:
+    config = CompactConfig(
+        max_context_tokens=window,
+        policy={"hard_cap_buffer": 10, "keep_recent_turns": 3, "keep_tool_io_pairs": 2},
+        strategies={"clear": {"min_tokens": 20}, "deduplicate": {"min_tokens": 20}},
+        telemetry={"exporter": "none"},
+    )
+    return CompactManager(config, **{"tokenizer": WordTokenizer(), **plugs})
+
+
+def preflight(manager: CompactManager, history: list[Wire], session: str = "s") -> list[Wire]:
+    try:
+        return manager.preflight(session, history)
+    except InsufficientBudget:
+        assume(False)
+        raise
+
+
+def read(history: list[Wire]) -> list[Message]:
+    dialect = ChatDialect()
+    return [dialect.read(item, f"messages[{place}]") for place, item in enumerate(history)]
+
+
+def is_pinned(message: Wire) -> bool:
+    return message["role"] in ("system", "developer") or bool(message.get("meta", {}).get("protected"))
+
+
+@given(histories(), windows)
+def test_1_neither_the_log_nor_the_callers_objects_change(history: list[Wire], window: int) -> None:
+    before = copy.deepcopy(history)
+    manager = manager_for(window)
+    preflight(manager, history)
+    if not history:
+        return
+    assert history == before
+    assert [message.original for message in manager.history("s")] == before
+    preflight(manager, history)
+    assert [message.original for message in manager.history("s")] == before
+
+
+@given(histories(), windows)
+def test_2_pinned_messages_come_out_unchanged_and_are_never_summarised(history: list[Wire], window: int) -> None:
+    seen: list[Message] = []
+
+    def summarizer(request: SummaryRequest) -> StructuredSummary:
+        seen.extend(request.messages)
+        return extractive_summary(request)
+
+    out = preflight(manager_for(window, summarizer=summarizer), history)
+    pinned = [message for message in history if is_pinned(message) and message["content"] not in (None, [])]
+    assert [message for message in out if any(message is own for own in pinned)] == pinned
+    assert not [message for message in seen if is_pinned({"role": message.role, "meta": message.meta})]
+
+
+@given(histories(), windows)
+def test_3_the_output_is_legal(history: list[Wire], window: int) -> None:
+    assert check_chat(read(preflight(manager_for(window), history))) == ()
+
+
+@given(histories(), windows, st.booleans())
+def test_4_the_output_fits_the_budget_or_the_error_says_why(history: list[Wire], window: int, words: bool) -> None:
+    tokenizer = {"tokenizer": WordTokenizer()} if words else {"tokenizer": None}
+    manager = manager_for(window, **tokenizer)
+    try:
+        manager.preflight("s", history)
+    except InsufficientBudget as error:
+        assert error.needed_tokens > error.budget_tokens == window - 10
+        assert error.parts["pinned"] > 0 or error.parts["recent dialogue"] + error.parts["recent tool pairs"] > 0
+        assert "hint:" in str(error)
+        return
+    if history:
+        assert manager.status("s").used_tokens <= window - 10
+
+
+@given(histories(min_size=4), windows, st.integers(1, 200))
+def test_4_a_manual_target_is_met_by_the_whole_list(history: list[Wire], window: int, target: int) -> None:
+    manager = manager_for(window)
+    try:
+        out = manager.manual_compact("s", history, target_tokens=target)
+    except InsufficientBudget:
+        return
+    assert sum(map(WordTokenizer().count_message, read(out))) <= target
+
+
+@given(histories(), windows)
+def test_5_same_input_same_output_and_twice_is_once(history: list[Wire], window: int) -> None:
+    manager = manager_for(window)
+    first = preflight(manager, history)
+    assert preflight(manager, history) == first
+    assert preflight(manager_for(window), copy.deepcopy(history)) == first
+    assert preflight(manager, first) == first
+
+
+@given(histories(legal=True, min_size=6, max_size=40), windows)
+def test_5_between_compactions_each_prompt_extends_the_last(history: list[Wire], window: int) -> None:
+    manager = manager_for(window)
+    previous: list[Wire] = []
+    version = 0
+    for end in range(1, len(history) + 1):
+        if end < len(history) and history[end]["role"] == "tool":
+            continue  # a model is called when all results are there
+        out = preflight(manager, history[:end])
+        if manager.current_plan("s").version == version:
+            assert out[: len(previous)] == previous
+        previous, version = out, manager.current_plan("s").version
+
+
+@given(histories(min_size=3), windows)
+def test_5_the_prompt_that_grew_is_the_prompt_rendered_anew(history: list[Wire], window: int) -> None:
+    grown, whole = manager_for(window), manager_for(window)
+    for end in range(1, len(history) + 1):
+        preflight(grown, history[:end])
+    plan = grown.current_plan("s")
+    assume(plan.version == 0)
+    assert preflight(grown, history) == preflight(whole, history) or whole.current_plan("s").version > 0
+
+
+@given(histories(min_size=5, max_size=40), windows)
+def test_6_every_message_is_accounted_for_once_and_can_be_fetched_back(history: list[Wire], window: int) -> None:
+    manager = manager_for(window)
+    preflight(manager, history)
+    assume(history)
+    prompt, log = manager.prompt("s"), manager.history("s")
+    accounted = [message_id for slot in prompt.slots for message_id in slot.ids] + list(prompt.hidden)
+    assert sorted(accounted) == sorted(message.id for message in log)
+    assert [message.original for message in log] == history
+    assert sum(prompt.actions.values()) == len(log)
+
+
+@given(histories(min_size=10, max_size=40), histories(min_size=10, max_size=40), st.sampled_from([500, 700]))
+def test_7_there_is_exactly_one_summary_and_it_keeps_the_task(first: list[Wire], more: list[Wire], window: int) -> None:
+    manager = manager_for(window)
+    preflight(manager, first)
+    out = preflight(manager, first + more)
+    plan = manager.current_plan("s")
+    summaries = [m for m in out if str(m.get("content")).startswith("<COMPACT-SUMMARY v")]
+    assert len(summaries) == (1 if plan.summary else 0)
+    assume(plan.summary is not None)
+    assert plan.summary is not None
+    assert plan.summary.summary is not None
+
+
+@given(histories(min_size=4, max_size=40), windows)
+def test_8_code_made_text_says_nothing_its_sources_do_not(history: list[Wire], window: int) -> None:
+    manager = manager_for(window)
+    preflight(manager, history)
+    plan = manager.current_plan("s")
+    assume(plan.summary is not None and plan.summary.summary is not None)
+    assert plan.summary is not None
+    assert plan.summary.summary is not None
+    summary = plan.summary.summary
+    source = "\n".join([m.text for m in manager.history("s")] + [c.arguments for m in manager.history("s") for c in m.tool_calls])
+    for text in (summary.task, summary.latest_ask, *summary.requests, summary.narrative):
+        assert text.removesuffix(" …") in source
+    for outcome in summary.tool_outcomes:
+        for piece in outcome.outcome.split(" → "):
+            assert piece.removesuffix(" …").strip() in source
+
+
+@given(histories(min_size=4, max_size=40), windows)
+def test_9_a_compaction_shrinks_or_is_not_done_and_not_tried_again(history: list[Wire], window: int) -> None:
+    sink = RecordingSink()
+    manager = manager_for(window, on_event=sink)
+    preflight(manager, history)
+    for event in sink.of(CompactionCompletedEvent):
+        assert event.tokens_after < event.tokens_before
+    done = len(sink.of(CompactionCompletedEvent))
+    preflight(manager, history)
+    assert len(sink.of(CompactionCompletedEvent)) == done
+
+
+@given(histories(min_size=4, max_size=40), windows, st.sampled_from(["raises", "too long", "nonsense"]))
+def test_11_no_failure_of_the_summariser_leaves_preflight(history: list[Wire], window: int, how: str) -> None:
+    def summarizer(request: SummaryRequest) -> Any:
+        if how == "raises":
+            raise ConnectionError("the model is away")
+        return StructuredSummary(narrative="word " * 5000) if how == "too long" else "not a summary"
+
+    out = preflight(manager_for(window, summarizer=summarizer), history)
+    assert check_chat(read(out)) == ()
+
+
+@given(st.data(), histories(legal=True, min_size=2, max_size=30), windows)
+@settings(max_examples=150)
+def test_matching_loses_and_doubles_nothing_however_the_caller_sends(
+    data: st.DataObject, history: list[Wire], window: int
+) -> None:
+    manager = manager_for(window)
+    carried: list[Wire] = []
+    sent = 0
+    while sent < len(history):
+        step = data.draw(st.integers(0, 4), label="new messages")
+        new, sent = history[sent : sent + step], sent + step
+        mode = data.draw(st.sampled_from(["raw", "copies", "carried"]), label="how")
+        whole = {"raw": history[:sent], "copies": copy.deepcopy(history[:sent]), "carried": carried + new}[mode]
+        carried = preflight(manager, whole)
+        if history[:sent]:
+            assert [message.original for message in manager.history("s")] == history[:sent]
+
+
+@given(histories(min_size=2, max_size=20), st.data(), windows)
+def test_an_edited_past_starts_a_branch_and_loses_nothing(history: list[Wire], data: st.DataObject, window: int) -> None:
+    assume(history)
+    manager = manager_for(window)
+    preflight(manager, history)
+    place = data.draw(st.integers(0, len(history) - 1))
+    edited = [*history[:place], {"role": "user", "content": "edited"}, *history[place + 1 :]]
+    out = preflight(manager, edited)
+    log = [message.original for message in manager.history("s")]
+    assert log[: len(history)] == history
+    assert log[len(history) :] in ([{"role": "user", "content": "edited"}], [])
+    assert check_chat(read(out)) == ()
+    back = preflight(manager, history)
+    assert check_chat(read(back)) == ()
+
+
+@given(histories(max_size=30))
+def test_rendering_without_a_plan_gives_back_the_same_messages(history: list[Wire]) -> None:
+    from compact.core.plan import CompactionPlan
+
+    messages = read(history)
+    assert PromptRenderer().render(messages, CompactionPlan("s")).messages == tuple(messages)
+
+
+def test_the_properties_reach_compaction() -> None:
+    """The generator is worth nothing if no drawn history is ever compacted."""
+    versions = []
+
+    @given(histories(min_size=10, max_size=40))
+    @settings(max_examples=50, database=None)
+    def run(history: list[Wire]) -> None:
+        manager = manager_for(600)
+        preflight(manager, history)
+        versions.append(manager.current_plan("s").version)
+
+    run()
+    assert sum(versions) >= 10
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COMPACT_MODEL", raising=False)
