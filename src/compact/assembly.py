@@ -11,6 +11,7 @@ from compact.core.budget import TokenBudget
 from compact.core.coordinator import CompactionCoordinator
 from compact.core.durability import ToolDurabilityPolicy
 from compact.core.engine import Engine
+from compact.core.errors import ConfigError
 from compact.core.layers import KeepRules
 from compact.core.protocols import CompactionStrategy, EventSink, ProviderAwareTokenizer, Summarizer
 from compact.strategies import ClearStrategy, DeduplicateStrategy, DropStrategy, SummarizeStrategy, WindowStrategy
@@ -64,11 +65,11 @@ def build_strategies(config: CompactConfig) -> tuple[CompactionStrategy, ...]:
     return tuple(strategy for enabled, strategy in everything if enabled)
 
 
-def build_budget(config: CompactConfig, *, window_tokens: int | None = None) -> TokenBudget:
+def build_budget(config: CompactConfig) -> TokenBudget:
     """The budget of a model; what is sent beside the messages is filled in at each call."""
     policy = config.policy
-    window = config.max_context_tokens or window_tokens or model_info(config.model).window_tokens
-    return TokenBudget(
+    window = config.max_context_tokens or model_info(config.model).window_tokens
+    budget = TokenBudget(
         max_context_tokens=window,
         safety_buffer=policy.hard_cap_buffer,
         output_reserve=policy.output_reserve,
@@ -79,3 +80,10 @@ def build_budget(config: CompactConfig, *, window_tokens: int | None = None) -> 
         target_pct=policy.target_pct,
         tier_caps={tier: round(share * window) for tier, share in policy.tier_caps.items()},
     )
+    if budget.ceiling_tokens <= 0:
+        raise ConfigError(
+            f"a window of {window:,} tokens leaves nothing to use: {window - budget.ceiling_tokens:,} are reserved",
+            field="policy.hard_cap_buffer",
+            hint="lower policy.hard_cap_buffer and the other reserves, or raise max_context_tokens",
+        )
+    return budget

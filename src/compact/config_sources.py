@@ -161,5 +161,8 @@ def _range(model: type[BaseModel], path: tuple[Any, ...]) -> str:
     if not limits:
         return ""
     number = float if field and field.annotation is float else int
-    low = number(limits["ge"]) if "ge" in limits else f"above {number(limits.get('gt', 0))}"
-    return f"{low}-{number(limits['le'])}" if "le" in limits else f"at least {low}"
+    high = f"{number(limits['le'])}" if "le" in limits else ""
+    if "gt" in limits:
+        return f"above {number(limits['gt'])}" + (f" and at most {high}" if high else "")
+    low = number(limits.get("ge", 0))
+    return f"{low}-{high}" if high else f"at least {low}"

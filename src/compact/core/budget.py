@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import floor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,4 +109,4 @@ class Calibration:
         if not self.anchor:
             return limit_tokens
         line = self.anchor[0] + (limit_tokens - self.anchor[1]) / self.slope
-        return min(limit_tokens, int(line))
+        return min(limit_tokens, floor(line))

@@ -31,7 +31,8 @@ class SummarizeStrategy:
         standing = context.plan.summary
         earlier = standing.span.message_ids if standing else ()
         replaced = sum(map(context.weight, rest)) + (standing.tokens_after if standing else 0)
-        room = context.goal.ceiling_tokens - (context.total_tokens() - replaced)
+        # The summary gives way before any kept message does.
+        room = context.goal.settle_tokens - (context.total_tokens() - replaced)
         allowed = min(self.max_tokens, int(replaced * self.target_token_ratio), room)
         record = SummarizationRecord(
             span=SpanReference((*earlier, *(context.messages[i].id for i in rest))),

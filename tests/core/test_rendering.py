@@ -1,0 +1,141 @@
+"""Stubs, cuts, summaries and pointers: what stands for content that left the prompt."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compact.core.messages import Message, ToolCall
+from compact.core.plan import (
+    ClearRecord,
+    CompactionPlan,
+    DropRecord,
+    ExternalizationRecord,
+    Record,
+    SpanReference,
+    SummarizationRecord,
+)
+from compact.core.renderer import PromptRenderer
+from compact.core.shortening import shorten_largest
+from compact.core.stubs import render_cleared
+from compact.core.summary import Decision, OpenItem, StructuredSummary, fit_summary, render_summary_text, rounded
+from compact.testing import WordTokenizer
+
+
+def span(*ids: str) -> SpanReference:
+    return SpanReference(ids)
+
+
+def messages(count: int) -> list[Message]:
+    return [Message("user", f"text {n}", id=f"m{n}") for n in range(count)]
+
+
+def test_a_stub_is_one_informative_line() -> None:
+    record = ClearRecord(span=span("m1"), strategy="clear", reason="old bash result", tokens_before=4_120)
+    stub = render_cleared(Message("tool", "line\n" * 900, id="m1", tool_call_id="a"), record)
+    assert stub.text == "[m1 cleared: 4.1k tokens; old bash result]"
+    assert (stub.role, stub.tool_call_id) == ("tool", "a")
+
+
+def test_kept_lines_and_key_fields_stay_below_the_stub() -> None:
+    text = "building\nerror: no such berth\nmore\nfailed 3 of 7"
+    pieces = tuple((text.index(line), text.index(line) + len(line)) for line in ("error: no such berth", "failed 3 of 7"))
+    record = ClearRecord(
+        span=span("m1"), strategy="clear", reason="old", tokens_before=50, kept=pieces, preserved_fields={"id": "b-7"}
+    )
+    assert render_cleared(Message("tool", text, id="m1"), record).text.splitlines() == [
+        "[m1 shortened: 50 tokens; old; id=b-7]",
+        "error: no such berth",
+        "…",
+        "failed 3 of 7",
+    ]
+
+
+def test_head_and_tail_stand_around_the_stub() -> None:
+    record = ClearRecord(span=span("m1"), strategy="shorten", reason="too large", tokens_before=10, kept=((0, 5), (15, 20)))
+    lines = render_cleared(Message("user", "HEAD.middle-part-TAIL", id="m1"), record).text.splitlines()
+    assert lines[0] == "HEAD."
+    assert lines[1].startswith("[m1 shortened")
+    assert lines[2] == "t-TAI"
+
+
+@given(st.recursive(st.text(max_size=60) | st.integers() | st.none(), lambda x: st.lists(x, max_size=8) | st.dictionaries(st.text(max_size=5), x, max_size=5), max_leaves=40))
+def test_arguments_that_must_shrink_stay_valid_json(arguments: object) -> None:
+    call = ToolCall("a", "write", json.dumps(arguments))
+    record = ClearRecord(span=span("m1"), strategy="shorten", reason="too large", argument_chars=32)
+    shortened = render_cleared(Message("assistant", None, (call,), id="m1"), record).tool_calls[0].arguments
+    json.loads(shortened)
+    assert len(shortened) <= max(len(call.arguments), 4 * 32 + 64)
+
+
+def test_arguments_that_are_no_json_become_json() -> None:
+    call = ToolCall("a", "write", "not json " * 100)
+    record = ClearRecord(span=span("m1"), strategy="shorten", reason="too large", argument_chars=40)
+    shortened = render_cleared(Message("assistant", None, (call,), id="m1"), record).tool_calls[0].arguments
+    assert "characters cut" in json.loads(shortened)["shortened"]
+
+
+def test_pinned_then_the_summary_then_the_rest_in_the_order_of_the_log() -> None:
+    records: tuple[Record, ...] = (
+        SummarizationRecord(span=span("m0", "m2"), strategy="s", reason="r", summary=StructuredSummary(task="build")),
+        DropRecord(span=span("m4"), strategy="drop", reason="r"),
+        ExternalizationRecord(span=span("m5"), strategy="e", reason="big", artifact_id="a-1", preview="first lines"),
+    )
+    prompt = PromptRenderer().render(messages(7), CompactionPlan("t", records=records, pinned=("m3",)))
+    assert [slot.ids for slot in prompt.slots] == [("m3",), ("m0", "m2"), ("m1",), ("m5",), ("m6",)]
+    assert prompt.hidden == ("m4",)
+    assert prompt.messages[3].text.startswith("[moved to artifact a-1")
+    assert prompt.messages[3].text.endswith("first lines")
+    assert prompt.format_version == "v1.0"
+
+
+def test_extending_is_rendering_the_longer_log() -> None:
+    plan = CompactionPlan("t", records=(ClearRecord(span=span("m1"), strategy="c", reason="r"),))
+    renderer = PromptRenderer()
+    grown = renderer.extend(renderer.render(messages(3), plan), messages(5)[3:])
+    assert grown == renderer.render(messages(5), plan)
+
+
+def test_a_summary_shows_only_sections_that_have_something_in_them() -> None:
+    summary = StructuredSummary(
+        task="build it", decisions=(Decision("use sqlite", "it is there"),), open_items=(OpenItem("write docs"),)
+    )
+    text = render_summary_text(summary, version=3, messages=1234)
+    assert text.startswith("<COMPACT-SUMMARY v3>\nStands for 1.2k earlier messages")
+    assert text.endswith("</COMPACT-SUMMARY>")
+    assert "## Task\nbuild it" in text
+    assert "- use sqlite (because it is there)" in text
+    assert "Facts" not in text
+
+
+def test_what_does_not_fit_gives_way_story_first_task_last() -> None:
+    summary = StructuredSummary(task="the task", facts=tuple("abcdefgh"), narrative="a long story " * 20)
+
+    def fits(limit: int) -> StructuredSummary:
+        return fit_summary(summary, lambda s: len(render_summary_text(s, version=1, messages=1)) <= limit)
+
+    assert fits(10_000) == summary
+    assert fits(200) == StructuredSummary(task="the task", facts=tuple("abcdefgh"))
+    assert fits(165).facts == ("e", "f", "g", "h")
+    assert fits(0) == StructuredSummary()
+
+
+def test_sizes_are_short() -> None:
+    assert [rounded(n) for n in (7, 99, 100, 4_120, 99_949, 1_250_000)] == ["7", "99", "0.1k", "4.1k", "99.9k", "1.2M"]
+
+
+def test_the_largest_message_is_cut_first_and_only_as_far_as_needed() -> None:
+    count = WordTokenizer().count_message
+    big, small = Message("user", "word " * 1_000, id="big"), Message("user", "word " * 100, id="small")
+    records = shorten_largest([(small, 100, 100), (big, 1_000, 1_000)], excess_tokens=300, count_message=count)
+    assert [record.span.first for record in records] == ["big"]
+    assert 600 <= records[0].tokens_after <= 700
+    assert count(render_cleared(big, records[0])) == records[0].tokens_after
+
+
+def test_images_leave_a_word_behind() -> None:
+    parts = ({"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "data:…"}})
+    record = ClearRecord(span=span("m1"), strategy="c", reason="old", tokens_before=900)
+    assert render_cleared(Message("user", parts, id="m1"), record).text == "[m1 cleared: 0.9k tokens, 1 × image_url; old]"

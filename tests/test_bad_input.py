@@ -1,0 +1,114 @@
+"""Whatever comes in: a clear error that names the place, or a stated repair; never a lost message, never a hang."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from compact import CompactConfig, CompactManager, InvalidHistory, Message
+from compact.core.events import HistoryRepairedEvent
+from compact.testing import RecordingSink, dialogue, tool_exchange, user
+
+
+def watched(window: int = 4_000) -> tuple[CompactManager, RecordingSink]:
+    sink = RecordingSink()
+    return CompactManager(CompactConfig(max_context_tokens=window, telemetry={"exporter": "none"}), on_event=sink), sink
+
+
+def nested(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [{"type": "x", "content": value}]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("messages", "place", "words"),
+    [
+        ("not a list", "messages", "expected a list, got str"),
+        (None, "messages", "expected a list, got NoneType"),
+        ([user("a"), "text"], "messages[1]", "expected a message, got str"),
+        ([{"content": "x"}], "messages[0]", "the message has no role"),
+        ([{"role": "wizard", "content": "x"}], "messages[0].role", "unknown role 'wizard'"),
+        ([Message("wizard", "x")], "messages[0].role", "unknown role 'wizard'"),
+        ([{"role": "user", "content": 7}], "messages[0].content", "unexpected int"),
+        ([{"role": "user", "content": [7]}], "messages[0].content[0]", "unexpected int"),
+        ([{"role": "assistant", "tool_calls": "x"}], "messages[0].tool_calls", "unexpected str"),
+        ([{"role": "assistant", "tool_calls": ["x"]}], "messages[0].tool_calls[0]", "unexpected str"),
+        ([{"role": "tool", "tool_call_id": 5, "content": ""}], "messages[0].tool_call_id", "expected text"),
+        ([{"role": "user", "content": "x", "meta": []}], "messages[0].meta", "expected an object"),
+        ([{"role": "user", "content": nested(3_000)}], "messages[0]", "nested too deeply"),
+    ],
+)
+def test_what_cannot_be_read_is_named(messages: Any, place: str, words: str) -> None:
+    manager, _ = watched()
+    with pytest.raises(InvalidHistory) as caught:
+        manager.preflight("s", messages)
+    assert caught.value.place == place
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("session_id", ["", None, 7])
+def test_a_session_needs_a_name(session_id: Any) -> None:
+    with pytest.raises(InvalidHistory, match="session_id"):
+        watched()[0].preflight(session_id, [user("hi")])
+
+
+def test_a_bad_entry_leaves_nothing_half_done() -> None:
+    manager, _ = watched()
+    manager.preflight("s", [user("a")])
+    with pytest.raises(InvalidHistory):
+        manager.preflight("s", [user("a"), user("b"), {"role": "wizard"}])
+    assert [m.text for m in manager.history("s")] == ["a"]
+    manager.preflight("s", [user("a"), user("b")])
+    assert [m.text for m in manager.history("s")] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("history", "repair"),
+    [
+        ([user("a"), {"role": "assistant", "content": None}], "empty_content"),
+        ([user("a"), {"role": "tool", "tool_call_id": "x", "content": "lost"}], "result_without_call"),
+        ([user("a"), tool_exchange("c", "r")[0]], "call_without_result"),
+        ([*tool_exchange("c", "r")[:1], user("a"), *tool_exchange("c", "late")[1:]], "moved_result"),
+    ],
+)
+def test_what_can_be_repaired_is_and_it_is_said(history: list[Any], repair: str) -> None:
+    manager, sink = watched()
+    manager.preflight("s", history)
+    assert repair in sink.of(HistoryRepairedEvent)[0].repairs[0]
+    assert len(manager.history("s")) == len(history)
+
+
+def test_lone_surrogates_and_special_tokens_are_text() -> None:
+    manager, _ = watched()
+    history = [user("half a pair \ud83d and <|endoftext|> and \x00")]
+    assert manager.preflight("s", history)[0] is history[0]
+
+
+@pytest.mark.parametrize("character", ["a", " ", "\n", "漢", "🧠"])
+def test_ten_megabytes_of_one_character_are_cut_and_quickly(character: str) -> None:
+    manager, _ = watched()
+    start = time.perf_counter()
+    out = manager.preflight("s", [user(character * 10_000_000)])
+    assert time.perf_counter() - start < 20
+    assert len(out[0]["content"]) < 1_000_000
+    assert manager.status("s").used_tokens <= 2_500
+    assert manager.history("s")[0].text == character * 10_000_000
+
+
+def test_nested_parts_are_read_and_returned_untouched() -> None:
+    manager, _ = watched()
+    content = [{"type": "tool_result", "content": [{"type": "text", "text": "deep"}]}, "bare text", {"type": "odd"}]
+    history = [{"role": "user", "content": content}]
+    assert manager.preflight("s", history) == history
+    assert manager.history("s")[0].text == "deep\nbare text"
+
+
+def test_session_ids_are_only_names() -> None:
+    manager, _ = watched()
+    for session_id in ("../../x", "a/b", "日本", "x" * 10_000, "\x00"):
+        manager.preflight(session_id, dialogue(2))
+        assert manager.status(session_id).messages_in_log == 4
