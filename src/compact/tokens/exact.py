@@ -81,7 +81,7 @@ class TiktokenTokenizer:
 
     def _counter(self, text: str) -> Callable[[str], int]:
         if self._long_s_differs and "ſ" in text and "'ſ" in text:
-            # Without the second plug the first is off by a token at most: better than no count.
+            # Without the second plug the first is off by a token here and there: better than no count.
             counter = _plug("tiktoken", self._encoding) or _plug("toktok", self._encoding)
         else:
             counter = _plug("toktok", self._encoding) or _plug("tiktoken", self._encoding)

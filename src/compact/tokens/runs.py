@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # A multiple of every run token's length (powers of two) and of the three digits that go into one number token.
-PERIOD = 4096
+PERIOD = 3 * 4096
 # Probing every STRIDE characters cannot miss a run of LONG or more.
 LONG = 8 * PERIOD
 STRIDE = LONG // 2
