@@ -10,7 +10,19 @@ from hypothesis import strategies as st
 Wire = dict[str, Any]
 
 _words = st.sampled_from(
-    ["alpha", "src/app/main.py", "берег", "漢字", "🧠", "id-4711", "error: no such file", "line\nbreak", "'ſ", "\ud800", ""]
+    [
+        "alpha",
+        "src/app/main.py",
+        "берег",
+        "漢字",
+        "🧠",
+        "id-4711",
+        "error: no such file",
+        "line\nbreak",
+        "'ſ",
+        "\ud800",
+        "",
+    ]
 )
 texts = st.lists(_words, max_size=12).map(" ".join)
 long_texts = st.builds(lambda word, count: " ".join([word] * count), _words.filter(bool), st.integers(100, 400))

@@ -19,7 +19,11 @@ def write(tmp_path: Path, text: str, name: str = "compact.yaml") -> Path:
 
 
 def test_json_is_read_like_yaml(tmp_path: Path) -> None:
-    settings = {"model": "gpt-4o", "policy": {"keep_recent_turns": 2}, "strategies": {"clear": {"never_evict": ["facts"]}}}
+    settings = {
+        "model": "gpt-4o",
+        "policy": {"keep_recent_turns": 2},
+        "strategies": {"clear": {"never_evict": ["facts"]}},
+    }
     config = CompactConfig.load(write(tmp_path, json.dumps(settings), "compact.json"))
     assert config == CompactConfig.load(write(tmp_path, json.dumps(settings)))
     assert config.strategies.clear.never_evict == ("facts",)
@@ -74,11 +78,17 @@ def test_code_overrules_the_environment_field_by_field(monkeypatch: pytest.Monke
         ({"policy": {"trigger_pct": 2}}, "policy.trigger_pct must be 0.0-1.0, not 2"),
         ({"policy": {"keep_recent_turns": 0}}, "policy.keep_recent_turns must be at least 1, not 0"),
         ({"max_context_tokens": 5}, "max_context_tokens must be at least 256, not 5"),
-        ({"policy": {"trigger": 0.5}}, "policy.trigger is not a known setting"),
+        ({"policy": {"trigger": 0.5}}, "policy.trigger is not a known setting; did you mean trigger_pct?"),
         ({"tokenizer": "magic"}, "tokenizer should be 'auto' or 'simple', not 'magic'"),
-        ({"policy": {"target_pct": 0.9, "trigger_pct": 0.5}}, "policy target_pct (0.9) must not be above trigger_pct (0.5)"),
+        (
+            {"policy": {"target_pct": 0.9, "trigger_pct": 0.5}},
+            "policy target_pct (0.9) must not be above trigger_pct (0.5)",
+        ),
         ({"strategies": {"clear": {"keep_last": "many"}}}, "strategies.clear.keep_last must be at least 0, not 'many'"),
-        ({"summarizer": {"target_token_ratio": 0}}, "summarizer.target_token_ratio must be above 0.0 and at most 1.0, not 0"),
+        (
+            {"summarizer": {"target_token_ratio": 0}},
+            "summarizer.target_token_ratio must be above 0.0 and at most 1.0, not 0",
+        ),
     ],
 )
 def test_errors_name_the_field_and_what_it_may_be(settings: dict[str, Any], message: str) -> None:
@@ -121,7 +131,11 @@ def test_an_older_version_is_migrated_with_a_warning(tmp_path: Path) -> None:
     old = "version: '0.1'\nmodel_context_limit: 128000\nsafety_buffer: 5000\nthreshold_percent: 0.8\n"
     with pytest.warns(UserWarning, match=r"version 0\.1 was read as 1\.0"):
         config = CompactConfig.load(write(tmp_path, old))
-    assert (config.max_context_tokens, config.policy.hard_cap_buffer, config.policy.trigger_pct) == (128_000, 5_000, 0.8)
+    assert (config.max_context_tokens, config.policy.hard_cap_buffer, config.policy.trigger_pct) == (
+        128_000,
+        5_000,
+        0.8,
+    )
     assert config.version == "1.0"
 
 
@@ -134,5 +148,8 @@ def test_layers_are_merged_deeply() -> None:
     assert merged({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}}, {"d": 4}) == {"a": {"b": 1, "c": 3}, "d": 4}
 
 
-def test_thresholds_left_to_default_give_way(tmp_path: Path) -> None:
-    assert CompactConfig(policy={"trigger_pct": 0.4}).policy.prefetch_pct == 0.7
+def test_a_misspelt_setting_gets_a_suggestion() -> None:
+    with pytest.raises(
+        ConfigError, match=r"policy\.keep_recent_turn is not a known setting; did you mean keep_recent_turns\?"
+    ):
+        CompactConfig(policy={"keep_recent_turn": 3})

@@ -17,7 +17,8 @@ SHIPPED = ROOT / "src/compact/cli/demo_session.jsonl.gz"
 
 def load_tool() -> ModuleType:
     spec = importlib.util.spec_from_file_location("make_demo_session", ROOT / "tools/make_demo_session.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -6,7 +6,6 @@ import copy
 from typing import Any
 
 import pytest
-from conversations import Wire, histories
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from compact.core.messages import Message
 from compact.core.renderer import PromptRenderer
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import RecordingSink, WordTokenizer
+from conversations import Wire, histories
 
 windows = st.sampled_from([400, 700, 1500, 4000])
 
@@ -85,15 +85,21 @@ def test_3_the_output_is_legal(history: list[Wire], window: int) -> None:
 def test_4_the_output_fits_the_budget_or_the_error_says_why(history: list[Wire], window: int, words: bool) -> None:
     tokenizer = {"tokenizer": WordTokenizer()} if words else {"tokenizer": None}
     manager = manager_for(window, **tokenizer)
-    try:
-        manager.preflight("s", history)
-    except InsufficientBudget as error:
+    error = _refusal(manager, history)
+    if error:
         assert error.needed_tokens > error.budget_tokens == window - 10
         assert error.parts["pinned"] > 0 or error.parts["recent dialogue"] + error.parts["recent tool pairs"] > 0
         assert "hint:" in str(error)
-        return
-    if history:
+    elif history:
         assert manager.status("s").used_tokens <= window - 10
+
+
+def _refusal(manager: CompactManager, history: list[Wire]) -> InsufficientBudget | None:
+    try:
+        manager.preflight("s", history)
+    except InsufficientBudget as error:
+        return error
+    return None
 
 
 @given(histories(min_size=4), windows, st.integers(1, 200))
@@ -151,17 +157,23 @@ def test_6_every_message_is_accounted_for_once_and_can_be_fetched_back(history: 
     assert sum(prompt.actions.values()) == len(log)
 
 
-@given(histories(min_size=10, max_size=40), histories(min_size=10, max_size=40), st.sampled_from([500, 700]))
-def test_7_there_is_exactly_one_summary_and_it_keeps_the_task(first: list[Wire], more: list[Wire], window: int) -> None:
-    manager = manager_for(window)
-    preflight(manager, first)
-    out = preflight(manager, first + more)
-    plan = manager.current_plan("s")
-    summaries = [m for m in out if str(m.get("content")).startswith("<COMPACT-SUMMARY v")]
-    assert len(summaries) == (1 if plan.summary else 0)
-    assume(plan.summary is not None)
-    assert plan.summary is not None
-    assert plan.summary.summary is not None
+@given(st.lists(histories(legal=True, min_size=6, max_size=15), min_size=2, max_size=4))
+def test_7_there_is_exactly_one_summary_and_it_carries_the_task_from_round_to_round(chunks: list[list[Wire]]) -> None:
+    manager, history, task = manager_for(3000), list[Wire](), ""
+    for chunk in chunks:
+        history += chunk
+        try:
+            out = manager.manual_compact("s", history)
+        except InsufficientBudget:
+            assume(False)
+            raise
+        record = manager.current_plan("s").summary
+        texts = [m["content"] for m in out if str(m.get("content")).startswith("<COMPACT-SUMMARY v")]
+        assert len(texts) == (1 if record else 0)
+        if record and record.summary:
+            assert record.summary.task.startswith(task[:20])
+            assert record.summary.task in texts[0]
+            task = record.summary.task
 
 
 @given(histories(min_size=4, max_size=40), windows)
@@ -173,7 +185,9 @@ def test_8_code_made_text_says_nothing_its_sources_do_not(history: list[Wire], w
     assert plan.summary is not None
     assert plan.summary.summary is not None
     summary = plan.summary.summary
-    source = "\n".join([m.text for m in manager.history("s")] + [c.arguments for m in manager.history("s") for c in m.tool_calls])
+    source = "\n".join(
+        [m.text for m in manager.history("s")] + [c.arguments for m in manager.history("s") for c in m.tool_calls]
+    )
     for text in (summary.task, summary.latest_ask, *summary.requests, summary.narrative):
         assert text.removesuffix(" …") in source
     for outcome in summary.tool_outcomes:
@@ -223,7 +237,9 @@ def test_matching_loses_and_doubles_nothing_however_the_caller_sends(
 
 
 @given(histories(min_size=2, max_size=20), st.data(), windows)
-def test_an_edited_past_starts_a_branch_and_loses_nothing(history: list[Wire], data: st.DataObject, window: int) -> None:
+def test_an_edited_past_starts_a_branch_and_loses_nothing(
+    history: list[Wire], data: st.DataObject, window: int
+) -> None:
     assume(history)
     manager = manager_for(window)
     preflight(manager, history)

@@ -33,7 +33,9 @@ from compact.summarizers.extractive import extractive_summary
 from compact.testing import RecordingSink, Wire, WordTokenizer, dialogue, system, tool_exchange, tool_run, user
 
 
-def watched(window: int = 1_000, *, settings: dict[str, Any] | None = None, **plugs: Any) -> tuple[CompactManager, RecordingSink]:
+def watched(
+    window: int = 1_000, *, settings: dict[str, Any] | None = None, **plugs: Any
+) -> tuple[CompactManager, RecordingSink]:
     sink = RecordingSink()
     base: dict[str, Any] = {"policy": {"hard_cap_buffer": 0}, "telemetry": {"exporter": "none"}}
     config = CompactConfig(max_context_tokens=window, **{**base, **(settings or {})})
@@ -62,6 +64,15 @@ def test_a_plan_is_a_dry_run() -> None:
 def test_a_plan_says_how_far_a_target_would_go() -> None:
     manager, _ = watched(window=10_000)
     assert manager.plan("s", tool_run(30, words=100), target_tokens=800).tokens_after <= 800
+
+
+def test_a_plan_says_when_there_is_nothing_to_do() -> None:
+    manager, _ = watched(window=10_000)
+    history = dialogue(20, words=40)
+    result = manager.plan("s", history)
+    assert (result.plan.records, result.tokens_freed) == ((), 0)
+    assert "below the trigger of 8,500" in result.reason
+    assert manager.plan("s", history, now=True).tokens_freed > 0
 
 
 def test_the_status_says_how_full_what_is_in_it_and_why() -> None:
@@ -177,7 +188,9 @@ def failing(request: SummaryRequest) -> StructuredSummary:
 
 
 def test_on_failure_keep_leaves_all_as_it_is() -> None:
-    manager, sink = watched(settings={"summarizer": {"on_failure": "keep"}, "policy": {"hard_cap_buffer": 0}}, summarizer=failing)
+    manager, sink = watched(
+        settings={"summarizer": {"on_failure": "keep"}, "policy": {"hard_cap_buffer": 0}}, summarizer=failing
+    )
     history = dialogue(10, words=45)  # 900 of 1,000
     assert manager.preflight("s", history) == history
     assert sink.of(CompactionErrorEvent)[0].fallback == "keep"
@@ -185,7 +198,9 @@ def test_on_failure_keep_leaves_all_as_it_is() -> None:
 
 
 def test_on_failure_keep_still_prunes_what_would_not_fit() -> None:
-    manager, sink = watched(settings={"summarizer": {"on_failure": "keep"}, "policy": {"hard_cap_buffer": 0}}, summarizer=failing)
+    manager, sink = watched(
+        settings={"summarizer": {"on_failure": "keep"}, "policy": {"hard_cap_buffer": 0}}, summarizer=failing
+    )
     manager.preflight("s", dialogue(20, words=45))
     assert sink.of(CompactionErrorEvent)[0].fallback == "pruning-only"
     assert manager.status("s").used_tokens <= 1_000
@@ -223,7 +238,13 @@ def test_what_happens_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     manager.preflight("s", history)
     manager.preflight("s", history[:-3])
     text = caplog.text
-    for words in ("TimeoutError", "compacted, plan v1", "repaired: call_without_result", "the past was edited", "token_estimate"):
+    for words in (
+        "TimeoutError",
+        "compacted, plan v1",
+        "repaired: call_without_result",
+        "the past was edited",
+        "token_estimate",
+    ):
         assert words in text
 
 

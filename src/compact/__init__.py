@@ -1,9 +1,9 @@
 """Compact keeps a long-running LLM agent inside its context window without losing what matters.
 
-    from compact import CompactManager
+from compact import CompactManager
 
-    manager = CompactManager()
-    messages = manager.preflight("session-1", messages)  # before each model call
+manager = CompactManager()
+messages = manager.preflight("session-1", messages)  # before each model call
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ Code overrules the environment, the environment overrules the file; fields are m
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,33 +23,36 @@ class _Section(BaseModel):
 class CompactPolicy(_Section):
     """When to compact, how far, and what stays verbatim."""
 
-    enabled: bool = Field(True, description="False returns every history unchanged.")
-    trigger_pct: float = Field(0.85, ge=0, le=1, description="Share of the window at which a history is compacted.")
-    prefetch_pct: float = Field(0.70, ge=0, le=1, description="Share at which a summary is prepared.")
-    target_pct: float = Field(0.50, ge=0, le=1, description="Share down to which a compaction goes.")
-    hard_cap_buffer: int = Field(1500, ge=0, description="Tokens of the window that are never used.")
-    output_reserve: int = Field(0, ge=0, description="Tokens set aside for the model's answer.")
-    injection_reserve: int = Field(0, ge=0, description="Tokens set aside for injected content.")
-    rehydration_reserve: int = Field(0, ge=0, description="Tokens set aside for content brought back.")
+    enabled: bool = Field(default=True, description="False returns every history unchanged.")
+    trigger_pct: float = Field(
+        default=0.85, ge=0, le=1, description="Share of the window at which a history is compacted."
+    )
+    prefetch_pct: float = Field(default=0.70, ge=0, le=1, description="Share at which a summary is prepared.")
+    target_pct: float = Field(default=0.50, ge=0, le=1, description="Share down to which a compaction goes.")
+    hard_cap_buffer: int = Field(default=1500, ge=0, description="Tokens of the window that are never used.")
+    output_reserve: int = Field(default=0, ge=0, description="Tokens set aside for the model's answer.")
+    injection_reserve: int = Field(default=0, ge=0, description="Tokens set aside for injected content.")
+    rehydration_reserve: int = Field(default=0, ge=0, description="Tokens set aside for content brought back.")
     tier_caps: dict[Literal["tool_results", "dialogue"], float] = Field(
         default_factory=dict, description="Largest share of the window for one kind of content."
     )
-    keep_recent_turns: int = Field(6, ge=1, description="Newest user/assistant pairs kept verbatim.")
-    keep_tool_io_pairs: int = Field(4, ge=1, description="Newest tool calls with their results kept verbatim.")
-    roles_never_prune: tuple[str, ...] = Field(("system", "developer"), description="Roles that are pinned.")
-    protected_flag: str = Field("protected", min_length=1, description="The `meta` key that pins a message.")
+    keep_recent_turns: int = Field(default=6, ge=1, description="Newest user/assistant pairs kept verbatim.")
+    keep_tool_io_pairs: int = Field(default=4, ge=1, description="Newest tool calls with their results kept verbatim.")
+    roles_never_prune: tuple[str, ...] = Field(default=("system", "developer"), description="Roles that are pinned.")
+    protected_flag: str = Field(default="protected", min_length=1, description="The `meta` key that pins a message.")
     strategy: Literal["task_state", "brief", "decision_log", "code_delta", "session_summary"] = Field(
-        "task_state", description="The form of the summary."
+        default="task_state", description="The form of the summary."
     )
     cadence: Literal["batched", "every_call"] = Field(
-        "batched", description="`every_call` runs the free strategies each time: only for providers without a cache."
+        default="batched",
+        description="`every_call` runs the free strategies each time: only for providers without a cache.",
     )
 
     @model_validator(mode="after")
     def _thresholds_in_order(self) -> CompactPolicy:
-        """Thresholds set together must make sense together; defaults give way in silence."""
+        """Thresholds that are set must make sense together; those left to default move below the trigger."""
         names = [n for n in ("target_pct", "prefetch_pct", "trigger_pct") if n in self.model_fields_set]
-        for lower, upper in zip(names, names[1:], strict=False):
+        for lower, upper in pairwise(names):
             if getattr(self, lower) > getattr(self, upper):
                 raise ValueError(f"{lower} ({getattr(self, lower)}) must not be above {upper} ({getattr(self, upper)})")
         return self
@@ -58,7 +62,7 @@ class DeduplicateConfig(_Section):
     """Stubs reads that were repeated later, or whose file was edited since."""
 
     enabled: bool = True
-    min_tokens: int = Field(60, ge=0, description="Smaller results stay.")
+    min_tokens: int = Field(default=60, ge=0, description="Smaller results stay.")
 
 
 class ToolConfig(_Section):
@@ -66,8 +70,8 @@ class ToolConfig(_Section):
 
     durability: ToolDurability = ToolDurability.REPLAYABLE
     preserve_fields: tuple[str, ...] = ()
-    keep_last: int | None = Field(None, ge=0)
-    keep_turns: int | None = Field(None, ge=0)
+    keep_last: int | None = Field(default=None, ge=0)
+    keep_turns: int | None = Field(default=None, ge=0)
     never_evict: bool = False
 
 
@@ -75,11 +79,11 @@ class ClearConfig(_Section):
     """Stubs old tool results."""
 
     enabled: bool = True
-    keep_turns: int = Field(0, ge=0, description="Results younger than this many turns stay.")
-    keep_last: int = Field(0, ge=0, description="The newest results of each tool that stay.")
-    min_tokens: int = Field(100, ge=0, description="Smaller results stay.")
-    keep_lines: int = Field(2, ge=0, description="Lines that tell how it went, kept below the stub.")
-    never_evict: tuple[str, ...] = Field((), description="Tools whose results are facts.")
+    keep_turns: int = Field(default=0, ge=0, description="Results younger than this many turns stay.")
+    keep_last: int = Field(default=0, ge=0, description="The newest results of each tool that stay.")
+    min_tokens: int = Field(default=100, ge=0, description="Smaller results stay.")
+    keep_lines: int = Field(default=2, ge=0, description="Lines that tell how it went, kept below the stub.")
+    never_evict: tuple[str, ...] = Field(default=(), description="Tools whose results are facts.")
     tools: dict[str, ToolConfig] = Field(default_factory=dict, description="Rules by tool name or pattern.")
 
 
@@ -87,8 +91,8 @@ class WindowConfig(_Section):
     """Drops old plain dialogue; off by default."""
 
     enabled: bool = False
-    max_turns: int | None = Field(40, ge=1, description="Turns of dialogue that stay.")
-    max_tokens: int | None = Field(None, ge=1, description="Tokens of dialogue that stay.")
+    max_turns: int | None = Field(default=40, ge=1, description="Turns of dialogue that stay.")
+    max_tokens: int | None = Field(default=None, ge=1, description="Tokens of dialogue that stay.")
 
 
 class DropConfig(_Section):
@@ -110,18 +114,19 @@ class SummarizerConfig(_Section):
     """Who writes the summary, and how long it may be."""
 
     enabled: bool = True
-    kind: Literal["extractive"] = Field("extractive", description="`extractive` needs no model.")
-    max_tokens: int = Field(4096, ge=128, description="The most a summary may take.")
-    target_token_ratio: float = Field(0.5, gt=0, le=1, description="The most, as a share of what it replaces.")
+    kind: Literal["extractive"] = Field(default="extractive", description="`extractive` needs no model.")
+    max_tokens: int = Field(default=4096, ge=128, description="The most a summary may take.")
+    target_token_ratio: float = Field(default=0.5, gt=0, le=1, description="The most, as a share of what it replaces.")
     on_failure: Literal["prune", "keep", "raise"] = Field(
-        "prune", description="`prune` leaves out without a summary, `keep` leaves all as it is if it still fits."
+        default="prune",
+        description="`prune` leaves out without a summary, `keep` leaves all as it is if it still fits.",
     )
 
 
 class StateConfig(_Section):
     """Where log and plans live."""
 
-    url: str = Field("memory:", pattern=r"^(memory:|sqlite:///.+|postgresql://.+)$")
+    url: str = Field(default="memory:", pattern=r"^(memory:|sqlite:///.+|postgresql://.+)$")
 
 
 class StorageConfig(_Section):
@@ -142,9 +147,11 @@ class CompactConfig(_Section):
     """All settings; `CompactConfig()` works as it is."""
 
     version: str = CONFIG_VERSION
-    model: str = Field("gpt-4o", min_length=1, description="Decides window and token counter.")
-    max_context_tokens: int | None = Field(None, ge=256, description="The window; by default the model's own.")
-    tokenizer: Literal["auto", "simple"] = Field("auto", description="`auto` is exact where the vocabulary is known.")
+    model: str = Field(default="gpt-4o", min_length=1, description="Decides window and token counter.")
+    max_context_tokens: int | None = Field(default=None, ge=256, description="The window; by default the model's own.")
+    tokenizer: Literal["auto", "simple"] = Field(
+        default="auto", description="`auto` is exact where the vocabulary is known."
+    )
     policy: CompactPolicy = CompactPolicy()
     strategies: StrategiesConfig = StrategiesConfig()
     summarizer: SummarizerConfig = SummarizerConfig()

@@ -7,6 +7,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast
 
@@ -139,11 +140,24 @@ def explain(error: ValidationError, model: type[BaseModel]) -> ConfigError:
 def _explained(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
     path = ".".join(str(step) for step in problem["loc"]) or "configuration"
     if problem["type"] == "extra_forbidden":
-        return f"{path} is not a known setting"
+        nearest = get_close_matches(str(problem["loc"][-1]), _siblings(model, problem["loc"]), n=1)
+        return f"{path} is not a known setting" + (f"; did you mean {nearest[0]}?" if nearest else "")
     allowed = _range(model, problem["loc"])
-    expected = f"must be {allowed}" if allowed else problem["msg"].removeprefix("Value error, ").replace("Input s", "s", 1)
+    expected = (
+        f"must be {allowed}" if allowed else problem["msg"].removeprefix("Value error, ").replace("Input s", "s", 1)
+    )
     got = problem["input"] if problem["type"] != "value_error" else None
     return f"{path} {expected}" + (f", not {got!r}" if got is not None else "")
+
+
+def _siblings(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
+    """The fields of the section that a path leads into."""
+    for step in path[:-1]:
+        field = model.model_fields.get(str(step))
+        if field is None or not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):
+            return []
+        model = field.annotation
+    return list(model.model_fields)
 
 
 def _range(model: type[BaseModel], path: tuple[Any, ...]) -> str:
@@ -157,7 +171,9 @@ def _range(model: type[BaseModel], path: tuple[Any, ...]) -> str:
             model = field.annotation
     limits: dict[str, Any] = {}
     for rule in field.metadata if field else ():
-        limits.update({name: getattr(rule, name) for name in ("ge", "gt", "le") if getattr(rule, name, None) is not None})
+        limits.update(
+            {name: getattr(rule, name) for name in ("ge", "gt", "le") if getattr(rule, name, None) is not None}
+        )
     if not limits:
         return ""
     number = float if field and field.annotation is float else int

@@ -129,17 +129,20 @@ class CompactManager:
         session_id: str,
         messages: Sequence[object],
         *,
+        now: bool = False,
         target_tokens: int | None = None,
         tools: Tools = (),
         instructions: str = "",
     ) -> CompactionResult:
-        """What compacting this history now would do; nothing is written, no summary is asked for."""
+        """What `preflight` would do with this history, or with `now` or a target what `manual_compact` would do.
+
+        Nothing is written and no summary is asked for. Nothing to do is a plan without new records, and its `reason`.
+        """
         guarded, budget = self._enter(session_id, messages, tools, instructions, register=False)
         with guarded.lock.hold():
             trial = guarded.session.fork()
         silent = replace(self._engine, announcer=replace(self._engine.announcer, emit=lambda event: None))
-        silent.take_in(trial, messages, budget)
-        return silent.plan(trial, silent.manual_goal(trial, budget, target_tokens))
+        return silent.dry_run(trial, messages, budget, now=now, target_tokens=target_tokens)
 
     def status(self, session_id: str) -> SessionStatus:
         """How full the window is, what is in it, and why it did or did not compact."""

@@ -13,7 +13,7 @@ from compact.assembly import build_budget
 from compact.config import CompactConfig
 from compact.core.groups import group_messages
 from compact.core.messages import Message
-from compact.core.renderer import summary_id
+from compact.core.renderer import summary_id, summary_message
 from compact.manager import CompactManager
 from compact.tokens import get_tokenizer
 
@@ -23,7 +23,10 @@ M = TypeVar("M")
 
 @dataclass(frozen=True, slots=True)
 class CompactionSelection(Generic[M]):
-    """Which messages would go, which stay, and the summary of the round before, if it is among them."""
+    """Which messages would go, which stay, and the summary of the round before.
+
+    A summary is known by its id, which only `Message` objects carry: providers reject an id on a plain dict.
+    """
 
     messages_to_compact: list[M]
     messages_to_keep: list[M]
@@ -63,7 +66,7 @@ def should_compact(messages: Sequence[object], config: CompactConfig | None = No
 
 
 def select_messages_to_compact(messages: Sequence[M], keep_last: int = 10) -> CompactionSelection[M]:
-    """Split a history at the newest place that keeps at least `keep_last` messages and parts no call from its result."""
+    """Split a history so that at least the newest `keep_last` messages stay, and no call parts from its result."""
     read = _read(messages)
     kept: set[int] = {index for index, message in enumerate(read) if message.role in ("system", "developer")}
     recent = 0
@@ -95,7 +98,7 @@ def compact(
     if plan.version == version_before:
         tokens = estimate_messages_tokens(compacted, manager.config)
         return CompactedHistory(compacted, 0, tokens, tokens, "", ())
-    summary = next((m.text for m in manager.prompt(session_id).messages if m.id == summary_id(plan.version)), "")
+    summary = summary_message(plan.summary).text if plan.summary else ""
     ids = tuple(dict.fromkeys(message_id for record in plan.records for message_id in record.span))
     return CompactedHistory(compacted, plan.version, plan.tokens_before, plan.tokens_after, summary, ids)
 

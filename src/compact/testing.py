@@ -140,7 +140,9 @@ def check_strategy(strategy: CompactionStrategy, messages: Sequence[Message], ru
     first, second = results
     assert not first.failures, f"{strategy.name} failed: {first.failures}"
     assert first.plan.to_dict() == second.plan.to_dict(), f"{strategy.name} proposes something else the second time"
-    assert CompactionPlan.from_dict(first.plan.to_dict()) == first.plan, f"{strategy.name}: its plan does not round-trip"
+    assert CompactionPlan.from_dict(first.plan.to_dict()) == first.plan, (
+        f"{strategy.name}: its plan does not round-trip"
+    )
     for index in first.layers.kept:
         assert first.plan.get_action(messages[index].id)[1] is None, f"{strategy.name} touched a kept message"
     prompt = PromptRenderer().render(messages, first.plan)

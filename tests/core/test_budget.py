@@ -18,10 +18,19 @@ def test_the_defaults_in_tokens() -> None:
 
 
 def test_reserves_lower_the_ceiling_and_with_it_the_trigger() -> None:
-    budget = TokenBudget(max_context_tokens=128_000, output_reserve=40_000, injection_reserve=2_000, rehydration_reserve=1_000)
+    budget = TokenBudget(
+        max_context_tokens=128_000, output_reserve=40_000, injection_reserve=2_000, rehydration_reserve=1_000
+    )
     assert budget.available_tokens == 86_500
     assert budget.ceiling_tokens == budget.trigger_tokens == 83_500
-    assert budget.target_tokens <= budget.prefetch_tokens <= budget.trigger_tokens
+    assert (budget.target_tokens, budget.prefetch_tokens) == (49_118, 68_765)
+
+
+def test_a_low_trigger_takes_the_other_thresholds_with_it() -> None:
+    budget = TokenBudget(max_context_tokens=100_000, trigger_pct=0.425)
+    assert (budget.target_tokens, budget.prefetch_tokens, budget.trigger_tokens) == (25_000, 35_000, 42_500)
+    middle = TokenBudget(max_context_tokens=100_000, trigger_pct=0.6)
+    assert middle.target_tokens <= middle.prefetch_tokens < middle.trigger_tokens
 
 
 @given(sizes, sizes, sizes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from conversations import Wire, histories
 from hypothesis import given
 
 from compact.adapters.chat import ChatDialect
@@ -10,6 +9,7 @@ from compact.core.groups import calls_answered, group_messages, turn_numbers
 from compact.core.layers import KeepRules, partition
 from compact.core.messages import Message
 from compact.testing import assistant, dialogue, system, tool_exchange, tool_run, user
+from conversations import Wire, histories
 
 
 def read(history: list[Wire]) -> list[Message]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from conversations import Wire, histories
 from hypothesis import given
 
 from compact.adapters.chat import ChatDialect
 from compact.core.legality import EMPTY_CONTENT, MISSING_RESULT, check_chat, repair_chat
 from compact.core.messages import Message, Slot, ToolCall
 from compact.testing import assistant, check_dialect, dialogue, system, tool_exchange, user
+from conversations import Wire, histories
 
 
 def slots(*messages: Message) -> list[Slot]:

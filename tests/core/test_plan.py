@@ -24,7 +24,13 @@ from compact.core.summary import ArtifactReference, Decision, OpenItem, Structur
 texts = st.text(max_size=8)
 ids = st.lists(st.sampled_from([f"m{n}" for n in range(12)]), min_size=1, max_size=4, unique=True).map(tuple)
 spans = ids.map(SpanReference)
-common = {"span": spans, "strategy": texts, "reason": texts, "tokens_before": st.integers(0, 99), "tokens_after": st.integers(0, 99)}
+common = {
+    "span": spans,
+    "strategy": texts,
+    "reason": texts,
+    "tokens_before": st.integers(0, 99),
+    "tokens_after": st.integers(0, 99),
+}
 sources = st.lists(texts, max_size=2).map(tuple)
 summaries = st.builds(
     StructuredSummary,
@@ -95,7 +101,9 @@ def test_a_wider_summary_takes_the_place_of_the_one_before() -> None:
 
 
 def test_only_what_still_stands_is_left_after_an_edit() -> None:
-    plan = CompactionPlan("t", records=(record(SummarizationRecord, "m1", "m2"), record(ClearRecord, "m3")), pinned=("m0",))
+    plan = CompactionPlan(
+        "t", records=(record(SummarizationRecord, "m1", "m2"), record(ClearRecord, "m3")), pinned=("m0",)
+    )
     standing = plan.standing_on(["m0", "m2", "m3"])
     assert [r.action for r in standing.records] == [CompactionAction.CLEAR]
     assert plan.standing_on(["m0", "m1", "m2", "m3"]) is plan

@@ -41,7 +41,9 @@ def test_a_stub_is_one_informative_line() -> None:
 
 def test_kept_lines_and_key_fields_stay_below_the_stub() -> None:
     text = "building\nerror: no such berth\nmore\nfailed 3 of 7"
-    pieces = tuple((text.index(line), text.index(line) + len(line)) for line in ("error: no such berth", "failed 3 of 7"))
+    pieces = tuple(
+        (text.index(line), text.index(line) + len(line)) for line in ("error: no such berth", "failed 3 of 7")
+    )
     record = ClearRecord(
         span=span("m1"), strategy="clear", reason="old", tokens_before=50, kept=pieces, preserved_fields={"id": "b-7"}
     )
@@ -54,14 +56,22 @@ def test_kept_lines_and_key_fields_stay_below_the_stub() -> None:
 
 
 def test_head_and_tail_stand_around_the_stub() -> None:
-    record = ClearRecord(span=span("m1"), strategy="shorten", reason="too large", tokens_before=10, kept=((0, 5), (15, 20)))
+    record = ClearRecord(
+        span=span("m1"), strategy="shorten", reason="too large", tokens_before=10, kept=((0, 5), (15, 20))
+    )
     lines = render_cleared(Message("user", "HEAD.middle-part-TAIL", id="m1"), record).text.splitlines()
     assert lines[0] == "HEAD."
     assert lines[1].startswith("[m1 shortened")
     assert lines[2] == "t-TAI"
 
 
-@given(st.recursive(st.text(max_size=60) | st.integers() | st.none(), lambda x: st.lists(x, max_size=8) | st.dictionaries(st.text(max_size=5), x, max_size=5), max_leaves=40))
+@given(
+    st.recursive(
+        st.text(max_size=60) | st.integers() | st.none(),
+        lambda x: st.lists(x, max_size=8) | st.dictionaries(st.text(max_size=5), x, max_size=5),
+        max_leaves=40,
+    )
+)
 def test_arguments_that_must_shrink_stay_valid_json(arguments: object) -> None:
     call = ToolCall("a", "write", json.dumps(arguments))
     record = ClearRecord(span=span("m1"), strategy="shorten", reason="too large", argument_chars=32)
@@ -138,4 +148,6 @@ def test_the_largest_message_is_cut_first_and_only_as_far_as_needed() -> None:
 def test_images_leave_a_word_behind() -> None:
     parts = ({"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "data:…"}})
     record = ClearRecord(span=span("m1"), strategy="c", reason="old", tokens_before=900)
-    assert render_cleared(Message("user", parts, id="m1"), record).text == "[m1 cleared: 0.9k tokens, 1 × image_url; old]"
+    assert (
+        render_cleared(Message("user", parts, id="m1"), record).text == "[m1 cleared: 0.9k tokens, 1 × image_url; old]"
+    )

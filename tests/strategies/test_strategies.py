@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from conversations import Wire, histories
 from hypothesis import given
 
 from compact.adapters.chat import ChatDialect
@@ -21,6 +20,7 @@ from compact.core.turn import TurnContext
 from compact.strategies import ClearStrategy, DeduplicateStrategy, DropStrategy, SummarizeStrategy, WindowStrategy
 from compact.strategies.clear import telling_lines
 from compact.testing import WordTokenizer, check_strategy, dialogue, tool_exchange, tool_run, user
+from conversations import Wire, histories
 
 FLOOR = KeepRules(recent_turns=1, tool_io_pairs=1)
 ALL = [
@@ -81,7 +81,11 @@ def test_a_read_that_was_repeated_is_stale() -> None:
 
 
 def test_a_read_whose_file_was_edited_later_is_stale() -> None:
-    history = [*reads("a.py", "b.py"), *tool_exchange("e", "done", tool="edit_file", file_path="a.py"), *reads("z.py")[1:]]
+    history = [
+        *reads("a.py", "b.py"),
+        *tool_exchange("e", "done", tool="edit_file", file_path="a.py"),
+        *reads("z.py")[1:],
+    ]
     assert cleared(run(history, DeduplicateStrategy())) == {"m3": "a.py was edited later, in m7"}
 
 
@@ -142,7 +146,9 @@ def test_lines_that_tell_how_it_went_stay() -> None:
 def test_the_stub_says_if_calling_again_gives_the_same() -> None:
     exchange = tool_exchange("c", "word " * 200)
     exchange[1]["meta"] = {"determinism": {"etag": "abc"}}
-    assert "calling it again gives the same" in cleared(run([user("go"), *exchange, *tool_run(2)], ClearStrategy()))["m3"]
+    assert (
+        "calling it again gives the same" in cleared(run([user("go"), *exchange, *tool_run(2)], ClearStrategy()))["m3"]
+    )
 
 
 def test_a_message_may_say_how_durable_it_is() -> None:
@@ -160,7 +166,9 @@ def test_default_durabilities() -> None:
     }
     assert {name: policy_for(name, {}).durability for name in expected} == expected
     assert not DeterminismMetadata().is_verifiable
-    assert envelope(Message("tool", "no json"), tool_name="create_x", arguments="", policies={}).preserved_fields() == {}
+    assert (
+        envelope(Message("tool", "no json"), tool_name="create_x", arguments="", policies={}).preserved_fields() == {}
+    )
 
 
 # -- window, summarize, drop ---------------------------------------------------------------------------------------
@@ -262,5 +270,5 @@ def test_cheap_before_expensive_stops_at_the_target() -> None:
 
 def test_a_summary_makes_the_stubs_below_it_superfluous() -> None:
     result = run([*tool_run(10, words=200), *dialogue(5, words=100)], ClearStrategy(), SummarizeStrategy())
-    assert dict(result.proposals) == {"clear": 9, "summarize": 1}
+    assert dict(result.proposals) == {"summarize": 1}
     assert {type(record) for record in result.plan.records} == {SummarizationRecord}

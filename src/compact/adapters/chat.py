@@ -18,7 +18,7 @@ class ChatDialect:
     name = "chat"
 
     def read(self, item: object, place: str) -> Message:
-        """One message, with a copy of the original so that later changes to the caller's object cannot reach the log."""
+        """One message, with a copy of the original: what the caller changes later cannot reach the log."""
         if isinstance(item, Message):
             _check_role(item.role, place)
             return replace(item, original=item)
@@ -30,7 +30,9 @@ class ChatDialect:
         return Message(
             role=original["role"],
             content=_content(original.get("content"), place),
-            tool_calls=tuple(_tool_call(call, f"{place}.tool_calls[{n}]") for n, call in enumerate(_calls(original, place))),
+            tool_calls=tuple(
+                _tool_call(call, f"{place}.tool_calls[{n}]") for n, call in enumerate(_calls(original, place))
+            ),
             tool_call_id=_text(original.get("tool_call_id"), f"{place}.tool_call_id"),
             name=_text(original.get("name"), f"{place}.name"),
             id=_text(original.get("id"), f"{place}.id") or "",

@@ -32,7 +32,7 @@ def show(config: ConfigFile = None, as_json: AsJson = False) -> None:
     if as_json:
         screen.write_json(fields)
         return
-    rows = [(field["field"], _readable(field["value"]), field["source"]) for field in fields]
+    rows = [(field["field"], _readable(field, settings), field["source"]) for field in fields]
     screen.table(("setting", "value", "from"), rows)
 
 
@@ -81,5 +81,10 @@ def _leaves(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str,
             yield f"{above}{name}", value
 
 
-def _readable(value: object) -> str:
+def _readable(field: Mapping[str, Any], settings: CompactConfig) -> str:
+    from compact.tokens import model_info
+
+    value = field["value"]
+    if field["field"] == "max_context_tokens" and value is None:
+        return f"null (the model's: {model_info(settings.model).window_tokens:,})"
     return value if isinstance(value, str) else screen.json_text(value)

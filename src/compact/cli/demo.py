@@ -14,7 +14,7 @@ from compact.cli.options import Model, Window
 from compact.cli.settings import load_config, quiet
 
 if TYPE_CHECKING:
-    from compact.cli.demo_replay import Replay, Step, Tally
+    from compact.cli.demo_replay import Replay, Tally
     from compact.cli.demo_view import Frame
 
 _SHOW_SECONDS = 8.0
@@ -69,18 +69,20 @@ def _show(replay: Replay, tally: Tally, fast: bool) -> None:
     """The live view; at the end it stays on the screen with every round."""
     from rich.live import Live
 
-    pause = 0 if fast else _SHOW_SECONDS / len(replay.call_places)
-    drawn_at = 0.0
+    pause = 0.0 if fast else _SHOW_SECONDS / len(replay.call_places)
+    due = drawn_at = time.monotonic()
     with Live(console=screen.console(), auto_refresh=False) as live:
         for step in replay:
             tally.add(step)
             if step.round:
                 live.update(_frame(replay, tally, step.arrived_tokens, is_compacting=True), refresh=True)
                 time.sleep(0 if fast else _HOLD_SECONDS)
+                due += _HOLD_SECONDS
             elif time.monotonic() - drawn_at >= _FRAME_SECONDS:
                 live.update(_frame(replay, tally, step.sent_tokens), refresh=True)
                 drawn_at = time.monotonic()
-            time.sleep(pause)
+            due += pause
+            time.sleep(0 if fast else max(0.0, due - time.monotonic()))
         live.update(_frame(replay, tally, tally.steps[-1].sent_tokens, listed_rounds=len(tally.rounds)), refresh=True)
 
 
@@ -114,9 +116,9 @@ def _summary(replay: Replay, tally: Tally, label: str) -> Iterator[tuple[str, st
     fits = "never over" if largest <= window else "OVER"
     yield "largest", f"{largest:,} tokens in one prompt, {screen.share(largest, window)} of the window: {fits}"
     missing = [step for step in tally.steps if not step.has_protected]
-    kept = "in every prompt since it was given, word for word"
+    kept = "in every prompt since it was given, verbatim"
     yield "protected", f"{label}: {kept if not missing else f'MISSING in {len(missing):,} prompts'}"
     extending = sum(step.extends_last for step in tally.steps)
     yield "cache", f"{extending:,} of {len(tally.steps):,} prompts extend the one before, byte for byte"
     yield "preflight", f"p50 {tally.milliseconds(50):.1f} ms, p99 {tally.milliseconds(99):.1f} ms"
-    yield "next", "compact plan FILE shows what would go from a transcript of yours, and why"
+    yield "next", "compact plan FILE shows what would go from your transcript, and why"

@@ -32,8 +32,8 @@ class Round:
 
     @property
     def work(self) -> str:
-        """What each strategy did."""
-        return ", ".join(f"{strategy} {count}" for strategy, count in self.proposals.items())
+        """What each strategy did; a round without any only cut what was too large."""
+        return ", ".join(f"{strategy} {count}" for strategy, count in self.proposals.items()) or "shorten"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, Group, RenderResult
@@ -47,10 +49,11 @@ class Frame:
             self._position(),
             Text(),
             painter.bar(self.used_tokens, self.is_compacting),
-            painter.marks(),
+            painter.marks(self.is_compacting),
             Text(),
             *painter.chart([step.sent_tokens for step in self.steps], self.calls),
             Text("the size of each prompt that was sent", style="dim"),
+            Text(),
             _rounds_table(self.rounds, options.ascii_only),
         )
 
@@ -86,36 +89,33 @@ class _Painter:
         filled = self._column(used_tokens)
         full, empty, line = ("#", ".", "|") if self.ascii_only else ("█", "░", "│")
         limits = {self._column(limit.tokens): limit.style for limit in self.limits}
-        text = Text()
-        for column in range(self.columns):
-            if column < filled:
-                text.append(full, self._style(used_tokens))
-            elif column in limits:
-                text.append(line, limits[column])
-            else:
-                text.append(empty, "dim")
+        text = Text.assemble((full * filled, self._style(used_tokens)))
+        for column in range(filled, self.columns):
+            text.append(*((line, limits[column]) if column in limits else (empty, "dim")))
         share = used_tokens / self.window_tokens
         text.append(f" {used_tokens:>9,} {share:>4.0%}", "bold reverse" if is_compacting else "bold")
         return text
 
-    def marks(self) -> Text:
-        """The thresholds under the bar."""
+    def marks(self, is_compacting: bool) -> Text:
+        """The thresholds under the bar, and what is going on."""
         arrow = "^" if self.ascii_only else "▲"
         line = ""
         for limit in reversed(self.limits):
-            mark = f"{arrow} {limit.tokens / self.window_tokens:.0%}"
-            line = line.ljust(self._column(limit.tokens)) + mark
-        return Text(line, style="dim")
+            column = self._column(limit.tokens)
+            if column >= len(line):  # in a small window the thresholds fall together
+                line = f"{line:<{column}}{arrow} {limit.tokens / self.window_tokens:.0%}"
+        doing = "compacting" if is_compacting else ""
+        return Text.assemble((line.ljust(self.columns), "dim"), (f"{doing:>{_LABEL_COLUMNS - 1}}", "bold red"))
 
     def chart(self, sizes: Sequence[int], calls: int) -> Iterator[Text]:
         """Every prompt so far as a column; the thresholds as dotted lines across."""
         heights = self._heights(sizes, calls)
-        names = {self._row(limit.tokens): limit for limit in self.limits}
+        names = {self._row(limit.tokens): limit for limit in reversed(self.limits)}
         for row in reversed(range(_CHART_ROWS)):
             limit = names.get(row)
             text = Text()
-            for size in heights:
-                text.append(*self._cell(size, row, limit))
+            for style, cells in groupby((self._cell(size, row, limit) for size in heights), key=itemgetter(1)):
+                text.append("".join(char for char, _ in cells), style)
             if limit:
                 text.append(f" {limit.name} {limit.tokens / self.window_tokens:.0%}", limit.style)
             yield text
@@ -150,7 +150,7 @@ class _Painter:
 
 def _rounds_table(rounds: Sequence[Round], ascii_only: bool) -> Table:
     arrow = "->" if ascii_only else "→"
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
     for name in ("round", "message", f"tokens before {arrow} after"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("what was done", no_wrap=True, min_width=26, overflow="ellipsis")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -19,6 +20,9 @@ from compact import __version__
 from compact.cli import screen
 from compact.cli.settings import config_file, load_config
 from compact.core.errors import CompactError
+
+if TYPE_CHECKING:
+    from compact.config import CompactConfig
 
 _DISTRIBUTION = "compact-context"
 _OLDEST_PYTHON = (3, 11)
@@ -41,8 +45,7 @@ def doctor() -> None:
     checks: tuple[Callable[[], Iterator[Finding]], ...] = (
         _python,
         _installation,
-        _configuration,
-        _token_counter,
+        _settings,
         _environment,
         _directory,
         _terminal,
@@ -81,39 +84,34 @@ def _installation() -> Iterator[Finding]:
         yield Finding("warn", "compact", f"{__version__} is running, but {installed} is installed; install it again")
 
 
-def _configuration() -> Iterator[Finding]:
+def _settings() -> Iterator[Finding]:
     file = config_file(None)
     try:
-        load_config()
+        settings = load_config()
     except CompactError as error:
         yield Finding("fail", "config", f"{error.message}; {error.hint}")
-    else:
-        yield Finding("ok", "config", f"read from {file}" if file else "defaults; there is no ./compact.yaml")
+        return
+    yield Finding("ok", "config", f"read from {file}" if file else "defaults; there is no ./compact.yaml")
+    yield _token_counter(settings)
 
 
-def _token_counter() -> Iterator[Finding]:
+def _token_counter(settings: CompactConfig) -> Finding:
     from compact.tokens import get_tokenizer
 
-    try:
-        settings = load_config()
-    except CompactError:
-        return  # reported as a configuration that makes no sense
     started = time.perf_counter()
     try:
         tokenizer = get_tokenizer(settings.model, settings.tokenizer)
         counted = tokenizer.count_text(_KNOWN_TEXT)
     except CompactError as error:
-        yield Finding("fail", "tokens", f"{error.message}; {error.hint}")
-        return
+        return Finding("fail", "tokens", f"{error.message}; {error.hint}")
     took = f"loaded in {1000 * (time.perf_counter() - started):,.0f} ms"
     if not tokenizer.is_exact:
-        yield Finding("ok", "tokens", f"{tokenizer.name}, estimated, for {settings.model}; {took}")
-        return
+        return Finding("ok", "tokens", f"{tokenizer.name}, estimated, for {settings.model}; {took}")
     plug = "toktok" if find_spec("toktok") else "tiktoken"
     right = counted == _KNOWN_TOKENS
     result = f"{_KNOWN_TEXT!r} is {counted} tokens" + ("" if right else f", not {_KNOWN_TOKENS}")
     text = f"{tokenizer.name} by {plug}, exact, for {settings.model}; {result}; {took}"
-    yield Finding("ok" if right else "fail", "tokens", text)
+    return Finding("ok" if right else "fail", "tokens", text)
 
 
 def _environment() -> Iterator[Finding]:
@@ -124,7 +122,7 @@ def _environment() -> Iterator[Finding]:
     given = sorted(name for name in os.environ if name.startswith(ENV_PREFIX))
     unknown = [name for name in given if name not in known]
     for name in unknown:
-        nearest = difflib.get_close_matches(name, known, n=1)
+        nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
         meant = f"; did you mean {nearest[0]}?" if nearest else "; `compact config show` lists every setting"
         yield Finding("warn", "environment", f"{name} is not a setting{meant}")
     if not unknown:

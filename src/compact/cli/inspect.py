@@ -14,6 +14,7 @@ from compact.cli.transcripts import read_transcript
 
 if TYPE_CHECKING:
     from compact.config import CompactConfig
+    from compact.core.messages import Message
 
 _BIGGEST = 10
 
@@ -38,9 +39,8 @@ def inspect(
     as_json: AsJson = False,
 ) -> None:
     """Show what a transcript is made of."""
-    with screen.working("reading"):
-        settings = load_config(config, model=model, window=window)
-        messages = read_transcript(file, index)
+    settings = load_config(config, model=model, window=window)
+    messages = read_transcript(file, index)
     with screen.working(f"counting {len(messages):,} messages"):
         measured = measure(settings, messages)
         anatomy = _anatomy(measured, settings)
@@ -124,10 +124,15 @@ def _biggest(measured: Measured) -> list[dict[str, Any]]:
             "id": measured.messages[place].id,
             "role": measured.label(place),
             "tokens": measured.tokens[place],
-            "first_line": screen.first_line(measured.messages[place].text),
+            "first_line": screen.first_line(_says(measured.messages[place])),
         }
         for place in places[:_BIGGEST]
     ]
+
+
+def _says(message: Message) -> str:
+    """The text of a message, or what it calls tools with."""
+    return message.text or " ".join(call.arguments for call in message.tool_calls)
 
 
 def _show(anatomy: _Anatomy) -> None:

@@ -47,7 +47,9 @@ def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
     ] = False,
-    debug: Annotated[bool, typer.Option(_DEBUG, help="Show the whole trace of an error; works after a command, too.")] = False,
+    debug: Annotated[
+        bool, typer.Option(_DEBUG, help="Show the whole trace of an error; works after a command, too.")
+    ] = False,
 ) -> None:
     if context.invoked_subcommand is None:
         screen.write(context.get_help() + "\n")

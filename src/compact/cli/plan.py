@@ -44,12 +44,11 @@ def plan(
 
     Nothing is written, and no summary is asked for: one that is not written yet counts with the most it may take.
     """
-    with screen.working("reading"):
-        settings = load_config(config, model=model, window=window)
-        messages = read_transcript(file, index)
+    settings = load_config(config, model=model, window=window)
+    messages = read_transcript(file, index)
     with screen.working(f"planning for {len(messages):,} messages"):
         measured = measure(settings, messages)
-        result = measured.manager.plan(SESSION, messages, target_tokens=target_tokens)
+        result = measured.manager.plan(SESSION, messages, now=True, target_tokens=target_tokens)
     screen.warn_about(measured.events)
     for strategy, error in result.failures:
         screen.remark(f"the strategy {strategy} failed: {error}", label="warning", style="yellow")
@@ -70,12 +69,12 @@ def _as_data(result: CompactionResult) -> dict[str, Any]:
 
 def _show(measured: Measured, result: CompactionResult, limit: int) -> None:
     rows = sorted(_rows(measured, result), key=lambda row: (_rank(row, result), row.places[0]))
-    total = f"{result.tokens_before:,} → {result.tokens_after:,} tokens"
+    messages = screen.counted(len(measured.messages), "message")
     if not rows:
-        screen.line(f"nothing to compact: {len(measured.messages):,} messages, {result.tokens_before:,} tokens")
+        screen.line(f"nothing to compact: {messages}, {result.tokens_before:,} tokens")
         return
     left = screen.share(result.tokens_after, result.tokens_before)
-    screen.line(f"{len(measured.messages):,} messages, {total} ({left} left)", style="bold")
+    screen.line(f"{messages}, {result.tokens_before:,} → {result.tokens_after:,} tokens ({left} left)", style="bold")
     screen.heading("by strategy")
     screen.table(("strategy", "messages", "before", "after", "freed"), list(_totals(rows, measured, result)))
     screen.heading("what would go, and why")

@@ -22,7 +22,9 @@ _SESSION = "run"
 
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="PATH", help="Write here instead; JSONL if it ends in .jsonl, gzip if in .gz."),
+    typer.Option(
+        "--output", "-o", metavar="PATH", help="Write here instead; JSONL if it ends in .jsonl, gzip if in .gz."
+    ),
 ]
 Note = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Why, for the record kept in the plan.")]
 
@@ -42,9 +44,8 @@ def run(
 
     The result is a JSON list of messages. With --json it is one object: messages, tokens_before, tokens_after, plan.
     """
-    with screen.working("reading"):
-        settings = quiet(load_config(config, model=model, window=window))
-        messages = read_transcript(file, index)
+    settings = quiet(load_config(config, model=model, window=window))
+    messages = read_transcript(file, index)
     events: list[CompactionEvent] = []
     with screen.working(f"compacting {len(messages):,} messages"):
         from compact.manager import CompactManager

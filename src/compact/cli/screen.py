@@ -100,7 +100,7 @@ def _drawn_table(columns: Sequence[str], cells: Sequence[Sequence[str]], right: 
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    drawn = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
     for place, name in enumerate(columns):
         is_last = place == len(columns) - 1
         drawn.add_column(name, justify="right" if right[place] else "left", no_wrap=not is_last, overflow="fold")
@@ -124,7 +124,7 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text)
 
 
-def first_line(text: str, *, chars: int = 60) -> str:
+def first_line(text: str, *, chars: int = 42) -> str:
     """The first line that says something, cut to fit."""
     found = next((row.strip() for row in text[:10_000].splitlines() if row.strip()), "")
     return clipped(" ".join(printable(found).split()), chars)

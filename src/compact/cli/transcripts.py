@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from compact.cli.screen import counted, is_live, json_text, remark
+from compact.cli.screen import counted, is_live, json_text, remark, working
 from compact.core.errors import CompactError
 
 STANDARD_INPUT = "-"
@@ -28,10 +28,12 @@ class TranscriptError(CompactError, ValueError):
 def read_transcript(source: str, index: int = 0) -> list[Any]:
     """The messages in a file (or on standard input); `index` chooses where it holds several transcripts."""
     name = "standard input" if source == STANDARD_INPUT else source
-    text = _decoded(_unpacked(_bytes_of(source), name), name)
-    if not text.strip():
-        raise TranscriptError(f"{name} is empty", hint=_FORMS)
-    transcripts = _transcripts(_values(text, source, name), name)
+    data = _bytes_of(source)
+    with working(f"reading {name}"):
+        text = _decoded(_unpacked(data, name), name)
+        if not text.strip():
+            raise TranscriptError(f"{name} is empty", hint=_FORMS)
+        transcripts = _transcripts(_values(text, source, name), name)
     if index >= len(transcripts):
         held = counted(len(transcripts), "transcript")
         last = len(transcripts) - 1
@@ -125,6 +127,7 @@ def _lines(text: str, name: str) -> list[Any]:
         if row.strip():
             place = f"{name}, line {number}"
             values.append(_parsed(row, lambda error, place=place: f"{place}, column {error.colno}", place))
+            # The first line may be a whole JSON list, in a file that is JSONL by its name only.
             if not isinstance(values[-1], dict) and number > 1:
                 raise TranscriptError(f"{place}: expected an object, got {_kind(values[-1])}", hint=_FORMS)
     return values
@@ -134,10 +137,10 @@ def _parsed(text: str, place: Callable[[json.JSONDecodeError], str], otherwise: 
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise TranscriptError(f"{place(error)}: not valid JSON ({error.msg})", hint="fix or remove it") from None
+        raise TranscriptError(f"{place(error)}: not valid JSON ({error.msg})", hint="fix the JSON there") from None
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise TranscriptError(f"{otherwise}: JSON that cannot be read ({reason})", hint="fix or remove it") from None
+        raise TranscriptError(f"{otherwise}: JSON that cannot be read ({reason})", hint="fix the JSON there") from None
 
 
 def _transcripts(values: list[Any], name: str) -> list[Any]:
@@ -160,5 +163,11 @@ def _is_record(value: object) -> bool:
 
 
 def _kind(value: object) -> str:
-    kinds: dict[type, str] = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
+    kinds: dict[type, str] = {
+        dict: "an object",
+        list: "a list",
+        str: "a text",
+        bool: "true or false",
+        type(None): "null",
+    }
     return kinds.get(type(value), "a number")

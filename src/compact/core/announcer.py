@@ -80,9 +80,7 @@ class Announcer:
         layers["recent"] = len(session.prompt) - sum(layers.values())
         where = self._where(session)
         self.emit(
-            PrunedMessagesEvent(
-                **where, pruned_count=len(pruned_ids), message_ids=tuple(pruned_ids), layers=layers
-            )
+            PrunedMessagesEvent(**where, pruned_count=len(pruned_ids), message_ids=tuple(pruned_ids), layers=layers)
         )
         self.emit(
             CompactionCompletedEvent(

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import floor
 
+_USUAL_TRIGGER_PCT = 0.85
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenBudget:
@@ -22,7 +24,7 @@ class TokenBudget:
     system_tokens: int = 0
     tool_schema_tokens: int = 0
     formatting_overhead: int = 3
-    trigger_pct: float = 0.85
+    trigger_pct: float = _USUAL_TRIGGER_PCT
     prefetch_pct: float = 0.70
     target_pct: float = 0.50
     tier_caps: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -50,12 +52,23 @@ class TokenBudget:
     @property
     def prefetch_tokens(self) -> int:
         """From here on a summary is prepared; a compaction ends below it, or the next one would start at once."""
-        return min(round(self.prefetch_pct * self.max_context_tokens), self.trigger_tokens)
+        return self._below_trigger(self.prefetch_pct)
 
     @property
     def target_tokens(self) -> int:
         """Down to here a compaction goes."""
-        return min(round(self.target_pct * self.max_context_tokens), self.prefetch_tokens)
+        return min(self._below_trigger(self.target_pct), self.prefetch_tokens)
+
+    def _below_trigger(self, share: float) -> int:
+        """A share of the window, moved down in proportion where reserves or a low trigger leave less.
+
+        Thresholds that fell together would have the history compacted at every call.
+        """
+        if share >= self.trigger_pct:
+            share *= self.trigger_pct / _USUAL_TRIGGER_PCT
+        full_trigger = self.trigger_pct * self.max_context_tokens
+        scale = self.trigger_tokens / full_trigger if full_trigger else 0.0
+        return round(share * self.max_context_tokens * scale)
 
     def is_triggered(self, used_tokens: int) -> bool:
         """True once usage has reached the trigger."""

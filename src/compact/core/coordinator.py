@@ -5,8 +5,10 @@ Planning never waits: a summary that is not written yet weighs the most it may w
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from compact.core.errors import InsufficientBudget
 from compact.core.groups import Group, calls_answered, group_messages, turn_numbers
@@ -26,8 +28,8 @@ from compact.core.shortening import SHORTEN, shorten_largest
 from compact.core.stubs import render_cleared, render_externalization_text
 from compact.core.turn import TurnContext
 
-
 SUMMARIZE = "summarize"
+Failure: TypeAlias = tuple[str, Exception]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +109,7 @@ class PlanningContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionResult:
-    """What planning came to, and how."""
+    """What planning came to, and how: `proposals` counts the new records of each strategy."""
 
     plan: CompactionPlan
     layers: Layers
@@ -115,7 +117,8 @@ class CompactionResult:
     tokens_before: int
     tokens_after: int
     proposals: Mapping[str, int]
-    failures: tuple[tuple[str, Exception], ...] = ()
+    failures: tuple[Failure, ...] = ()
+    reason: str = ""
 
     @property
     def tokens_freed(self) -> int:
@@ -163,11 +166,9 @@ class CompactionCoordinator:
             turn=turn or TurnContext(),
         )
         before = start.total_tokens()
-        context, run = start, _Run()
-        for rules in rules.reductions():
-            context = replace(start, layers=partition(messages, groups, rules))
-            run = _Run()
-            context = self._run_strategies(context, run)
+        context, kept, failures = start, rules, list[Failure]()
+        for kept in rules.reductions():
+            context, failures = self._run_strategies(replace(start, layers=partition(messages, groups, kept)))
             if context.total_tokens() <= goal.settle_tokens:
                 break
         context = _shorten(context)
@@ -178,28 +179,26 @@ class CompactionCoordinator:
         return CompactionResult(
             plan=context.plan,
             layers=context.layers,
-            rules=rules,
+            rules=kept,
             tokens_before=before,
             tokens_after=after,
-            proposals=run.applied,
-            failures=tuple(run.failures),
+            proposals=_new_records(plan, context.plan),
+            failures=tuple(failures),
         )
 
-    def _run_strategies(self, context: PlanningContext, run: _Run) -> PlanningContext:
-        total = context.total_tokens()
+    def _run_strategies(self, context: PlanningContext) -> tuple[PlanningContext, list[Failure]]:
+        total, failures = context.total_tokens(), list[Failure]()
         for strategy in self.strategies:
             if not _is_wanted(strategy.name, total, context.goal):
                 continue
             try:
                 accepted = self._accept(strategy, context, total - context.goal.target_tokens)
             except Exception as error:  # a plug-in that fails is left out; the turn goes on
-                run.failures.append((strategy.name, error))
+                failures.append((strategy.name, error))
                 continue
-            if accepted:
-                context = _apply(context, accepted)
-                total -= sum(proposal.record.tokens_freed for proposal in accepted)
-                run.applied[strategy.name] = len(accepted)
-        return context
+            context = _apply(context, accepted)
+            total -= sum(proposal.record.tokens_freed for proposal in accepted)
+        return context, failures
 
     def _accept(
         self, strategy: CompactionStrategy, context: PlanningContext, tokens_to_free: int
@@ -221,12 +220,10 @@ def _is_wanted(strategy: str, total_tokens: int, goal: Goal) -> bool:
     return strategy not in goal.skip and (total_tokens > goal.target_tokens or strategy in goal.must_run)
 
 
-@dataclass(slots=True)
-class _Run:
-    """What the strategies did in one pass."""
-
-    applied: dict[str, int] = field(default_factory=dict[str, int])
-    failures: list[tuple[str, Exception]] = field(default_factory=list[tuple[str, Exception]])
+def _new_records(before: CompactionPlan, after: CompactionPlan) -> dict[str, int]:
+    """How many records each strategy has added; those that a later one overruled are not in the plan any more."""
+    standing = {id(record) for record in before.records}
+    return dict(Counter(record.strategy for record in after.records if id(record) not in standing))
 
 
 def _apply(context: PlanningContext, proposals: Sequence[CompactionProposal]) -> PlanningContext:

@@ -6,7 +6,7 @@ Written once, as generators that yield what they wait for; a door drives them wi
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
 from compact.core.announcer import Announcer
@@ -40,8 +40,8 @@ class Engine:
     coordinator: CompactionCoordinator
     summarizer: Summarizer
     announcer: Announcer
-    rules: KeepRules = KeepRules()
-    renderer: PromptRenderer = PromptRenderer()
+    rules: KeepRules = field(default_factory=KeepRules)
+    renderer: PromptRenderer = field(default_factory=PromptRenderer)
     summary_strategy: str = "task_state"
     on_failure: str = "prune"
     enabled: bool = True
@@ -159,6 +159,25 @@ class Engine:
             goal=goal,
             turn=TurnContext(session.turn_number),
         )
+
+    def dry_run(
+        self,
+        session: Session,
+        incoming: Sequence[object],
+        budget: TokenBudget,
+        *,
+        now: bool,
+        target_tokens: int | None,
+    ) -> CompactionResult:
+        """What this call would do, on a session that is thrown away."""
+        self.take_in(session, incoming, budget)
+        if now or target_tokens is not None:
+            return replace(self.plan(session, self.manual_goal(session, budget, target_tokens)), reason="manual")
+        decision, goal = self.decide(session, budget, self.used_tokens(session, budget))
+        if not decision.triggered:
+            goal = replace(goal, target_tokens=session.prompt_tokens, settle_tokens=session.prompt_tokens)
+            goal = replace(goal, ceiling_tokens=session.prompt_tokens)
+        return replace(self.plan(session, goal), reason=decision.reason)
 
     def compact(self, session: Session, goal: Goal, reason: str, note: str = "") -> Trip[None]:
         """Plan, have the summary written, and put the new plan in force if it makes the prompt smaller."""

@@ -48,7 +48,9 @@ class InsufficientBudget(CompactError):
     def _advice(self) -> str:
         largest = max(self.parts, key=lambda name: self.parts[name], default="")
         if largest == "pinned":
-            return "reduce protected memory (system, developer and protected messages) or increase the model context limit"
+            return (
+                "reduce protected memory (system, developer and protected messages) or increase the model context limit"
+            )
         if largest == "tools":
             return "send fewer or shorter tool schemas, or increase the model context limit"
         return "raise the target, shorten the newest messages, or increase the model context limit"

@@ -84,7 +84,9 @@ def repair_chat(slots: Sequence[Slot]) -> tuple[tuple[Slot, ...], tuple[Repair, 
 
 def _orphan_as_text(slot: Slot, repairs: list[Repair]) -> Slot:
     message = slot.message
-    repairs.append(Repair("result_without_call", message.id, f"the call {message.tool_call_id!r} is not in the history"))
+    repairs.append(
+        Repair("result_without_call", message.id, f"the call {message.tool_call_id!r} is not in the history")
+    )
     text = f"[result of a tool call that is not in the history]\n{message.text or EMPTY_CONTENT}"
     return replace(slot, message=replace(message, role="assistant", content=text, tool_call_id=None, name=None))
 

@@ -66,7 +66,8 @@ def part_texts(parts: Iterable[Part]) -> Iterable[str]:
         if isinstance(inner, str):
             yield inner
         elif isinstance(inner, list | tuple):
-            yield from part_texts(p for p in cast(Iterable[Any], inner) if isinstance(p, Mapping))
+            nested = cast(Iterable[object], inner)
+            yield from part_texts(cast(Part, entry) for entry in nested if isinstance(entry, Mapping))
 
 
 def copy_plain(value: Any) -> Any:

@@ -209,7 +209,15 @@ class CompactionPlan:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CompactionPlan:
         """The inverse of `to_dict`."""
-        return cls(**{**data, "records": tuple(_record_from_dict(r) for r in data["records"])})
+        return cls(
+            thread_id=data["thread_id"],
+            version=data["version"],
+            records=tuple(_record_from_dict(record) for record in data["records"]),
+            pinned=tuple(data["pinned"]),
+            reason=data["reason"],
+            tokens_before=data["tokens_before"],
+            tokens_after=data["tokens_after"],
+        )
 
 
 def _action_map(records: Iterable[Record]) -> dict[str, Record]:

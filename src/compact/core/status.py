@@ -45,7 +45,11 @@ class SessionStatus:
         ]
         for name, layer in self.layers.items():
             lines.append(f"{name:<8}{layer.messages:,} messages, {layer.tokens:,} tokens")
-        lines.append("log     " + f"{self.messages_in_log:,} messages: " + ", ".join(f"{n:,} {a}" for a, n in self.actions.items()))
+        lines.append(
+            "log     "
+            + f"{self.messages_in_log:,} messages: "
+            + ", ".join(f"{n:,} {a}" for a, n in self.actions.items())
+        )
         if self.decision:
             lines.append(f"{'compacted' if self.decision.triggered else 'not compacted'}: {self.decision.reason}")
         return "\n".join(lines)

@@ -133,7 +133,10 @@ def _sections(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
     bullets: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("Also asked for", summary.requests),
         ("Facts", summary.facts),
-        ("Decisions", tuple(d.decision + (f" (because {d.rationale})" if d.rationale else "") for d in summary.decisions)),
+        (
+            "Decisions",
+            tuple(d.decision + (f" (because {d.rationale})" if d.rationale else "") for d in summary.decisions),
+        ),
         ("Work done", tuple(f"{t.tool}: {t.outcome}" for t in summary.tool_outcomes)),
         ("Open", tuple(o.item for o in summary.open_items)),
         ("Kept elsewhere", tuple(f"{a.artifact_id}: {a.description}" for a in summary.artifacts)),

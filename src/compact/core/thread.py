@@ -75,9 +75,7 @@ class Thread:
         """An entry of the log by its id."""
         return self._by_id.get(message_id)
 
-    def match(
-        self, incoming: Sequence[object], *, output: Shown, read: Callable[[object, str], Message]
-    ) -> Match:
+    def match(self, incoming: Sequence[object], *, output: Shown, read: Callable[[object, str], Message]) -> Match:
         """Find what is new in a caller's list and append it; on an edited past, start a branch."""
         # The longer one first: a repaired prompt is the raw history with a little more behind it.
         for shown in sorted((self._raw, output), key=lambda shown: -len(shown.originals)):
@@ -115,9 +113,7 @@ class Thread:
         self._raw.ids.extend((message.id,) for message in new)
         self._raw.owners.extend(message.id for message in new)
 
-    def _branch(
-        self, incoming: Sequence[object], output: Shown, read: Callable[[object, str], Message]
-    ) -> Match:
+    def _branch(self, incoming: Sequence[object], output: Shown, read: Callable[[object, str], Message]) -> Match:
         """Keep what is still there, append what is not; what the caller left out stays in the log."""
         pairings = [(_align(shown.originals, incoming), shown) for shown in (self._raw, output)]
         pairs, shown = max(pairings, key=lambda pairing: sum(place is not None for place in pairing[0]))

@@ -12,7 +12,9 @@ from compact.core.durability import ToolDurabilityPolicy, ToolResultEnvelope, en
 from compact.core.plan import ClearRecord, SpanReference
 
 # The lines of a result that tell how it went.
-_TELLING = re.compile(r"\b(?:error|errors|failed|failure|exception|traceback|fatal|denied|refused|passed)\b", re.IGNORECASE)
+_TELLING = re.compile(
+    r"\b(?:error|errors|failed|failure|exception|traceback|fatal|denied|refused|passed)\b", re.IGNORECASE
+)
 _LONGEST_LINE_CHARS = 240
 
 
