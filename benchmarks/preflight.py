@@ -88,7 +88,9 @@ def main() -> None:
         print(json.dumps({"import_ms": imported, "rows": rows}))
         return
     print(f"import compact: {imported:.1f} ms\n")
-    print(f"{'turns':>6} {'messages':>9} {'tokens':>8} {'first':>9} {'unchanged':>10} {'copies':>9} {'one new':>9}   (ms)")
+    print(
+        f"{'turns':>6} {'messages':>9} {'tokens':>8} {'first':>9} {'unchanged':>10} {'copies':>9} {'one new':>9}   (ms)"
+    )
     for row in rows:
         print(
             f"{row['turns']:>6.0f} {row['messages']:>9.0f} {row['tokens']:>8,.0f} {row['first']:>9.2f} "

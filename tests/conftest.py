@@ -1,5 +1,6 @@
-"""One profile for every property test: no deadline, because two busy cores are slow at random."""
+"""What all tests share: one profile for properties (two busy cores know no deadline), and nothing left on disk."""
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -9,3 +10,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.large_base_example],
 )
 settings.load_profile("compact")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that want a database or an archive say so; the others must not leave files behind."""
+    monkeypatch.setenv("COMPACT_STATE__URL", "memory:")
+    monkeypatch.setenv("COMPACT_STORAGE__ADAPTER", "none")

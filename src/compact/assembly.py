@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compact.adapters.chat import ChatDialect
+from compact.archive import FilesystemArchive, S3Archive
 from compact.config import CompactConfig
 from compact.core.announcer import Announcer
 from compact.core.budget import TokenBudget
@@ -12,8 +13,12 @@ from compact.core.coordinator import CompactionCoordinator
 from compact.core.durability import ToolDurabilityPolicy
 from compact.core.engine import Engine
 from compact.core.errors import ConfigError
+from compact.core.keeper import Keeper, StorageAdapter
 from compact.core.layers import KeepRules
 from compact.core.protocols import CompactionStrategy, EventSink, ProviderAwareTokenizer, Summarizer
+from compact.core.records import CompactionStore
+from compact.redaction import Redactor
+from compact.stores.memory import InMemoryCompactionStore
 from compact.strategies import ClearStrategy, DeduplicateStrategy, DropStrategy, SummarizeStrategy, WindowStrategy
 from compact.summarizers.extractive import extractive_summary
 from compact.tokens import get_tokenizer, model_info
@@ -23,28 +28,46 @@ def build_engine(
     config: CompactConfig,
     *,
     emit: EventSink,
+    store: CompactionStore,
+    adapter: StorageAdapter | None = None,
+    redactor: Redactor | None = None,
     tokenizer: ProviderAwareTokenizer | None = None,
     strategies: Sequence[CompactionStrategy] | None = None,
     summarizer: Summarizer | None = None,
 ) -> Engine:
     """Everything the configuration names, with whatever the caller brings in its place."""
     policy = config.policy
+    announcer = Announcer(emit, config.model, policy.model_dump(mode="json"))
     return Engine(
         tokenizer=tokenizer or get_tokenizer(config.model, config.tokenizer),
         dialect=ChatDialect(),
         coordinator=CompactionCoordinator(build_strategies(config) if strategies is None else strategies),
         summarizer=summarizer or extractive_summary,
-        announcer=Announcer(emit, config.model, policy.model_dump(mode="json")),
-        rules=KeepRules(
-            recent_turns=policy.keep_recent_turns,
-            tool_io_pairs=policy.keep_tool_io_pairs,
-            pinned_roles=frozenset(policy.roles_never_prune),
-            protected_flag=policy.protected_flag,
+        announcer=announcer,
+        keeper=Keeper(
+            store=store,
+            announcer=announcer,
+            adapter=adapter,
+            adapter_name=config.storage.adapter,
+            redact=(redactor or Redactor()).message,
+            tenant_id=config.state.tenant_id,
         ),
+        rules=build_rules(config),
         summary_strategy=policy.strategy,
         on_failure=config.summarizer.on_failure,
         enabled=policy.enabled,
         every_call=policy.cadence == "every_call",
+    )
+
+
+def build_rules(config: CompactConfig) -> KeepRules:
+    """What stays verbatim."""
+    policy = config.policy
+    return KeepRules(
+        recent_turns=policy.keep_recent_turns,
+        tool_io_pairs=policy.keep_tool_io_pairs,
+        pinned_roles=frozenset(policy.roles_never_prune),
+        protected_flag=policy.protected_flag,
     )
 
 
@@ -63,6 +86,32 @@ def build_strategies(config: CompactConfig) -> tuple[CompactionStrategy, ...]:
         (settings.drop.enabled, DropStrategy(policies=policies)),
     )
     return tuple(strategy for enabled, strategy in everything if enabled)
+
+
+def build_store(config: CompactConfig) -> CompactionStore:
+    """Where log, plans and calls live; a database is opened when it is first needed."""
+    if config.state.url == "memory:":
+        return InMemoryCompactionStore()
+    from compact.stores.database import Database  # SQLAlchemy is only loaded by those who use it
+    from compact.stores.sql import SqlCompactionStore
+
+    return SqlCompactionStore(Database(config.state.url), read=ChatDialect().read, tenant_id=config.state.tenant_id)
+
+
+def build_archive(config: CompactConfig) -> FilesystemArchive | S3Archive | None:
+    """Where transcripts for people go."""
+    storage = config.storage
+    if storage.adapter == "fs":
+        return FilesystemArchive(storage.path)
+    if storage.adapter == "s3":
+        return S3Archive(
+            storage.bucket,
+            storage.prefix,
+            kms_key_id=storage.kms_key_id,
+            region=storage.region,
+            endpoint_url=storage.endpoint_url,
+        )
+    return None
 
 
 def build_budget(config: CompactConfig) -> TokenBudget:

@@ -126,14 +126,37 @@ class SummarizerConfig(_Section):
 class StateConfig(_Section):
     """Where log and plans live."""
 
-    url: str = Field(default="memory:", pattern=r"^(memory:|sqlite:///.+|postgresql://.+)$")
+    url: str = Field(
+        default="sqlite:///./.compact/state.db",
+        pattern=r"^(memory:|sqlite:///.+|postgresql://.+)$",
+        description="`memory:`, `sqlite:///path` or `postgresql://user@host/name`.",
+    )
+    tenant_id: str = Field(default="", description="Whose sessions these are: tenants never see each other's.")
 
 
 class StorageConfig(_Section):
     """Where transcripts for people are archived."""
 
-    adapter: Literal["fs", "s3", "none"] = "none"
-    path: str = "./.compact/archive"
+    adapter: Literal["fs", "s3", "none"] = Field(default="fs", description="A folder, a bucket, or nowhere.")
+    path: str = Field(default="./.compact/archive", min_length=1, description="The folder, for `fs`.")
+    bucket: str = Field(default="", description="The bucket, for `s3`; credentials come from AWS's default chain.")
+    prefix: str = Field(default="", description="Before every key in the bucket.")
+    region: str | None = Field(default=None, description="The bucket's region.")
+    endpoint_url: str | None = Field(default=None, description="A server other than AWS.")
+    kms_key_id: str | None = Field(default=None, description="Encrypts every object with this key.")
+
+    @model_validator(mode="after")
+    def _bucket_is_named(self) -> StorageConfig:
+        if self.adapter == "s3" and not self.bucket:
+            raise ValueError("bucket must be named for the adapter s3")
+        return self
+
+
+class RedactionConfig(_Section):
+    """What is taken out of everything that leaves the process; memory and the state store keep the original."""
+
+    enabled: bool = Field(default=True, description="False lets secrets through, with a warning.")
+    patterns: tuple[str, ...] = Field(default=(), description="More patterns, in RE2 syntax.")
 
 
 class TelemetryConfig(_Section):
@@ -157,6 +180,7 @@ class CompactConfig(_Section):
     summarizer: SummarizerConfig = SummarizerConfig()
     state: StateConfig = StateConfig()
     storage: StorageConfig = StorageConfig()
+    redaction: RedactionConfig = RedactionConfig()
     telemetry: TelemetryConfig = TelemetryConfig()
 
     def __init__(self, **settings: Any) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from compact.core.engine import Trip
+from compact.core.waiting import Trip
 
 T = TypeVar("T")
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
-from compact.assembly import build_budget, build_engine
+from compact.assembly import build_archive, build_budget, build_engine, build_store
 from compact.config import CompactConfig
+from compact.core.artifacts import SecurityContext
 from compact.core.budget import TokenBudget
 from compact.core.coordinator import CompactionResult
 from compact.core.errors import InvalidHistory, UnknownSession
@@ -18,10 +20,14 @@ from compact.core.events import NoticeEvent
 from compact.core.messages import Message, copy_plain
 from compact.core.plan import CompactionPlan
 from compact.core.protocols import CompactionStrategy, EventSink, ProviderAwareTokenizer, Summarizer
+from compact.core.records import CompactionStore, ModelCall, PlanVersion, SessionInfo
 from compact.core.renderer import RenderedPrompt
 from compact.core.session import Session
 from compact.core.status import SessionStatus, status_of
+from compact.core.why import Sighting, trace_phrase
 from compact.driving import adrive, drive
+from compact.recall.search import Recall, recall
+from compact.redaction import Redactor
 from compact.session_lock import SessionLock
 from compact.telemetry.dispatcher import Dispatcher
 from compact.tokens import model_info
@@ -43,8 +49,8 @@ class CompactManager:
     """Keeps histories inside their window, one session beside the other.
 
     Safe to share between threads and tasks: two calls for one session never interleave, different sessions never
-    wait for each other. `on_event` gets every event; `tokenizer`, `strategies` and `summarizer` stand in for what
-    the configuration would choose.
+    wait for each other. `on_event` gets every event; `tokenizer`, `strategies`, `summarizer` and `store` stand in for
+    what the configuration would choose.
     """
 
     def __init__(
@@ -54,12 +60,25 @@ class CompactManager:
         tokenizer: ProviderAwareTokenizer | None = None,
         strategies: Sequence[CompactionStrategy] | None = None,
         summarizer: Summarizer | None = None,
+        store: CompactionStore | None = None,
         on_event: EventSink | None = None,
     ) -> None:
         self.config = config or CompactConfig()
-        self._events = Dispatcher.for_exporter(self.config.telemetry.exporter, on_event)
+        self._redactor = Redactor(self.config.redaction.enabled, self.config.redaction.patterns)
+        self._store = store or build_store(self.config)
+        archive = build_archive(self.config)
+        self._events = Dispatcher.for_exporter(
+            self.config.telemetry.exporter, on_event, archive=archive, redact=self._redactor.value
+        )
         self._engine = build_engine(
-            self.config, emit=self._events, tokenizer=tokenizer, strategies=strategies, summarizer=summarizer
+            self.config,
+            emit=self._events,
+            store=self._store,
+            adapter=archive,
+            redactor=self._redactor,
+            tokenizer=tokenizer,
+            strategies=strategies,
+            summarizer=summarizer,
         )
         self._budget = build_budget(self.config)
         self._sessions: dict[str, _Guarded] = {}
@@ -68,6 +87,9 @@ class CompactManager:
         self._tools_counted: tuple[object, int] = ([], 0)
         for notice in model_info(self.config.model).notices:
             self._events(NoticeEvent(thread_id="", message=notice))
+        if not self._redactor.is_enabled:
+            warning = "redaction is switched off: archives and exports hold secrets as they are"
+            self._events(NoticeEvent(thread_id="", message=warning, severity="high"))
 
     def preflight(
         self, session_id: str, messages: Sequence[M], *, tools: Tools = (), instructions: str = ""
@@ -146,39 +168,92 @@ class CompactManager:
 
     def status(self, session_id: str) -> SessionStatus:
         """How full the window is, what is in it, and why it did or did not compact."""
-        guarded = self._known(session_id)
-        with guarded.lock.hold():
-            session = guarded.session
+        with self._opened(session_id) as session:
             used = self._engine.used_tokens(session, session.budget or self._budget)
+            session.budget = session.budget or self._budget
             return status_of(session, self._engine.rules, used_tokens=used)
 
     def current_plan(self, session_id: str) -> CompactionPlan:
         """The plan in force; an empty one for a session that is not known yet."""
-        guarded = self._sessions.get(session_id)
-        return guarded.session.plan if guarded else CompactionPlan(session_id)
+        try:
+            with self._opened(session_id) as session:
+                return session.plan
+        except UnknownSession:
+            return CompactionPlan(session_id)
 
     def prompt(self, session_id: str) -> RenderedPrompt:
         """The prompt as it was last returned, with the log entries that each place of it stands for."""
-        return self._known(session_id).session.prompt
+        with self._opened(session_id) as session:
+            return session.prompt
 
     def history(self, session_id: str) -> tuple[Message, ...]:
         """The log: everything that ever arrived, in order, whatever was compacted or edited since."""
-        return tuple(self._known(session_id).session.thread.log)
+        with self._opened(session_id) as session:
+            return tuple(session.thread.log)
 
     def observe_usage(self, session_id: str, usage: object) -> None:
         """Take in the input tokens a provider reported for the last prompt: a number, or its `usage` as it is."""
         reported = reported_input_tokens(usage)
-        guarded = self._known(session_id)
-        with guarded.lock.hold():
-            session = guarded.session
+        with self._opened(session_id) as session:
             fixed = (session.budget or self._budget).fixed_tokens
             session.calibration = session.calibration.observe(
                 estimated_tokens=session.prompt_tokens + fixed, reported_tokens=reported
             )
+            drive(self._engine.keeper.report_usage(session, reported))
+
+    def undo(self, session_id: str) -> CompactionPlan:
+        """Take the last compaction back; the plan before it stays in force until the budget forbids it."""
+        plan = self.current_plan(session_id)
+        return self.restore(session_id, max(0, (plan.version if plan.origin is None else plan.origin) - 1))
+
+    def restore(self, session_id: str, version: int) -> CompactionPlan:
+        """Bring an earlier plan back exactly; version 0 is the history without any compaction."""
+        with self._opened(session_id) as session:
+            drive(self._engine.restore(session, version))
+            return session.plan
+
+    def plans(self, session_id: str) -> tuple[PlanVersion, ...]:
+        """Every plan that was ever in force, oldest first."""
+        return self._store.plans(session_id)
+
+    def model_calls(self, session_id: str) -> tuple[ModelCall, ...]:
+        """Every prompt that went out, oldest first."""
+        return self._store.model_calls(session_id)
+
+    def sessions(self) -> tuple[SessionInfo, ...]:
+        """All sessions in the store, the newest first."""
+        return self._store.sessions()
+
+    def why(self, session_id: str, phrase: str) -> tuple[Sighting, ...]:
+        """Where a phrase is now, since when, and which calls went out without it; nothing if it was never there."""
+        stored = self._store.load(session_id)
+        if stored is None:
+            raise UnknownSession(session_id)
+        return trace_phrase(phrase, stored, self._store.plans(session_id), self._store.model_calls(session_id))
+
+    def recall(
+        self, session_id: str, query: str, *, max_tokens: int = 2000, security: SecurityContext | None = None
+    ) -> Recall:
+        """What left the prompt: by message or artifact id exactly, by words otherwise, within a number of tokens."""
+        return recall(
+            self._store,
+            session_id,
+            query,
+            security=security or SecurityContext(tenant_id=self.config.state.tenant_id),
+            count_text=self._engine.tokenizer.count_text,
+            max_tokens=max_tokens,
+        )
+
+    def delete(self, session_id: str) -> bool:
+        """Remove a session and all that belongs to it, from memory and from the store."""
+        with self._registry:
+            self._sessions.pop(session_id, None)
+        return self._store.delete(session_id)
 
     def close(self) -> None:
         """Let go of everything that is held open; the manager is not used after this."""
         self._events.close()
+        self._store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -210,11 +285,18 @@ class CompactManager:
                 self._sessions[session_id] = guarded
         return guarded, self._budget_with(tools, instructions)
 
-    def _known(self, session_id: str) -> _Guarded:
-        guarded = self._sessions.get(session_id)
-        if guarded is None or guarded.session.budget is None:
-            raise UnknownSession(session_id)
-        return guarded
+    @contextmanager
+    def _opened(self, session_id: str) -> Iterator[Session]:
+        """A session that is known, here or in the store, with nobody else in it."""
+        with self._registry:
+            guarded = self._sessions.get(session_id) or _Guarded(Session(session_id))
+        with guarded.lock.hold():
+            drive(self._engine.refresh(guarded.session))
+            if not guarded.session.thread.log:
+                raise UnknownSession(session_id)
+            with self._registry:
+                self._sessions.setdefault(session_id, guarded)
+            yield guarded.session
 
     def _budget_with(self, tools: Tools, instructions: str) -> TokenBudget:
         if not tools and not instructions:

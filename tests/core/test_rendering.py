@@ -35,7 +35,7 @@ def messages(count: int) -> list[Message]:
 def test_a_stub_is_one_informative_line() -> None:
     record = ClearRecord(span=span("m1"), strategy="clear", reason="old bash result", tokens_before=4_120)
     stub = render_cleared(Message("tool", "line\n" * 900, id="m1", tool_call_id="a"), record)
-    assert stub.text == "[m1 cleared: 4.1k tokens; old bash result]"
+    assert stub.text == "[m1 cleared: 4.1k tokens; old bash result; recall m1 brings it back]"
     assert (stub.role, stub.tool_call_id) == ("tool", "a")
 
 
@@ -48,7 +48,7 @@ def test_kept_lines_and_key_fields_stay_below_the_stub() -> None:
         span=span("m1"), strategy="clear", reason="old", tokens_before=50, kept=pieces, preserved_fields={"id": "b-7"}
     )
     assert render_cleared(Message("tool", text, id="m1"), record).text.splitlines() == [
-        "[m1 shortened: 50 tokens; old; id=b-7]",
+        "[m1 shortened: 50 tokens; old; id=b-7; recall m1 brings it back]",
         "error: no such berth",
         "…",
         "failed 3 of 7",
@@ -113,7 +113,7 @@ def test_a_summary_shows_only_sections_that_have_something_in_them() -> None:
         task="build it", decisions=(Decision("use sqlite", "it is there"),), open_items=(OpenItem("write docs"),)
     )
     text = render_summary_text(summary, version=3, messages=1234)
-    assert text.startswith("<COMPACT-SUMMARY v3>\nStands for 1.2k earlier messages")
+    assert text.startswith("<COMPACT-SUMMARY v3>\nStands for 1.2k earlier messages, kept in full")
     assert text.endswith("</COMPACT-SUMMARY>")
     assert "## Task\nbuild it" in text
     assert "- use sqlite (because it is there)" in text
@@ -128,7 +128,7 @@ def test_what_does_not_fit_gives_way_story_first_task_last() -> None:
 
     assert fits(10_000) == summary
     assert fits(200) == StructuredSummary(task="the task", facts=tuple("abcdefgh"))
-    assert fits(165).facts == ("e", "f", "g", "h")
+    assert fits(170).facts == ("e", "f", "g", "h")
     assert fits(0) == StructuredSummary()
 
 
@@ -148,6 +148,5 @@ def test_the_largest_message_is_cut_first_and_only_as_far_as_needed() -> None:
 def test_images_leave_a_word_behind() -> None:
     parts = ({"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "data:…"}})
     record = ClearRecord(span=span("m1"), strategy="c", reason="old", tokens_before=900)
-    assert (
-        render_cleared(Message("user", parts, id="m1"), record).text == "[m1 cleared: 0.9k tokens, 1 × image_url; old]"
-    )
+    text = render_cleared(Message("user", parts, id="m1"), record).text
+    assert text == "[m1 cleared: 0.9k tokens, 1 × image_url; old; recall m1 brings it back]"

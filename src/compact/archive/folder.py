@@ -10,6 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 from stat import S_ISREG
+from time import sleep
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 # Windows has neither these flags nor folders as descriptors; there, full paths are used, and links are looked for.
@@ -18,6 +24,7 @@ _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 # Not blocking: a pipe planted under the name of a file must not hold up the agent.
 _FILE = _NOFOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_LOCK_TRIES, _LOCK_PAUSE_SECONDS = 250, 0.002
 _NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
@@ -90,9 +97,7 @@ class Folder:
         A line that a full disk cut short stays as it is, on a line of its own; the next one starts afresh.
         """
         with self._open(name, os.O_RDWR | os.O_APPEND | os.O_CREAT) as descriptor:
-            if os.fstat(descriptor).st_size:
-                os.lseek(descriptor, -1, os.SEEK_END)
-                line = line if os.read(descriptor, 1) == b"\n" else b"\n" + line
+            line = b"\n" + line if _is_torn(descriptor) else line
             if os.write(descriptor, line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
 
@@ -141,3 +146,36 @@ class Folder:
                     return file.read() == data
         except OSError:
             return False
+
+
+def _is_torn(descriptor: int) -> bool:
+    """True if the file ends in the middle of a line that nobody is writing; locks it until it is closed.
+
+    While another process writes a line, readers see it grow, so a look alone cannot tell. Writers share a lock, and
+    whoever sees half a line waits until they are done before judging it.
+    """
+    if fcntl is None:
+        return _ends_amid_a_line(descriptor)
+    _lock(descriptor, fcntl.LOCK_SH)
+    return _ends_amid_a_line(descriptor) and _lock(descriptor, fcntl.LOCK_EX) and _ends_amid_a_line(descriptor)
+
+
+def _lock(descriptor: int, kind: int) -> bool:
+    """Wait for a lock, but not for ever: a foreign program that holds one must not hold up the agent."""
+    assert fcntl is not None
+    for _ in range(_LOCK_TRIES):
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            sleep(_LOCK_PAUSE_SECONDS)
+        except OSError:  # a file system without locks: torn lines stay unmended there
+            break
+    return False
+
+
+def _ends_amid_a_line(descriptor: int) -> bool:
+    if not os.fstat(descriptor).st_size:
+        return False
+    os.lseek(descriptor, -1, os.SEEK_END)
+    return os.read(descriptor, 1) != b"\n"

@@ -27,7 +27,7 @@ _HASH_BYTES = 15  # 24 letters of base32
 _MAPPED = re.compile(r".*--[a-z2-7]{24}", re.IGNORECASE)
 _RESERVED_ON_WINDOWS = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
 _READABLE_CHARS = 40
-_NUMBERED_COPIES = 20
+_NUMBERED_COPIES = 9
 
 
 class StorageAdapter(Protocol):

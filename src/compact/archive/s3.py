@@ -138,14 +138,18 @@ def _connect(region: str | None, endpoint_url: str | None) -> Any:
         raise ConfigError(message, hint="check region, endpoint_url and AWS_PROFILE") from error
 
 
+def _answer(error: Exception) -> dict[str, Any]:
+    return getattr(error, "response", None) or {}  # timeouts have the attribute too, and nothing in it
+
+
 def _code(error: Exception) -> str:
-    return str(getattr(error, "response", {}).get("Error", {}).get("Code", ""))
+    return str(_answer(error).get("Error", {}).get("Code", ""))
 
 
 def _is_down(error: Exception) -> bool:
     from botocore.exceptions import ConnectionError, HTTPClientError
 
-    status = getattr(error, "response", {}).get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    status = _answer(error).get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     return status in (500, 502, 503, 504) or isinstance(error, ConnectionError | HTTPClientError)
 
 

@@ -76,11 +76,11 @@ def _window(measured: Measured, settings: CompactConfig) -> dict[str, Any]:
 
 
 def _layers(measured: Measured, settings: CompactConfig) -> list[dict[str, Any]]:
-    from compact.assembly import build_engine
+    from compact.assembly import build_rules
     from compact.core.groups import group_messages
     from compact.core.layers import partition
 
-    rules = build_engine(settings, emit=lambda event: None).rules
+    rules = build_rules(settings)
     layers = partition(measured.messages, group_messages(measured.messages), rules)
     named = {
         "pinned": layers.pinned,

@@ -41,8 +41,15 @@ def load_config(path: Path | None = None, *, model: str | None = None, window: i
 
 
 def quiet(config: CompactConfig, *, enabled: bool | None = None) -> CompactConfig:
-    """The same settings without an exporter, since a command reports for itself; `enabled` overrules the policy's."""
-    update: dict[str, Any] = {"telemetry": config.telemetry.model_copy(update={"exporter": "none"})}
+    """The same settings for a transcript that is only looked at: no exporter, no store, no archive.
+
+    `enabled` overrules the policy's.
+    """
+    update: dict[str, Any] = {
+        "telemetry": config.telemetry.model_copy(update={"exporter": "none"}),
+        "state": config.state.model_copy(update={"url": "memory:"}),
+        "storage": config.storage.model_copy(update={"adapter": "none"}),
+    }
     if enabled is not None:
         update["policy"] = config.policy.model_copy(update={"enabled": enabled})
     return config.model_copy(update=update)

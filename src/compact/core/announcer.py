@@ -9,6 +9,7 @@ from typing import Any
 from compact.core.budget import TokenBudget
 from compact.core.coordinator import CompactionResult
 from compact.core.events import (
+    ArchivalEvent,
     CompactionCompletedEvent,
     CompactionErrorEvent,
     HistoryBranchedEvent,
@@ -18,10 +19,12 @@ from compact.core.events import (
     SummaryCreatedEvent,
     TokenEstimateEvent,
     TriggerDecisionEvent,
+    VersionConflictEvent,
 )
 from compact.core.legality import Repair
 from compact.core.plan import SummarizationRecord
 from compact.core.protocols import EventSink
+from compact.core.records import VersionConflict
 from compact.core.session import Decision, Session
 from compact.core.thread import Match
 
@@ -112,6 +115,14 @@ class Announcer:
             **self._where(session), error_type=type(error).__name__, message=str(error), fallback=fallback
         )
         self.emit(event)
+
+    def archived(self, session: Session, *, step: int, adapter: str, place: str) -> None:
+        """Something was written to the archive."""
+        self.emit(ArchivalEvent(**self._where(session), step=step, storage_adapter=adapter, place=place))
+
+    def conflicted(self, session: Session, conflict: VersionConflict) -> None:
+        """Somebody else wrote to the session in the meantime."""
+        self.emit(VersionConflictEvent(**self._where(session), message=conflict.message))
 
     def branched(self, session: Session, match: Match) -> None:
         """The caller edited the past."""

@@ -5,14 +5,14 @@ Written once, as generators that yield what they wait for; a door drives them wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, TypeVar
 
 from compact.core.announcer import Announcer
 from compact.core.budget import TokenBudget
 from compact.core.coordinator import SUMMARIZE, CompactionCoordinator, CompactionResult, Goal
 from compact.core.errors import CompactError, InsufficientBudget
+from compact.core.keeper import Keeper
 from compact.core.layers import KeepRules
 from compact.core.ledger import carry_task
 from compact.core.plan import CompactionAction, SummarizationRecord
@@ -22,13 +22,10 @@ from compact.core.session import Decision, Session
 from compact.core.summary import StructuredSummary, SummaryRequest, fit_summary
 from compact.core.thread import Match
 from compact.core.turn import TurnContext
+from compact.core.waiting import Trip
 
 # The most that a repair adds to a message it changes.
 _REPAIR_TOKENS = 16
-
-T = TypeVar("T")
-# What a trip yields: something to call, whose answer may come at once or later.
-Trip: TypeAlias = Generator[Callable[[], Any], Any, T]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +37,7 @@ class Engine:
     coordinator: CompactionCoordinator
     summarizer: Summarizer
     announcer: Announcer
+    keeper: Keeper
     rules: KeepRules = field(default_factory=KeepRules)
     renderer: PromptRenderer = field(default_factory=PromptRenderer)
     summary_strategy: str = "task_state"
@@ -49,27 +47,46 @@ class Engine:
 
     def preflight(self, session: Session, incoming: Sequence[object], budget: TokenBudget) -> Trip[list[object]]:
         """The whole trip of one call; returns the list to send."""
-        if not incoming:
-            return []
-        match = self.take_in(session, incoming, budget)
-        used = self.used_tokens(session, budget)
-        self.announcer.estimated(session, budget, used)
-        decision, goal = self.decide(session, budget, used)
-        if decision.triggered:
-            yield from self.compact(session, goal, decision.reason)
-        else:
-            self.announcer.decided(session, decision)
-        return session.output(incoming, match)
+
+        def compact_if_needed() -> Trip[None]:
+            used = self.used_tokens(session, budget)
+            self.announcer.estimated(session, budget, used)
+            decision, goal = self.decide(session, budget, used)
+            if decision.triggered:
+                yield from self.compact(session, goal, decision.reason)
+            else:
+                self.announcer.decided(session, decision)
+
+        return (yield from self._with_store(session, incoming, budget, compact_if_needed))
 
     def manual_compact(
         self, session: Session, incoming: Sequence[object], budget: TokenBudget, *, note: str, target_tokens: int | None
     ) -> Trip[list[object]]:
         """Compact now, whatever the usage; with a target, the whole list returned fits it."""
+
+        def compact_now() -> Trip[None]:
+            yield from self.compact(session, self.manual_goal(session, budget, target_tokens), "manual", note)
+
+        return (yield from self._with_store(session, incoming, budget, compact_now))
+
+    def _with_store(
+        self, session: Session, incoming: Sequence[object], budget: TokenBudget, work: Callable[[], Trip[None]]
+    ) -> Trip[list[object]]:
+        """Take the list in, do the work, write down what is new; if somebody else was quicker, do it once more."""
         if not incoming:
             return []
-        match = self.take_in(session, incoming, budget)
-        yield from self.compact(session, self.manual_goal(session, budget, target_tokens), "manual", note)
+        match = Match((), [])
+        for _ in range(2):
+            yield from self.keeper.catch_up(session, self._render)
+            match = self.take_in(session, incoming, budget)
+            yield from work()
+            if (yield from self.keeper.save(session, self.used_tokens(session, budget))):
+                break
         return session.output(incoming, match)
+
+    def refresh(self, session: Session) -> Trip[None]:
+        """Bring a session up to what its store knows."""
+        yield from self.keeper.catch_up(session, self._render)
 
     def take_in(self, session: Session, incoming: Sequence[object], budget: TokenBudget) -> Match:
         """Match a caller's list with the log and bring the prompt up to date."""
@@ -87,7 +104,7 @@ class Engine:
     def _render(self, session: Session) -> None:
         prompt = self.renderer.render(session.thread.view, session.plan)
         slots, repairs = self.dialect.repair(prompt.slots)
-        session.show(replace(prompt, slots=slots), self.dialect, self.tokenizer.count_message)
+        session.show(prompt, slots, self.dialect, self.tokenizer.count_message)
         placeholders = [slot.message for slot in slots if not slot.ids]
         session.repair_tokens = sum(map(self.tokenizer.count_message, placeholders)) + _REPAIR_TOKENS * len(repairs)
         if repairs:
@@ -107,6 +124,8 @@ class Engine:
             return Decision(False, f"{usage}; compaction is switched off"), goal
         if session.exhausted_at == session.state and used_tokens <= budget.ceiling_tokens:
             return Decision(False, f"{usage}; nothing has changed since the last compaction"), goal
+        if session.plan.held and used_tokens <= budget.ceiling_tokens:
+            return Decision(False, f"{usage}; held, because version {session.plan.origin} was brought back"), goal
         if budget.is_triggered(used_tokens):
             return Decision(True, f"{usage}; trigger is {budget.trigger_tokens:,}"), goal
         for tier, excess in session.tier_excess(budget.tier_caps).items():
@@ -179,6 +198,22 @@ class Engine:
             goal = replace(goal, ceiling_tokens=session.prompt_tokens)
         return replace(self.plan(session, goal), reason=decision.reason)
 
+    def restore(self, session: Session, version: int) -> Trip[None]:
+        """Bring an earlier plan back, exactly, as a new version that stays until the budget forbids it."""
+        yield from self.keeper.catch_up(session, self._render)
+        earlier = yield from self.keeper.plan_of(session, version)
+        session.plan = replace(
+            earlier.standing_on(session.thread.view_ids),
+            version=session.plan.version + 1,
+            reason=f"version {version} was brought back",
+            tokens_before=session.prompt_tokens,
+            origin=earlier.origin if earlier.origin is not None else version,
+            held=True,
+        )
+        self._render(session)
+        session.plan = replace(session.plan, tokens_after=session.prompt_tokens)
+        yield from self.keeper.save(session, None)
+
     def compact(self, session: Session, goal: Goal, reason: str, note: str = "") -> Trip[None]:
         """Plan, have the summary written, and put the new plan in force if it makes the prompt smaller."""
         try:
@@ -197,6 +232,7 @@ class Engine:
                 self._leave_as_is(session, f"{reason}; the summary failed and on_failure is keep", note)
                 return
             result = replace(result, plan=result.plan.adding(written))
+        yield from self.keeper.archive(session, result.plan)
         self._put_in_force(session, result, reason, note)
 
     def _leave_as_is(self, session: Session, reason: str, note: str) -> None:
@@ -210,6 +246,8 @@ class Engine:
             version=session.plan.version + 1,
             reason=f"{reason}: {note}" if note else reason,
             tokens_before=session.prompt_tokens,
+            origin=None,
+            held=False,
         )
         session.calibration = session.calibration.after_compaction()
         self._render(session)
@@ -238,7 +276,7 @@ class Engine:
             version=pending.version,
         )
         try:
-            summary = yield lambda: self.summarizer(request)
+            summary = yield from self.keeper.summary_once(session, pending, lambda: self.summarizer(request))
             return self._finished(session, pending, summary)
         except Exception as error:
             if self.on_failure == "raise":

@@ -19,6 +19,8 @@ class CompactionEventType(Enum):
     SUMMARY_CREATED = "compact.summary_created"
     PRUNED_MESSAGES = "compact.pruned_messages"
     ERROR = "compact.error"
+    ARCHIVAL = "compact.archival"
+    VERSION_CONFLICT = "compact.version_conflict"
     COMPLETED = "compact.completed"
     HISTORY_BRANCHED = "compact.history_branched"
     HISTORY_REPAIRED = "compact.history_repaired"
@@ -133,7 +135,26 @@ class HistoryRepairedEvent(CompactionEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoticeEvent(CompactionEvent):
-    """Something the operator should know: a fallback, a renamed id."""
+    """Something the operator should know: a fallback, or (severity `high`) a protection that is switched off."""
 
     type = CompactionEventType.NOTICE
+    message: str
+    severity: str = "normal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchivalEvent(CompactionEvent):
+    """Something was written to the archive; `place` is the path or the key."""
+
+    type = CompactionEventType.ARCHIVAL
+    step: int
+    storage_adapter: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionConflictEvent(CompactionEvent):
+    """Another process wrote to the session at the same time; the call was made again on what it wrote."""
+
+    type = CompactionEventType.VERSION_CONFLICT
     message: str

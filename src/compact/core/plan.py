@@ -121,7 +121,8 @@ _KINDS: Mapping[str, type[Record]] = {
 class CompactionPlan:
     """All records of one session at one version, and the action they come to for each message.
 
-    `pinned` are the messages that stand before the summary. `reason` says what made this version.
+    `pinned` are the messages that stand before the summary. `reason` says what made this version. A plan that was
+    brought back has the version it came from as `origin`, and is `held`: it stays until the budget forbids it.
     """
 
     thread_id: str
@@ -131,6 +132,8 @@ class CompactionPlan:
     reason: str = ""
     tokens_before: int = 0
     tokens_after: int = 0
+    origin: int | None = None
+    held: bool = False
     _actions: dict[str, Record] = field(init=False, repr=False, compare=False, default_factory=dict[str, "Record"])
 
     def __post_init__(self) -> None:
@@ -204,6 +207,8 @@ class CompactionPlan:
             "reason": self.reason,
             "tokens_before": self.tokens_before,
             "tokens_after": self.tokens_after,
+            "origin": self.origin,
+            "held": self.held,
         }
 
     @classmethod
@@ -217,6 +222,8 @@ class CompactionPlan:
             reason=data["reason"],
             tokens_before=data["tokens_before"],
             tokens_after=data["tokens_after"],
+            origin=data["origin"],
+            held=data["held"],
         )
 
 

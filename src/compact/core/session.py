@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compact.core.budget import Calibration, TokenBudget
 from compact.core.messages import Message, Slot, copy_plain
 from compact.core.plan import CompactionPlan
 from compact.core.protocols import Dialect, ProviderAwareTokenizer
+from compact.core.records import Commit, ModelCall, SessionHead, StoredMessage, StoredSession
 from compact.core.renderer import PromptRenderer, RenderedPrompt
 from compact.core.thread import Match, Shown, Thread
 
@@ -39,10 +40,45 @@ class Session:
         self.budget: TokenBudget | None = None
         # The state in which a compaction freed nothing: not tried again until something changed.
         self.exhausted_at: tuple[object, ...] | None = None
+        # How far the store has come with this session, and whether the caller edited the past since.
+        self.head = SessionHead()
+        self.has_branched = False
         self._tokens: dict[str, int] = {}
         self._slot_tokens: list[int] = []
         self._shown = Shown()
         self._like: object = None
+
+    @classmethod
+    def resumed(cls, stored: StoredSession) -> Session:
+        """A session as another process left it; nothing is counted again."""
+        session = cls(stored.session_id)
+        log = [entry.message for entry in stored.messages]
+        session.thread = Thread.restored(stored.session_id, log, stored.view_ids)
+        session._tokens = {entry.message.id: entry.tokens for entry in stored.messages}
+        session._like = log[-1].original if log else None
+        session.turn_number = sum(message.role == "user" for message in log)
+        session.plan, session.head = stored.plan, stored.head
+        call = stored.last_call
+        if call and call.tokens_reported and call.plan_version == stored.head.plan_version:
+            session.calibration = Calibration((call.tokens_estimated, call.tokens_reported))
+        return session
+
+    def become(self, other: Session) -> None:
+        """Take over everything another copy of this session knows."""
+        self.__dict__.update(other.__dict__)
+
+    def unsaved(self, call: ModelCall | None) -> Commit:
+        """What the store does not have yet."""
+        saved = self.head.last_seq
+        entries = enumerate(self.thread.log[saved:], saved + 1)
+        return Commit(
+            session_id=self.session_id,
+            expected=self.head,
+            messages=tuple(StoredMessage(seq, message, self._tokens[message.id]) for seq, message in entries),
+            view_ids=tuple(self.thread.view_ids) if self.has_branched else None,
+            plan=self.plan if self.plan.version != self.head.plan_version else None,
+            call=call,
+        )
 
     def fork(self) -> Session:
         """A copy on which a compaction can be tried out."""
@@ -84,6 +120,7 @@ class Session:
             self._tokens[message.id] = tokenizer.count_message(message)
         self.turn_number += sum(message.role == "user" for message in match.new)
         self._like = incoming[-1] if incoming else self._like
+        self.has_branched = self.has_branched or match.branched
         return match
 
     def extend(self, new: Sequence[Message], renderer: PromptRenderer) -> None:
@@ -95,17 +132,26 @@ class Session:
         for message in new:
             self._weigh_slot(message, self._tokens[message.id])
 
-    def show(self, prompt: RenderedPrompt, dialect: Dialect, count_message: Callable[[Message], int]) -> None:
-        """Take a prompt that was made anew."""
-        self.prompt, self._shown = prompt, Shown()
+    def show(
+        self,
+        rendered: RenderedPrompt,
+        slots: tuple[Slot, ...],
+        dialect: Dialect,
+        count_message: Callable[[Message], int],
+    ) -> None:
+        """Take a prompt that was made anew: as it was rendered, and its slots after what had to be repaired."""
+        as_planned = {id(slot) for slot in rendered.slots}
+        self.prompt, self._shown = replace(rendered, slots=slots), Shown()
         self.tokens_by_role, self._slot_tokens, self.prompt_tokens = Counter(), [], 0
-        for slot in prompt.slots:
-            untouched = self._is_untouched(slot)
-            message = slot.message
+        for slot in slots:
+            untouched, message = self._is_untouched(slot), slot.message
             self._shown.originals.append(message.original if untouched else dialect.write(message, self._like))
             self._shown.ids.append(slot.ids)
             self._shown.owners.append(message.id if untouched else "")
-            self._weigh_slot(message, self._tokens[message.id] if untouched else count_message(message))
+            record = self.plan.get_action(slot.ids[0])[1] if id(slot) in as_planned else None
+            # What the plan weighed when it was made is not counted again: not now, not in the next process.
+            planned = record.tokens_after if record else count_message(message) if not untouched else 0
+            self._weigh_slot(message, self._tokens[message.id] if untouched else planned)
 
     def _weigh_slot(self, message: Message, tokens: int) -> None:
         self._slot_tokens.append(tokens)

@@ -24,7 +24,8 @@ def render_cleared(message: Message, record: ClearRecord) -> Message:
 
 def render_externalization_text(record: ExternalizationRecord) -> str:
     """The pointer to an artifact, with the preview that was chosen for it."""
-    head = f"[moved to artifact {record.artifact_id}: {rounded(record.tokens_before)} tokens; {record.reason}]"
+    size, artifact = f"{rounded(record.tokens_before)} tokens", record.artifact_id
+    head = f"[moved to artifact {artifact}: {size}; {record.reason}; recall {artifact} brings it back]"
     return f"{head}\n{record.preview}" if record.preview else head
 
 
@@ -35,7 +36,7 @@ def stub_line(message: Message, record: ClearRecord) -> str:
     other = _other_parts(message)
     fields = "".join(f"; {name}={value}" for name, value in record.preserved_fields.items())
     verb = "shortened" if record.kept else "cleared"
-    return f"[{message.id} {verb}: {size}{other}; {record.reason}{fields}]"
+    return f"[{message.id} {verb}: {size}{other}; {record.reason}{fields}; recall {message.id} brings it back]"
 
 
 def _with_stub(message: Message, record: ClearRecord) -> str:

@@ -122,7 +122,7 @@ class SummaryRequest:
 def render_summary_text(summary: StructuredSummary, *, version: int, messages: int) -> str:
     """The text of the summary message: one tagged block with only the sections that have something in them."""
     lines = [f"<COMPACT-SUMMARY v{version}>"]
-    lines.append(f"Stands for {rounded(messages)} earlier messages; they are kept in full outside this prompt.")
+    lines.append(f"Stands for {rounded(messages)} earlier messages, kept in full; recall finds them by words or id.")
     for title, body in _sections(summary):
         lines.extend(("", f"## {title}", body))
     lines.append("</COMPACT-SUMMARY>")

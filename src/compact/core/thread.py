@@ -56,6 +56,15 @@ class Thread:
         self._raw = Shown()
         self._by_id: dict[str, Message] = {}
 
+    @classmethod
+    def restored(cls, thread_id: str, log: Sequence[Message], view_ids: Iterable[str]) -> Thread:
+        """The thread as it was when a store wrote it down."""
+        thread = cls(thread_id)
+        thread.log = list(log)
+        thread._by_id = {message.id: message for message in log}
+        thread._continue_with([thread._by_id[message_id] for message_id in view_ids])
+        return thread
+
     def fork(self) -> Thread:
         """A copy that can be tried things on; entries are shared, they never change."""
         twin = Thread(self.thread_id)

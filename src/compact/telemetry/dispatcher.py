@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from compact.core.events import CompactionEvent
 from compact.core.protocols import EventSink
+from compact.telemetry.archived import ArchivedEvents, EventArchive
 from compact.telemetry.log import LoggingEventEmitter
 
 _log = logging.getLogger("compact")
@@ -20,10 +22,21 @@ class Dispatcher:
         self._failed: set[int] = set()
 
     @classmethod
-    def for_exporter(cls, exporter: str, on_event: EventSink | None) -> Dispatcher:
+    def for_exporter(
+        cls,
+        exporter: str,
+        on_event: EventSink | None,
+        *,
+        archive: EventArchive | None = None,
+        redact: Callable[[Any], Any] = lambda value: value,
+    ) -> Dispatcher:
         """The sinks a configuration asks for, and the caller's own."""
-        own = [on_event] if on_event else []
-        return cls([*own, LoggingEventEmitter()] if exporter == "console" else own)
+        sinks: list[EventSink] = [on_event] if on_event else []
+        if exporter == "console":
+            sinks.append(LoggingEventEmitter())
+        if archive:
+            sinks.append(ArchivedEvents(archive, redact))
+        return cls(sinks)
 
     def __call__(self, event: CompactionEvent) -> None:
         for place, sink in enumerate(self._sinks):

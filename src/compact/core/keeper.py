@@ -1,0 +1,186 @@
+"""Keeps a session and its store in step, has transcripts archived, and sees to it that no span is summarised twice.
+
+A store or an archive that fails never stops a turn: what could not be written is written with the next call.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from compact.core.announcer import Announcer
+from compact.core.artifacts import Artifact, ArtifactMetadata
+from compact.core.errors import CompactError
+from compact.core.messages import Message
+from compact.core.plan import CompactionAction, CompactionPlan, SummarizationRecord
+from compact.core.records import CompactionStore, ModelCall, SessionHead, VersionConflict
+from compact.core.renderer import summary_message
+from compact.core.session import Session
+from compact.core.summary import StructuredSummary
+from compact.core.waiting import Trip
+
+T = TypeVar("T")
+_NOWHERE = SessionHead(last_seq=-1)
+
+
+class StorageAdapter(Protocol):
+    """Where transcripts and summaries for people are archived; each save returns the path or key it wrote."""
+
+    def save_transcript(self, session_id: str, transcript: Sequence[Message], step: int) -> str:
+        """Write the full history as it was before a compaction."""
+        ...
+
+    def save_summary(self, session_id: str, summary: Message, step: int) -> str:
+        """Write the summary of a compaction."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeper:
+    """The trips between a session and what outlives it."""
+
+    store: CompactionStore
+    announcer: Announcer
+    adapter: StorageAdapter | None = None
+    adapter_name: str = "none"
+    redact: Callable[[Message], Message] = lambda message: message
+    tenant_id: str = ""
+    claim_seconds: float = 120.0
+
+    def _ask(self, call: Callable[[], T]) -> Trip[T]:
+        """Call the store; only one that may wait is handed to the door to wait for."""
+        return (yield call) if self.store.blocks else call()
+
+    def catch_up(self, session: Session, render: Callable[[Session], None]) -> Trip[None]:
+        """Take over what another process has written since."""
+        try:
+            head = yield from self._ask(lambda: self.store.head(session.session_id))
+            if head == session.head:
+                return
+            stored = yield from self._ask(lambda: self.store.load(session.session_id))
+        except Exception as error:
+            self.announcer.failed(session, error, fallback="went on with what is in memory")
+            return
+        budget = session.budget
+        session.become(Session.resumed(stored) if stored else Session(session.session_id))
+        session.budget = budget
+        render(session)
+
+    def save(self, session: Session, used_tokens: int | None) -> Trip[bool]:
+        """Write down what is new; False if somebody else was quicker and the call must be made again."""
+        call = _model_call(session, used_tokens) if used_tokens is not None else None
+        commit = session.unsaved(call)
+        try:
+            yield from self._store_artifacts(session, commit.plan)
+            session.head = yield from self._ask(lambda: self.store.commit(commit))
+            session.has_branched = False
+        except VersionConflict as conflict:
+            self.announcer.conflicted(session, conflict)
+            session.head = _NOWHERE
+            return False
+        except Exception as error:
+            self.announcer.failed(session, error, fallback="kept in memory, to be written with the next call")
+        return True
+
+    def report_usage(self, session: Session, tokens: int) -> Trip[None]:
+        """Note what the provider counted for the newest call."""
+        try:
+            yield from self._ask(lambda: self.store.report_usage(session.session_id, tokens))
+        except Exception as error:
+            self.announcer.failed(session, error, fallback="the report is used, but not written down")
+
+    def _store_artifacts(self, session: Session, plan: CompactionPlan | None) -> Trip[None]:
+        """Put away what a new plan moves out of the prompt."""
+        for record in plan.externalizations if plan else ():
+            message = session.thread.get(record.span.first)
+            if message is None:
+                continue
+            known = ArtifactMetadata(
+                artifact_id=record.artifact_id,
+                thread_id=session.session_id,
+                message_id=message.id,
+                tenant_id=self.tenant_id,
+                sensitivity=record.sensitivity,
+                tokens=record.tokens_before,
+            )
+            artifact = Artifact(known, message.text)
+            yield from self._ask(lambda artifact=artifact: self.store.artifacts.store_artifact(artifact))
+
+    def plan_of(self, session: Session, version: int) -> Trip[CompactionPlan]:
+        """An earlier plan; version 0 is the one that changes nothing."""
+        if version == 0:
+            return CompactionPlan(session.session_id)
+        plans = yield from self._ask(lambda: self.store.plans(session.session_id))
+        found = next((entry.plan for entry in plans if entry.plan.version == version), None)
+        if found is None:
+            known = ", ".join(str(entry.plan.version) for entry in plans) or "none"
+            raise CompactError(
+                f"session {session.session_id!r} has no plan version {version}", hint=f"its versions are: 0, {known}"
+            )
+        return found
+
+    def archive(self, session: Session, plan: CompactionPlan) -> Trip[None]:
+        """Write the transcript as it is before the compaction, and the summary that will stand for it."""
+        adapter, step = self.adapter, session.plan.version + 1
+        if adapter is None:
+            return
+        try:
+            transcript = [self.redact(message) for message in session.thread.log]
+            place = yield lambda: adapter.save_transcript(session.session_id, transcript, step)
+            self.announcer.archived(session, step=step, adapter=self.adapter_name, place=place)
+            if plan.summary and plan.summary.summary:
+                summary = self.redact(summary_message(plan.summary))
+                place = yield lambda: adapter.save_summary(session.session_id, summary, step)
+                self.announcer.archived(session, step=step, adapter=self.adapter_name, place=place)
+        except Exception as error:
+            self.announcer.failed(session, error, fallback="went on without archiving; the log has everything")
+
+    def summary_once(
+        self, session: Session, pending: SummarizationRecord, write: Callable[[], Any]
+    ) -> Trip[StructuredSummary]:
+        """Use the summary of this span if somebody has written it, wait for who is at it, or write it."""
+        claims, session_id, key = self.store.claims, session.session_id, _span_key(pending)
+        try:
+            mine = yield from self._ask(lambda: claims.claim(session_id, key, stale_after_seconds=self.claim_seconds))
+            if not mine:
+                done = yield from self._ask(lambda: claims.wait(session_id, key, timeout_seconds=self.claim_seconds))
+                if done:
+                    return done
+        except Exception as error:
+            self.announcer.failed(session, error, fallback="writes the summary without asking who else does")
+            return (yield write)
+        try:
+            summary = yield write
+        except Exception:
+            yield from self._give_back(session, key, None)
+            raise
+        yield from self._give_back(session, key, summary)
+        return summary
+
+    def _give_back(self, session: Session, key: str, summary: StructuredSummary | None) -> Trip[None]:
+        try:
+            yield from self._ask(lambda: self.store.claims.finish(session.session_id, key, summary))
+        except Exception as error:
+            self.announcer.failed(session, error, fallback="the summary is used, but not shared")
+
+
+def _span_key(record: SummarizationRecord) -> str:
+    """What makes two summaries the same: the span, and the room they have."""
+    text = "\0".join((*record.span.message_ids, str(record.max_tokens), str(record.version)))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _model_call(session: Session, used_tokens: int) -> ModelCall:
+    actions, summary = session.prompt.actions, session.plan.summary
+    return ModelCall(
+        turn_number=session.turn_number,
+        plan_version=session.plan.version,
+        summary_version=summary.version if summary else 0,
+        last_seq=len(session.thread.log),
+        messages=len(session.prompt),
+        evicted=actions.total() - actions[CompactionAction.INCLUDE],
+        tokens_estimated=used_tokens,
+        tiers=dict(session.tokens_by_role),
+    )

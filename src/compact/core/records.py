@@ -1,0 +1,231 @@
+"""What a store keeps of a session, and what one call adds to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from compact.core.artifacts import ArtifactStore
+from compact.core.errors import CompactError
+from compact.core.messages import Message
+from compact.core.plan import CompactionPlan
+from compact.core.summary import StructuredSummary, SummaryCacheKey
+
+
+class StoreError(CompactError):
+    """A store that cannot be used, and what to do about it."""
+
+    code = "store"
+
+
+class VersionConflict(CompactError):
+    """Somebody else has written to the session since it was read."""
+
+    code = "version_conflict"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionHead:
+    """How far a session has come: what was read must still be so when the next call is written."""
+
+    last_seq: int = 0
+    plan_version: int = 0
+    branch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A log entry at its place, with its tokens so that it is never counted again."""
+
+    seq: int
+    message: Message
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall:
+    """One prompt that went out: under which plan, with which summary, how large."""
+
+    turn_number: int
+    plan_version: int
+    summary_version: int
+    last_seq: int
+    messages: int
+    evicted: int
+    tokens_estimated: int
+    tokens_reported: int | None = None
+    tiers: Mapping[str, int] = field(default_factory=dict[str, int])
+    number: int = 0
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSession:
+    """Everything needed to go on where another process stopped."""
+
+    session_id: str
+    head: SessionHead
+    messages: tuple[StoredMessage, ...]
+    view_ids: tuple[str, ...]
+    plan: CompactionPlan
+    last_call: ModelCall | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """What one call adds, all of it or nothing: it only counts if the session is still at `expected`."""
+
+    session_id: str
+    expected: SessionHead
+    messages: tuple[StoredMessage, ...] = ()
+    view_ids: tuple[str, ...] | None = None
+    plan: CompactionPlan | None = None
+    call: ModelCall | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionInfo:
+    """A session in a list."""
+
+    session_id: str
+    messages: int
+    plan_version: int
+    model_calls: int
+    last_tokens: int
+    created_at: float
+    updated_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlanVersion:
+    """A plan as it was committed."""
+
+    plan: CompactionPlan
+    at: float
+
+
+class SummaryClaims(Protocol):
+    """Sees to it that a span is summarised once, whoever asks first."""
+
+    def claim(self, session_id: str, span_key: str, *, stale_after_seconds: float) -> bool:
+        """True for the one caller that is to write the summary of a span; stale claims are given away again."""
+        ...
+
+    def finish(self, session_id: str, span_key: str, summary: StructuredSummary | None) -> None:
+        """Store the summary of a claimed span, or give the claim up."""
+        ...
+
+    def finished(self, session_id: str, span_key: str) -> StructuredSummary | None:
+        """The summary of a span, once somebody has written it."""
+        ...
+
+    def wait(self, session_id: str, span_key: str, *, timeout_seconds: float) -> StructuredSummary | None:
+        """The summary that somebody else is writing; nothing if the claim is given up or takes too long."""
+        ...
+
+
+class CompactionStore(Protocol):
+    """Log, plans, model calls, summaries and artifacts of the sessions of one tenant. Append-only but for `delete`."""
+
+    @property
+    def artifacts(self) -> ArtifactStore:
+        """Content moved out of prompts."""
+        ...
+
+    @property
+    def claims(self) -> SummaryClaims:
+        """Who writes which summary."""
+        ...
+
+    @property
+    def blocks(self) -> bool:
+        """True if calls may wait for a disk or a network."""
+        ...
+
+    def head(self, session_id: str) -> SessionHead:
+        """How far a session has come; all zero for one that is not there."""
+        ...
+
+    def load(self, session_id: str) -> StoredSession | None:
+        """Everything about a session, or nothing."""
+        ...
+
+    def commit(self, commit: Commit) -> SessionHead:
+        """Write what a call adds; raises VersionConflict if the session has moved on."""
+        ...
+
+    def get_current_plan(self, session_id: str) -> tuple[CompactionPlan, int]:
+        """The plan in force and its version."""
+        ...
+
+    def commit_plan(self, session_id: str, plan: CompactionPlan, expected_version: int) -> int:
+        """Put a plan in force; raises VersionConflict if another one is by now."""
+        ...
+
+    def plans(self, session_id: str) -> tuple[PlanVersion, ...]:
+        """Every plan that ever was in force, oldest first."""
+        ...
+
+    def model_calls(self, session_id: str) -> tuple[ModelCall, ...]:
+        """Every prompt that went out, oldest first."""
+        ...
+
+    def report_usage(self, session_id: str, tokens: int) -> None:
+        """Note what the provider counted for the newest model call."""
+        ...
+
+    def sessions(self) -> tuple[SessionInfo, ...]:
+        """All sessions, the newest first."""
+        ...
+
+    def message(self, session_id: str, message_id: str) -> StoredMessage | None:
+        """One log entry by its id."""
+        ...
+
+    def search(self, session_id: str, words: str, limit: int) -> tuple[StoredMessage, ...]:
+        """Log entries that hold all the words, best first."""
+        ...
+
+    def delete(self, session_id: str) -> bool:
+        """Remove a session and all that belongs to it."""
+        ...
+
+    def close(self) -> None:
+        """Let go of connections."""
+        ...
+
+
+class SummaryCache(Protocol):
+    """Remembers summaries by what they were made of."""
+
+    def get(self, key: SummaryCacheKey) -> StructuredSummary | None:
+        """A summary that is still good, or nothing."""
+        ...
+
+    def put(self, key: SummaryCacheKey, summary: StructuredSummary) -> None:
+        """Remember a summary."""
+        ...
+
+    def invalidate(self, key: SummaryCacheKey) -> None:
+        """Forget a summary."""
+        ...
+
+
+@dataclass(slots=True)
+class CompactionTransaction:
+    """A plan being worked on: reads it with its version, and commits only if nobody else was quicker."""
+
+    store: CompactionStore
+    session_id: str
+    plan: CompactionPlan = field(init=False)
+    version: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.plan, self.version = self.store.get_current_plan(self.session_id)
+
+    def commit(self, plan: CompactionPlan) -> int:
+        """Put the plan in force; returns its version."""
+        self.version = self.store.commit_plan(self.session_id, plan, self.version)
+        self.plan = plan
+        return self.version

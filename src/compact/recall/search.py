@@ -1,0 +1,96 @@
+"""Brings back what left the prompt: an entry by its id, or entries by their words, within a number of tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from compact.core.artifacts import SecurityContext
+from compact.core.messages import Message
+from compact.core.records import CompactionStore, StoredMessage
+
+_ARTIFACT_ID = re.compile(r"art-[0-9a-f]{16}")
+_MOST_ENTRIES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """One thing that was found, and where it came from."""
+
+    message_id: str
+    seq: int
+    role: str
+    content: str
+    is_whole: bool
+
+    def __str__(self) -> str:
+        cut = "" if self.is_whole else ", cut to fit"
+        return f"[{self.message_id}, {self.role}, entry {self.seq}{cut}]\n{self.content}"
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """What a question brought back."""
+
+    query: str
+    found: tuple[Recalled, ...]
+
+    def __str__(self) -> str:
+        if not self.found:
+            return f"nothing in this session's log matches {self.query!r}"
+        return "\n\n".join(str(entry) for entry in self.found)
+
+
+def recall(
+    store: CompactionStore,
+    session_id: str,
+    query: str,
+    *,
+    security: SecurityContext,
+    count_text: Callable[[str], int],
+    max_tokens: int,
+) -> Recall:
+    """By artifact or message id exactly, by words otherwise."""
+    entries = _by_id(store, session_id, query.strip(), security)
+    if entries is None:
+        entries = store.search(session_id, query, _MOST_ENTRIES)
+    found: list[Recalled] = []
+    left = max_tokens
+    for entry in entries:
+        text = _text(entry.message)
+        cut = _fitting(text, left, count_text)
+        if not cut:
+            break
+        found.append(Recalled(entry.message.id, entry.seq, entry.message.role, cut, cut == text))
+        left -= count_text(cut)
+    return Recall(query, tuple(found))
+
+
+def _by_id(
+    store: CompactionStore, session_id: str, query: str, security: SecurityContext
+) -> tuple[StoredMessage, ...] | None:
+    """The entry an id names; None if the query is no id."""
+    message_id = query
+    if _ARTIFACT_ID.fullmatch(query):
+        artifact = store.artifacts.retrieve_artifact(query, security)
+        if artifact is None or artifact.metadata.thread_id != session_id:
+            return ()
+        message_id = artifact.metadata.message_id
+    if not message_id or " " in message_id:
+        return None
+    found = store.message(session_id, message_id)
+    return (found,) if found else None
+
+
+def _text(message: Message) -> str:
+    calls = (f"{call.name}({call.arguments})" for call in message.tool_calls)
+    return "\n".join(piece for piece in (message.text, *calls) if piece)
+
+
+def _fitting(text: str, max_tokens: int, count_text: Callable[[str], int]) -> str:
+    """The text, or as much of its beginning as fits."""
+    while text and (tokens := count_text(text)) > max_tokens:
+        keep = int(len(text) * max_tokens / tokens * 0.95)
+        text = text[: min(keep, len(text) - 1)] if max_tokens > 0 else ""
+    return text

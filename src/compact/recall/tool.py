@@ -1,0 +1,39 @@
+"""A tool that an agent can call to read what left its prompt; every stub and summary names it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+TOOL_NAME = "recall"
+
+# Chat Completions form; the parameters are plain JSON schema for every other framework.
+TOOL_SCHEMA: dict[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": TOOL_NAME,
+        "description": (
+            "Read earlier parts of this conversation that were cleared, summarised or moved out of your prompt. "
+            "Give an id from a stub (such as m42 or art-…) for exactly that entry, or words to search for."
+        ),
+        "parameters": {
+            "type": "object",
+            "properties": {"query": {"type": "string", "description": "An id, or words that the entry holds."}},
+            "required": ["query"],
+            "additionalProperties": False,
+        },
+    },
+}
+
+
+def answer_tool_call(recall: Callable[[str], object], arguments: str) -> str:
+    """What to send back for a call of the tool; wrong arguments are answered with a sentence, not an exception."""
+    try:
+        parsed = json.loads(arguments)
+    except ValueError:
+        parsed = None
+    query = parsed.get("query") if isinstance(parsed, dict) else None
+    if not isinstance(query, str) or not query.strip():
+        return 'call recall with {"query": "an id such as m42, or words to search for"}'
+    return str(recall(query))

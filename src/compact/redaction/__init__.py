@@ -1,0 +1,19 @@
+"""Takes secrets out of what leaves the process; what stays in memory is never changed.
+
+redactor    the door: text, nested values and messages
+walking     nested data: which parts are strings, which sit under a secret's name
+spans       where the secrets in a text are, and their replacement
+names       is `client_secret` the name of a secret, and `max_tokens` not
+judging     is this value a secret, or a placeholder, a type, a word
+assignments `name = value` in the many ways people and programs write it
+carriers    headers, cookies, URLs, key blocks and commands that carry a secret
+shapes      secrets recognised by their look alone, such as vendors' keys
+custom      the user's own patterns, on a linear-time engine
+"""
+
+from __future__ import annotations
+
+from compact.redaction.redactor import Redactor
+from compact.redaction.spans import MARK
+
+__all__ = ["MARK", "Redactor"]

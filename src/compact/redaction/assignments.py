@@ -1,0 +1,217 @@
+"""Secrets that follow their name: `API_KEY=…`, `"password": "…"`, `--token …`, `<secret>…</secret>`, and the like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compact.redaction import judging
+from compact.redaction.names import Kind, kind_of_name
+
+Span = tuple[int, int]
+
+# One of these is in every name of a secret.
+NEEDLES = (b"pass", b"pwd", b"secret", b"token", b"key", b"cred", b"auth", b"jwt")
+
+# From the needle on: the rest of the name, what closes it, and what leads to the value.
+_LEAD = re.compile(
+    rb"""
+    (?P<rest>[A-Za-z0-9_-]{0,48}+) (?P<close>\\{0,4}["'`]?\]?[*_]{0,2})
+    (?: [ \t]{0,8}+ (?P<compare>===?|!==?|=>) [ \t]{0,8}+
+      | (?P<sign>[ \t]{0,8}+ (?::=|:|=|\xef\xbc\x9a) [*_]{0,2} [ \t]{0,8}+)
+        (?: [A-Za-z_][\w.]{0,30}+ (?:\[[\w., |]{0,30}\])? \?? [ \t]{0,4} = [ \t]{0,4} (?=\\{0,4}["'`]) )?  # a type
+        (?: \r?\n[ \t]{0,40} (?=["'`]) )?
+      | (?P<tag>>)
+      | (?:[\s,]|\\[nr]){1,40}+ \\{0,4}["']?value\\{0,4}["']? [ \t]{0,4} (?P<pair>[:=]) [ \t]{0,4}
+      | [ \t]{1,8} (?P<loose>\||is[ \t]|was[ \t]) [ \t]{0,8}
+      | (?P<comma>,) [ \t]{0,4} (?=\\{0,4}["'`])
+      | (?P<space>[ \t]{1,8})
+    )
+    """,
+    re.VERBOSE,
+)
+_QUOTE = re.compile(rb"[bfruBFRU]{0,2}(\\{0,4})([\"'`])")
+_QUOTED = {
+    b'"': re.compile(rb'(?:[^"\\\n]|\\.){0,8192}+(?=")'),
+    b"'": re.compile(rb"(?:[^'\\\n]|\\.){0,8192}+(?=')"),
+    b"`": re.compile(rb"[^`\n]{0,8192}+(?=`)"),
+}
+_BARE = re.compile(rb"[^\s\"'`]{1,96}+")
+_BARE_REST = re.compile(rb"[^\s\"'`<>&;,]*+")
+_BARE_END = re.compile(
+    rb"\\+[nrt\"']|</|<REDACTED|&(?=[\w.%-]{1,40}=)|;(?=[ \w.%-]{1,40}=)|,(?=$|[\w.-]{1,40}[:=])|[)\]}](?=[,;)\]}])"
+)
+_TRAILING = b")]},;.:\\|"
+_MAY_END = _TRAILING + b"<&"
+_NAME_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
+_JUDGED = 96  # bytes: enough to tell, and a text made of names costs no more than its length
+_NETRC = re.compile(rb" login \S{1,60}\s{1,8}$")
+_MORE_WORDS = re.compile(rb"[ \t]{1,8}[A-Za-z(\"'|&+=]|[ \t]{0,8}[(\[]")
+_MORE_CODE = re.compile(rb"[ \t]{1,8}[(|&+?*%-]|[ \t]{0,8}[(\[]")
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """What stands where the value should: its place, its bytes, how it is written, and whether the line goes on."""
+
+    start: int
+    end: int
+    found: bytes
+    is_quoted: bool = True
+    is_equated: bool = False
+    goes_on: bool = False
+
+
+def find_assignments(data: bytes, low: bytes) -> Iterator[Span]:
+    """Where in `data` a value is a secret because of the name before it; `low` is `data` in lower case."""
+    for needle in NEEDLES:
+        at = low.find(needle)
+        while at >= 0:
+            span = _secret_after(data, at, at + len(needle))
+            if span:
+                yield span
+            at = low.find(needle, max(at + len(needle), span[1] if span else 0))
+
+
+def _secret_after(data: bytes, at: int, needle_end: int) -> Span | None:
+    lead = _LEAD.match(data, needle_end)
+    if not lead:
+        return None
+    start = _name_start(data, at)
+    kind = _kind(data, start, lead.end("rest")) if _is_lead(data, start, lead) else Kind.NONE
+    if kind is Kind.NONE:
+        return None
+    quote = None if lead["tag"] else _QUOTE.match(data, lead.end())
+    if lead["tag"]:
+        value = _tag_content(data, lead.end())
+    else:
+        value = (_quoted(data, quote) if quote else None) or _bare(data, quote or lead, lead["sign"] or b"")
+    if (
+        not value
+        or not value.found
+        or judging.is_ordinary(value.found)
+        or not _is_secret(data, start, lead, value, kind)
+    ):
+        return None
+    return None if judging.is_placeholder(value.found) else (value.start, _whole_end(data, value))
+
+
+def _is_lead(data: bytes, start: int, lead: re.Match[bytes]) -> bool:
+    """True if what follows the name can lead to a value there: `>` only in a tag, a space only after a flag."""
+    if lead["space"]:
+        return data[lead.end() : lead.end() + 1] in (b'"', b"'", b"`") or _takes_argument(data, start)
+    if lead["tag"]:
+        return data[start - 1 : start] == b"<"
+    return bool(lead["close"]) or not lead["comma"]
+
+
+def _takes_argument(data: bytes, start: int) -> bool:
+    """True for a flag, for `ENV NAME value`, and for a line of .netrc: there a mere space leads to the value."""
+    before = data[max(0, start - 80) : start].lower()
+    return data[start : start + 1] == b"-" or before.endswith((b"env ", b"setx ")) or bool(_NETRC.search(before))
+
+
+def _kind(data: bytes, start: int, end: int) -> Kind:
+    name = data[start:end].decode("latin-1")
+    if name.lower() == "key" and data[start - 1 : start] == b" ":
+        # "API key: …": the word before the space belongs to the name.
+        name = data[_name_start(data, start - 1) : end].decode("latin-1")
+    if name.lower().endswith("authorization"):
+        return Kind.NONE  # the carriers know what may follow it
+    if data[start - 1 : start] == b":" and data.rfind(b"arn:", max(0, start - 100), start) >= 0:
+        return Kind.NONE  # the `secret:` in it is the kind of the resource
+    return kind_of_name(name)
+
+
+def _name_start(data: bytes, at: int) -> int:
+    floor = max(0, at - 64)
+    start = floor + len(data[floor:at].rstrip(_NAME_BYTES))
+    # In `…\nAPI_KEY=…` inside a JSON text the `n` is part of the escape, not of the name.
+    return start + 1 if start < at and data[start - 1 : start] == b"\\" and data[start : start + 1] in b"nrt" else start
+
+
+def _is_secret(data: bytes, start: int, lead: re.Match[bytes], value: _Value, kind: Kind) -> bool:
+    """How a value is led to decides what is asked of it: a sign asks least, a mere space most."""
+    if lead["sign"] or lead["pair"] or lead["tag"]:
+        return _is_assigned(value, kind)
+    if lead["compare"]:
+        return value.is_quoted and _is_assigned(value, kind)
+    is_argument = lead["space"] and _takes_argument(data, start)
+    return _is_passed(value, kind) if is_argument else _is_mentioned(value, kind)
+
+
+def _is_assigned(value: _Value, kind: Kind) -> bool:
+    found = value.found
+    if len(found) < 3 or (not value.is_quoted and judging.is_reference(found)):
+        return False
+    if not value.is_quoted and judging.is_code(found):
+        return False
+    if kind is Kind.LIKELY:
+        return judging.looks_random(found) and (value.is_quoted or judging.is_one_token(found))
+    if kind is Kind.HINT:
+        # `PASS: TestLogin2` is the outcome of a test, `PASS=hunter2` is not.
+        is_password = (value.is_quoted or value.is_equated) and judging.looks_like_password(found)
+        return is_password or judging.looks_random(found)
+    if judging.is_path_or_measure(found):
+        return found.isdigit() and len(found) >= 4 and not value.goes_on
+    if value.is_quoted:
+        return not (judging.is_prose(found) or _is_name_of_one(found))
+    return not value.goes_on or judging.looks_like_password(found) or judging.looks_random(found)
+
+
+def _is_name_of_one(found: bytes) -> bool:
+    """True for a quoted name in the place of a secret: `"challengePassword"`, `"db_password"`."""
+    is_joined = b"_" in found or not found.islower()
+    return judging.is_reference(found) and is_joined and kind_of_name(found.decode("latin-1")) is not Kind.NONE
+
+
+def _is_mentioned(value: _Value, kind: Kind) -> bool:
+    if kind is Kind.SURE:
+        return judging.looks_like_password(value.found)
+    return len(value.found) >= 8 and judging.looks_random(value.found)
+
+
+def _is_passed(value: _Value, kind: Kind) -> bool:
+    found = value.found
+    if found.startswith(b"-") or found.isupper():
+        return False
+    if kind is not Kind.SURE:
+        return judging.looks_random(found)
+    return not (judging.is_reference(found) or judging.is_path_or_measure(found))
+
+
+def _tag_content(data: bytes, at: int) -> _Value | None:
+    end = data.find(b"<", at, at + 4096)
+    return _Value(at, end, data[at:end][:_JUDGED]) if end > at else None
+
+
+def _quoted(data: bytes, quote: re.Match[bytes]) -> _Value | None:
+    escape, mark = quote[1], quote[2]
+    if escape:
+        end = data.find(escape + mark, quote.end(), quote.end() + 8192)
+    else:
+        inside = _QUOTED[mark].match(data, quote.end())
+        end = inside.end() if inside else -1
+    return _Value(quote.end(), end, data[quote.end() : end][:_JUDGED]) if end >= 0 else None
+
+
+def _whole_end(data: bytes, value: _Value) -> int:
+    """Where the value ends; a bare one was judged by its first bytes, but it goes as a whole."""
+    rest = _BARE_REST.match(data, value.end) if not value.is_quoted and value.end - value.start > _JUDGED - 10 else None
+    return rest.end() if rest else value.end
+
+
+def _bare(data: bytes, before: re.Match[bytes], sign: bytes) -> _Value | None:
+    """A value without quotes, or after a quote that never closes because the text was cut off."""
+    at = before.end()
+    run = _BARE.match(data, at)
+    if not run or run[0].endswith((b"...", b"\xe2\x80\xa6")):
+        return None
+    found = run[0]
+    if len(found.translate(None, _MAY_END)) < len(found):
+        cut = _BARE_END.search(data, at, run.end())
+        found = (data[at : cut.start()] if cut else found).rstrip(_TRAILING)
+    end = at + len(found)
+    more = None if sign == b"=" else (_MORE_CODE if b"=" in sign else _MORE_WORDS).match(data, end)
+    return _Value(at, end, found, is_quoted=False, is_equated=sign == b"=", goes_on=bool(more))

@@ -1,0 +1,136 @@
+"""Places that carry a secret by their form: headers, cookies, URLs, key blocks, commands with a password."""
+
+from __future__ import annotations
+
+import binascii
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from compact.redaction.judging import is_ordinary, is_placeholder, looks_random
+
+Span = tuple[int, int]
+
+
+def _any(secret: bytes) -> bool:
+    return not is_placeholder(secret)
+
+
+def _opaque(secret: bytes) -> bool:
+    return not is_placeholder(secret) and looks_random(secret)
+
+
+def _after_scheme(secret: bytes) -> bool:
+    return not (is_placeholder(secret) or is_ordinary(secret))
+
+
+def _user_and_password(secret: bytes) -> bool:
+    """True if it is the base64 of `user:password`, which an ordinary word never is."""
+    try:
+        plain = binascii.a2b_base64(secret + b"=" * (-len(secret) % 4))
+    except binascii.Error:
+        return False
+    return b":" in plain and plain.isascii() and plain.decode("ascii").isprintable()
+
+
+def _not_a_port(secret: bytes) -> bool:
+    return _any(secret) and not secret.isdigit()
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """A literal needle in lower case, the pattern that must match there, and the test of its `secret` group."""
+
+    needle: bytes
+    pattern: re.Pattern[bytes]
+    accepts: Callable[[bytes], bool] = _any
+
+
+def _at(needle: bytes, pattern: bytes, accepts: Callable[[bytes], bool] = _any) -> Carrier:
+    return Carrier(needle, re.compile(pattern, re.IGNORECASE), accepts)
+
+
+_TO_VALUE = rb"\\{0,4}[\"'`]?\]?[ \t]{0,4}(?:[:=,]|=>)[ \t]{0,4}\\{0,4}[\"'`]?[ \t]{0,4}"
+_TOKEN = rb"(?P<secret>[A-Za-z0-9._~+/=:|%-]{6,}+)"
+_SCHEME = rb"(?:bearer|basic|token|api-?key|bot|key|negotiate|ntlm|digest|splunk|aws4-hmac-sha256)[ \t]{1,4}"
+
+CARRIERS: tuple[Carrier, ...] = (
+    _at(b"authorization", rb"authorization" + _TO_VALUE + _SCHEME + _TOKEN, _after_scheme),
+    _at(b"authorization", rb"authorization" + _TO_VALUE + rb"(?!" + _SCHEME + rb")" + _TOKEN, _opaque),
+    _at(b"bearer ", rb"bearer[ \t]{1,4}[\"']?(?P<secret>[A-Za-z0-9._~+/=-]{8,}+)", _opaque),
+    _at(b"basic ", rb"basic[ \t]{1,4}(?P<secret>[A-Za-z0-9+/]{8,}+={0,2})", _user_and_password),
+    _at(b"://", rb"://[^\s/:@\"'<>`]{0,128}:(?P<secret>[^\s/\"'<>`]{1,256})@"),
+    _at(b"://", rb"://(?P<secret>[A-Za-z0-9_-]{20,128})@", _opaque),
+    _at(b"hook", rb"hooks\.slack(?:-gov)?\.com\\?/(?:services|workflows|triggers)\\?/(?P<secret>[\w/\\+-]{20,}+)"),
+    _at(b"hook", rb"hooks\\?/\d{6,24}\\?/(?P<secret>[\w-]{30,}+)"),
+    _at(b"hook", rb"hook(?:\.office\.com\\?/webhookb2)?\\?/(?P<secret>[0-9a-f]{8}-[\w@/\\-]{30,}+)"),
+    _at(b"hook", rb"hooks\.zapier\.com\\?/hooks\\?/catch\\?/(?P<secret>[\w/\\]{8,}+)"),
+    _at(b"sig", rb"(?<=[?&;, -])sig(?:nature)?=(?P<secret>[A-Za-z0-9%+/_=-]{20,}+)", _opaque),
+    _at(b"sshpass", rb"sshpass[ \t]{1,4}-p[ \t]{0,4}[\"']?(?P<secret>[^\s\"']{3,256}+)"),
+    _at(b"curl", rb"curl\b[^\n]{0,160}? (?:-u|--user)[ =]{0,4}[\"']?[^\s:\"']{1,80}:(?P<secret>[^\s\"']{2,256}+)"),
+    _at(b"mysql", rb"mysql\w{0,8}\b[^\n|;&]{0,120}?[ \t]-p[\"']?(?!assword)(?P<secret>[^\s\"']{3,256}+)", _not_a_port),
+    _at(b"private-lines", rb"private-lines: ?\d{1,4}(?P<secret>(?:(?:\s|\\[nr]){1,4}+[A-Za-z0-9+/=]{16,}+){1,400}+)"),
+)
+_BY_NEEDLE = {c.needle: tuple(same for same in CARRIERS if same.needle == c.needle) for c in CARRIERS}
+
+_COOKIE = re.compile(
+    rb"cookie(?:\\{0,4}[\"'`]?[ \t]{0,4}[:=,]|(?<=--cookie))[ \t]{0,4}\[?\\{0,4}[\"'`]?", re.IGNORECASE
+)
+_COOKIE_PAIR = re.compile(rb"[ \t]{0,4}[\w!#$%&*+.^|~-]{1,128}+=(?P<secret>[^\s;,\"'\\]{4,8192}+);?")
+_KEY_HEAD = re.compile(rb"-----begin [a-z0-9 ]{0,40}private key(?: block)?-----", re.IGNORECASE)
+_KEY_BODY = re.compile(rb"[A-Za-z0-9+/=]{16}")
+_KEY_REST = re.compile(rb"(?:(?:\s|\\[nr]){0,8}[A-Za-z0-9+/=]{16,}+){1,400}+")
+
+
+def find_carried(data: bytes, low: bytes) -> Iterator[Span]:
+    """Where in `data` a secret is carried by a form around it; `low` is `data` in lower case."""
+    for needle, carriers in _BY_NEEDLE.items():
+        at = low.find(needle)
+        while at >= 0:
+            for carrier in carriers:
+                found = carrier.pattern.match(data, at)
+                if found and carrier.accepts(found["secret"]):
+                    yield found.span("secret")
+            at = low.find(needle, at + len(needle))
+    yield from _cookies(data, low)
+    yield from _key_blocks(data, low)
+
+
+def _cookies(data: bytes, low: bytes) -> Iterator[Span]:
+    """The values in `Cookie:` headers; of `Set-Cookie:` only the first, the others are its attributes."""
+    at = low.find(b"cookie")
+    while at >= 0:
+        lead = _COOKIE.match(data, at)
+        pair = _COOKIE_PAIR.match(data, lead.end()) if lead else None
+        is_setting = low[max(0, at - 4) : at] == b"set-"
+        after = at + 6
+        while pair:
+            if not is_placeholder(pair["secret"]) and not is_ordinary(pair["secret"]):
+                yield pair.span("secret")
+            after = pair.end()
+            pair = None if is_setting else _COOKIE_PAIR.match(data, after)
+        at = low.find(b"cookie", after)
+
+
+def _key_blocks(data: bytes, low: bytes) -> Iterator[Span]:
+    """Private key blocks, whole; of one that was cut off, what is left of it."""
+    at = low.find(b"-----begin ")
+    while at >= 0:
+        head = _KEY_HEAD.match(data, at)
+        after = head.end() if head else at + 5
+        if head:
+            stop = low.find(b"-----", after)
+            stop = len(data) if stop < 0 else stop
+            # Prose names these headers too; a key follows at once, or after a line or two of attributes.
+            if _KEY_BODY.search(data, after, min(stop, after + 400)):
+                after = _key_block_end(data, low, after, stop)
+                yield at, after
+        at = low.find(b"-----begin ", after)
+
+
+def _key_block_end(data: bytes, low: bytes, after: int, stop: int) -> int:
+    if low.startswith(b"-----end ", stop):
+        close = low.find(b"-----", stop + 9, stop + 80)
+        return close + 5 if close >= 0 else stop
+    rest = _KEY_REST.match(data, after)
+    return rest.end() if rest else stop

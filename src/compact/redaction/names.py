@@ -1,0 +1,87 @@
+"""Tells the names of secrets (`client_secret`, `x-api-key`) from their look-alikes (`max_tokens`, `password_policy`).
+
+The last word of a name says what it holds: `token_count` is a count, `api_key_id` an id, `PASSWORD_FILE` a file.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from functools import lru_cache
+
+
+class Kind(Enum):
+    """How surely a name announces a secret."""
+
+    NONE = "none"
+    HINT = "hint"  # `auth`, `pass`: only if the value looks like a secret
+    LIKELY = "likely"  # `token`, `access_key`: in running text only if the value looks random
+    SURE = "sure"  # `password`, `api_key`: anything but a placeholder, a type or a reference
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_SURE = _words(
+    "password passwd passwort pwd passphrase passcode secret apikey secretkey privatekey clientsecret "
+    "authorization cookie pgpassword requirepass masterauth"
+)
+_SURE_ENDINGS = ("password", "passwd", "passphrase", "apikey", "secret", "secretkey")
+_LIKELY = _words("token jwt accesskey accountkey sharedkey authkey credential pat")
+_PLURALS = _words("passwords passphrases secrets apikeys credentials cookies")
+
+_SURE_KEYS = _words("api secret private")
+_LIKELY_KEYS = _words(
+    "access account admin aes app auth client consumer deploy encryption function functions hmac host jwt license "
+    "master root rsa service session shared signing ssh storage subscription webhook write ingest integration"
+)
+# Tokens that are pieces of text, positions in a list, or kinds of something: none of them opens a door.
+_HARMLESS_TOKENS = _words(
+    "a any bos cls completion continuation cost count current cursor each end eos expected first image input last "
+    "mask max min next no num one output pad page paging parse per prev previous price prompt sep single special start "
+    "stop sync total unk usd word"
+)
+_TOKEN_OWNERS = _words("access api auth bearer bot id oauth personal private refresh security session user")
+_PASS_OWNERS = _words(
+    "admin db database email ftp http imap ldap mail mongo my mysql pg postgres proxy redis root smtp ssh sudo user "
+    "wifi"
+)
+
+
+@lru_cache(maxsize=4096)
+def kind_of_name(name: str) -> Kind:
+    """How surely `name` (in any case style, with any prefix) is the name of a secret."""
+    words = [word.lower() for word in _WORDS.findall(name)]
+    while len(words) > 1 and words[-1].isdigit():
+        words.pop()
+    if not words:
+        return Kind.NONE
+    return _kind_of_last(words[-1], words[-2] if len(words) > 1 else "")
+
+
+def _kind_of_last(last: str, before: str) -> Kind:
+    if last in _SURE or last in _PLURALS or last.endswith(_SURE_ENDINGS):
+        return Kind.SURE
+    if last == "hash":
+        return Kind.LIKELY if before in ("password", "passwd", "pwd") else Kind.NONE
+    if last in ("key", "keys"):
+        return _kind_of_key(before, plural=last == "keys")
+    if last == "pass":
+        return Kind.SURE if before in _PASS_OWNERS else Kind.HINT
+    if last == "auth":
+        return Kind.HINT
+    if last == "tokens":
+        return Kind.LIKELY if before in _TOKEN_OWNERS else Kind.NONE
+    if last == "pat" and not before:
+        return Kind.NONE
+    if last in _LIKELY or last.endswith("token"):
+        return Kind.NONE if before in _HARMLESS_TOKENS else Kind.LIKELY
+    return Kind.NONE
+
+
+def _kind_of_key(before: str, *, plural: bool) -> Kind:
+    if before in _SURE_KEYS:
+        return Kind.SURE
+    return Kind.LIKELY if before in _LIKELY_KEYS and not plural else Kind.NONE

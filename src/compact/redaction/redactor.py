@@ -1,0 +1,57 @@
+"""Redactor: what goes out passes through here first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from compact.core.messages import Message
+from compact.redaction.custom import compile_patterns
+from compact.redaction.spans import replaced
+from compact.redaction.walking import Walk
+
+CALLBACK_FAILED = "<REDACTED: callback failed>"
+
+
+class Redactor:
+    """Gives back copies without secrets; the input is never changed, and comes back itself if it holds none."""
+
+    def __init__(
+        self,
+        enabled: bool = True,
+        patterns: Iterable[str] = (),
+        callback: Callable[[str], str] | None = None,
+    ) -> None:
+        self._is_enabled = enabled
+        self._patterns = compile_patterns(patterns) if enabled else ()
+        self._callback = callback
+
+    @property
+    def is_enabled(self) -> bool:
+        """False if everything leaves as it is; whoever exports then owes a warning."""
+        return self._is_enabled
+
+    def text(self, text: str) -> str:
+        """A text with `<REDACTED>` in place of each secret; a name before it stays: `api_key=<REDACTED>`."""
+        if not self._is_enabled:
+            return text
+        clean = replaced(text, self._patterns)
+        return clean if self._callback is None else self._called_back(clean)
+
+    def value(self, value: Any) -> Any:
+        """Nested data without secrets: in strings, in JSON inside strings, and under names such as `password`."""
+        if not self._is_enabled:
+            return value
+        return Walk(self.text, reads_everything=bool(self._patterns or self._callback)).value(value)
+
+    def message(self, message: Message) -> Message:
+        """A message without secrets; its role and ids stay, and JSON stays JSON."""
+        return self.value(message)
+
+    def _called_back(self, text: str) -> str:
+        try:
+            clean = self._callback(text) if self._callback else text
+        except Exception:
+            return CALLBACK_FAILED
+        # Whatever else it returns is a bug of its own, and the text may be what it failed to clean.
+        return (text if clean == text else clean) if isinstance(clean, str) else CALLBACK_FAILED

@@ -1,0 +1,85 @@
+"""Finds the places of all secrets in a text, and puts the mark in their stead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from compact.redaction.assignments import NEEDLES, find_assignments
+from compact.redaction.carriers import find_carried
+from compact.redaction.custom import CustomPattern
+from compact.redaction.shapes import find_shapes
+
+Span = tuple[int, int]
+
+MARK = "<REDACTED>"
+_MARK = MARK.encode()
+_ANY_MARK = re.compile(rb"<REDACTED(?:: [a-z ]{1,40})?>")
+_ONLY_NAME = re.compile(rb"[\w.\-\"' ]{1,80}[:=][\"' ]{0,4}")
+
+
+def replaced(text: str, patterns: Sequence[CustomPattern] = ()) -> str:
+    """`text` with every secret replaced by the mark; the same object if there is none."""
+    # Bytes, because finding and lower-casing them is an order of magnitude faster than for text beyond ASCII.
+    data = text.encode("utf-8", "surrogatepass")
+    found = find_secrets(data)
+    if patterns:
+        found += _custom_spans(data, patterns, found)
+    if not found:
+        return text
+    result = _with_marks(data, found)
+    return text if result == data else result.decode("utf-8", "surrogatepass")
+
+
+def find_secrets(data: bytes) -> list[Span]:
+    """The places that the default rules find; they may overlap."""
+    low = data.lower()
+    return [*find_shapes(data), *find_assignments(data, low), *find_carried(data, low)]
+
+
+def may_name_secret(text: str) -> bool:
+    """True if one of the words is in `text` of which the names of secrets are made; cheap."""
+    low = text.lower()
+    return any(needle.decode() in low for needle in (*NEEDLES, b"cookie"))
+
+
+def _custom_spans(data: bytes, patterns: Sequence[CustomPattern], found: Iterable[Span]) -> list[Span]:
+    """What the user's patterns find, save where a default rule has already taken the secret and left its name.
+
+    `api_key=…` stays `api_key=<REDACTED>` even if a pattern takes in the name.
+    """
+    done = sorted([*found, *(mark.span() for mark in _ANY_MARK.finditer(data))])
+    spans: list[Span] = []
+    for pattern in patterns:
+        at = 0
+        for start, end in pattern.find(data):
+            while at < len(done) and done[at][1] < end:
+                at += 1
+            inside = done[at] if at < len(done) else (0, 0)
+            is_named = start < inside[0] and inside[1] == end and _ONLY_NAME.fullmatch(data, start, inside[0])
+            if not is_named:
+                spans.append((start, end))
+    return spans
+
+
+def _with_marks(data: bytes, found: Iterable[Span]) -> bytes:
+    """One mark for each stretch of touching places; marks that are there already count, so that twice is once."""
+    marks = {mark.span() for mark in _ANY_MARK.finditer(data)} if _MARK[:-1] in data else set[Span]()
+    pieces: list[bytes] = []
+    copied = 0
+    for start, end in _merged([*found, *marks]):
+        pieces.append(data[copied:start])
+        pieces.append(data[start:end] if (start, end) in marks else _MARK)
+        copied = end
+    pieces.append(data[copied:])
+    return b"".join(pieces)
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((start, end))
+    return merged

@@ -1,0 +1,1 @@
+"""Where log, plans, summaries, artifacts and the audit of model calls live."""

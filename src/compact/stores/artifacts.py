@@ -1,0 +1,69 @@
+"""Artifacts in the database; what a requester may not see is as if it were not there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from sqlalchemy import ColumnElement, and_, delete, insert, select
+
+from compact.core.artifacts import Artifact, ArtifactMetadata, SecurityContext
+from compact.stores import schema
+from compact.stores.database import Database
+
+_ARTIFACT_FIELDS = (
+    "artifact_id", "thread_id", "message_id", "tenant_id", "sensitivity", "tool_name", "tokens", "expires_at",
+)  # fmt: skip
+
+
+class SqlArtifactStore:
+    """The artifacts of all tenants; every read is narrowed to the tenant that asks."""
+
+    def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
+        self._database, self._clock = database, clock
+
+    def store_artifact(self, artifact: Artifact) -> None:
+        """Put an artifact away; what is there already stays."""
+        known = artifact.metadata
+        row = {spec: getattr(known, spec) for spec in _ARTIFACT_FIELDS}
+        with self._database.writing() as connection:
+            table = schema.artifacts.c
+            there = select(table.artifact_id).where(
+                table.tenant_id == known.tenant_id, table.artifact_id == known.artifact_id
+            )
+            if connection.execute(there).first() is None:
+                values = {**row, "content": artifact.content, "created_at": self._clock()}
+                connection.execute(insert(schema.artifacts).values(**values))
+
+    def retrieve_artifact(self, artifact_id: str, security: SecurityContext) -> Artifact | None:
+        """An artifact, if this requester may see it."""
+        table = schema.artifacts.c
+        found = self._artifacts(security, table.artifact_id == artifact_id)
+        return found[0] if found else None
+
+    def list_artifacts(self, thread_id: str, security: SecurityContext) -> tuple[ArtifactMetadata, ...]:
+        """What a thread has put away."""
+        found = self._artifacts(security, schema.artifacts.c.thread_id == thread_id)
+        return tuple(artifact.metadata for artifact in found)
+
+    def _artifacts(self, security: SecurityContext, condition: ColumnElement[bool]) -> list[Artifact]:
+        table = schema.artifacts.c
+        query = select(schema.artifacts).where(table.tenant_id == security.tenant_id, condition)
+        with self._database.reading() as connection:
+            rows = connection.execute(query.order_by(table.created_at, table.artifact_id)).mappings().all()
+        found = [Artifact(ArtifactMetadata(**{f: row[f] for f in _ARTIFACT_FIELDS}), row["content"]) for row in rows]
+        now = self._clock()
+        return [
+            artifact
+            for artifact in found
+            if security.may_read(artifact.metadata) and (artifact.metadata.expires_at or now + 1) > now
+        ]
+
+    def delete_artifact(self, artifact_id: str, security: SecurityContext) -> bool:
+        """Remove an artifact."""
+        if self.retrieve_artifact(artifact_id, security) is None:
+            return False
+        table = schema.artifacts.c
+        with self._database.writing() as connection:
+            own = and_(table.tenant_id == security.tenant_id, table.artifact_id == artifact_id)
+            return connection.execute(delete(schema.artifacts).where(own)).rowcount == 1

@@ -1,0 +1,127 @@
+"""A database that may come and go: opened when first needed, left alone for a while after a failure."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
+
+from compact.core.errors import ConfigError
+from compact.core.records import StoreError
+from compact.stores import schema
+
+_BUSY_TIMEOUT_SECONDS = 2
+# An agent must not wait for a dead server at every turn.
+_PAUSE_SECONDS = 5.0
+
+
+class Database:
+    """Connections to one SQLite file or PostgreSQL server; every failure is a sentence that says what to do."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            self.name = make_url(url).render_as_string(hide_password=True)
+            self._engine = _sqlite(url) if url.startswith("sqlite") else _postgresql(url)
+        except ArgumentError as error:
+            raise ConfigError(f"state.url is not a database URL: {url!r}", field="state.url") from error
+        except ModuleNotFoundError as error:
+            hint = "pip install 'compact-context[postgres]'"
+            raise ConfigError(f"PostgreSQL needs the package {error.name}", field="state.url", hint=hint) from error
+        self._path = Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite") else None
+        self._lock = threading.Lock()
+        self._is_prepared = False
+        self._paused_until = 0.0
+        self._failure = ""
+
+    @property
+    def is_shared(self) -> bool:
+        """True for a server that several machines use."""
+        return self._path is None
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection that sees one moment of the database and waits for no writer."""
+        with self._reported():
+            self._prepare()
+            with self._engine.connect().execution_options(only_reads=True) as connection:
+                yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction: all of it or nothing."""
+        with self._reported():
+            self._prepare()
+            with self._engine.begin() as connection:
+                yield connection
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self._engine.dispose()
+
+    def _prepare(self) -> None:
+        if self._is_prepared:
+            return
+        with self._lock:
+            if time.monotonic() < self._paused_until:
+                raise StoreError(f"{self._failure}; not tried again for a moment")
+            if self._path:
+                self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                # Created by us first, so that nobody else can read it even for a moment.
+                os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            with self._engine.begin() as connection:
+                schema.prepare(connection)
+            self._is_prepared = True
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        try:
+            yield
+        except IntegrityError:
+            raise  # somebody else was quicker: the caller knows what that means
+        except (SQLAlchemyError, OSError) as error:
+            reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+            self._failure = f"cannot use {self.name}: {reason}"
+            if not self._is_prepared:
+                self._paused_until = time.monotonic() + _PAUSE_SECONDS
+            hint = "check state.url, the server, free disk space and permissions"
+            raise StoreError(self._failure, hint=hint) from error
+
+
+def _sqlite(url: str) -> Engine:
+    engine = create_engine(url, connect_args={"timeout": _BUSY_TIMEOUT_SECONDS})
+
+    @event.listens_for(engine, "connect")
+    def set_up(connection: Any, _: object) -> None:  # pyright: ignore[reportUnusedFunction]
+        connection.isolation_level = None  # our own BEGIN below, not the driver's late one
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute("PRAGMA synchronous=NORMAL")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:  # pyright: ignore[reportUnusedFunction]
+        # A transaction that reads first and writes later can fail half-way; a writing one waits at the start.
+        only_reads = connection.get_execution_options().get("only_reads", False)
+        connection.exec_driver_sql("BEGIN" if only_reads else "BEGIN IMMEDIATE")
+
+    return engine
+
+
+def _postgresql(url: str) -> Engine:
+    timeouts = "-c lock_timeout=5000 -c statement_timeout=30000"
+    return create_engine(
+        make_url(url).set(drivername="postgresql+psycopg"),
+        connect_args={"connect_timeout": _BUSY_TIMEOUT_SECONDS, "options": timeouts},
+        pool_pre_ping=True,
+        pool_size=5,
+        max_overflow=20,
+        pool_timeout=5,
+    )

@@ -1,0 +1,179 @@
+"""The tables, and how an older database becomes today's."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Float,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    insert,
+    inspect,
+    select,
+    text,
+    update,
+)
+
+from compact.core.records import StoreError
+
+SCHEMA_VERSION = 1
+metadata = MetaData()
+_Key = BigInteger().with_variant(Integer, "sqlite")
+
+schema_version = Table("compact_schema", metadata, Column("version", Integer, nullable=False))
+
+sessions = Table(
+    "compact_sessions",
+    metadata,
+    Column("tenant_id", String, primary_key=True),
+    Column("session_id", String, primary_key=True),
+    Column("last_seq", Integer, nullable=False, default=0),
+    Column("plan_version", Integer, nullable=False, default=0),
+    Column("branch", Integer, nullable=False, default=0),
+    Column("created_at", Float, nullable=False),
+    Column("updated_at", Float, nullable=False, index=True),
+)
+
+messages = Table(
+    "compact_messages",
+    metadata,
+    Column("tenant_id", String, primary_key=True),
+    Column("session_id", String, primary_key=True),
+    Column("seq", Integer, primary_key=True),
+    Column("message_id", String, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("content_hash", String(64), nullable=False),
+    Column("tokens", Integer, nullable=False),
+    Column("words", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+    UniqueConstraint("tenant_id", "session_id", "message_id"),
+)
+
+# The line a caller is on is written only when it edits the past; otherwise it is the last one and all that came after.
+branches = Table(
+    "compact_branches",
+    metadata,
+    Column("tenant_id", String, primary_key=True),
+    Column("session_id", String, primary_key=True),
+    Column("branch", Integer, primary_key=True),
+    Column("after_seq", Integer, nullable=False),
+    Column("view_ids", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
+
+plans = Table(
+    "compact_plans",
+    metadata,
+    Column("tenant_id", String, primary_key=True),
+    Column("session_id", String, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("body", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
+
+summaries = Table(
+    "compact_summaries",
+    metadata,
+    Column("tenant_id", String, primary_key=True),
+    Column("session_id", String, primary_key=True),
+    Column("span_key", String(64), primary_key=True),
+    Column("body", Text),
+    Column("claimed_at", Float, nullable=False),
+    Column("finished_at", Float),
+)
+
+model_calls = Table(
+    "compact_model_calls",
+    metadata,
+    Column("number", _Key, primary_key=True, autoincrement=True),
+    Column("tenant_id", String, nullable=False),
+    Column("session_id", String, nullable=False),
+    Column("turn_number", Integer, nullable=False),
+    Column("plan_version", Integer, nullable=False),
+    Column("summary_version", Integer, nullable=False),
+    Column("last_seq", Integer, nullable=False),
+    Column("messages", Integer, nullable=False),
+    Column("evicted", Integer, nullable=False),
+    Column("tokens_estimated", Integer, nullable=False),
+    Column("tokens_reported", Integer),
+    Column("tiers", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    Index("compact_model_calls_by_session", "tenant_id", "session_id", "number"),
+)
+
+artifacts = Table(
+    "compact_artifacts",
+    metadata,
+    Column("tenant_id", String, primary_key=True),
+    Column("artifact_id", String, primary_key=True),
+    Column("thread_id", String, nullable=False, index=True),
+    Column("message_id", String, nullable=False),
+    Column("sensitivity", String, nullable=False),
+    Column("tool_name", String, nullable=False),
+    Column("tokens", Integer, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("expires_at", Float),
+    Column("created_at", Float, nullable=False),
+)
+
+summary_cache = Table(
+    "compact_summary_cache",
+    metadata,
+    Column("key", String(64), primary_key=True),
+    Column("body", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("used_at", Float, nullable=False, index=True),
+)
+
+# Everything that goes when a session goes; artifacts name their session `thread_id`.
+BY_SESSION = (messages, branches, plans, summaries, model_calls, sessions)
+
+_FULL_TEXT = {
+    "sqlite": (
+        "CREATE VIRTUAL TABLE IF NOT EXISTS compact_words USING fts5("
+        "words, content='compact_messages', content_rowid='rowid', tokenize='unicode61')",
+        "CREATE TRIGGER IF NOT EXISTS compact_words_in AFTER INSERT ON compact_messages BEGIN "
+        "INSERT INTO compact_words(rowid, words) VALUES (new.rowid, new.words); END",
+        "CREATE TRIGGER IF NOT EXISTS compact_words_out AFTER DELETE ON compact_messages BEGIN "
+        "INSERT INTO compact_words(compact_words, rowid, words) VALUES ('delete', old.rowid, old.words); END",
+    ),
+    "postgresql": (
+        "CREATE INDEX IF NOT EXISTS compact_words ON compact_messages USING gin (to_tsvector('simple', words))",
+    ),
+}
+
+
+def prepare(connection: Connection) -> None:
+    """Create or migrate the tables; a database from a newer version is refused."""
+    dialect = connection.dialect.name
+    if dialect == "postgresql":
+        # Several processes may start at once: one creates, the others find it done.
+        connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('compact_schema'))"))
+    found = _found_version(connection)
+    if found > SCHEMA_VERSION:
+        raise StoreError(
+            f"the database has schema version {found}, this build knows {SCHEMA_VERSION}",
+            hint="upgrade compact-context, or point state.url at another database",
+        )
+    if found == SCHEMA_VERSION:
+        return
+    metadata.create_all(connection)
+    for statement in _FULL_TEXT[dialect]:
+        connection.execute(text(statement))
+    if found:
+        connection.execute(update(schema_version).values(version=SCHEMA_VERSION))
+    else:
+        connection.execute(insert(schema_version).values(version=SCHEMA_VERSION))
+
+
+def _found_version(connection: Connection) -> int:
+    if not inspect(connection).has_table(schema_version.name):
+        return 0
+    return connection.execute(select(schema_version.c.version)).scalar_one_or_none() or 0

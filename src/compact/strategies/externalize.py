@@ -1,0 +1,122 @@
+"""Moves big tool results into artifacts: a pointer and a preview stand for them, and their id brings them back.
+
+Planning writes nothing; whoever commits the plan stores the artifacts that its records name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from compact.core.artifacts import SENSITIVITIES, artifact_id_for
+from compact.core.coordinator import CompactionProposal, PlanningContext
+from compact.core.durability import ToolDurability, ToolDurabilityPolicy, ToolResultEnvelope, envelope
+from compact.core.errors import ConfigError
+from compact.core.messages import Message
+from compact.core.plan import ExternalizationRecord, SpanReference
+from compact.strategies.clear import telling_lines
+
+_QUOTABLE = ("public", "internal")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalizeStrategy:
+    """Results from `min_tokens` on, those that cannot be had again already from `min_tokens_non_replayable` on.
+
+    `policies` and `never_evict` mean what they mean for clearing, except that a result that may never be cleared
+    may be moved: the pointer gives it back word for word.
+    """
+
+    name: str = "externalize"
+    min_tokens: int = 2000
+    min_tokens_non_replayable: int = 200
+    preview_lines: int = 6
+    preview_chars: int = 600
+    default_sensitivity: str = "internal"
+    never_evict: tuple[str, ...] = ()
+    policies: Mapping[str, ToolDurabilityPolicy] = field(default_factory=dict[str, ToolDurabilityPolicy])
+
+    def __post_init__(self) -> None:
+        if self.default_sensitivity not in SENSITIVITIES:
+            hint = f"use one of {', '.join(SENSITIVITIES)}"
+            raise ConfigError(
+                f"unknown sensitivity {self.default_sensitivity!r}", field="default_sensitivity", hint=hint
+            )
+
+    def propose(self, context: PlanningContext) -> Iterator[CompactionProposal]:
+        """What cannot be had again first, then the largest, then the oldest."""
+        # In a turn that brought something back nothing is moved at all, so least of all what was brought back.
+        if context.turn.should_skip_aggressive_compaction():
+            return
+        found = [(index, result) for index, result in self._released(context) if self._may_move(context, index, result)]
+        found.sort(key=lambda entry: (not _is_unique(entry[1]), -context.tokens[entry[0]], entry[0]))
+        for index, result in found:
+            yield CompactionProposal(self._record(context, index, result))
+
+    def _released(self, context: PlanningContext) -> Iterator[tuple[int, ToolResultEnvelope]]:
+        """Results that their tool's own policy does not hold on to."""
+        policies = {**dict.fromkeys(self.never_evict, ToolDurabilityPolicy(never_evict=True)), **self.policies}
+        newest_turn = context.turns[-1] if context.turns else 0
+        seen: Counter[str] = Counter()
+        for index in sorted(context.answered, reverse=True):
+            call, message = context.answered[index], context.messages[index]
+            result = envelope(message, tool_name=call.name, arguments=call.arguments, policies=policies)
+            seen[call.name] += 1
+            is_young = newest_turn - context.turns[index] < (result.policy.keep_turns or 0)
+            is_held = result.policy.never_evict or seen[call.name] <= (result.policy.keep_last or 0)
+            if not is_young and not is_held:
+                yield index, result
+
+    def _may_move(self, context: PlanningContext, index: int, result: ToolResultEnvelope) -> bool:
+        least = min(self.min_tokens_non_replayable, self.min_tokens) if _is_unique(result) else self.min_tokens
+        is_untouched = context.plan.get_action(result.message.id)[1] is None
+        is_free = is_untouched and index in context.layers.remainder
+        return is_free and context.tokens[index] >= least and _is_text(result.message)
+
+    def _record(self, context: PlanningContext, index: int, result: ToolResultEnvelope) -> ExternalizationRecord:
+        message, turns_ago = result.message, context.turns[-1] - context.turns[index]
+        age = f", {turns_ago} turns ago" if turns_ago else ""
+        sensitivity = self._sensitivity(message)
+        # Plans are stored, printed and sent on: they quote nothing that may not be shown to everybody inside.
+        is_quotable = sensitivity in _QUOTABLE
+        return ExternalizationRecord(
+            span=SpanReference((message.id,)),
+            strategy=self.name,
+            reason=f"{'unique' if _is_unique(result) else 'large'} {result.tool_name} result{age}",
+            artifact_id=artifact_id_for(context.plan.thread_id, message.id),
+            preview=preview(message.text, self.preview_lines, self.preview_chars) if is_quotable else "",
+            sensitivity=sensitivity,
+        )
+
+    def _sensitivity(self, message: Message) -> str:
+        own = message.meta.get("sensitivity")
+        return own if isinstance(own, str) and own in SENSITIVITIES else self.default_sensitivity
+
+
+def preview(text: str, max_lines: int, max_chars: int) -> str:
+    """The first lines and, behind them, the last ones that say how it went: verbatim, and cut to the characters."""
+    telling = [text[start:end].strip() for start, end in telling_lines(text, max_lines // 3)]
+    opening = [line.rstrip() for line in text[:max_chars].splitlines() if line.strip()]
+    head = opening[: max_lines - len(telling)]
+    end = "\n".join(line for line in telling if line not in (shown.strip() for shown in head))
+    if not end:
+        return _cut("\n".join(opening[:max_lines]), max_chars)
+    end = _cut(end, max_chars // 2)
+    return _cut(_cut("\n".join(head), max_chars - len(end) - 3) + f"\n…\n{end}", max_chars)
+
+
+def _cut(text: str, max_chars: int) -> str:
+    if len(text) <= max_chars:
+        return text
+    return text[: max_chars - 1] + "…" if max_chars > 0 else ""
+
+
+def _is_unique(result: ToolResultEnvelope) -> bool:
+    return result.policy.durability is ToolDurability.NON_REPLAYABLE
+
+
+def _is_text(message: Message) -> bool:
+    """True if an artifact, which is text, can hold all of the content."""
+    parts = message.content
+    return isinstance(parts, str) or (parts is not None and all(isinstance(part.get("text"), str) for part in parts))
