@@ -17,6 +17,7 @@ from compact.core.keeper import Keeper, StorageAdapter
 from compact.core.layers import KeepRules
 from compact.core.protocols import CompactionStrategy, EventSink, ProviderAwareTokenizer, Summarizer
 from compact.core.records import CompactionStore
+from compact.core.summary_writer import SummaryWriter
 from compact.redaction import Redactor
 from compact.stores.memory import InMemoryCompactionStore
 from compact.strategies import ClearStrategy, DeduplicateStrategy, DropStrategy, SummarizeStrategy, WindowStrategy
@@ -37,24 +38,31 @@ def build_engine(
 ) -> Engine:
     """Everything the configuration names, with whatever the caller brings in its place."""
     policy = config.policy
+    tokenizer = tokenizer or get_tokenizer(config.model, config.tokenizer)
     announcer = Announcer(emit, config.model, policy.model_dump(mode="json"))
+    keeper = Keeper(
+        store=store,
+        announcer=announcer,
+        adapter=adapter,
+        adapter_name=config.storage.adapter,
+        redact=(redactor or Redactor()).message,
+        tenant_id=config.state.tenant_id,
+    )
     return Engine(
-        tokenizer=tokenizer or get_tokenizer(config.model, config.tokenizer),
+        tokenizer=tokenizer,
         dialect=ChatDialect(),
         coordinator=CompactionCoordinator(build_strategies(config) if strategies is None else strategies),
-        summarizer=summarizer or extractive_summary,
-        announcer=announcer,
-        keeper=Keeper(
-            store=store,
+        writer=SummaryWriter(
+            summarizer=summarizer or extractive_summary,
+            tokenizer=tokenizer,
+            keeper=keeper,
             announcer=announcer,
-            adapter=adapter,
-            adapter_name=config.storage.adapter,
-            redact=(redactor or Redactor()).message,
-            tenant_id=config.state.tenant_id,
+            strategy=policy.strategy,
+            on_failure=config.summarizer.on_failure,
         ),
+        announcer=announcer,
+        keeper=keeper,
         rules=build_rules(config),
-        summary_strategy=policy.strategy,
-        on_failure=config.summarizer.on_failure,
         enabled=policy.enabled,
         every_call=policy.cadence == "every_call",
     )

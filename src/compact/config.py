@@ -117,6 +117,9 @@ class SummarizerConfig(_Section):
     kind: Literal["extractive"] = Field(default="extractive", description="`extractive` needs no model.")
     max_tokens: int = Field(default=4096, ge=128, description="The most a summary may take.")
     target_token_ratio: float = Field(default=0.5, gt=0, le=1, description="The most, as a share of what it replaces.")
+    prepare: Literal["auto", "always", "never"] = Field(
+        default="auto", description="Whether summaries are written ahead; `auto` does so if the summariser is slow."
+    )
     on_failure: Literal["prune", "keep", "raise"] = Field(
         default="prune",
         description="`prune` leaves out without a summary, `keep` leaves all as it is if it still fits.",

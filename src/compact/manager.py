@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Protocol, Self, TypeVar, cast
 
 from compact.assembly import build_archive, build_budget, build_engine, build_store
+from compact.background import InProcessPreparer
 from compact.config import CompactConfig
 from compact.core.artifacts import SecurityContext
 from compact.core.budget import TokenBudget
@@ -35,6 +36,18 @@ from compact.tokens.usage import reported_input_tokens
 
 M = TypeVar("M")
 Tools = Sequence[Mapping[str, Any]]
+
+
+class Preparer(Protocol):
+    """Has summaries written ahead."""
+
+    def __call__(self, session: Session) -> None:
+        """Start preparing for a session, without waiting."""
+        ...
+
+    def close(self) -> None:
+        """Wait for what is under way here."""
+        ...
 
 
 @dataclass(slots=True)
@@ -80,6 +93,8 @@ class CompactManager:
             strategies=strategies,
             summarizer=summarizer,
         )
+        self._preparer = self._build_preparer(summarizer)
+        self._engine = replace(self._engine, prepare_ahead=self._preparer)
         self._budget = build_budget(self.config)
         self._sessions: dict[str, _Guarded] = {}
         self._registry = threading.Lock()
@@ -162,6 +177,7 @@ class CompactManager:
         """
         guarded, budget = self._enter(session_id, messages, tools, instructions, register=False)
         with guarded.lock.hold():
+            drive(self._engine.refresh(guarded.session))
             trial = guarded.session.fork()
         silent = replace(self._engine, announcer=replace(self._engine.announcer, emit=lambda event: None))
         return silent.dry_run(trial, messages, budget, now=now, target_tokens=target_tokens)
@@ -252,6 +268,8 @@ class CompactManager:
 
     def close(self) -> None:
         """Let go of everything that is held open; the manager is not used after this."""
+        if self._preparer:
+            self._preparer.close()
         self._events.close()
         self._store.close()
 
@@ -284,6 +302,24 @@ class CompactManager:
             if register:
                 self._sessions[session_id] = guarded
         return guarded, self._budget_with(tools, instructions)
+
+    def prepare_summary(self, session_id: str) -> bool:
+        """Write the summary that a session's next compaction will need; False if it needs none."""
+        with self._opened(session_id) as session:
+            trial = session.fork()
+        trial.budget = trial.budget or self._budget
+        return drive(self._engine.prepare(trial))
+
+    def _build_preparer(self, summarizer: Summarizer | None) -> Preparer | None:
+        """Who writes summaries ahead: nobody for the built-in summariser, which is quicker than a job."""
+        wish = self.config.summarizer.prepare
+        if wish == "never" or (wish == "auto" and summarizer is None):
+            return None
+        if self.config.state.url.startswith("postgresql"):
+            from compact.job_queue import QueuePreparer  # procrastinate is only loaded by those who use it
+
+            return QueuePreparer(self.config.state.url, tenant_id=self.config.state.tenant_id)
+        return InProcessPreparer(lambda session: drive(self._engine.prepare(session)))
 
     @contextmanager
     def _opened(self, session_id: str) -> Iterator[Session]:

@@ -71,6 +71,26 @@ def test_taking_back_the_last_turn_is_a_branch_that_keeps_it_in_the_log() -> Non
     assert log(manager) == history
 
 
+def test_coming_back_to_what_was_left_doubles_nothing() -> None:
+    """Two callers share a session, and one is a little behind."""
+    manager, _ = watched()
+    history = dialogue(6)
+    for end in (8, 6, 8, 4, 12, 12):
+        assert manager.preflight("s", history[:end]) == history[:end]
+    assert log(manager) == history
+    assert manager.status("s").turn_number == 6
+
+
+def test_going_on_differently_after_taking_back_is_new() -> None:
+    manager, _ = watched()
+    history = dialogue(3)
+    manager.preflight("s", history)
+    manager.preflight("s", history[:4])
+    other = [*history[:4], user("something else"), *history[5:]]
+    assert manager.preflight("s", other) == other
+    assert log(manager) == [*history, user("something else"), history[5]]
+
+
 def test_a_system_prompt_that_changes_at_every_call_does_not_double_the_rest() -> None:
     manager, _ = watched()
     history = dialogue(4)

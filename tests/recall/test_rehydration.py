@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from compact.core.artifacts import SENSITIVITIES, Artifact, ArtifactMetadata, SecurityContext, artifact_id_for
@@ -184,9 +185,10 @@ def test_one_reply_may_come_in_several_messages_and_the_latest_named_come_first(
 
 
 def test_tools_that_bring_content_back_themselves_are_ignored() -> None:
-    config = RehydrationConfig(ignored_tools=frozenset({"recall"}))
-    both = calls({"id": A}, tool="recall"), calls({"id": B})
-    assert [r.artifact_id for r in intercept(filled(FakeArtifacts(), *IDS), *both, config=config).results] == [B]
+    both = calls({"id": A}, tool="recall"), calls({"id": B}, tool="fetch")
+    assert [r.artifact_id for r in intercept(filled(FakeArtifacts(), *IDS), *both).results] == [B]
+    config = RehydrationConfig(ignored_tools=frozenset({"fetch"}))
+    assert [r.artifact_id for r in intercept(filled(FakeArtifacts(), *IDS), *both, config=config).results] == [A]
 
 
 # -- what comes back -----------------------------------------------------------------------------------------------
@@ -231,6 +233,12 @@ def test_a_scrap_of_a_large_artifact_is_worse_than_nothing() -> None:
         RehydrationBlocked(A, "only 150 tokens are left for it"),
     )
     assert intercept(store, asks(A), budget_tokens=0).blocked == (RehydrationBlocked(A, "no tokens are left for it"),)
+
+
+def test_artifacts_share_the_room_that_the_prompt_has_left() -> None:
+    outcome = intercept(filled(FakeArtifacts(), A, B, words=300), asks(f"{A} {B}"), budget_tokens=600)
+    assert [result.is_truncated for result in outcome.results] == [False, True]
+    assert sum(result.tokens for result in outcome.results) <= 600
 
 
 def test_only_so_many_come_back_in_a_turn() -> None:
@@ -287,6 +295,14 @@ def test_what_may_not_be_seen_looks_like_what_is_not_there() -> None:
     assert len(outcome.blocked) == 5
 
 
+def test_a_store_that_forgets_to_ask_who_asks_gives_nothing_away() -> None:
+    store = filled(ForgetfulArtifacts(), A, tenant_id="them")
+    filled(store, B, sensitivity="restricted")
+    outcome = intercept(store, asks(f"{A} {B}"))
+    assert outcome.results == ()
+    assert {blocked.reason for blocked in outcome.blocked} == {"not available"}
+
+
 def test_sensitive_content_does_not_come_back_by_itself_even_to_who_may_read_it() -> None:
     store = filled(FakeArtifacts(), A, sensitivity="confidential")
     reader = SecurityContext(permissions=frozenset({"read:confidential"}))
@@ -314,9 +330,16 @@ def test_a_page_of_ids_does_not_become_a_page_of_lookups() -> None:
     assert outcome.blocked[-1].reason == "too many artifacts were named at once"
 
 
-@pytest.mark.parametrize("name", ["max_artifacts_per_turn", "max_tokens_per_artifact", "max_total_tokens"])
-def test_nothing_comes_back_where_nothing_is_allowed(name: str) -> None:
-    config = RehydrationConfig(**{name: 0})
+@pytest.mark.parametrize(
+    "config",
+    [
+        RehydrationConfig(max_artifacts_per_turn=0),
+        RehydrationConfig(max_tokens_per_artifact=0),
+        RehydrationConfig(max_total_tokens=0),
+        RehydrationConfig(allowed_sensitivities=frozenset()),
+    ],
+)
+def test_nothing_comes_back_where_nothing_is_allowed(config: RehydrationConfig) -> None:
     outcome = intercept(filled(FakeArtifacts(), A), asks(A), config=config)
     assert outcome.results == ()
     assert len(outcome.blocked) == 1
@@ -366,25 +389,32 @@ def test_it_is_legal_behind_anything_a_prompt_may_end_with(last: list[Message]) 
 
 # -- what always holds ---------------------------------------------------------------------------------------------
 
+# Mostly what comes back, so that the limits are reached; the event at the end of the test says how often.
 _artifacts = st.fixed_dictionaries(
-    {},
-    optional={
-        artifact_id: st.tuples(st.integers(0, 900), st.sampled_from(SENSITIVITIES), st.sampled_from(["us", "them"]))
-        for artifact_id in IDS
-    },
+    dict.fromkeys(
+        IDS,
+        st.tuples(
+            st.integers(0, 900),
+            st.sampled_from(("public", "internal", *SENSITIVITIES)),
+            st.sampled_from(["us", "us", "us", "them"]),
+        ),
+    )
 )
 _configs = st.builds(
     RehydrationConfig,
-    max_artifacts_per_turn=st.integers(0, 4),
-    max_tokens_per_artifact=st.integers(0, 600),
-    max_total_tokens=st.integers(0, 1_200),
+    max_artifacts_per_turn=st.sampled_from([3, 1, 2, 4]),
+    max_tokens_per_artifact=st.sampled_from([600, 300, 201, 80]),
+    max_total_tokens=st.sampled_from([1_200, 700, 300, 50]),
     cooldown_turns=st.integers(0, 3),
-    allowed_sensitivities=st.frozensets(st.sampled_from(SENSITIVITIES)),
+    allowed_sensitivities=st.sampled_from([frozenset({"public", "internal"}), frozenset(SENSITIVITIES)]),
 )
 _steps = st.lists(
     st.tuples(
-        st.integers(0, 2), st.lists(st.sampled_from(IDS), max_size=5), st.one_of(st.none(), st.integers(-5, 900))
+        st.integers(0, 2),
+        st.lists(st.sampled_from(IDS), min_size=1, max_size=5),
+        st.one_of(st.none(), st.integers(-5, 900)),
     ),
+    min_size=3,
     max_size=12,
 )
 _securities = st.builds(
@@ -394,63 +424,72 @@ _securities = st.builds(
 )
 
 
+@dataclass
+class Session:
+    """A run of turns, and what came back in it: every look is held against all limits."""
+
+    store: FakeArtifacts
+    config: RehydrationConfig
+    security: SecurityContext
+    turn: TurnContext = field(default_factory=lambda: TurnContext(1))
+    state: RehydrationState = field(default_factory=RehydrationState)
+    spent: Counter[int] = field(default_factory=Counter)
+    came_back: dict[str, int] = field(default_factory=dict)
+
+    def look(self, ids: list[str], budget_tokens: int | None) -> None:
+        number, words = self.turn.turn_number, asks(" ".join(ids))
+        interceptor = create_rehydration_interceptor(self.store, COUNT, self.config, self.security)
+        written = RehydrationState.from_dict(self.state.to_dict())
+        outcome = interceptor.intercept([words], self.turn, written, budget_tokens=budget_tokens)
+        for result in outcome.results:
+            self.check(result)
+        total = sum(result.tokens for result in outcome.results)
+        self.spent[number] += total
+        assert budget_tokens is None or total <= max(0, budget_tokens)
+        assert self.spent[number] <= self.config.max_total_tokens
+        assert len(outcome.turn.rehydrated_ids) <= self.config.max_artifacts_per_turn
+        assert set(outcome.turn.rehydrated_ids) == {i for i, last in self.came_back.items() if last == number}
+        settled = {entry.artifact_id for entry in (*outcome.results, *outcome.blocked)}
+        assert settled | set(outcome.turn.rehydrated_ids) >= set(ids) >= settled
+        self.turn, self.state = outcome.turn, outcome.state
+
+    def check(self, result: RehydrationResult) -> None:
+        artifact, number = self.store.kept[result.artifact_id], self.turn.turn_number
+        assert artifact.metadata.tenant_id == self.security.tenant_id
+        assert artifact.metadata.sensitivity in self.config.allowed_sensitivities
+        assert self.security.may_read(artifact.metadata)
+        assert result.tokens == COUNT(render_rehydrated(result).text) <= self.config.max_tokens_per_artifact
+        assert result.is_truncated == (result.content != artifact.content) == ("[TRUNCATED]" in result.content)
+        rested = number - self.came_back.get(result.artifact_id, -99)
+        assert rested >= max(self.config.cooldown_turns, 1)
+        self.came_back[result.artifact_id] = number
+
+
 @given(
     artifacts=_artifacts,
     config=_configs,
     steps=_steps,
     security=_securities,
-    kind=st.sampled_from([FakeArtifacts, ForgetfulArtifacts]),
-    broken=st.frozensets(st.sampled_from(IDS), max_size=1),
+    store=st.builds(
+        lambda kind, broken: kind(broken=broken),
+        st.sampled_from([FakeArtifacts, ForgetfulArtifacts]),
+        st.frozensets(st.sampled_from(IDS), max_size=1),
+    ),
 )
 def test_a_run_of_turns_keeps_every_limit(
     artifacts: dict[str, tuple[int, str, str]],
     config: RehydrationConfig,
     steps: list[tuple[int, list[str], int | None]],
     security: SecurityContext,
-    kind: type[FakeArtifacts],
-    broken: frozenset[str],
+    store: FakeArtifacts,
 ) -> None:
-    store = kind(broken=broken)
     for artifact_id, (words, sensitivity, tenant) in artifacts.items():
         filled(store, artifact_id, words=words, sensitivity=sensitivity, tenant_id=tenant)
-    turn, state = TurnContext(1), RehydrationState()
-    spent: dict[int, int] = {}
-    came_back: dict[str, int] = {}
+    session = Session(store, config, security)
     for forward, ids, budget in steps:
-        if forward:
-            turn = TurnContext(turn.turn_number + forward)
-        number = turn.turn_number
-        outcome = intercept(
-            store,
-            asks(" ".join(ids)),
-            config=config,
-            security=security,
-            turn=turn,
-            state=RehydrationState.from_dict(state.to_dict()),
-            budget_tokens=budget,
-        )
-        for result in outcome.results:
-            words, sensitivity, tenant = artifacts[result.artifact_id]
-            assert result.artifact_id in ids
-            assert result.artifact_id not in broken
-            assert tenant == "us"
-            assert sensitivity in config.allowed_sensitivities
-            assert security.may_read(store.kept[result.artifact_id].metadata)
-            assert result.tokens == COUNT(render_rehydrated(result).text) <= config.max_tokens_per_artifact
-            assert result.is_truncated == (result.content != store.kept[result.artifact_id].content)
-            assert result.is_truncated == ("[TRUNCATED]" in result.content)
-            last = came_back.get(result.artifact_id)
-            assert last is None or number - last >= max(config.cooldown_turns, 1)
-            came_back[result.artifact_id] = number
-        total = sum(result.tokens for result in outcome.results)
-        assert budget is None or total <= max(0, budget)
-        spent[number] = spent.get(number, 0) + total
-        assert spent[number] <= config.max_total_tokens
-        assert len(outcome.turn.rehydrated_ids) <= config.max_artifacts_per_turn
-        assert set(outcome.turn.rehydrated_ids) == {i for i, last in came_back.items() if last == number}
-        settled = {r.artifact_id for r in outcome.results} | {b.artifact_id for b in outcome.blocked}
-        assert settled | set(turn.rehydrated_ids) >= set(ids)
-        turn, state = outcome.turn, outcome.state
+        session.turn = TurnContext(session.turn.turn_number + forward)  # also the same turn, begun anew
+        session.look(ids, budget)
+    event(f"came back: {bool(session.came_back)}")
 
 
 @given(words=st.integers(0, 3_000), limit=st.integers(0, 2_000), text=st.text(max_size=40))
@@ -468,15 +507,16 @@ def test_whatever_fits_is_whole_and_whatever_is_cut_keeps_both_ends(words: int, 
         assert content.endswith(tail.partition("gives the rest\n")[2])
 
 
-@given(words=st.lists(st.integers(1, 60), min_size=1, max_size=6), named=st.integers(0, 5), turns=st.integers(1, 6))
+@given(words=st.lists(st.integers(50, 99), min_size=2, max_size=6), named=st.integers(0, 5), turns=st.integers(1, 6))
 def test_what_comes_back_is_not_pushed_out_in_the_same_turn(words: list[int], named: int, turns: int) -> None:
     """Rehydrate, run out of room, compact: the plan of that turn moves nothing, however great the pressure."""
     history = [Message("user", "go", id="u0")]
     for number, count in enumerate(words):
         history.append(Message("assistant", tool_calls=(ToolCall(f"c{number}", "bash", "{}"),), id=f"call{number}"))
-        history.append(Message("tool", "word " * (count + 20), tool_call_id=f"c{number}", id=f"r{number}"))
-    wanted = f"r{named % len(words)}"
-    artifact_id = artifact_id_for("t", wanted)
+        history.append(Message("tool", "word " * count, tool_call_id=f"c{number}", id=f"r{number}"))
+    # The last result is kept verbatim; all others are moved in the first turn.
+    artifact_id = artifact_id_for("t", f"r{named % (len(words) - 1)}")
+    came_back: list[int] = []
     store, state, plan = FakeArtifacts(), RehydrationState(), CompactionPlan("t")
     for number in range(1, turns + 1):
         history.append(Message("user", f"see {artifact_id}", id=f"u{number}"))
@@ -488,9 +528,11 @@ def test_what_comes_back_is_not_pushed_out_in_the_same_turn(words: list[int], na
             known = ArtifactMetadata(artifact_id=record.artifact_id, thread_id="t", message_id=record.span.first)
             store.store_artifact(Artifact(known, text))
         if outcome.results:
+            came_back.append(number)
             assert plan == before
             # Undone in the same turn, it is still not moved again.
             assert _pressed(history, CompactionPlan("t"), outcome.turn).records == ()
+    assert came_back == list(range(2, turns + 1, 2))
 
 
 def _pressed(history: list[Message], plan: CompactionPlan, turn: TurnContext) -> CompactionPlan:

@@ -128,7 +128,11 @@ def test_big_messages_that_are_no_tool_results_stay() -> None:
 
 
 def test_what_was_cleared_before_is_left_alone() -> None:
-    assert moved(run(results(3_000, 3_000), ClearStrategy(), ExternalizeStrategy())) == []
+    text = "error " * 39 + "\n"  # a stub that keeps lines like this is larger than a pointer would be
+    history = [user("go"), *tool_exchange("a", text * 80), *tool_run(1)]
+    strategy = ExternalizeStrategy(preview_lines=0)
+    assert moved(run(history, strategy)) == ["m3"]
+    assert moved(run(history, ClearStrategy(), strategy)) == []
 
 
 def test_tools_hold_on_to_their_results() -> None:

@@ -10,7 +10,24 @@ from typing import Annotated
 import typer
 
 from compact import __version__
-from compact.cli import config, demo, doctor, inspect, plan, run, screen
+from compact.cli import (
+    config,
+    demo,
+    diff,
+    doctor,
+    export,
+    inspect,
+    plan,
+    prune,
+    recall,
+    run,
+    screen,
+    sessions,
+    show,
+    undo,
+    why,
+    worker,
+)
 from compact.core.errors import CompactError
 
 OK, UNEXPECTED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -31,7 +48,16 @@ app.command("demo")(demo.demo)
 app.command("run")(run.run)
 app.command("plan")(plan.plan)
 app.command("inspect")(inspect.inspect)
+app.command("sessions")(sessions.sessions)
+app.command("show")(show.show)
+app.command("diff")(diff.diff)
+app.command("why")(why.why)
+app.command("recall")(recall.recall)
+app.command("undo")(undo.undo)
+app.command("export")(export.export)
+app.command("prune")(prune.prune)
 app.add_typer(config.app, name="config")
+app.command("worker")(worker.worker)
 app.command("doctor")(doctor.doctor)
 
 

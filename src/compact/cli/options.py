@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from compact.cli import screen
+from compact.core.errors import CompactError
 
 File = Annotated[
     str,
@@ -28,3 +32,20 @@ ConfigFile = Annotated[
     typer.Option("--config", metavar="PATH", help="Settings in YAML or JSON; ./compact.yaml is used if it is there."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print data instead of text.")]
+Session = Annotated[str, typer.Argument(metavar="SESSION", help="The id of a session; `compact sessions` lists them.")]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        "--store", metavar="URL", help="sqlite:///PATH or postgresql://USER@HOST/NAME, if not the configured store."
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; needed where nobody can answer.")]
+
+
+def confirmed(question: str, yes: bool) -> bool:
+    """Ask whoever sits at the terminal; where nobody does, `--yes` must have been given."""
+    if yes:
+        return True
+    if not (screen.is_live(sys.stdin) and screen.is_live(sys.stderr)):
+        raise CompactError("nobody is here to confirm this: not a terminal", hint="add --yes to do it without asking")
+    return typer.confirm(screen.printable(question), err=True)

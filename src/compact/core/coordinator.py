@@ -24,6 +24,7 @@ from compact.core.plan import (
     SummarizationRecord,
 )
 from compact.core.protocols import CompactionStrategy
+from compact.core.renderer import summary_message
 from compact.core.shortening import SHORTEN, shorten_largest
 from compact.core.stubs import render_cleared, render_externalization_text
 from compact.core.turn import TurnContext
@@ -72,6 +73,7 @@ class PlanningContext:
     goal: Goal
     count_message: Callable[[Message], int]
     turn: TurnContext = field(default_factory=TurnContext)
+    prepared: SummarizationRecord | None = None
 
     def weigh(self, record: Record) -> Record:
         """The record with its tokens filled in: what its messages take now, and what will stand for them.
@@ -89,7 +91,7 @@ class PlanningContext:
             case SummarizationRecord():
                 standing = self.plan.summary
                 record = replace(record, tokens_before=now + (standing.tokens_after if standing else 0))
-                after = record.max_tokens
+                after = self.count_message(summary_message(record)) if record.summary else record.max_tokens
             case DropRecord():
                 after = 0
         return replace(record, tokens_after=after)
@@ -149,6 +151,7 @@ class CompactionCoordinator:
         rules: KeepRules,
         goal: Goal,
         turn: TurnContext | None = None,
+        prepared: SummarizationRecord | None = None,
     ) -> CompactionResult:
         """Make the next plan: strategies first, then fewer kept messages, then cuts in what is too large."""
         groups = group_messages(messages)
@@ -164,6 +167,7 @@ class CompactionCoordinator:
             goal=goal,
             count_message=count_message,
             turn=turn or TurnContext(),
+            prepared=prepared,
         )
         before = start.total_tokens()
         context, kept, failures = start, rules, list[Failure]()

@@ -11,15 +11,14 @@ from dataclasses import dataclass, field, replace
 from compact.core.announcer import Announcer
 from compact.core.budget import TokenBudget
 from compact.core.coordinator import SUMMARIZE, CompactionCoordinator, CompactionResult, Goal
-from compact.core.errors import CompactError, InsufficientBudget
+from compact.core.errors import InsufficientBudget
 from compact.core.keeper import Keeper
 from compact.core.layers import KeepRules
-from compact.core.ledger import carry_task
 from compact.core.plan import CompactionAction, SummarizationRecord
-from compact.core.protocols import Dialect, ProviderAwareTokenizer, Summarizer
-from compact.core.renderer import PromptRenderer, summary_message
+from compact.core.protocols import Dialect, ProviderAwareTokenizer
+from compact.core.renderer import PromptRenderer
 from compact.core.session import Decision, Session
-from compact.core.summary import StructuredSummary, SummaryRequest, fit_summary
+from compact.core.summary_writer import SummaryWriter
 from compact.core.thread import Match
 from compact.core.turn import TurnContext
 from compact.core.waiting import Trip
@@ -35,15 +34,14 @@ class Engine:
     tokenizer: ProviderAwareTokenizer
     dialect: Dialect
     coordinator: CompactionCoordinator
-    summarizer: Summarizer
+    writer: SummaryWriter
     announcer: Announcer
     keeper: Keeper
     rules: KeepRules = field(default_factory=KeepRules)
     renderer: PromptRenderer = field(default_factory=PromptRenderer)
-    summary_strategy: str = "task_state"
-    on_failure: str = "prune"
     enabled: bool = True
     every_call: bool = False
+    prepare_ahead: Callable[[Session], None] | None = None
 
     def preflight(self, session: Session, incoming: Sequence[object], budget: TokenBudget) -> Trip[list[object]]:
         """The whole trip of one call; returns the list to send."""
@@ -54,8 +52,10 @@ class Engine:
             decision, goal = self.decide(session, budget, used)
             if decision.triggered:
                 yield from self.compact(session, goal, decision.reason)
-            else:
-                self.announcer.decided(session, decision)
+                return
+            self.announcer.decided(session, decision)
+            if self.prepare_ahead and self.enabled and used >= budget.prefetch_tokens:
+                self.prepare_ahead(session)
 
         return (yield from self._with_store(session, incoming, budget, compact_if_needed))
 
@@ -166,7 +166,7 @@ class Engine:
 
     # -- compacting -----------------------------------------------------------------------------------------------
 
-    def plan(self, session: Session, goal: Goal) -> CompactionResult:
+    def plan(self, session: Session, goal: Goal, prepared: SummarizationRecord | None = None) -> CompactionResult:
         """What a compaction would do; changes nothing, waits for nothing."""
         view = session.thread.view
         return self.coordinator.coordinate(
@@ -177,6 +177,7 @@ class Engine:
             rules=self.rules,
             goal=goal,
             turn=TurnContext(session.turn_number),
+            prepared=prepared,
         )
 
     def dry_run(
@@ -216,8 +217,9 @@ class Engine:
 
     def compact(self, session: Session, goal: Goal, reason: str, note: str = "") -> Trip[None]:
         """Plan, have the summary written, and put the new plan in force if it makes the prompt smaller."""
+        prepared = yield from self.keeper.prepared(session)
         try:
-            result = self.plan(session, goal)
+            result = self.plan(session, goal, prepared)
         except InsufficientBudget as error:
             self.announcer.failed(session, error, fallback="none: this cannot be sent")
             raise
@@ -227,13 +229,24 @@ class Engine:
             self._leave_as_is(session, f"{reason}; nothing left to compact", note)
             return
         if result.pending_summary:
-            written = yield from self._write_summary(session, result.pending_summary, note)
+            may_keep = session.prompt_tokens <= goal.ceiling_tokens
+            written = yield from self.writer.write(session, result.pending_summary, note=note, may_keep=may_keep)
             if written is None:
                 self._leave_as_is(session, f"{reason}; the summary failed and on_failure is keep", note)
                 return
             result = replace(result, plan=result.plan.adding(written))
         yield from self.keeper.archive(session, result.plan)
         self._put_in_force(session, result, reason, note)
+
+    def prepare(self, session: Session) -> Trip[bool]:
+        """Write the summary that the next compaction will need, on a session that is thrown away."""
+        if session.budget is None:
+            return False
+        pending = self.plan(session, self.manual_goal(session, session.budget, None)).pending_summary
+        if pending is None:
+            return False
+        yield from self.writer.write_ahead(session, pending)
+        return True
 
     def _leave_as_is(self, session: Session, reason: str, note: str) -> None:
         session.exhausted_at = session.state
@@ -258,57 +271,6 @@ class Engine:
         kept = {"pinned": len(layers.pinned), "recent_turns": layers.recent_turns, "tool_pairs": layers.tool_pairs}
         self.announcer.decided(session, Decision(True, reason), kept=kept, pruned_count=len(pruned), note=note)
         self.announcer.compacted(session, result, pruned_ids=pruned, messages_before=slots_before)
-
-    def _write_summary(
-        self, session: Session, pending: SummarizationRecord, note: str
-    ) -> Trip[SummarizationRecord | None]:
-        """Have the summary written; if that fails, keep the task and say so, or leave all as it is."""
-        standing = session.plan.summary
-        known = set(standing.span) if standing else set[str]()
-        ids = set(pending.span) - known
-        request = SummaryRequest(
-            messages=tuple(message for message in session.thread.view if message.id in ids),
-            previous=standing.summary if standing else None,
-            max_tokens=pending.max_tokens,
-            count_text=self.tokenizer.count_text,
-            strategy=self.summary_strategy,
-            note=note,
-            version=pending.version,
-        )
-        try:
-            summary = yield from self.keeper.summary_once(session, pending, lambda: self.summarizer(request))
-            return self._finished(session, pending, summary)
-        except Exception as error:
-            if self.on_failure == "raise":
-                raise
-            keeps = self.on_failure == "keep" and session.prompt_tokens <= self.goal_ceiling(session)
-            self.announcer.failed(session, error, fallback="keep" if keeps else "pruning-only")
-            return None if keeps else self._pruned_only(pending, request)
-
-    def goal_ceiling(self, session: Session) -> int:
-        """The largest list of messages that may be sent as things stand."""
-        return self.goal(session, session.budget).ceiling_tokens if session.budget else 0
-
-    def _finished(
-        self, session: Session, pending: SummarizationRecord, summary: StructuredSummary
-    ) -> SummarizationRecord:
-        record = replace(pending, summary=summary)
-        message = summary_message(record)
-        tokens = self.tokenizer.count_message(message)
-        if tokens > pending.max_tokens:
-            raise CompactError(f"the summary takes {tokens:,} tokens, more than the {pending.max_tokens:,} it may take")
-        record = replace(record, tokens_after=tokens)
-        self.announcer.summarized(session, record, text=message.text, strategy=self.summary_strategy)
-        return record
-
-    def _pruned_only(self, pending: SummarizationRecord, request: SummaryRequest) -> SummarizationRecord:
-        def fits(summary: StructuredSummary) -> bool:
-            message = summary_message(replace(pending, summary=summary))
-            return self.tokenizer.count_message(message) <= pending.max_tokens
-
-        kept = fit_summary(carry_task(request.previous, request.messages), fits)
-        record = replace(pending, summary=kept, reason=f"{pending.reason}; pruning-only, no summary was written")
-        return replace(record, tokens_after=self.tokenizer.count_message(summary_message(record)))
 
 
 def _gone(session: Session) -> list[str]:

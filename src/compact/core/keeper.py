@@ -12,10 +12,11 @@ from typing import Any, Protocol, TypeVar
 
 from compact.core.announcer import Announcer
 from compact.core.artifacts import Artifact, ArtifactMetadata
+from compact.core.coordinator import SUMMARIZE
 from compact.core.errors import CompactError
 from compact.core.messages import Message
-from compact.core.plan import CompactionAction, CompactionPlan, SummarizationRecord
-from compact.core.records import CompactionStore, ModelCall, SessionHead, VersionConflict
+from compact.core.plan import CompactionAction, CompactionPlan, SpanReference, SummarizationRecord
+from compact.core.records import CompactionStore, ModelCall, PreparedSummary, SessionHead, VersionConflict
 from compact.core.renderer import summary_message
 from compact.core.session import Session
 from compact.core.summary import StructuredSummary
@@ -158,6 +159,33 @@ class Keeper:
             raise
         yield from self._give_back(session, key, summary)
         return summary
+
+    def prepared(self, session: Session) -> Trip[SummarizationRecord | None]:
+        """The summary that was written ahead for this session's next version, if there is one."""
+        standing = session.plan.summary
+        version = standing.version + 1 if standing else 1
+        try:
+            found = yield from self._ask(lambda: self.store.claims.prepared(session.session_id, version))
+        except Exception as error:
+            self.announcer.failed(session, error, fallback="went on without a summary written ahead")
+            return None
+        if found is None:
+            return None
+        return SummarizationRecord(
+            span=SpanReference(found.message_ids),
+            strategy=SUMMARIZE,
+            reason=f"{len(found.message_ids):,} old messages, summarised ahead of time",
+            version=version,
+            summary=found.summary,
+        )
+
+    def note_prepared(self, session: Session, pending: SummarizationRecord, written: SummarizationRecord) -> Trip[None]:
+        """Remember what a summary written ahead stands for."""
+        if written.summary is None:
+            return
+        known = PreparedSummary(pending.span.message_ids, pending.version, written.summary)
+        claims, session_id = self.store.claims, session.session_id
+        yield from self._ask(lambda: claims.prepare(session_id, _span_key(pending), known))
 
     def _give_back(self, session: Session, key: str, summary: StructuredSummary | None) -> Trip[None]:
         try:

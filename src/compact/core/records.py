@@ -105,6 +105,15 @@ class PlanVersion:
     at: float
 
 
+@dataclass(frozen=True, slots=True)
+class PreparedSummary:
+    """A summary that was written ahead of time: the messages it stands for, and the version it would be."""
+
+    message_ids: tuple[str, ...]
+    version: int
+    summary: StructuredSummary
+
+
 class SummaryClaims(Protocol):
     """Sees to it that a span is summarised once, whoever asks first."""
 
@@ -118,6 +127,14 @@ class SummaryClaims(Protocol):
 
     def finished(self, session_id: str, span_key: str) -> StructuredSummary | None:
         """The summary of a span, once somebody has written it."""
+        ...
+
+    def prepare(self, session_id: str, span_key: str, prepared: PreparedSummary) -> None:
+        """Note what a finished summary stands for, so that it can be used once it is needed."""
+        ...
+
+    def prepared(self, session_id: str, version: int) -> PreparedSummary | None:
+        """The newest summary that was written ahead for a version."""
         ...
 
     def wait(self, session_id: str, span_key: str, *, timeout_seconds: float) -> StructuredSummary | None:

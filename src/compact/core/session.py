@@ -117,10 +117,11 @@ class Session:
         """Append what is new to the log and count it, once."""
         match = self.thread.match(incoming, output=self._shown, read=dialect.read)
         for message in match.new:
-            self._tokens[message.id] = tokenizer.count_message(message)
-        self.turn_number += sum(message.role == "user" for message in match.new)
+            if message.id not in self._tokens:
+                self._tokens[message.id] = tokenizer.count_message(message)
+                self.turn_number += message.role == "user"
         self._like = incoming[-1] if incoming else self._like
-        self.has_branched = self.has_branched or match.branched
+        self.has_branched = self.has_branched or match.branched or match.rejoined
         return match
 
     def extend(self, new: Sequence[Message], renderer: PromptRenderer) -> None:

@@ -35,14 +35,16 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What a caller's list came to: new entries, and whether the past was edited.
+    """What a caller's list came to: entries new to its line, and whether the past was edited.
 
-    `owners` names, for each entry of the caller's list, the log entry it is (nothing for text that we made).
+    `owners` names, for each entry of the caller's list, the log entry it is (nothing for text that we made). A caller
+    that comes back to what it had left has `rejoined`: those entries are new to its line, but not to the log.
     """
 
     new: tuple[Message, ...]
     owners: list[str]
     branched: bool = False
+    rejoined: bool = False
     left_ids: tuple[str, ...] = ()
 
 
@@ -55,6 +57,8 @@ class Thread:
         self.view: list[Message] = []
         self._raw = Shown()
         self._by_id: dict[str, Message] = {}
+        # What the caller has left behind at the end of its line, and may come back to.
+        self._left: list[Message] = []
 
     @classmethod
     def restored(cls, thread_id: str, log: Sequence[Message], view_ids: Iterable[str]) -> Thread:
@@ -63,13 +67,15 @@ class Thread:
         thread.log = list(log)
         thread._by_id = {message.id: message for message in log}
         thread._continue_with([thread._by_id[message_id] for message_id in view_ids])
+        on_the_line = {message.id for message in thread.view}
+        thread._left = [message for message in log if message.id not in on_the_line]
         return thread
 
     def fork(self) -> Thread:
         """A copy that can be tried things on; entries are shared, they never change."""
         twin = Thread(self.thread_id)
         twin.log, twin.view = list(self.log), list(self.view)
-        twin._raw, twin._by_id = self._raw.copy(), dict(self._by_id)
+        twin._raw, twin._by_id, twin._left = self._raw.copy(), dict(self._by_id), list(self._left)
         return twin
 
     def __len__(self) -> int:
@@ -94,10 +100,21 @@ class Thread:
             # One comparison in C covers the same objects, equal copies, and objects changed in place.
             if known <= len(incoming) and list(incoming[:known]) == shown.originals:
                 owners = list(shown.owners)
-                new = self._append(incoming, range(known, len(incoming)), read)
+                back = self._come_back(incoming, known)
+                new = (*back, *self._append(incoming, range(known + len(back), len(incoming)), read))
                 self._continue_with(new)
-                return Match(new, owners + [message.id for message in new])
+                return Match(new, owners + [message.id for message in new], rejoined=bool(back))
         return self._branch(incoming, output, read)
+
+    def _come_back(self, incoming: Sequence[object], start: int) -> tuple[Message, ...]:
+        """The entries that the caller had left behind and sends again now, in their order."""
+        count = 0
+        while count < min(len(self._left), len(incoming) - start):
+            if self._left[count].original != incoming[start + count]:
+                break
+            count += 1
+        back, self._left = tuple(self._left[:count]), self._left[count:]
+        return back
 
     def _append(
         self, incoming: Sequence[object], places: Iterable[int], read: Callable[[object, str], Message]
@@ -139,7 +156,8 @@ class Thread:
         self.view, self._raw = [], Shown()
         self._continue_with(view)
         present = set(self.view_ids)
-        return Match(tuple(new), owners, True, tuple(m.id for m in left if m.id not in present))
+        self._left = [message for message in left if message.id not in present]
+        return Match(tuple(new), owners, branched=True, left_ids=tuple(message.id for message in self._left))
 
 
 def _align(known: Sequence[object], incoming: Sequence[object]) -> list[int | None]:

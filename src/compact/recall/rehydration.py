@@ -34,7 +34,7 @@ class RehydrationConfig:
     """How much may come back in a turn, how soon again, and how sensitive it may be.
 
     What was brought back in turn 5 comes back in turn 5 + `cooldown_turns` at the earliest. Calls of `ignored_tools`
-    are no reason to bring something back, because these tools do it themselves.
+    are no reason to bring something back: these tools, like our own, do it themselves.
     """
 
     max_artifacts_per_turn: int = 3
@@ -42,7 +42,7 @@ class RehydrationConfig:
     max_total_tokens: int = 8000
     cooldown_turns: int = 2
     allowed_sensitivities: frozenset[str] = frozenset({"public", "internal"})
-    ignored_tools: frozenset[str] = frozenset()
+    ignored_tools: frozenset[str] = frozenset({"recall"})
 
     def __post_init__(self) -> None:
         for spec in fields(self)[:4]:

@@ -17,21 +17,21 @@ NEEDLES = (b"pass", b"pwd", b"secret", b"token", b"key", b"cred", b"auth", b"jwt
 # From the needle on: the rest of the name, what closes it, and what leads to the value.
 _LEAD = re.compile(
     rb"""
-    (?P<rest>[A-Za-z0-9_-]{0,48}+) (?P<close>\\{0,4}["'`]?\]?[*_]{0,2})
+    (?P<rest>[A-Za-z0-9_-]{0,48}+) (?P<close>\\{0,8}["'`]?\]?[*_]{0,2})
     (?: [ \t]{0,8}+ (?P<compare>===?|!==?|=>) [ \t]{0,8}+
       | (?P<sign>[ \t]{0,8}+ (?::=|:|=|\xef\xbc\x9a) [*_]{0,2} [ \t]{0,8}+)
-        (?: [A-Za-z_][\w.]{0,30}+ (?:\[[\w., |]{0,30}\])? \?? [ \t]{0,4} = [ \t]{0,4} (?=\\{0,4}["'`]) )?  # a type
+        (?: [A-Za-z_][\w.]{0,30}+ (?:\[[\w., |]{0,30}\])? \?? [ \t]{0,4} = [ \t]{0,4} (?=\\{0,8}["'`]) )?  # a type
         (?: \r?\n[ \t]{0,40} (?=["'`]) )?
       | (?P<tag>>)
-      | (?:[\s,]|\\[nr]){1,40}+ \\{0,4}["']?value\\{0,4}["']? [ \t]{0,4} (?P<pair>[:=]) [ \t]{0,4}
+      | (?:[\s,]|\\[nr]){1,40}+ \\{0,8}["']?value\\{0,8}["']? [ \t]{0,4} (?P<pair>[:=]) [ \t]{0,4}
       | [ \t]{1,8} (?P<loose>\||is[ \t]|was[ \t]) [ \t]{0,8}
-      | (?P<comma>,) [ \t]{0,4} (?=\\{0,4}["'`])
+      | (?P<comma>,) [ \t]{0,4} (?=\\{0,8}["'`])
       | (?P<space>[ \t]{1,8})
     )
     """,
     re.VERBOSE,
 )
-_QUOTE = re.compile(rb"[bfruBFRU]{0,2}(\\{0,4})([\"'`])")
+_QUOTE = re.compile(rb"[bfruBFRU]{0,2}(\\{0,8})([\"'`])")
 _QUOTED = {
     b'"': re.compile(rb'(?:[^"\\\n]|\\.){0,8192}+(?=")'),
     b"'": re.compile(rb"(?:[^'\\\n]|\\.){0,8192}+(?=')"),
@@ -68,33 +68,26 @@ def find_assignments(data: bytes, low: bytes) -> Iterator[Span]:
     for needle in NEEDLES:
         at = low.find(needle)
         while at >= 0:
-            span = _secret_after(data, at, at + len(needle))
-            if span:
-                yield span
-            at = low.find(needle, max(at + len(needle), span[1] if span else 0))
+            after = at + len(needle)
+            lead = _LEAD.match(data, after)
+            if lead:
+                span = _secret_after(data, at, lead)
+                if span:
+                    yield span
+                after = span[1] if span else lead.end("rest")
+            at = low.find(needle, after)
 
 
-def _secret_after(data: bytes, at: int, needle_end: int) -> Span | None:
-    lead = _LEAD.match(data, needle_end)
-    if not lead:
-        return None
+def _secret_after(data: bytes, at: int, lead: re.Match[bytes]) -> Span | None:
     start = _name_start(data, at)
     kind = _kind(data, start, lead.end("rest")) if _is_lead(data, start, lead) else Kind.NONE
     if kind is Kind.NONE:
         return None
-    quote = None if lead["tag"] else _QUOTE.match(data, lead.end())
-    if lead["tag"]:
-        value = _tag_content(data, lead.end())
-    else:
-        value = (_quoted(data, quote) if quote else None) or _bare(data, quote or lead, lead["sign"] or b"")
-    if (
-        not value
-        or not value.found
-        or judging.is_ordinary(value.found)
-        or not _is_secret(data, start, lead, value, kind)
-    ):
+    value = _value_after(data, lead)
+    if not value or not value.found or judging.is_ordinary(value.found):
         return None
-    return None if judging.is_placeholder(value.found) else (value.start, _whole_end(data, value))
+    is_secret = _is_secret(data, start, lead, value, kind) and not judging.is_placeholder(value.found)
+    return (value.start, _whole_end(data, value)) if is_secret else None
 
 
 def _is_lead(data: bytes, start: int, lead: re.Match[bytes]) -> bool:
@@ -143,12 +136,12 @@ def _is_secret(data: bytes, start: int, lead: re.Match[bytes], value: _Value, ki
 
 def _is_assigned(value: _Value, kind: Kind) -> bool:
     found = value.found
-    if len(found) < 3 or (not value.is_quoted and judging.is_reference(found)):
+    if len(found) < 3 or (kind is Kind.LIKELY and not judging.looks_random(found)):
         return False
-    if not value.is_quoted and judging.is_code(found):
+    if not value.is_quoted and (judging.is_reference(found) or judging.is_code(found)):
         return False
     if kind is Kind.LIKELY:
-        return judging.looks_random(found) and (value.is_quoted or judging.is_one_token(found))
+        return value.is_quoted or judging.is_one_token(found)
     if kind is Kind.HINT:
         # `PASS: TestLogin2` is the outcome of a test, `PASS=hunter2` is not.
         is_password = (value.is_quoted or value.is_equated) and judging.looks_like_password(found)
@@ -167,6 +160,8 @@ def _is_name_of_one(found: bytes) -> bool:
 
 
 def _is_mentioned(value: _Value, kind: Kind) -> bool:
+    if kind is Kind.HINT or judging.is_camel_name(value.found):
+        return False
     if kind is Kind.SURE:
         return judging.looks_like_password(value.found)
     return len(value.found) >= 8 and judging.looks_random(value.found)
@@ -181,9 +176,16 @@ def _is_passed(value: _Value, kind: Kind) -> bool:
     return not (judging.is_reference(found) or judging.is_path_or_measure(found))
 
 
+def _value_after(data: bytes, lead: re.Match[bytes]) -> _Value | None:
+    if lead["tag"]:
+        return _tag_content(data, lead.end())
+    quote = _QUOTE.match(data, lead.end())
+    return (_quoted(data, quote) if quote else None) or _bare(data, quote or lead, lead["sign"] or b"")
+
+
 def _tag_content(data: bytes, at: int) -> _Value | None:
     end = data.find(b"<", at, at + 4096)
-    return _Value(at, end, data[at:end][:_JUDGED]) if end > at else None
+    return _Value(at, end, data[at:end][:_JUDGED]) if end > at and data[end + 1 : end + 2] == b"/" else None
 
 
 def _quoted(data: bytes, quote: re.Match[bytes]) -> _Value | None:
@@ -210,8 +212,8 @@ def _bare(data: bytes, before: re.Match[bytes], sign: bytes) -> _Value | None:
         return None
     found = run[0]
     if len(found.translate(None, _MAY_END)) < len(found):
-        cut = _BARE_END.search(data, at, run.end())
-        found = (data[at : cut.start()] if cut else found).rstrip(_TRAILING)
+        cut = _BARE_END.search(data, at, run.end() + 48)  # it looks ahead
+        found = (data[at : min(cut.start(), run.end())] if cut else found).rstrip(_TRAILING)
     end = at + len(found)
     more = None if sign == b"=" else (_MORE_CODE if b"=" in sign else _MORE_WORDS).match(data, end)
     return _Value(at, end, found, is_quoted=False, is_equated=sign == b"=", goes_on=bool(more))

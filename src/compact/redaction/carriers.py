@@ -50,7 +50,7 @@ def _at(needle: bytes, pattern: bytes, accepts: Callable[[bytes], bool] = _any) 
     return Carrier(needle, re.compile(pattern, re.IGNORECASE), accepts)
 
 
-_TO_VALUE = rb"\\{0,4}[\"'`]?\]?[ \t]{0,4}(?:[:=,]|=>)[ \t]{0,4}\\{0,4}[\"'`]?[ \t]{0,4}"
+_TO_VALUE = rb"\\{0,8}[\"'`]?\]?[ \t]{0,4}(?:[:=,]|=>)[ \t]{0,4}\\{0,8}[\"'`]?[ \t]{0,4}"
 _TOKEN = rb"(?P<secret>[A-Za-z0-9._~+/=:|%-]{6,}+)"
 _SCHEME = rb"(?:bearer|basic|token|api-?key|bot|key|negotiate|ntlm|digest|splunk|aws4-hmac-sha256)[ \t]{1,4}"
 
@@ -66,20 +66,22 @@ CARRIERS: tuple[Carrier, ...] = (
     _at(b"hook", rb"hook(?:\.office\.com\\?/webhookb2)?\\?/(?P<secret>[0-9a-f]{8}-[\w@/\\-]{30,}+)"),
     _at(b"hook", rb"hooks\.zapier\.com\\?/hooks\\?/catch\\?/(?P<secret>[\w/\\]{8,}+)"),
     _at(b"sig", rb"(?<=[?&;, -])sig(?:nature)?=(?P<secret>[A-Za-z0-9%+/_=-]{20,}+)", _opaque),
-    _at(b"sshpass", rb"sshpass[ \t]{1,4}-p[ \t]{0,4}[\"']?(?P<secret>[^\s\"']{3,256}+)"),
-    _at(b"curl", rb"curl\b[^\n]{0,160}? (?:-u|--user)[ =]{0,4}[\"']?[^\s:\"']{1,80}:(?P<secret>[^\s\"']{2,256}+)"),
-    _at(b"mysql", rb"mysql\w{0,8}\b[^\n|;&]{0,120}?[ \t]-p[\"']?(?!assword)(?P<secret>[^\s\"']{3,256}+)", _not_a_port),
+    _at(b"sshpass", rb"sshpass[ \t]{1,4}-p[ \t]{0,4}[\"']?(?P<secret>[^\s\"']{3,}+)"),
+    _at(b"curl", rb"curl\b[^\n]{0,160}? (?:-u|--user)[ =]{0,4}[\"']?[^\s:\"']{1,80}:(?P<secret>[^\s\"']{2,}+)"),
+    _at(b"mysql", rb"mysql\w{0,8}\b[^\n|;&]{0,120}?[ \t]-p[\"']?(?!assword)(?P<secret>[^\s\"']{3,}+)", _not_a_port),
     _at(b"private-lines", rb"private-lines: ?\d{1,4}(?P<secret>(?:(?:\s|\\[nr]){1,4}+[A-Za-z0-9+/=]{16,}+){1,400}+)"),
 )
 _BY_NEEDLE = {c.needle: tuple(same for same in CARRIERS if same.needle == c.needle) for c in CARRIERS}
 
 _COOKIE = re.compile(
-    rb"cookie(?:\\{0,4}[\"'`]?[ \t]{0,4}[:=,]|(?<=--cookie))[ \t]{0,4}\[?\\{0,4}[\"'`]?", re.IGNORECASE
+    rb"(?i:cookie)(?:\\{0,8}[\"'`]?[ \t]{0,4}(?:[:=]|,(?=[ \t]{0,4}[\[\"']))|(?<=--cookie))[ \t]{0,4}\[?\\{0,8}[\"'`]?"
 )
-_COOKIE_PAIR = re.compile(rb"[ \t]{0,4}[\w!#$%&*+.^|~-]{1,128}+=(?P<secret>[^\s;,\"'\\]{4,8192}+);?")
+_COOKIE_PAIR = re.compile(rb"[ \t]{0,4}[\w!#$%&*+.^|~-]{1,128}+=(?P<secret>[^\s;,\"'\\]{4,}+);?")
 _KEY_HEAD = re.compile(rb"-----begin [a-z0-9 ]{0,40}private key(?: block)?-----", re.IGNORECASE)
-_KEY_BODY = re.compile(rb"[A-Za-z0-9+/=]{16}")
-_KEY_REST = re.compile(rb"(?:(?:\s|\\[nr]){0,8}[A-Za-z0-9+/=]{16,}+){1,400}+")
+_KEY_BODY = re.compile(rb"[A-Za-z0-9+/=]{24}")
+_KEY_REST = re.compile(
+    rb"(?:\s{1,4}[\w-]{1,20}: [^\n]{1,80}){0,4}(?:(?:\s|\\{1,4}[nr]){0,8}+[A-Za-z0-9+/=]{16,}+){1,400}+"
+)
 
 
 def find_carried(data: bytes, low: bytes) -> Iterator[Span]:
@@ -113,7 +115,7 @@ def _cookies(data: bytes, low: bytes) -> Iterator[Span]:
 
 
 def _key_blocks(data: bytes, low: bytes) -> Iterator[Span]:
-    """Private key blocks, whole; of one that was cut off, what is left of it."""
+    """Private key blocks, whole; of one that was cut off, the lines that are left of it."""
     at = low.find(b"-----begin ")
     while at >= 0:
         head = _KEY_HEAD.match(data, at)
@@ -122,15 +124,17 @@ def _key_blocks(data: bytes, low: bytes) -> Iterator[Span]:
             stop = low.find(b"-----", after)
             stop = len(data) if stop < 0 else stop
             # Prose names these headers too; a key follows at once, or after a line or two of attributes.
-            if _KEY_BODY.search(data, after, min(stop, after + 400)):
-                after = _key_block_end(data, low, after, stop)
-                yield at, after
+            end = _key_block_end(data, low, after, stop) if _KEY_BODY.search(data, after, min(stop, after + 400)) else 0
+            if end:
+                yield at, end
+                after = end
         at = low.find(b"-----begin ", after)
 
 
 def _key_block_end(data: bytes, low: bytes, after: int, stop: int) -> int:
-    if low.startswith(b"-----end ", stop):
+    """Where the block ends whose head ends at `after`, if the next dashes are at `stop`; 0 if there is no key."""
+    if low.startswith(b"-----end ", stop) and stop - after < 20_000:
         close = low.find(b"-----", stop + 9, stop + 80)
         return close + 5 if close >= 0 else stop
     rest = _KEY_REST.match(data, after)
-    return rest.end() if rest else stop
+    return rest.end() if rest else 0

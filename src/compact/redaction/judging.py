@@ -13,8 +13,8 @@ _ORDINARY = frozenset(
     b"""
     any array base64 bcrypt argon2 argon2id binary blob bool boolean byte bytes char enum float hex hmac int integer
     json jsonb jwt list map md5 nil none null number object oauth oauth1 oauth2 option optional pbkdf2 promise record
-    rs256 hs256 final incomplete classvar secretbytes literal scrypt secretstr sha1 sha256 sha512 str string text tuple undefined union unknown utf8 uuid varchar
-    void false true yes no on off
+    rs256 hs256 scrypt secretstr sha1 sha256 sha512 str string text tuple undefined union unknown utf8 uuid varchar
+    void false true yes no on off final incomplete classvar secretbytes literal
 
     absent allowed anonymous apikey api_key authentication authenticated authorization authorized auto automatic basic
     bearer blank cookie credential credentials deprecated digest disabled empty enabled encrypted expired failed
@@ -33,7 +33,7 @@ _ORDINARY = frozenset(
     env environ err error event except export fetch form func function hash hashed input item kwargs lambda let line
     match module name obj opts other payload plain print process props raise raw req request res response result
     return self settings static super this throw try type typeof username val value values var while yield z joi yup
-    current decoded encoded expected actual foo bar baz command
+    current decoded encoded expected actual foo bar baz command alias auth split
     """.split()
 )
 _PROSE = frozenset(
@@ -47,8 +47,9 @@ _CODE = re.compile(
     rb"|(?:os|process|sys|env|config|settings|secrets|self|this|vault|var|local|data|module|args|opts)\."
 )
 _PLACEHOLDER = re.compile(
-    rb"[<{\[(]|\$[({\[]|%[({A-Za-z_]|#\{|\\\(|[$@:?&*!%#][A-Za-z_./]*$|\?+$|\$\d$|%\w%?$"
-    rb"|:[a-z]+:|op://|vault:|arn:aws|ref\+|https?://|file://|env:|ssm:|keyring:|sops:"
+    rb"[<{\[(](?:[a-z_ .$|:{#%!-]*$|[^>}\])]*[>}\])])|\{\{|\([a-z_.]+\(|\$[({\[]|%[({]|%[sdr]\b|%\w+%$|#\{|\\\("
+    rb"|[$@:?&*!%#][a-z_./]*$|\?+$|\$\d$"
+    rb"|:[a-z]+:|&lt;|&#x3c;|&#60;|op://|vault:|arn:aws|ref\+|https?://|file://|env:|ssm:|keyring:|sops:"
 )
 _PLACEHOLDER_WORDS = re.compile(
     rb"(?:^|[^a-z])(?:your|my|insert|replace|put|enter|add|some|the|fake|dummy)[-_ .]?(?:own|actual|real)?[-_ .]?"
@@ -69,7 +70,8 @@ _WORDED = re.compile(rb"[A-Za-z]+\d{0,2}(?:[_./:-][A-Za-z]*\d{0,2})*$")
 _LOWER_WORDS = re.compile(rb"[a-z]+\d{0,2}(?:[_.-][a-z]*\d{0,2})+")
 _NAMED = re.compile(rb"[A-Za-z]_[A-Za-z]|[a-z][A-Z]")
 _CASE_RUNS = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_CODE_INSIDE = re.compile(rb"[)\]}][=.;,(\[?]|=>|&&|\|\||\(\)|[=!]==?|\w=\w+[,;(.]")
+_CODE_INSIDE = re.compile(rb"[)\]}][=.;,(\[?]|=>|&&|\|\||\(\)|!==?|\.<\w|&[a-z]+;")
+_STATEMENT = re.compile(rb"\w=\w+[,;(.]")
 _TOKEN = re.compile(rb"[\w.~+/=:%|@$!*-]+")
 _LONG_HEX = re.compile(rb"[0-9a-fA-F]{16,}")
 _DIGIT = re.compile(rb"[0-9]")
@@ -85,7 +87,7 @@ def is_ordinary(value: bytes) -> bool:
 
 def is_placeholder(value: bytes) -> bool:
     """True for what stands where a secret will be: `<token>`, `${API_KEY}`, `YOUR_API_KEY`, `****`, a URL."""
-    if _PLACEHOLDER.match(value) or _speaks_of_one(value):
+    if _PLACEHOLDER.match(value.lower()) or _speaks_of_one(value):
         return True
     return len(value) > 3 and len(set(value)) == 1 and not value.isdigit()
 
@@ -104,7 +106,7 @@ def is_reference(value: bytes) -> bool:
     """True for an unquoted value that code reads from elsewhere: `user.password`, `get_token()`, `new_password`."""
     if _CODE.match(value):
         return True
-    if _is_camel_name(value.rpartition(b".")[2]):
+    if b"." in value and is_camel_name(value.rpartition(b".")[2]):
         return True
     if not _REFERENCE.fullmatch(value) or _mixes_case(value):
         return False
@@ -113,7 +115,9 @@ def is_reference(value: bytes) -> bool:
 
 def is_code(value: bytes) -> bool:
     """True for an unquoted value with punctuation that only code has, as in a minified script."""
-    return bool(_CODE_INSIDE.search(value))
+    if len(value.translate(None, b")]}>&|!<")) < len(value) and _CODE_INSIDE.search(value):
+        return True
+    return len(value) >= 32 and bool(_STATEMENT.search(value))
 
 
 def is_one_token(value: bytes) -> bool:
@@ -121,12 +125,11 @@ def is_one_token(value: bytes) -> bool:
     return bool(_TOKEN.fullmatch(value))
 
 
-def _is_camel_name(value: bytes) -> bool:
-    # Names in code are made of words; the runs of equal case in a random string are shorter.
+def is_camel_name(value: bytes) -> bool:
+    """True for a name such as `Ed25519PrivateKey`: the runs of equal case in a random string are shorter than words."""
     words = _CASE_RUNS.findall(value)
-    return (
-        len(words) > 1 and value.isalnum() and sum(map(len, words)) >= 4 * len(words) and bool(_CAPITAL.search(value))
-    )
+    is_name = len(words) > 1 and value.isalnum() and not value[-1:].isdigit()
+    return is_name and sum(map(len, words)) * 3 >= 10 * len(words) and bool(_CAPITAL.search(value))
 
 
 def is_prose(value: bytes) -> bool:
@@ -150,7 +153,7 @@ def looks_random(value: bytes) -> bool:
         return _mixes_case(value)
     if not _LETTER.search(value) or is_path_or_measure(value):
         return False
-    return not (_WORDED.match(value) or _is_camel_name(value))
+    return not (_WORDED.match(value) or is_camel_name(value))
 
 
 def _mixes_case(value: bytes) -> bool:

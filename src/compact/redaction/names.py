@@ -29,8 +29,8 @@ _SURE = _words(
     "authorization cookie pgpassword requirepass masterauth"
 )
 _SURE_ENDINGS = ("password", "passwd", "passphrase", "apikey", "secret", "secretkey")
-_LIKELY = _words("token jwt accesskey accountkey sharedkey authkey credential pat")
-_PLURALS = _words("passwords passphrases secrets apikeys credentials cookies")
+_LIKELY = _words("token jwt accesskey accountkey sharedkey authkey credential credentials pat")
+_PLURALS = _words("passwords passphrases secrets apikeys cookies")
 
 _SURE_KEYS = _words("api secret private")
 _LIKELY_KEYS = _words(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from compact.redaction.judging import is_worn_shape
 
@@ -32,16 +33,16 @@ class Shape:
     """A literal needle, and the pattern that must match `back` bytes before it."""
 
     needle: bytes
-    pattern: re.Pattern[bytes]
+    source: bytes
     back: int = 0
 
 
 def _after(needle: bytes, rest: bytes) -> Shape:
-    return Shape(needle, re.compile(_START + re.escape(needle) + rest))
+    return Shape(needle, _START + re.escape(needle) + rest)
 
 
 def _around(needle: bytes, pattern: bytes, *, back: int) -> Shape:
-    return Shape(needle, re.compile(pattern), back)
+    return Shape(needle, pattern, back)
 
 
 def _several(needles: bytes, rest: bytes) -> list[Shape]:
@@ -108,7 +109,7 @@ SHAPES: tuple[Shape, ...] = (
     *_several(b"PMAK- CFPAT- NRAK- HRKU- CCIPAT_ bkua_ tskey- pnu_ cfut_ cfat_", _WORD + rb"{20,}+"),
     _after(b"AGE-SECRET-KEY-1", rb"[0-9A-Z]{40,}+"),
     # A signed token: header, claims, signature.
-    Shape(b"eyJ", re.compile(_START + _SIGNED)),
+    Shape(b"eyJ", _START + _SIGNED),
 )
 
 # Runs shorter than this hold no shape; in ordinary text there are few longer ones, so most needles are never sought.
@@ -141,10 +142,15 @@ def _long_runs(data: bytes) -> Iterator[bytes]:
         start = classes.find(_RUN, end)
 
 
+# Compiled when first needed: a hundred patterns would take longer than the rest of the import, and few are ever used.
+_compiled = cache(re.compile)
+
+
 def _matches(shape: Shape, data: bytes) -> Iterator[Span]:
+    pattern = _compiled(shape.source)
     at = data.find(shape.needle)
     while at >= 0:
-        found = shape.pattern.match(data, at - shape.back) if at >= shape.back else None
+        found = pattern.match(data, at - shape.back) if at >= shape.back else None
         if found and not is_worn_shape(found[0] if shape.back else found[0][len(shape.needle) :]):
             yield found.span()
         at = data.find(shape.needle, found.end() if found else at + 1)

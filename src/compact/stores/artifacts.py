@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
-from sqlalchemy import ColumnElement, and_, delete, insert, select
+from sqlalchemy import ColumnElement, and_, delete, insert, or_, select
+from sqlalchemy.exc import IntegrityError
 
 from compact.core.artifacts import Artifact, ArtifactMetadata, SecurityContext
 from compact.stores import schema
@@ -24,16 +26,10 @@ class SqlArtifactStore:
 
     def store_artifact(self, artifact: Artifact) -> None:
         """Put an artifact away; what is there already stays."""
-        known = artifact.metadata
-        row = {spec: getattr(known, spec) for spec in _ARTIFACT_FIELDS}
-        with self._database.writing() as connection:
-            table = schema.artifacts.c
-            there = select(table.artifact_id).where(
-                table.tenant_id == known.tenant_id, table.artifact_id == known.artifact_id
-            )
-            if connection.execute(there).first() is None:
-                values = {**row, "content": artifact.content, "created_at": self._clock()}
-                connection.execute(insert(schema.artifacts).values(**values))
+        row = {spec: getattr(artifact.metadata, spec) for spec in _ARTIFACT_FIELDS}
+        values = {**row, "content": artifact.content, "created_at": self._clock()}
+        with suppress(IntegrityError), self._database.writing() as connection:
+            connection.execute(insert(schema.artifacts).values(**values))
 
     def retrieve_artifact(self, artifact_id: str, security: SecurityContext) -> Artifact | None:
         """An artifact, if this requester may see it."""
@@ -48,16 +44,12 @@ class SqlArtifactStore:
 
     def _artifacts(self, security: SecurityContext, condition: ColumnElement[bool]) -> list[Artifact]:
         table = schema.artifacts.c
-        query = select(schema.artifacts).where(table.tenant_id == security.tenant_id, condition)
+        is_good = or_(table.expires_at.is_(None), table.expires_at > self._clock())
+        query = select(schema.artifacts).where(table.tenant_id == security.tenant_id, is_good, condition)
         with self._database.reading() as connection:
             rows = connection.execute(query.order_by(table.created_at, table.artifact_id)).mappings().all()
         found = [Artifact(ArtifactMetadata(**{f: row[f] for f in _ARTIFACT_FIELDS}), row["content"]) for row in rows]
-        now = self._clock()
-        return [
-            artifact
-            for artifact in found
-            if security.may_read(artifact.metadata) and (artifact.metadata.expires_at or now + 1) > now
-        ]
+        return [artifact for artifact in found if security.may_read(artifact.metadata)]
 
     def delete_artifact(self, artifact_id: str, security: SecurityContext) -> bool:
         """Remove an artifact."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from sqlalchemy import ColumnElement, and_, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from compact.core.records import PreparedSummary
 from compact.core.summary import StructuredSummary
 from compact.stores import schema
 from compact.stores.database import Database
@@ -41,14 +42,15 @@ class SqlSummaryClaims:
                 return taken.rowcount == 1
 
     def finish(self, session_id: str, span_key: str, summary: StructuredSummary | None) -> None:
-        """Store the summary of a claimed span, or give the claim up."""
-        table, own = schema.summaries, self._span(session_id, span_key)
+        """Store the summary of a claimed span, or give the claim up; what is finished stays."""
+        table = schema.summaries
+        standing = and_(self._span(session_id, span_key), table.c.finished_at.is_(None))
         with self._database.writing() as connection:
             if summary is None:
-                connection.execute(delete(table).where(own, table.c.finished_at.is_(None)))
+                connection.execute(delete(table).where(standing))
             else:
                 body = json.dumps(summary.to_dict())
-                connection.execute(update(table).where(own).values(body=body, finished_at=self._clock()))
+                connection.execute(update(table).where(standing).values(body=body, finished_at=self._clock()))
 
     def finished(self, session_id: str, span_key: str) -> StructuredSummary | None:
         """The summary of a span, once somebody has written it."""
@@ -56,6 +58,30 @@ class SqlSummaryClaims:
             query = select(schema.summaries.c.body).where(self._span(session_id, span_key))
             body = connection.execute(query).scalar_one_or_none()
         return StructuredSummary.from_dict(json.loads(body)) if body else None
+
+    def prepare(self, session_id: str, span_key: str, prepared: PreparedSummary) -> None:
+        """Note what a finished summary stands for."""
+        own, ids = self._span(session_id, span_key), json.dumps(prepared.message_ids)
+        with self._database.writing() as connection:
+            values = {"version": prepared.version, "message_ids": ids}
+            connection.execute(update(schema.summaries).where(own).values(**values))
+
+    def prepared(self, session_id: str, version: int) -> PreparedSummary | None:
+        """The newest summary that was written ahead for a version."""
+        table = schema.summaries.c
+        query = (
+            select(table.body, table.message_ids)
+            .where(table.tenant_id == self._tenant_id, table.session_id == session_id)
+            .where(table.version == version, table.finished_at.is_not(None))
+            .order_by(table.finished_at.desc())
+            .limit(1)
+        )
+        with self._database.reading() as connection:
+            row = connection.execute(query).first()
+        if row is None:
+            return None
+        summary = StructuredSummary.from_dict(json.loads(row.body))
+        return PreparedSummary(tuple(json.loads(row.message_ids)), version, summary)
 
     def wait(self, session_id: str, span_key: str, *, timeout_seconds: float) -> StructuredSummary | None:
         """The summary that another process is writing; nothing if it gives the claim up or takes too long."""

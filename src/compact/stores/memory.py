@@ -14,6 +14,7 @@ from compact.core.records import (
     Commit,
     ModelCall,
     PlanVersion,
+    PreparedSummary,
     SessionHead,
     SessionInfo,
     StoredMessage,
@@ -21,7 +22,7 @@ from compact.core.records import (
     VersionConflict,
 )
 from compact.core.summary import StructuredSummary, SummaryCacheKey
-from compact.stores.wire import searchable
+from compact.stores.wire import searchable, wanted
 
 
 @dataclass(slots=True)
@@ -145,13 +146,13 @@ class InMemoryCompactionStore:
     def search(self, session_id: str, words: str, limit: int) -> tuple[StoredMessage, ...]:
         """Log entries that hold all the words, the newest first."""
         kept = self._sessions.get(session_id)
-        wanted = words.lower().split()
-        if not kept or not wanted:
+        phrases = [f" {phrase} " for phrase in wanted(words)]
+        if not kept or not phrases:
             return ()
         found = (
             stored
             for stored in reversed(kept.messages)
-            if (text := searchable(stored.message).lower()) and all(word in text for word in wanted)
+            if (text := f" {searchable(stored.message)} ") and all(phrase in text for phrase in phrases)
         )
         return tuple(stored for stored, _ in zip(found, range(limit), strict=False))
 
@@ -183,6 +184,7 @@ class InMemorySummaryClaims:
         self._clock = clock
         self._lock = threading.Lock()
         self._claims: dict[tuple[str, str], tuple[float, StructuredSummary | None]] = {}
+        self._prepared: dict[tuple[str, int], PreparedSummary] = {}
 
     def claim(self, session_id: str, span_key: str, *, stale_after_seconds: float) -> bool:
         """True for the one caller that is to write the summary of a span."""
@@ -194,8 +196,10 @@ class InMemorySummaryClaims:
             return True
 
     def finish(self, session_id: str, span_key: str, summary: StructuredSummary | None) -> None:
-        """Store the summary of a claimed span, or give the claim up."""
+        """Store the summary of a claimed span, or give the claim up; what is finished stays."""
         with self._lock:
+            if self.finished(session_id, span_key):
+                return
             if summary is None:
                 self._claims.pop((session_id, span_key), None)
             else:
@@ -205,6 +209,14 @@ class InMemorySummaryClaims:
         """The summary of a span, once somebody has written it."""
         return self._claims.get((session_id, span_key), (0.0, None))[1]
 
+    def prepare(self, session_id: str, span_key: str, prepared: PreparedSummary) -> None:
+        """Note what a finished summary stands for."""
+        self._prepared[session_id, prepared.version] = prepared
+
+    def prepared(self, session_id: str, version: int) -> PreparedSummary | None:
+        """The newest summary that was written ahead for a version."""
+        return self._prepared.get((session_id, version))
+
     def wait(self, session_id: str, span_key: str, *, timeout_seconds: float) -> StructuredSummary | None:
         """The summary of a span; sessions are not shared in memory, so there is nobody to wait for."""
         return self.finished(session_id, span_key)
@@ -212,8 +224,8 @@ class InMemorySummaryClaims:
     def forget(self, session_id: str) -> None:
         """Remove the claims of a session."""
         with self._lock:
-            for key in [key for key in self._claims if key[0] == session_id]:
-                del self._claims[key]
+            self._claims = {key: claim for key, claim in self._claims.items() if key[0] != session_id}
+            self._prepared = {key: kept for key, kept in self._prepared.items() if key[0] != session_id}
 
 
 class InMemoryArtifactStore:

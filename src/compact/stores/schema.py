@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 from sqlalchemy import (
     BigInteger,
     Column,
     Connection,
+    Dialect,
     Float,
     Index,
     Integer,
@@ -13,6 +16,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    TypeDecorator,
     UniqueConstraint,
     insert,
     inspect,
@@ -24,16 +28,45 @@ from sqlalchemy import (
 from compact.core.records import StoreError
 
 SCHEMA_VERSION = 1
+# PostgreSQL indexes words of up to 1 MB; a character of them takes four bytes at most, places included.
+_INDEXED_CHARS = 250_000
+_ESCAPED = "\x01"
 metadata = MetaData()
 _Key = BigInteger().with_variant(Integer, "sqlite")
+
+
+class Exact(TypeDecorator[str]):
+    """Text as it came; NUL and lone surrogates, which no database takes, make it JSON behind a mark."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """The text as the database gets it."""
+        return _ESCAPED + json.dumps(value) if value and _is_odd(value) else value
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
+        """The text as it came."""
+        return json.loads(value[1:]) if value and value.startswith(_ESCAPED) else value
+
+
+def _is_odd(text: str) -> bool:
+    if text.isascii():
+        return "\0" in text or text.startswith(_ESCAPED)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return "\0" in text or text.startswith(_ESCAPED)
+
 
 schema_version = Table("compact_schema", metadata, Column("version", Integer, nullable=False))
 
 sessions = Table(
     "compact_sessions",
     metadata,
-    Column("tenant_id", String, primary_key=True),
-    Column("session_id", String, primary_key=True),
+    Column("tenant_id", Exact, primary_key=True),
+    Column("session_id", Exact, primary_key=True),
     Column("last_seq", Integer, nullable=False, default=0),
     Column("plan_version", Integer, nullable=False, default=0),
     Column("branch", Integer, nullable=False, default=0),
@@ -44,10 +77,10 @@ sessions = Table(
 messages = Table(
     "compact_messages",
     metadata,
-    Column("tenant_id", String, primary_key=True),
-    Column("session_id", String, primary_key=True),
+    Column("tenant_id", Exact, primary_key=True),
+    Column("session_id", Exact, primary_key=True),
     Column("seq", Integer, primary_key=True),
-    Column("message_id", String, nullable=False),
+    Column("message_id", Exact, nullable=False),
     Column("body", Text, nullable=False),
     Column("content_hash", String(64), nullable=False),
     Column("tokens", Integer, nullable=False),
@@ -60,8 +93,8 @@ messages = Table(
 branches = Table(
     "compact_branches",
     metadata,
-    Column("tenant_id", String, primary_key=True),
-    Column("session_id", String, primary_key=True),
+    Column("tenant_id", Exact, primary_key=True),
+    Column("session_id", Exact, primary_key=True),
     Column("branch", Integer, primary_key=True),
     Column("after_seq", Integer, nullable=False),
     Column("view_ids", Text, nullable=False),
@@ -71,8 +104,8 @@ branches = Table(
 plans = Table(
     "compact_plans",
     metadata,
-    Column("tenant_id", String, primary_key=True),
-    Column("session_id", String, primary_key=True),
+    Column("tenant_id", Exact, primary_key=True),
+    Column("session_id", Exact, primary_key=True),
     Column("version", Integer, primary_key=True),
     Column("body", Text, nullable=False),
     Column("created_at", Float, nullable=False),
@@ -81,9 +114,11 @@ plans = Table(
 summaries = Table(
     "compact_summaries",
     metadata,
-    Column("tenant_id", String, primary_key=True),
-    Column("session_id", String, primary_key=True),
+    Column("tenant_id", Exact, primary_key=True),
+    Column("session_id", Exact, primary_key=True),
     Column("span_key", String(64), primary_key=True),
+    Column("version", Integer),
+    Column("message_ids", Text),
     Column("body", Text),
     Column("claimed_at", Float, nullable=False),
     Column("finished_at", Float),
@@ -93,8 +128,8 @@ model_calls = Table(
     "compact_model_calls",
     metadata,
     Column("number", _Key, primary_key=True, autoincrement=True),
-    Column("tenant_id", String, nullable=False),
-    Column("session_id", String, nullable=False),
+    Column("tenant_id", Exact, nullable=False),
+    Column("session_id", Exact, nullable=False),
     Column("turn_number", Integer, nullable=False),
     Column("plan_version", Integer, nullable=False),
     Column("summary_version", Integer, nullable=False),
@@ -111,14 +146,14 @@ model_calls = Table(
 artifacts = Table(
     "compact_artifacts",
     metadata,
-    Column("tenant_id", String, primary_key=True),
-    Column("artifact_id", String, primary_key=True),
-    Column("thread_id", String, nullable=False, index=True),
-    Column("message_id", String, nullable=False),
+    Column("tenant_id", Exact, primary_key=True),
+    Column("artifact_id", Exact, primary_key=True),
+    Column("thread_id", Exact, nullable=False, index=True),
+    Column("message_id", Exact, nullable=False),
     Column("sensitivity", String, nullable=False),
-    Column("tool_name", String, nullable=False),
+    Column("tool_name", Exact, nullable=False),
     Column("tokens", Integer, nullable=False),
-    Column("content", Text, nullable=False),
+    Column("content", Exact, nullable=False),
     Column("expires_at", Float),
     Column("created_at", Float, nullable=False),
 )
@@ -135,6 +170,7 @@ summary_cache = Table(
 # Everything that goes when a session goes; artifacts name their session `thread_id`.
 BY_SESSION = (messages, branches, plans, summaries, model_calls, sessions)
 
+TSVECTOR = f"to_tsvector('simple', left(words, {_INDEXED_CHARS}))"
 _FULL_TEXT = {
     "sqlite": (
         "CREATE VIRTUAL TABLE IF NOT EXISTS compact_words USING fts5("
@@ -144,9 +180,7 @@ _FULL_TEXT = {
         "CREATE TRIGGER IF NOT EXISTS compact_words_out AFTER DELETE ON compact_messages BEGIN "
         "INSERT INTO compact_words(compact_words, rowid, words) VALUES ('delete', old.rowid, old.words); END",
     ),
-    "postgresql": (
-        "CREATE INDEX IF NOT EXISTS compact_words ON compact_messages USING gin (to_tsvector('simple', words))",
-    ),
+    "postgresql": (f"CREATE INDEX IF NOT EXISTS compact_words ON compact_messages USING gin ({TSVECTOR})",),
 }
 
 

@@ -8,7 +8,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, and_, delete, func, insert, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from compact.core.messages import Message
@@ -28,7 +41,7 @@ from compact.stores.artifacts import SqlArtifactStore
 from compact.stores.claims import SqlSummaryClaims
 from compact.stores.database import Database
 from compact.stores.memory import advanced
-from compact.stores.wire import content_hash, dump_message, load_original, searchable
+from compact.stores.wire import content_hash, dump_message, load_original, searchable, wanted
 
 Read = Callable[[object, str], Message]
 
@@ -223,19 +236,13 @@ class SqlCompactionStore:
 
     def search(self, session_id: str, words: str, limit: int) -> tuple[StoredMessage, ...]:
         """Log entries that hold all the words, best first."""
-        wanted = [word for word in words.replace('"', " ").split() if any(c.isalnum() for c in word)]
-        if not wanted:
+        phrases = " ".join(f'"{phrase}"' for phrase in wanted(words))
+        if not phrases:
             return ()
+        own = {"tenant_id": self._tenant_id, "session_id": session_id}
         with self._database.reading() as connection:
-            rows = connection.execute(
-                text(_SEARCH[connection.dialect.name]),
-                {
-                    "tenant_id": self._tenant_id,
-                    "session_id": session_id,
-                    "words": " ".join(f'"{word}"' for word in wanted),
-                    "limit": limit,
-                },
-            )
+            query = text(_SEARCH[connection.dialect.name]).bindparams(*(bindparam(name, type_=_EXACT) for name in own))
+            rows = connection.execute(query, {**own, "words": phrases, "limit": limit})
             return tuple(self._stored(row) for row in rows)
 
     # -- the rest -------------------------------------------------------------------------------------------------
@@ -257,6 +264,7 @@ class SqlCompactionStore:
         return and_(table.c.tenant_id == self._tenant_id, table.c.session_id == session_id)
 
 
+_EXACT = schema.Exact()
 _SEARCH = {
     "sqlite": (
         "SELECT m.seq, m.body, m.tokens FROM compact_words w JOIN compact_messages m ON m.rowid = w.rowid "
@@ -265,8 +273,8 @@ _SEARCH = {
     ),
     "postgresql": (
         "SELECT seq, body, tokens FROM compact_messages, websearch_to_tsquery('simple', :words) q "
-        "WHERE to_tsvector('simple', words) @@ q AND tenant_id = :tenant_id AND session_id = :session_id "
-        "ORDER BY ts_rank_cd(to_tsvector('simple', words), q) DESC, seq DESC LIMIT :limit"
+        f"WHERE {schema.TSVECTOR} @@ q AND tenant_id = :tenant_id AND session_id = :session_id "
+        f"ORDER BY ts_rank_cd({schema.TSVECTOR}, q) DESC, seq DESC LIMIT :limit"
     ),
 }
 

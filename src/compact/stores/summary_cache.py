@@ -6,9 +6,11 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import astuple
 
 from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from compact.core.summary import StructuredSummary, SummaryCacheKey
 from compact.stores import schema
@@ -42,14 +44,18 @@ class SqlSummaryCache:
     def put(self, key: SummaryCacheKey, summary: StructuredSummary) -> None:
         """Remember a summary; those not used for longest go when there are too many."""
         table, now = schema.summary_cache, self._clock()
-        with self._database.writing() as connection:
+        body = json.dumps(summary.to_dict())
+        # If two write the same key at once, either of them will do.
+        with suppress(IntegrityError), self._database.writing() as connection:
             connection.execute(delete(table).where(table.c.key == _hashed(key)))
-            body = json.dumps(summary.to_dict())
             connection.execute(insert(table).values(key=_hashed(key), body=body, created_at=now, used_at=now))
+        with self._database.writing() as connection:
             surplus = (connection.execute(select(func.count()).select_from(table)).scalar_one()) - self._max_entries
             if surplus > 0:
                 oldest = select(table.c.key).order_by(table.c.used_at, table.c.key).limit(surplus)
-                connection.execute(delete(table).where(table.c.key.in_(oldest)))
+                # What another process is at is left to it: waiting for each other's rows could go in a circle.
+                free = connection.execute(oldest.with_for_update(skip_locked=True)).scalars().all()
+                connection.execute(delete(table).where(table.c.key.in_(free)))
 
     def invalidate(self, key: SummaryCacheKey) -> None:
         """Forget a summary."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from compact.core.messages import Message, ToolCall
+
+_WORDS = re.compile(r"[^\W_]+")
 
 
 def dump_message(message: Message) -> str:
@@ -32,9 +35,19 @@ def content_hash(body: str) -> str:
 
 
 def searchable(message: Message) -> str:
-    """The words of an entry: text, tool names and arguments; without what a database cannot hold."""
+    """The words of an entry (text, tool names and arguments) as every store compares them."""
     pieces = [message.text, *(f"{call.name} {call.arguments}" for call in message.tool_calls)]
-    return "\n".join(pieces).encode("utf-8", "replace").decode().replace("\0", " ")
+    return _words("\n".join(pieces))
+
+
+def wanted(query: str) -> list[str]:
+    """What a query looks for: each of its words, or the words one behind the other that it falls into."""
+    return [phrase for piece in query.split() if (phrase := _words(piece))]
+
+
+def _words(text: str) -> str:
+    """Letters and digits, the rest left out: databases differ in what they take a path or an id for."""
+    return " ".join(_WORDS.findall(text.lower()))
 
 
 def _dump(data: object) -> str:

@@ -30,6 +30,10 @@ class SummarizeStrategy:
             return
         standing = context.plan.summary
         earlier = standing.span.message_ids if standing else ()
+        ready = self._prepared(context, rest, earlier)
+        if ready:
+            yield ready
+            return
         replaced = sum(map(context.weight, rest)) + (standing.tokens_after if standing else 0)
         # The summary gives way before any kept message does.
         room = context.goal.settle_tokens - (context.total_tokens() - replaced)
@@ -42,6 +46,20 @@ class SummarizeStrategy:
             max_tokens=max(allowed, _SMALLEST_SUMMARY_TOKENS),
         )
         yield CompactionProposal(record, pinned=self._leading(context, rest[-1], earlier))
+
+    def _prepared(
+        self, context: PlanningContext, rest: list[int], earlier: tuple[str, ...]
+    ) -> CompactionProposal | None:
+        """The summary that was written ahead, if all its messages still stand and it frees enough."""
+        record = context.prepared
+        free = {context.messages[index].id for index in rest}
+        if record is None or not set(earlier) <= set(record.span) <= free | set(earlier):
+            return None
+        weighed = context.weigh(record)
+        if context.total_tokens() - weighed.tokens_freed > context.goal.settle_tokens:
+            return None
+        last = max(context.places[message_id] for message_id in record.span)
+        return CompactionProposal(record, pinned=self._leading(context, last, earlier))
 
     def _is_free(self, context: PlanningContext, index: int) -> bool:
         action = context.plan.get_action(context.messages[index].id)[0]
