@@ -26,7 +26,11 @@ def manager_for(window: int, **plugs: Any) -> CompactManager:
     config = CompactConfig(
         max_context_tokens=window,
         policy={"hard_cap_buffer": 10, "keep_recent_turns": 3, "keep_tool_io_pairs": 2},
-        strategies={"clear": {"min_tokens": 20}, "deduplicate": {"min_tokens": 20}},
+        strategies={
+            "clear": {"min_tokens": 20},
+            "deduplicate": {"min_tokens": 20},
+            "externalize": {"min_tokens": 50, "min_tokens_non_replayable": 20},
+        },
         telemetry={"exporter": "none"},
     )
     return CompactManager(config, **{"tokenizer": WordTokenizer(), **plugs})

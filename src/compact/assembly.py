@@ -8,6 +8,7 @@ from compact.adapters.chat import ChatDialect
 from compact.archive import FilesystemArchive, S3Archive
 from compact.config import CompactConfig
 from compact.core.announcer import Announcer
+from compact.core.artifacts import SecurityContext
 from compact.core.budget import TokenBudget
 from compact.core.coordinator import CompactionCoordinator
 from compact.core.durability import ToolDurabilityPolicy
@@ -18,9 +19,18 @@ from compact.core.layers import KeepRules
 from compact.core.protocols import CompactionStrategy, EventSink, ProviderAwareTokenizer, Summarizer
 from compact.core.records import CompactionStore
 from compact.core.summary_writer import SummaryWriter
+from compact.recall.rehydration import RehydrationConfig, RehydrationInterceptor
+from compact.recall.rehydrator import SessionRehydrator
 from compact.redaction import Redactor
 from compact.stores.memory import InMemoryCompactionStore
-from compact.strategies import ClearStrategy, DeduplicateStrategy, DropStrategy, SummarizeStrategy, WindowStrategy
+from compact.strategies import (
+    ClearStrategy,
+    DeduplicateStrategy,
+    DropStrategy,
+    ExternalizeStrategy,
+    SummarizeStrategy,
+    WindowStrategy,
+)
 from compact.summarizers.extractive import extractive_summary
 from compact.tokens import get_tokenizer, model_info
 
@@ -63,6 +73,7 @@ def build_engine(
         announcer=announcer,
         keeper=keeper,
         rules=build_rules(config),
+        rehydrator=build_rehydrator(config, store, tokenizer),
         enabled=policy.enabled,
         every_call=policy.cadence == "every_call",
     )
@@ -84,16 +95,32 @@ def build_strategies(config: CompactConfig) -> tuple[CompactionStrategy, ...]:
     settings = config.strategies
     policies = {pattern: ToolDurabilityPolicy(**tool.model_dump()) for pattern, tool in settings.clear.tools.items()}
     clear = settings.clear.model_dump(exclude={"enabled", "tools"})
+    moved = settings.externalize.model_dump(exclude={"enabled"})
     window = settings.window.model_dump(exclude={"enabled"})
     summary = config.summarizer.model_dump(include={"max_tokens", "target_token_ratio"})
     everything: tuple[tuple[bool, CompactionStrategy], ...] = (
         (settings.deduplicate.enabled, DeduplicateStrategy(min_tokens=settings.deduplicate.min_tokens)),
         (settings.clear.enabled, ClearStrategy(**clear, policies=policies)),
+        (
+            settings.externalize.enabled,
+            ExternalizeStrategy(**moved, never_evict=settings.clear.never_evict, policies=policies),
+        ),
         (settings.window.enabled, WindowStrategy(**window)),
         (config.summarizer.enabled, SummarizeStrategy(**summary)),
         (settings.drop.enabled, DropStrategy(policies=policies)),
     )
     return tuple(strategy for enabled, strategy in everything if enabled)
+
+
+def build_rehydrator(
+    config: CompactConfig, store: CompactionStore, tokenizer: ProviderAwareTokenizer
+) -> SessionRehydrator | None:
+    """Who shows again what was moved out and is asked for."""
+    if not config.rehydration.enabled:
+        return None
+    limits = RehydrationConfig(**config.rehydration.model_dump(exclude={"enabled"}))
+    security = SecurityContext(tenant_id=config.state.tenant_id)
+    return SessionRehydrator(RehydrationInterceptor(store.artifacts, tokenizer.count_text, limits, security))
 
 
 def build_store(config: CompactConfig) -> CompactionStore:

@@ -87,6 +87,16 @@ class ClearConfig(_Section):
     tools: dict[str, ToolConfig] = Field(default_factory=dict, description="Rules by tool name or pattern.")
 
 
+class ExternalizeConfig(_Section):
+    """Moves big results, and those that cannot be had again, into artifacts."""
+
+    enabled: bool = True
+    min_tokens: int = Field(default=2000, ge=1, description="Smaller results stay.")
+    min_tokens_non_replayable: int = Field(default=200, ge=1, description="The same for what cannot be had again.")
+    preview_lines: int = Field(default=6, ge=0, description="Lines of the result that the pointer shows.")
+    default_sensitivity: Literal["public", "internal", "confidential", "restricted"] = "internal"
+
+
 class WindowConfig(_Section):
     """Drops old plain dialogue; off by default."""
 
@@ -106,6 +116,7 @@ class StrategiesConfig(_Section):
 
     deduplicate: DeduplicateConfig = DeduplicateConfig()
     clear: ClearConfig = ClearConfig()
+    externalize: ExternalizeConfig = ExternalizeConfig()
     window: WindowConfig = WindowConfig()
     drop: DropConfig = DropConfig()
 
@@ -124,6 +135,17 @@ class SummarizerConfig(_Section):
         default="prune",
         description="`prune` leaves out without a summary, `keep` leaves all as it is if it still fits.",
     )
+
+
+class RehydrationSettings(_Section):
+    """What of the artifacts an agent names is shown again by itself."""
+
+    enabled: bool = True
+    max_artifacts_per_turn: int = Field(default=3, ge=0)
+    max_tokens_per_artifact: int = Field(default=4000, ge=1)
+    max_total_tokens: int = Field(default=8000, ge=0)
+    cooldown_turns: int = Field(default=2, ge=0, description="Turns before the same artifact is shown again.")
+    allowed_sensitivities: frozenset[str] = Field(default=frozenset({"public", "internal"}))
 
 
 class StateConfig(_Section):
@@ -181,6 +203,7 @@ class CompactConfig(_Section):
     policy: CompactPolicy = CompactPolicy()
     strategies: StrategiesConfig = StrategiesConfig()
     summarizer: SummarizerConfig = SummarizerConfig()
+    rehydration: RehydrationSettings = RehydrationSettings()
     state: StateConfig = StateConfig()
     storage: StorageConfig = StorageConfig()
     redaction: RedactionConfig = RedactionConfig()

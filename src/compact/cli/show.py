@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _CALLS = 10
 _LINES = 3
-_LINE_CHARS = 100
+_LINE_CHARS = 76
 # Long ids would leave no room for the reasons; --json has them whole.
 _ID_CHARS = 16
 _PLAN_COLUMNS = ("version", "when", "before", "after", "restored", "reason")

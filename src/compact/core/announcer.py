@@ -12,10 +12,12 @@ from compact.core.events import (
     ArchivalEvent,
     CompactionCompletedEvent,
     CompactionErrorEvent,
+    ContentRehydratedEvent,
     HistoryBranchedEvent,
     HistoryRepairedEvent,
     NoticeEvent,
     PrunedMessagesEvent,
+    RehydrationBlockedEvent,
     SummaryCreatedEvent,
     TokenEstimateEvent,
     TriggerDecisionEvent,
@@ -27,6 +29,7 @@ from compact.core.protocols import EventSink
 from compact.core.records import VersionConflict
 from compact.core.session import Decision, Session
 from compact.core.thread import Match
+from compact.core.turn import Rehydrated
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,14 @@ class Announcer:
     def conflicted(self, session: Session, conflict: VersionConflict) -> None:
         """Somebody else wrote to the session in the meantime."""
         self.emit(VersionConflictEvent(**self._where(session), message=conflict.message))
+
+    def rehydrated(self, session: Session, found: Rehydrated) -> None:
+        """What was brought back, and what was asked for in vain."""
+        for message in found.messages:
+            artifact_id = str(message.meta.get("artifact_id", message.id))
+            self.emit(ContentRehydratedEvent(**self._where(session), artifact_id=artifact_id))
+        for artifact_id, reason in found.blocked:
+            self.emit(RehydrationBlockedEvent(**self._where(session), artifact_id=artifact_id, reason=reason))
 
     def branched(self, session: Session, match: Match) -> None:
         """The caller edited the past."""

@@ -231,11 +231,12 @@ def _new_records(before: CompactionPlan, after: CompactionPlan) -> dict[str, int
 
 
 def _apply(context: PlanningContext, proposals: Sequence[CompactionProposal]) -> PlanningContext:
-    plan = context.plan.adding(*(proposal.record for proposal in proposals))
+    plan = context.plan
     for proposal in proposals:
         if isinstance(proposal.record, SummarizationRecord):
-            plan = replace(plan, pinned=proposal.pinned)
-    return replace(context, plan=plan)
+            plan = plan.summarizing(proposal.record, proposal.pinned)
+    others = [p.record for p in proposals if not isinstance(p.record, SummarizationRecord)]
+    return replace(context, plan=plan.adding(*others) if others else plan)
 
 
 def _shorten(context: PlanningContext) -> PlanningContext:

@@ -15,7 +15,7 @@ from compact.core.errors import InsufficientBudget
 from compact.core.keeper import Keeper
 from compact.core.layers import KeepRules
 from compact.core.plan import CompactionAction, SummarizationRecord
-from compact.core.protocols import Dialect, ProviderAwareTokenizer
+from compact.core.protocols import Dialect, ProviderAwareTokenizer, Rehydrator
 from compact.core.renderer import PromptRenderer
 from compact.core.session import Decision, Session
 from compact.core.summary_writer import SummaryWriter
@@ -42,6 +42,7 @@ class Engine:
     enabled: bool = True
     every_call: bool = False
     prepare_ahead: Callable[[Session], None] | None = None
+    rehydrator: Rehydrator | None = None
 
     def preflight(self, session: Session, incoming: Sequence[object], budget: TokenBudget) -> Trip[list[object]]:
         """The whole trip of one call; returns the list to send."""
@@ -80,9 +81,24 @@ class Engine:
             yield from self.keeper.catch_up(session, self._render)
             match = self.take_in(session, incoming, budget)
             yield from work()
+            yield from self._bring_back(session, budget)
             if (yield from self.keeper.save(session, self.used_tokens(session, budget))):
                 break
-        return session.output(incoming, match)
+        return session.output(incoming, match, self.dialect)
+
+    def _bring_back(self, session: Session, budget: TokenBudget) -> Trip[None]:
+        """Show what the newest messages ask for of what was moved out, as far as there is room."""
+        rehydrator = self.rehydrator
+        if rehydrator is None or not session.plan.externalizations:
+            return
+        room = self.goal(session, budget).ceiling_tokens + budget.rehydration_reserve - session.prompt_tokens
+        found = yield from self.keeper.ask(
+            lambda: rehydrator(session.session_id, session.prompt.messages, session.turn, budget_tokens=room)
+        )
+        session.turn = found.turn
+        session.brought.extend(found.messages)
+        session.brought_tokens += sum(map(self.tokenizer.count_message, found.messages))
+        self.announcer.rehydrated(session, found)
 
     def refresh(self, session: Session) -> Trip[None]:
         """Bring a session up to what its store knows."""
@@ -114,7 +130,7 @@ class Engine:
 
     def used_tokens(self, session: Session, budget: TokenBudget) -> int:
         """The most that the next request may count for the provider."""
-        return session.calibration.upper_bound(session.prompt_tokens + budget.fixed_tokens)
+        return session.calibration.upper_bound(session.prompt_tokens + session.brought_tokens + budget.fixed_tokens)
 
     def decide(self, session: Session, budget: TokenBudget, used_tokens: int) -> tuple[Decision, Goal]:
         """Whether to compact, why, and how far."""
@@ -142,7 +158,7 @@ class Engine:
 
         def messages_only(limit_tokens: int) -> int:
             estimate = session.calibration.largest_estimate(limit_tokens)
-            return estimate - budget.fixed_tokens - session.repair_tokens
+            return estimate - budget.fixed_tokens - session.repair_tokens - session.brought_tokens
 
         return Goal(
             target_tokens=messages_only(budget.target_tokens),
@@ -152,6 +168,7 @@ class Engine:
                 "instructions": budget.system_tokens,
                 "tools": budget.tool_schema_tokens,
                 "wire overhead": budget.formatting_overhead + session.repair_tokens,
+                "brought back": session.brought_tokens,
             },
         )
 
@@ -176,9 +193,20 @@ class Engine:
             count_message=self.tokenizer.count_message,
             rules=self.rules,
             goal=goal,
-            turn=TurnContext(session.turn_number),
+            turn=session.turn,
             prepared=prepared,
         )
+
+    def _plan_for_sure(self, session: Session, goal: Goal, prepared: SummarizationRecord | None) -> CompactionResult:
+        """A plan that gives up what was brought back this turn before it gives up altogether."""
+        try:
+            return self.plan(session, goal, prepared)
+        except InsufficientBudget:
+            if not session.brought:
+                raise
+        room, session.brought, session.brought_tokens = session.brought_tokens, [], 0
+        session.turn = TurnContext(session.turn_number)
+        return self.plan(session, replace(goal, ceiling_tokens=goal.ceiling_tokens + room), prepared)
 
     def dry_run(
         self,
@@ -219,7 +247,7 @@ class Engine:
         """Plan, have the summary written, and put the new plan in force if it makes the prompt smaller."""
         prepared = yield from self.keeper.prepared(session)
         try:
-            result = self.plan(session, goal, prepared)
+            result = self._plan_for_sure(session, goal, prepared)
         except InsufficientBudget as error:
             self.announcer.failed(session, error, fallback="none: this cannot be sent")
             raise

@@ -20,6 +20,8 @@ class CompactionEventType(Enum):
     PRUNED_MESSAGES = "compact.pruned_messages"
     ERROR = "compact.error"
     ARCHIVAL = "compact.archival"
+    CONTENT_REHYDRATED = "compact.content_rehydrated"
+    REHYDRATION_BLOCKED = "compact.rehydration_blocked"
     VERSION_CONFLICT = "compact.version_conflict"
     COMPLETED = "compact.completed"
     HISTORY_BRANCHED = "compact.history_branched"
@@ -158,3 +160,20 @@ class VersionConflictEvent(CompactionEvent):
 
     type = CompactionEventType.VERSION_CONFLICT
     message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentRehydratedEvent(CompactionEvent):
+    """An artifact is shown again, for this turn."""
+
+    type = CompactionEventType.CONTENT_REHYDRATED
+    artifact_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RehydrationBlockedEvent(CompactionEvent):
+    """An artifact was asked for and is not shown, for a reason."""
+
+    type = CompactionEventType.REHYDRATION_BLOCKED
+    artifact_id: str
+    reason: str

@@ -50,17 +50,17 @@ class Keeper:
     tenant_id: str = ""
     claim_seconds: float = 120.0
 
-    def _ask(self, call: Callable[[], T]) -> Trip[T]:
+    def ask(self, call: Callable[[], T]) -> Trip[T]:
         """Call the store; only one that may wait is handed to the door to wait for."""
         return (yield call) if self.store.blocks else call()
 
     def catch_up(self, session: Session, render: Callable[[Session], None]) -> Trip[None]:
         """Take over what another process has written since."""
         try:
-            head = yield from self._ask(lambda: self.store.head(session.session_id))
+            head = yield from self.ask(lambda: self.store.head(session.session_id))
             if head == session.head:
                 return
-            stored = yield from self._ask(lambda: self.store.load(session.session_id))
+            stored = yield from self.ask(lambda: self.store.load(session.session_id))
         except Exception as error:
             self.announcer.failed(session, error, fallback="went on with what is in memory")
             return
@@ -75,7 +75,7 @@ class Keeper:
         commit = session.unsaved(call)
         try:
             yield from self._store_artifacts(session, commit.plan)
-            session.head = yield from self._ask(lambda: self.store.commit(commit))
+            session.head = yield from self.ask(lambda: self.store.commit(commit))
             session.has_branched = False
         except VersionConflict as conflict:
             self.announcer.conflicted(session, conflict)
@@ -88,7 +88,7 @@ class Keeper:
     def report_usage(self, session: Session, tokens: int) -> Trip[None]:
         """Note what the provider counted for the newest call."""
         try:
-            yield from self._ask(lambda: self.store.report_usage(session.session_id, tokens))
+            yield from self.ask(lambda: self.store.report_usage(session.session_id, tokens))
         except Exception as error:
             self.announcer.failed(session, error, fallback="the report is used, but not written down")
 
@@ -107,13 +107,13 @@ class Keeper:
                 tokens=record.tokens_before,
             )
             artifact = Artifact(known, message.text)
-            yield from self._ask(lambda artifact=artifact: self.store.artifacts.store_artifact(artifact))
+            yield from self.ask(lambda artifact=artifact: self.store.artifacts.store_artifact(artifact))
 
     def plan_of(self, session: Session, version: int) -> Trip[CompactionPlan]:
         """An earlier plan; version 0 is the one that changes nothing."""
         if version == 0:
             return CompactionPlan(session.session_id)
-        plans = yield from self._ask(lambda: self.store.plans(session.session_id))
+        plans = yield from self.ask(lambda: self.store.plans(session.session_id))
         found = next((entry.plan for entry in plans if entry.plan.version == version), None)
         if found is None:
             known = ", ".join(str(entry.plan.version) for entry in plans) or "none"
@@ -144,9 +144,9 @@ class Keeper:
         """Use the summary of this span if somebody has written it, wait for who is at it, or write it."""
         claims, session_id, key = self.store.claims, session.session_id, _span_key(pending)
         try:
-            mine = yield from self._ask(lambda: claims.claim(session_id, key, stale_after_seconds=self.claim_seconds))
+            mine = yield from self.ask(lambda: claims.claim(session_id, key, stale_after_seconds=self.claim_seconds))
             if not mine:
-                done = yield from self._ask(lambda: claims.wait(session_id, key, timeout_seconds=self.claim_seconds))
+                done = yield from self.ask(lambda: claims.wait(session_id, key, timeout_seconds=self.claim_seconds))
                 if done:
                     return done
         except Exception as error:
@@ -165,7 +165,7 @@ class Keeper:
         standing = session.plan.summary
         version = standing.version + 1 if standing else 1
         try:
-            found = yield from self._ask(lambda: self.store.claims.prepared(session.session_id, version))
+            found = yield from self.ask(lambda: self.store.claims.prepared(session.session_id, version))
         except Exception as error:
             self.announcer.failed(session, error, fallback="went on without a summary written ahead")
             return None
@@ -185,11 +185,11 @@ class Keeper:
             return
         known = PreparedSummary(pending.span.message_ids, pending.version, written.summary)
         claims, session_id = self.store.claims, session.session_id
-        yield from self._ask(lambda: claims.prepare(session_id, _span_key(pending), known))
+        yield from self.ask(lambda: claims.prepare(session_id, _span_key(pending), known))
 
     def _give_back(self, session: Session, key: str, summary: StructuredSummary | None) -> Trip[None]:
         try:
-            yield from self._ask(lambda: self.store.claims.finish(session.session_id, key, summary))
+            yield from self.ask(lambda: self.store.claims.finish(session.session_id, key, summary))
         except Exception as error:
             self.announcer.failed(session, error, fallback="the summary is used, but not shared")
 

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 
-from compact.core.messages import Message
-from compact.core.summary import StructuredSummary
+from compact.core.summary import StructuredSummary, SummaryRequest
 
 
-def carry_task(previous: StructuredSummary | None, messages: Sequence[Message]) -> StructuredSummary:
+def carry_task(request: SummaryRequest) -> StructuredSummary:
     """The summary that is always there, even when no summariser answers: earlier state, task and latest ask."""
-    asked = [message.text for message in messages if message.role == "user" and message.text]
-    base = previous or StructuredSummary()
+    asked = [message.text for message in request.messages if message.role == "user" and message.text]
+    base = request.previous or StructuredSummary()
     task = base.task or (asked[0] if asked else "")
     latest = asked[-1] if asked else base.latest_ask
-    return StructuredSummary(
-        task=task,
-        latest_ask=latest if latest != task else "",
-        requests=base.requests,
-        facts=base.facts,
-        decisions=base.decisions,
-        tool_outcomes=base.tool_outcomes,
-        open_items=base.open_items,
-        artifacts=base.artifacts,
-        narrative=base.narrative,
-    )
+    artifacts = tuple(dict.fromkeys((*base.artifacts, *request.artifacts)))
+    return replace(base, task=task, latest_ask=latest if latest != task else "", artifacts=artifacts)

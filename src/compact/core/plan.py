@@ -189,6 +189,14 @@ class CompactionPlan:
         deciding = {id(record) for record in actions.values()}
         return replace(self, records=tuple(r for r in (*self.records, *records) if id(r) in deciding))
 
+    def summarizing(self, record: SummarizationRecord, pinned: tuple[str, ...]) -> CompactionPlan:
+        """This plan with one summary for a span; it takes in what was put there before, pointers included."""
+        covered = set(record.span)
+        kept = tuple(
+            r for r in self.records if not (isinstance(r, ExternalizationRecord) and covered.issuperset(r.span))
+        )
+        return replace(self, records=kept, pinned=pinned).adding(record)
+
     def standing_on(self, message_ids: Iterable[str]) -> CompactionPlan:
         """The part of this plan whose messages are all still there (after the caller edited the past)."""
         present = set(message_ids)

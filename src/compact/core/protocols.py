@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from compact.core.legality import Repair, Violation
     from compact.core.messages import Slot
     from compact.core.summary import StructuredSummary, SummaryRequest
+    from compact.core.turn import Rehydrated, TurnContext
 
 
 class ProviderAwareTokenizer(Protocol):
@@ -56,6 +57,16 @@ class CompactionStrategy(Protocol):
 
 # A summariser may answer at once or later; the doors know how to wait for either.
 Summarizer: TypeAlias = "Callable[[SummaryRequest], StructuredSummary | Awaitable[StructuredSummary]]"
+
+
+class Rehydrator(Protocol):
+    """Brings back artifacts that the newest messages name."""
+
+    def __call__(
+        self, session_id: str, messages: Sequence[Message], turn: TurnContext, *, budget_tokens: int
+    ) -> Rehydrated:
+        """What to show at the end of the prompt, within the room there is."""
+        ...
 
 
 class Dialect(Protocol):

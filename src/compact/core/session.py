@@ -13,6 +13,7 @@ from compact.core.protocols import Dialect, ProviderAwareTokenizer
 from compact.core.records import Commit, ModelCall, SessionHead, StoredMessage, StoredSession
 from compact.core.renderer import PromptRenderer, RenderedPrompt
 from compact.core.thread import Match, Shown, Thread
+from compact.core.turn import TurnContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,10 @@ class Session:
         self.budget: TokenBudget | None = None
         # The state in which a compaction freed nothing: not tried again until something changed.
         self.exhausted_at: tuple[object, ...] | None = None
+        # What was brought back this turn; it stands at the end of every prompt of the turn, and never in the log.
+        self.turn = TurnContext()
+        self.brought: list[Message] = []
+        self.brought_tokens = 0
         # How far the store has come with this session, and whether the caller edited the past since.
         self.head = SessionHead()
         self.has_branched = False
@@ -115,14 +120,25 @@ class Session:
 
     def take_in(self, incoming: Sequence[object], dialect: Dialect, tokenizer: ProviderAwareTokenizer) -> Match:
         """Append what is new to the log and count it, once."""
-        match = self.thread.match(incoming, output=self._shown, read=dialect.read)
+        match = self.thread.match(incoming, output=self._shown_with_brought(dialect), read=dialect.read)
         for message in match.new:
             if message.id not in self._tokens:
                 self._tokens[message.id] = tokenizer.count_message(message)
                 self.turn_number += message.role == "user"
         self._like = incoming[-1] if incoming else self._like
         self.has_branched = self.has_branched or match.branched or match.rejoined
+        if self.turn.turn_number != self.turn_number:
+            self.turn, self.brought, self.brought_tokens = TurnContext(self.turn_number), [], 0
         return match
+
+    def _shown_with_brought(self, dialect: Dialect) -> Shown:
+        if not self.brought:
+            return self._shown
+        output = self._shown.copy()
+        output.originals.extend(dialect.write(message, self._like) for message in self.brought)
+        output.ids.extend(() for _ in self.brought)
+        output.owners.extend("" for _ in self.brought)
+        return output
 
     def extend(self, new: Sequence[Message], renderer: PromptRenderer) -> None:
         """Put new messages behind the prompt; everything before them stays as it is."""
@@ -162,13 +178,15 @@ class Session:
     def _is_untouched(self, slot: Slot) -> bool:
         return len(slot.ids) == 1 and slot.message is self.thread.get(slot.ids[0])
 
-    def output(self, incoming: Sequence[object], match: Match) -> list[object]:
+    def output(self, incoming: Sequence[object], match: Match, dialect: Dialect) -> list[object]:
         """The prompt as the caller wants it: its own objects wherever nothing was changed."""
+        brought = [dialect.write(message, self._like) for message in self.brought]
         if self._shown.owners == match.owners:
-            return list(incoming)
+            return [*incoming, *brought]
         own = dict(zip(match.owners, incoming, strict=True))
         shown = self._shown
-        return [
+        kept = [
             own[owner] if owner and owner in own else copy_plain(original)
             for owner, original in zip(shown.owners, shown.originals, strict=True)
         ]
+        return kept + brought

@@ -117,6 +117,7 @@ class SummaryRequest:
     strategy: str = "task_state"
     note: str = ""
     version: int = 1
+    artifacts: tuple[ArtifactReference, ...] = ()
 
 
 def render_summary_text(summary: StructuredSummary, *, version: int, messages: int) -> str:

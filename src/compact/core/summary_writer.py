@@ -12,7 +12,7 @@ from compact.core.plan import SummarizationRecord
 from compact.core.protocols import ProviderAwareTokenizer, Summarizer
 from compact.core.renderer import summary_message
 from compact.core.session import Session
-from compact.core.summary import StructuredSummary, SummaryRequest, fit_summary
+from compact.core.summary import ArtifactReference, StructuredSummary, SummaryRequest, fit_summary
 from compact.core.waiting import Trip
 
 
@@ -61,6 +61,11 @@ class SummaryWriter:
             strategy=self.strategy,
             note=note,
             version=pending.version,
+            artifacts=tuple(
+                ArtifactReference(record.artifact_id, record.reason, record.span.message_ids)
+                for record in session.plan.externalizations
+                if ids.issuperset(record.span)
+            ),
         )
 
     def _checked(
@@ -82,6 +87,6 @@ class SummaryWriter:
             message = summary_message(replace(pending, summary=summary))
             return self.tokenizer.count_message(message) <= pending.max_tokens
 
-        kept = fit_summary(carry_task(request.previous, request.messages), fits)
+        kept = fit_summary(carry_task(request), fits)
         record = replace(pending, summary=kept, reason=f"{pending.reason}; pruning-only, no summary was written")
         return replace(record, tokens_after=self.tokenizer.count_message(summary_message(record)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from compact.core.messages import Message
+
 
 @dataclass(frozen=True, slots=True)
 class TurnContext:
@@ -22,3 +24,12 @@ class TurnContext:
     def should_skip_aggressive_compaction(self) -> bool:
         """True if something was brought back this turn."""
         return bool(self.rehydrated_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Rehydrated:
+    """What was brought back for one call: messages to show at its end, and what could not be shown, with the reason."""
+
+    messages: tuple[Message, ...]
+    turn: TurnContext
+    blocked: tuple[tuple[str, str], ...] = ()

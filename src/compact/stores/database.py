@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from compact.core.errors import ConfigError
 from compact.core.records import StoreError
@@ -21,6 +22,8 @@ from compact.stores import schema
 _BUSY_TIMEOUT_SECONDS = 2
 # An agent must not wait for a dead server at every turn.
 _PAUSE_SECONDS = 5.0
+# Of what a server answers, only this means that it is not there: no connection, no room, shutting down.
+_OUTAGES = ("08", "53", "57P")
 
 
 class Database:
@@ -28,16 +31,21 @@ class Database:
 
     def __init__(self, url: str) -> None:
         try:
-            self.name = make_url(url).render_as_string(hide_password=True)
-            self._engine = _sqlite(url) if url.startswith("sqlite") else _postgresql(url)
+            address = make_url(url)
+            self.name = address.render_as_string(hide_password=True)
+            self._path = Path(address.database or "").absolute() if address.drivername == "sqlite" else None
+            self._engine = _sqlite(address.set(database=str(self._path))) if self._path else _postgresql(address)
         except ArgumentError as error:
             raise ConfigError(f"state.url is not a database URL: {url!r}", field="state.url") from error
         except ModuleNotFoundError as error:
             hint = "pip install 'compact-context[postgres]'"
             raise ConfigError(f"PostgreSQL needs the package {error.name}", field="state.url", hint=hint) from error
-        self._path = Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite") else None
+        reading = {"only_reads": True} if self._path else {"isolation_level": "REPEATABLE READ"}
+        self._reader = self._engine.execution_options(**reading)
         self._lock = threading.Lock()
+        self._owner = os.getpid()
         self._is_prepared = False
+        self._file: tuple[int, int] | None = None
         self._paused_until = 0.0
         self._failure = ""
 
@@ -51,7 +59,7 @@ class Database:
         """A connection that sees one moment of the database and waits for no writer."""
         with self._reported():
             self._prepare()
-            with self._engine.connect().execution_options(only_reads=True) as connection:
+            with self._reader.connect() as connection:
                 yield connection
 
     @contextmanager
@@ -67,18 +75,41 @@ class Database:
         self._engine.dispose()
 
     def _prepare(self) -> None:
+        if time.monotonic() < self._paused_until:
+            raise StoreError(f"{self._failure}; not tried again for a moment")
+        if os.getpid() != self._owner:
+            # Connections and locks are the parent's: two processes on one of them would garble what both write.
+            self._engine.dispose(close=False)
+            self._owner, self._lock = os.getpid(), threading.Lock()
         if self._is_prepared:
+            self._check_file()
             return
         with self._lock:
-            if time.monotonic() < self._paused_until:
-                raise StoreError(f"{self._failure}; not tried again for a moment")
             if self._path:
                 self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 # Created by us first, so that nobody else can read it even for a moment.
                 os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+                self._file = self._found_file()
             with self._engine.begin() as connection:
                 schema.prepare(connection)
             self._is_prepared = True
+
+    def _check_file(self) -> None:
+        """What is written to a file that was deleted is lost without a word, so its name is looked up every time."""
+        if self._path and self._found_file() != self._file:
+            self._engine.dispose()
+            self._is_prepared = False
+            raise StoreError(
+                f"{self.name} was deleted or replaced by another file",
+                hint="nothing to do: it is opened or created anew with the next call",
+            )
+
+    def _found_file(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self._path or "")
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
@@ -89,14 +120,21 @@ class Database:
         except (SQLAlchemyError, OSError) as error:
             reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
             self._failure = f"cannot use {self.name}: {reason}"
-            if not self._is_prepared:
+            if _is_outage(error):
                 self._paused_until = time.monotonic() + _PAUSE_SECONDS
             hint = "check state.url, the server, free disk space and permissions"
             raise StoreError(self._failure, hint=hint) from error
 
 
-def _sqlite(url: str) -> Engine:
-    engine = create_engine(url, connect_args={"timeout": _BUSY_TIMEOUT_SECONDS})
+def _is_outage(error: Exception) -> bool:
+    if not isinstance(error, OSError | OperationalError | InterfaceError | PoolTimeoutError):
+        return False
+    code: str | None = getattr(getattr(error, "orig", None), "sqlstate", None)
+    return code is None or code.startswith(_OUTAGES)
+
+
+def _sqlite(address: URL) -> Engine:
+    engine = create_engine(address, connect_args={"timeout": _BUSY_TIMEOUT_SECONDS})
 
     @event.listens_for(engine, "connect")
     def set_up(connection: Any, _: object) -> None:  # pyright: ignore[reportUnusedFunction]
@@ -115,11 +153,13 @@ def _sqlite(url: str) -> Engine:
     return engine
 
 
-def _postgresql(url: str) -> Engine:
-    timeouts = "-c lock_timeout=5000 -c statement_timeout=30000"
+def _postgresql(address: URL) -> Engine:
+    timeouts = f"-c lock_timeout={_BUSY_TIMEOUT_SECONDS * 1000} -c statement_timeout=30000"
+    # A server that vanished from the network is noticed by us, not by the defaults of TCP, which take minutes.
+    vanished = {"tcp_user_timeout": 4000, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 2}
     return create_engine(
-        make_url(url).set(drivername="postgresql+psycopg"),
-        connect_args={"connect_timeout": _BUSY_TIMEOUT_SECONDS, "options": timeouts},
+        address.set(drivername="postgresql+psycopg"),
+        connect_args={"connect_timeout": _BUSY_TIMEOUT_SECONDS, "options": timeouts, **vanished},
         pool_pre_ping=True,
         pool_size=5,
         max_overflow=20,

@@ -63,7 +63,7 @@ class SummarizeStrategy:
 
     def _is_free(self, context: PlanningContext, index: int) -> bool:
         action = context.plan.get_action(context.messages[index].id)[0]
-        return action in (CompactionAction.INCLUDE, CompactionAction.CLEAR)
+        return action not in (CompactionAction.SUMMARIZE, CompactionAction.DROP)
 
     def _leading(self, context: PlanningContext, last: int, earlier: tuple[str, ...]) -> tuple[str, ...]:
         """The pinned messages that are older than the end of the span: they stand before the summary."""

@@ -26,7 +26,7 @@ _FRAMING_TOKENS = 8
 
 def extractive_summary(request: SummaryRequest) -> StructuredSummary:
     """Keep the task, what people asked, each call with how it ended, and what the agent said last."""
-    base = carry_task(request.previous, request.messages)
+    base = carry_task(request)
     asked = tuple(_cut(text, _LONGEST_REQUEST_CHARS) for text in _asked(request.messages))
     said = [message.text for message in request.messages if message.role == "assistant" and message.text]
     summary = replace(
