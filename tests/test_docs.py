@@ -18,12 +18,19 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
-def test_the_readmes_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_readmes_python_runs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COMPACT_STATE__URL")
+    monkeypatch.delenv("COMPACT_STORAGE__ADAPTER")
     space: dict[str, object] = {}
     assert len(blocks("python")) >= 2
     for block in blocks("python"):
         exec(compile(block, "README.md", "exec"), space)
     assert "session session-1" in capsys.readouterr().out
+    assert (tmp_path / ".compact" / "state.db").is_file()
+    space["manager"].close()  # type: ignore[attr-defined]
 
 
 def test_the_first_example_has_ten_lines_at_most() -> None:

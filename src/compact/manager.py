@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -63,7 +63,7 @@ class CompactManager:
 
     Safe to share between threads and tasks: two calls for one session never interleave, different sessions never
     wait for each other. `on_event` gets every event; `tokenizer`, `strategies`, `summarizer` and `store` stand in for
-    what the configuration would choose.
+    what the configuration would choose, and `redaction_callback` has the last word on every text that leaves.
     """
 
     def __init__(
@@ -75,13 +75,19 @@ class CompactManager:
         summarizer: Summarizer | None = None,
         store: CompactionStore | None = None,
         on_event: EventSink | None = None,
+        redaction_callback: Callable[[str], str] | None = None,
     ) -> None:
         self.config = config or CompactConfig()
-        self._redactor = Redactor(self.config.redaction.enabled, self.config.redaction.patterns)
+        redaction = self.config.redaction
+        self._redactor = Redactor(redaction.enabled, redaction.patterns, redaction_callback)
         self._store = store or build_store(self.config)
         archive = build_archive(self.config)
         self._events = Dispatcher.for_exporter(
-            self.config.telemetry.exporter, on_event, archive=archive, redact=self._redactor.value
+            self.config.telemetry.exporter,
+            on_event,
+            archive=archive,
+            archive_may_wait=self.config.storage.adapter == "s3",
+            redact=self._redactor.value,
         )
         self._engine = build_engine(
             self.config,

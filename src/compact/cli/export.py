@@ -6,9 +6,8 @@ import gzip
 import os
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -21,14 +20,7 @@ if TYPE_CHECKING:
     from compact.core.messages import Message
     from compact.redaction import Redactor
 
-
-class Form(StrEnum):
-    """How a transcript is written."""
-
-    json = "json"
-    jsonl = "jsonl"
-
-
+Form = Literal["json", "jsonl"]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="PATH", help="Write here instead; packed if it ends in .gz.")
 ]
@@ -62,7 +54,7 @@ def export(
         screen.remark(f"secrets are in it as they are ({why})", label="warning", style="yellow")
     with screen.working(f"reading {len(log):,} messages"):
         records = [_record(message, redactor) for message in log]
-    chosen = form or (Form.jsonl if output and ".jsonl" in output.suffixes[-2:] else Form.json)
+    chosen = form or ("jsonl" if output and ".jsonl" in output.suffixes[-2:] else "json")
     if output is None:
         screen.write(_text(records, chosen, sys.stdout.encoding))
     else:
@@ -80,7 +72,7 @@ def _record(message: Message, redactor: Redactor) -> dict[str, Any]:
 
 
 def _text(records: Sequence[object], form: Form, encoding: str | None) -> str:
-    if form is Form.json:
+    if form == "json":
         return as_list(records, encoding=encoding)
     return "".join(screen.json_text(record, encoding=encoding) + "\n" for record in records)
 

@@ -24,6 +24,8 @@ from compact.core.waiting import Trip
 
 T = TypeVar("T")
 _NOWHERE = SessionHead(last_seq=-1)
+# Whoever waited in vain asks again: of all who did, one may write.
+_CLAIM_ROUNDS = 3
 
 
 class StorageAdapter(Protocol):
@@ -64,8 +66,12 @@ class Keeper:
         except Exception as error:
             self.announcer.failed(session, error, fallback="went on with what is in memory")
             return
+        if stored is None:
+            # The store has lost the session (with its file, say): it gets all of it again from memory.
+            session.head, session.has_branched = SessionHead(), True
+            return
         budget = session.budget
-        session.become(Session.resumed(stored) if stored else Session(session.session_id))
+        session.become(Session.resumed(stored))
         session.budget = budget
         render(session)
 
@@ -143,10 +149,12 @@ class Keeper:
     ) -> Trip[StructuredSummary]:
         """Use the summary of this span if somebody has written it, wait for who is at it, or write it."""
         claims, session_id, key = self.store.claims, session.session_id, _span_key(pending)
+        hold = self.claim_seconds
         try:
-            mine = yield from self.ask(lambda: claims.claim(session_id, key, stale_after_seconds=self.claim_seconds))
-            if not mine:
-                done = yield from self.ask(lambda: claims.wait(session_id, key, timeout_seconds=self.claim_seconds))
+            for _ in range(_CLAIM_ROUNDS):
+                if (yield from self.ask(lambda: claims.claim(session_id, key, stale_after_seconds=hold))):
+                    break
+                done = yield from self.ask(lambda: claims.wait(session_id, key, timeout_seconds=hold))
                 if done:
                     return done
         except Exception as error:

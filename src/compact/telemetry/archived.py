@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import queue
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from compact.core.events import CompactionEvent, TokenEstimateEvent, TriggerDecisionEvent
+
+_log = logging.getLogger("compact")
+_LONGEST_QUEUE = 1000
+_CLOSE_SECONDS = 10.0
 
 
 class EventArchive(Protocol):
@@ -30,3 +37,34 @@ class ArchivedEvents:
             return
         data = {"at": round(time.time(), 3), **event.to_dict()}
         self._archive.save_event(event.thread_id, self._redact(data))
+
+
+class InBackground:
+    """A sink behind a thread of its own, for one that may wait: the agent never does, and memory is bounded."""
+
+    def __init__(self, sink: Callable[[CompactionEvent], None]) -> None:
+        self._sink = sink
+        self._waiting: queue.Queue[CompactionEvent | None] = queue.Queue(_LONGEST_QUEUE)
+        self.dropped = 0
+        self._thread = threading.Thread(target=self._work, name="compact-events", daemon=True)
+        self._thread.start()
+
+    def __call__(self, event: CompactionEvent) -> None:
+        try:
+            self._waiting.put_nowait(event)
+        except queue.Full:
+            self.dropped += 1
+
+    def _work(self) -> None:
+        while (event := self._waiting.get()) is not None:
+            try:
+                self._sink(event)
+            except Exception as error:
+                _log.warning("%s could not be archived: %s", event.name, error)
+
+    def close(self) -> None:
+        """Write what is waiting, as far as that takes no longer than a moment."""
+        self._waiting.put(None)
+        self._thread.join(_CLOSE_SECONDS)
+        if self.dropped or self._thread.is_alive():
+            _log.warning("%d events were not archived", self.dropped + self._waiting.qsize())

@@ -8,7 +8,7 @@ from typing import Any
 
 from compact.core.events import CompactionEvent
 from compact.core.protocols import EventSink
-from compact.telemetry.archived import ArchivedEvents, EventArchive
+from compact.telemetry.archived import ArchivedEvents, EventArchive, InBackground
 from compact.telemetry.log import LoggingEventEmitter
 
 _log = logging.getLogger("compact")
@@ -28,6 +28,7 @@ class Dispatcher:
         on_event: EventSink | None,
         *,
         archive: EventArchive | None = None,
+        archive_may_wait: bool = False,
         redact: Callable[[Any], Any] = lambda value: value,
     ) -> Dispatcher:
         """The sinks a configuration asks for, and the caller's own."""
@@ -35,7 +36,8 @@ class Dispatcher:
         if exporter == "console":
             sinks.append(LoggingEventEmitter())
         if archive:
-            sinks.append(ArchivedEvents(archive, redact))
+            archived = ArchivedEvents(archive, redact)
+            sinks.append(InBackground(archived) if archive_may_wait else archived)
         return cls(sinks)
 
     def __call__(self, event: CompactionEvent) -> None:
