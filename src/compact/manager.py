@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar, cast
@@ -13,23 +12,18 @@ from typing import Any, Protocol, Self, TypeVar, cast
 from compact.assembly import build_archive, build_budget, build_engine, build_store
 from compact.background import InProcessPreparer
 from compact.config import CompactConfig
-from compact.core.artifacts import SecurityContext
 from compact.core.budget import TokenBudget
 from compact.core.coordinator import CompactionResult
-from compact.core.errors import InvalidHistory, UnknownSession
+from compact.core.errors import InvalidHistory
 from compact.core.events import NoticeEvent
-from compact.core.messages import Message, copy_plain
-from compact.core.plan import CompactionPlan
+from compact.core.messages import copy_plain
 from compact.core.protocols import CompactionStrategy, EventSink, ProviderAwareTokenizer, Summarizer
-from compact.core.records import CompactionStore, ModelCall, PlanVersion, SessionInfo
-from compact.core.renderer import RenderedPrompt
+from compact.core.records import CompactionStore
 from compact.core.session import Session
 from compact.core.status import SessionStatus, status_of
-from compact.core.why import Sighting, trace_phrase
 from compact.driving import adrive, drive
-from compact.recall.search import Recall, recall
 from compact.redaction import Redactor
-from compact.session_lock import SessionLock
+from compact.session_desk import GuardedSession, SessionDesk
 from compact.telemetry.dispatcher import Dispatcher
 from compact.tokens import model_info
 from compact.tokens.usage import reported_input_tokens
@@ -50,15 +44,7 @@ class Preparer(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _Guarded:
-    """A session, and the lock that lets one call at a time into it."""
-
-    session: Session
-    lock: SessionLock = field(default_factory=SessionLock)
-
-
-class CompactManager:
+class CompactManager(SessionDesk):
     """Keeps histories inside their window, one session beside the other.
 
     Safe to share between threads and tasks: two calls for one session never interleave, different sessions never
@@ -102,7 +88,7 @@ class CompactManager:
         self._preparer = self._build_preparer(summarizer)
         self._engine = replace(self._engine, prepare_ahead=self._preparer)
         self._budget = build_budget(self.config)
-        self._sessions: dict[str, _Guarded] = {}
+        self._sessions: dict[str, GuardedSession] = {}
         self._registry = threading.Lock()
         self._count_instructions = lru_cache(maxsize=64)(self._engine.tokenizer.count_text)
         self._tools_counted: tuple[object, int] = ([], 0)
@@ -195,24 +181,6 @@ class CompactManager:
             session.budget = session.budget or self._budget
             return status_of(session, self._engine.rules, used_tokens=used)
 
-    def current_plan(self, session_id: str) -> CompactionPlan:
-        """The plan in force; an empty one for a session that is not known yet."""
-        try:
-            with self._opened(session_id) as session:
-                return session.plan
-        except UnknownSession:
-            return CompactionPlan(session_id)
-
-    def prompt(self, session_id: str) -> RenderedPrompt:
-        """The prompt as it was last returned, with the log entries that each place of it stands for."""
-        with self._opened(session_id) as session:
-            return session.prompt
-
-    def history(self, session_id: str) -> tuple[Message, ...]:
-        """The log: everything that ever arrived, in order, whatever was compacted or edited since."""
-        with self._opened(session_id) as session:
-            return tuple(session.thread.log)
-
     def observe_usage(self, session_id: str, usage: object) -> None:
         """Take in the input tokens a provider reported for the last prompt: a number, or its `usage` as it is."""
         reported = reported_input_tokens(usage)
@@ -222,49 +190,6 @@ class CompactManager:
                 estimated_tokens=session.prompt_tokens + fixed, reported_tokens=reported
             )
             drive(self._engine.keeper.report_usage(session, reported))
-
-    def undo(self, session_id: str) -> CompactionPlan:
-        """Take the last compaction back; the plan before it stays in force until the budget forbids it."""
-        plan = self.current_plan(session_id)
-        return self.restore(session_id, max(0, (plan.version if plan.origin is None else plan.origin) - 1))
-
-    def restore(self, session_id: str, version: int) -> CompactionPlan:
-        """Bring an earlier plan back exactly; version 0 is the history without any compaction."""
-        with self._opened(session_id) as session:
-            drive(self._engine.restore(session, version))
-            return session.plan
-
-    def plans(self, session_id: str) -> tuple[PlanVersion, ...]:
-        """Every plan that was ever in force, oldest first."""
-        return self._store.plans(session_id)
-
-    def model_calls(self, session_id: str) -> tuple[ModelCall, ...]:
-        """Every prompt that went out, oldest first."""
-        return self._store.model_calls(session_id)
-
-    def sessions(self) -> tuple[SessionInfo, ...]:
-        """All sessions in the store, the newest first."""
-        return self._store.sessions()
-
-    def why(self, session_id: str, phrase: str) -> tuple[Sighting, ...]:
-        """Where a phrase is now, since when, and which calls went out without it; nothing if it was never there."""
-        stored = self._store.load(session_id)
-        if stored is None:
-            raise UnknownSession(session_id)
-        return trace_phrase(phrase, stored, self._store.plans(session_id), self._store.model_calls(session_id))
-
-    def recall(
-        self, session_id: str, query: str, *, max_tokens: int = 2000, security: SecurityContext | None = None
-    ) -> Recall:
-        """What left the prompt: by message or artifact id exactly, by words otherwise, within a number of tokens."""
-        return recall(
-            self._store,
-            session_id,
-            query,
-            security=security or SecurityContext(tenant_id=self.config.state.tenant_id),
-            count_text=self._engine.tokenizer.count_text,
-            max_tokens=max_tokens,
-        )
 
     def delete(self, session_id: str) -> bool:
         """Remove a session and all that belongs to it, from memory and from the store."""
@@ -297,14 +222,14 @@ class CompactManager:
 
     def _enter(
         self, session_id: str, messages: object, tools: Tools, instructions: str, *, register: bool = True
-    ) -> tuple[_Guarded, TokenBudget]:
+    ) -> tuple[GuardedSession, TokenBudget]:
         if not isinstance(session_id, str) or not session_id:
             raise InvalidHistory(f"expected a text that is not empty, got {session_id!r}", place="session_id")
         if not isinstance(messages, list | tuple):
             hint = "pass the conversation as a list of messages"
             raise InvalidHistory(f"expected a list, got {type(messages).__name__}", place="messages", hint=hint)
         with self._registry:
-            guarded = self._sessions.get(session_id) or _Guarded(Session(session_id))
+            guarded = self._sessions.get(session_id) or GuardedSession(Session(session_id))
             if register:
                 self._sessions[session_id] = guarded
         return guarded, self._budget_with(tools, instructions)
@@ -326,19 +251,6 @@ class CompactManager:
 
             return QueuePreparer(self.config.state.url, tenant_id=self.config.state.tenant_id)
         return InProcessPreparer(lambda session: drive(self._engine.prepare(session)))
-
-    @contextmanager
-    def _opened(self, session_id: str) -> Iterator[Session]:
-        """A session that is known, here or in the store, with nobody else in it."""
-        with self._registry:
-            guarded = self._sessions.get(session_id) or _Guarded(Session(session_id))
-        with guarded.lock.hold():
-            drive(self._engine.refresh(guarded.session))
-            if not guarded.session.thread.log:
-                raise UnknownSession(session_id)
-            with self._registry:
-                self._sessions.setdefault(session_id, guarded)
-            yield guarded.session
 
     def _budget_with(self, tools: Tools, instructions: str) -> TokenBudget:
         if not tools and not instructions:

@@ -109,7 +109,8 @@ def _explain(error: Exception) -> int:
         case CompactError():
             return _complain(error.message, error.hint or "run it again with --debug to see where this comes from")
         case _UsageError():
-            message = getattr(error, "format_message", error.__str__)()
+            # Its own words for a wrong choice begin in the middle of a sentence.
+            message = getattr(error, "format_message", error.__str__)().replace("Value error, ", "")
             return _complain(message, f"see {getattr(getattr(error, 'ctx', None), 'command_path', 'compact')} --help")
         case _:
             hint = "this should not happen: run it again with --debug, and please report what it prints"

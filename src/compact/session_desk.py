@@ -1,0 +1,114 @@
+"""The questions an operator asks of a session, and what it may do about the answers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from compact.config import CompactConfig
+from compact.core.artifacts import SecurityContext
+from compact.core.engine import Engine
+from compact.core.errors import UnknownSession
+from compact.core.messages import Message
+from compact.core.plan import CompactionPlan
+from compact.core.records import CompactionStore, ModelCall, PlanVersion, SessionInfo
+from compact.core.renderer import RenderedPrompt
+from compact.core.session import Session
+from compact.core.why import Sighting, trace_phrase
+from compact.driving import drive
+from compact.recall.search import Recall, recall
+from compact.session_lock import SessionLock
+
+
+@dataclass(slots=True)
+class GuardedSession:
+    """A session, and the lock that lets one call at a time into it."""
+
+    session: Session
+    lock: SessionLock = field(default_factory=SessionLock)
+
+
+class SessionDesk:
+    """Sessions by their id, here or in the store, one caller at a time in each."""
+
+    config: CompactConfig
+    _engine: Engine
+    _store: CompactionStore
+    _sessions: dict[str, GuardedSession]
+    _registry: threading.Lock
+
+    def current_plan(self, session_id: str) -> CompactionPlan:
+        """The plan in force; an empty one for a session that is not known yet."""
+        try:
+            with self._opened(session_id) as session:
+                return session.plan
+        except UnknownSession:
+            return CompactionPlan(session_id)
+
+    def prompt(self, session_id: str) -> RenderedPrompt:
+        """The prompt as it was last returned, with the log entries that each place of it stands for."""
+        with self._opened(session_id) as session:
+            return session.prompt
+
+    def history(self, session_id: str) -> tuple[Message, ...]:
+        """The log: everything that ever arrived, in order, whatever was compacted or edited since."""
+        with self._opened(session_id) as session:
+            return tuple(session.thread.log)
+
+    def undo(self, session_id: str) -> CompactionPlan:
+        """Take the last compaction back; the plan before it stays in force until the budget forbids it."""
+        plan = self.current_plan(session_id)
+        return self.restore(session_id, max(0, (plan.version if plan.origin is None else plan.origin) - 1))
+
+    def restore(self, session_id: str, version: int) -> CompactionPlan:
+        """Bring an earlier plan back exactly; version 0 is the history without any compaction."""
+        with self._opened(session_id) as session:
+            drive(self._engine.restore(session, version))
+            return session.plan
+
+    def plans(self, session_id: str) -> tuple[PlanVersion, ...]:
+        """Every plan that was ever in force, oldest first."""
+        return self._store.plans(session_id)
+
+    def model_calls(self, session_id: str) -> tuple[ModelCall, ...]:
+        """Every prompt that went out, oldest first."""
+        return self._store.model_calls(session_id)
+
+    def sessions(self) -> tuple[SessionInfo, ...]:
+        """All sessions in the store, the newest first."""
+        return self._store.sessions()
+
+    def why(self, session_id: str, phrase: str) -> tuple[Sighting, ...]:
+        """Where a phrase is now, since when, and which calls went out without it; nothing if it was never there."""
+        stored = self._store.load(session_id)
+        if stored is None:
+            raise UnknownSession(session_id)
+        return trace_phrase(phrase, stored, self._store.plans(session_id), self._store.model_calls(session_id))
+
+    def recall(
+        self, session_id: str, query: str, *, max_tokens: int = 2000, security: SecurityContext | None = None
+    ) -> Recall:
+        """What left the prompt: by message or artifact id exactly, by words otherwise, within a number of tokens."""
+        return recall(
+            self._store,
+            session_id,
+            query,
+            security=security or SecurityContext(tenant_id=self.config.state.tenant_id),
+            count_text=self._engine.tokenizer.count_text,
+            max_tokens=max_tokens,
+        )
+
+    @contextmanager
+    def _opened(self, session_id: str) -> Iterator[Session]:
+        """A session that is known, here or in the store, with nobody else in it."""
+        with self._registry:
+            guarded = self._sessions.get(session_id) or GuardedSession(Session(session_id))
+        with guarded.lock.hold():
+            drive(self._engine.refresh(guarded.session))
+            if not guarded.session.thread.log:
+                raise UnknownSession(session_id)
+            with self._registry:
+                self._sessions.setdefault(session_id, guarded)
+            yield guarded.session
