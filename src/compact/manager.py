@@ -185,10 +185,8 @@ class CompactManager(SessionDesk):
         """Take in the input tokens a provider reported for the last prompt: a number, or its `usage` as it is."""
         reported = reported_input_tokens(usage)
         with self._opened(session_id) as session:
-            fixed = (session.budget or self._budget).fixed_tokens
-            session.calibration = session.calibration.observe(
-                estimated_tokens=session.prompt_tokens + fixed, reported_tokens=reported
-            )
+            estimated = self._engine.estimated_tokens(session, session.budget or self._budget)
+            session.calibration = session.calibration.observe(estimated_tokens=estimated, reported_tokens=reported)
             drive(self._engine.keeper.report_usage(session, reported))
 
     def delete(self, session_id: str) -> bool:

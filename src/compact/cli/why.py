@@ -73,7 +73,7 @@ def _topics(sighting: Sighting, calls: Sequence[int]) -> Iterator[tuple[str, str
     if missing:
         without = "call" if len(missing) == 1 else "calls"
         yield "without", f"{without} {number_ranges(missing, calls)}: {len(missing):,} of {len(calls):,}"
-    else:
+    elif sighting.is_visible:  # of what is gone, only the calls that are known to have missed it can be told
         yield "without", "no call went out without the words"
 
 

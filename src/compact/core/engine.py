@@ -82,7 +82,7 @@ class Engine:
             match = self.take_in(session, incoming, budget)
             yield from work()
             yield from self._bring_back(session, budget)
-            if (yield from self.keeper.save(session, self.used_tokens(session, budget))):
+            if (yield from self.keeper.save(session, self.estimated_tokens(session, budget))):
                 break
         return session.output(incoming, match, self.dialect)
 
@@ -109,7 +109,10 @@ class Engine:
         match = session.take_in(incoming, self.dialect, self.tokenizer)
         session.budget = budget
         if match.branched:
-            session.plan = session.plan.standing_on(session.thread.view_ids)
+            standing = session.plan.standing_on(session.thread.view_ids)
+            if standing is not session.plan:
+                version = session.plan.version + 1
+                session.plan = replace(standing, version=version, reason="the past was edited", origin=None)
             self.announcer.branched(session, match)
         if match.branched or self.dialect.check(match.new):
             self._render(session)
@@ -128,9 +131,13 @@ class Engine:
 
     # -- deciding -------------------------------------------------------------------------------------------------
 
+    def estimated_tokens(self, session: Session, budget: TokenBudget) -> int:
+        """What the next request counts by our own estimate."""
+        return session.prompt_tokens + session.brought_tokens + budget.fixed_tokens
+
     def used_tokens(self, session: Session, budget: TokenBudget) -> int:
         """The most that the next request may count for the provider."""
-        return session.calibration.upper_bound(session.prompt_tokens + session.brought_tokens + budget.fixed_tokens)
+        return session.calibration.upper_bound(self.estimated_tokens(session, budget))
 
     def decide(self, session: Session, budget: TokenBudget, used_tokens: int) -> tuple[Decision, Goal]:
         """Whether to compact, why, and how far."""

@@ -75,9 +75,9 @@ class Keeper:
         session.budget = budget
         render(session)
 
-    def save(self, session: Session, used_tokens: int | None) -> Trip[bool]:
+    def save(self, session: Session, estimated_tokens: int | None) -> Trip[bool]:
         """Write down what is new; False if somebody else was quicker and the call must be made again."""
-        call = _model_call(session, used_tokens) if used_tokens is not None else None
+        call = _model_call(session, estimated_tokens) if estimated_tokens is not None else None
         commit = session.unsaved(call)
         try:
             yield from self._store_artifacts(session, commit.plan)
@@ -208,7 +208,7 @@ def _span_key(record: SummarizationRecord) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _model_call(session: Session, used_tokens: int) -> ModelCall:
+def _model_call(session: Session, estimated_tokens: int) -> ModelCall:
     actions, summary = session.prompt.actions, session.plan.summary
     return ModelCall(
         turn_number=session.turn_number,
@@ -217,6 +217,6 @@ def _model_call(session: Session, used_tokens: int) -> ModelCall:
         last_seq=len(session.thread.log),
         messages=len(session.prompt),
         evicted=actions.total() - actions[CompactionAction.INCLUDE],
-        tokens_estimated=used_tokens,
+        tokens_estimated=estimated_tokens,
         tiers=dict(session.tokens_by_role),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from sqlalchemy import (
@@ -45,6 +45,14 @@ from compact.stores.wire import content_hash, dump_message, load_original, searc
 
 Read = Callable[[object, str], Message]
 
+# What every preflight asks and writes is built once: building it takes longer than running it.
+_SESSIONS = schema.sessions.c
+_OWN = and_(_SESSIONS.tenant_id == bindparam("tenant"), _SESSIONS.session_id == bindparam("session"))
+_HEAD = select(_SESSIONS.last_seq, _SESSIONS.plan_version, _SESSIONS.branch).where(_OWN)
+_ADVANCE = update(schema.sessions).where(
+    _OWN, *(_SESSIONS[spec.name] == bindparam(f"expected_{spec.name}") for spec in fields(SessionHead))
+)
+
 
 class SqlCompactionStore:
     """The sessions of one tenant in a database."""
@@ -66,10 +74,7 @@ class SqlCompactionStore:
             return self._head(connection, session_id) or SessionHead()
 
     def _head(self, connection: Connection, session_id: str) -> SessionHead | None:
-        table = schema.sessions.c
-        row = connection.execute(
-            select(table.last_seq, table.plan_version, table.branch).where(self._own(schema.sessions, session_id))
-        ).first()
+        row = connection.execute(_HEAD, {"tenant": self._tenant_id, "session": session_id}).first()
         return SessionHead(*row) if row else None
 
     def load(self, session_id: str) -> StoredSession | None:
@@ -101,22 +106,15 @@ class SqlCompactionStore:
 
     def _advance(self, connection: Connection, commit: Commit, after: SessionHead, now: float) -> None:
         """Move the head, which only works for one of several that start from the same place."""
-        fields = {"last_seq": after.last_seq, "plan_version": after.plan_version, "branch": after.branch}
-        if commit.expected == SessionHead():
+        moved = {**asdict(after), "updated_at": now}
+        if commit.expected == SessionHead() and self._head(connection, commit.session_id) is None:
             keys = {"tenant_id": self._tenant_id, "session_id": commit.session_id}
-            if self._head(connection, commit.session_id) is None:
-                connection.execute(insert(schema.sessions).values(**keys, **fields, created_at=now, updated_at=now))
-                return
-        expected, table = commit.expected, schema.sessions.c
-        moved = connection.execute(
-            update(schema.sessions)
-            .where(self._own(schema.sessions, commit.session_id))
-            .where(table.last_seq == expected.last_seq, table.plan_version == expected.plan_version)
-            .where(table.branch == expected.branch)
-            .values(**fields, updated_at=now)
-        )
-        if moved.rowcount != 1:
-            raise VersionConflict(f"session {commit.session_id!r} is no longer at {expected}")
+            connection.execute(insert(schema.sessions), {**keys, **moved, "created_at": now})
+            return
+        expected = {f"expected_{name}": value for name, value in asdict(commit.expected).items()}
+        own = {"tenant": self._tenant_id, "session": commit.session_id}
+        if connection.execute(_ADVANCE, {**own, **expected, **moved}).rowcount != 1:
+            raise VersionConflict(f"session {commit.session_id!r} is no longer at {commit.expected}")
 
     def _add(self, connection: Connection, commit: Commit, after: SessionHead, now: float) -> None:
         keys: dict[str, Any] = {"tenant_id": self._tenant_id, "session_id": commit.session_id}
@@ -125,13 +123,13 @@ class SqlCompactionStore:
             connection.execute(insert(schema.messages), rows)
         if commit.view_ids is not None:
             view = {"branch": after.branch, "after_seq": after.last_seq, "view_ids": json.dumps(commit.view_ids)}
-            connection.execute(insert(schema.branches).values(**keys, **view, created_at=now))
+            connection.execute(insert(schema.branches), {**keys, **view, "created_at": now})
         if commit.plan:
             body = json.dumps(commit.plan.to_dict())
             row = {**keys, "version": commit.plan.version, "body": body, "created_at": now}
-            connection.execute(insert(schema.plans).values(**row))
+            connection.execute(insert(schema.plans), row)
         if commit.call:
-            connection.execute(insert(schema.model_calls).values(**keys, **_call_row(commit.call), at=now))
+            connection.execute(insert(schema.model_calls), {**keys, **_call_row(commit.call), "at": now})
 
     def _messages(self, connection: Connection, session_id: str) -> tuple[StoredMessage, ...]:
         table = schema.messages.c
@@ -306,8 +304,8 @@ def _call_row(call: ModelCall) -> dict[str, Any]:
 
 
 def _call(row: Row[*tuple[Any, ...]]) -> ModelCall:
-    fields = {name: value for name, value in row._mapping.items() if name not in ("tenant_id", "session_id")}
-    return ModelCall(**{**fields, "tiers": json.loads(row.tiers)})
+    known = {name: value for name, value in row._mapping.items() if name not in ("tenant_id", "session_id")}
+    return ModelCall(**{**known, "tiers": json.loads(row.tiers)})
 
 
 def _info(row: Row[*tuple[Any, ...]]) -> SessionInfo:
