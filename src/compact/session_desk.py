@@ -59,8 +59,10 @@ class SessionDesk:
 
     def undo(self, session_id: str) -> CompactionPlan:
         """Take the last compaction back; the plan before it stays in force until the budget forbids it."""
-        plan = self.current_plan(session_id)
-        return self.restore(session_id, max(0, (plan.version if plan.origin is None else plan.origin) - 1))
+        with self._opened(session_id) as session:
+            plan = session.plan
+        shown = plan.version if plan.origin is None else plan.origin
+        return self.restore(session_id, shown - 1) if shown else plan
 
     def restore(self, session_id: str, version: int) -> CompactionPlan:
         """Bring an earlier plan back exactly; version 0 is the history without any compaction."""
@@ -108,6 +110,7 @@ class SessionDesk:
         with guarded.lock.hold():
             drive(self._engine.refresh(guarded.session))
             if not guarded.session.thread.log:
+                self._store.head(session_id)  # a store that is away says so: the session may well be in it
                 raise UnknownSession(session_id)
             with self._registry:
                 self._sessions.setdefault(session_id, guarded)

@@ -151,8 +151,9 @@ def test_undo_goes_one_step_further_back_each_time() -> None:
     manager.manual_compact("s", history)
     manager.manual_compact("s", [*history, *dialogue(6, words=20)])
     assert manager.undo("s").origin == 1
-    assert manager.undo("s").origin == 0
-    assert manager.undo("s").origin == 0
+    back = manager.undo("s")
+    assert back.origin == 0
+    assert manager.undo("s") == back  # there is nothing further back
 
 
 def test_versions_and_sessions_that_never_were() -> None:

@@ -16,6 +16,7 @@ from compact.core.keeper import Keeper
 from compact.core.layers import KeepRules
 from compact.core.plan import CompactionAction, SummarizationRecord
 from compact.core.protocols import Dialect, ProviderAwareTokenizer, Rehydrator
+from compact.core.records import VersionConflict
 from compact.core.renderer import PromptRenderer
 from compact.core.session import Decision, Session
 from compact.core.summary_writer import SummaryWriter
@@ -236,19 +237,25 @@ class Engine:
 
     def restore(self, session: Session, version: int) -> Trip[None]:
         """Bring an earlier plan back, exactly, as a new version that stays until the budget forbids it."""
-        yield from self.keeper.catch_up(session, self._render)
-        earlier = yield from self.keeper.plan_of(session, version)
-        session.plan = replace(
-            earlier.standing_on(session.thread.view_ids),
-            version=session.plan.version + 1,
-            reason=f"version {version} was brought back",
-            tokens_before=session.prompt_tokens,
-            origin=earlier.origin if earlier.origin is not None else version,
-            held=True,
+        for _ in range(2):
+            yield from self.keeper.catch_up(session, self._render)
+            earlier = yield from self.keeper.plan_of(session, version)
+            session.plan = replace(
+                earlier.standing_on(session.thread.view_ids),
+                version=session.plan.version + 1,
+                reason=f"version {version} was brought back",
+                tokens_before=session.prompt_tokens,
+                origin=earlier.origin if earlier.origin is not None else version,
+                held=True,
+            )
+            self._render(session)
+            session.plan = replace(session.plan, tokens_after=session.prompt_tokens)
+            if (yield from self.keeper.save(session, None)):
+                return
+        raise VersionConflict(
+            f"version {version} was not brought back: session {session.session_id!r} is being written to",
+            hint="try again",
         )
-        self._render(session)
-        session.plan = replace(session.plan, tokens_after=session.prompt_tokens)
-        yield from self.keeper.save(session, None)
 
     def compact(self, session: Session, goal: Goal, reason: str, note: str = "") -> Trip[None]:
         """Plan, have the summary written, and put the new plan in force if it makes the prompt smaller."""

@@ -52,6 +52,8 @@ def trace_phrase(
     phrase: str, stored: StoredSession, plans: Sequence[PlanVersion], calls: Sequence[ModelCall]
 ) -> tuple[Sighting, ...]:
     """Every message that holds the phrase (upper and lower case alike), oldest first; none if it was never there."""
+    if not phrase.strip():
+        return ()
     wanted, view = phrase.casefold(), set(stored.view_ids)
     history = _History(stored.session_id, plans)
     return tuple(
