@@ -188,8 +188,13 @@ def _check_round_trip(store: CompactionStore, clock: ManualClock) -> None:
     assert loaded.messages == entries, "messages come back as they were, in order, with their tokens"
     assert loaded.view_ids == ("m1", "m2"), "the view is the whole log as long as nobody edits the past"
     assert loaded.plan == _plan(), "the plan comes back equal, odd texts and all"
-    assert loaded.last_call is not None, "the last call comes back"
-    assert replace(loaded.last_call, number=0, at=0.0) == _call(), "the last call comes back equal"
+    assert loaded.last_report is None, "no usage was reported yet"
+    store.report_usage("s", 17)
+    _write(store, "three", call=_call())
+    again = store.load("s")
+    assert again is not None
+    assert again.last_report is not None, "the newest call with usage comes back"
+    assert replace(again.last_report, number=0, at=0.0) == _call(tokens_reported=17), "with what was reported"
 
 
 def _check_append_only(store: CompactionStore, clock: ManualClock) -> None:

@@ -88,7 +88,8 @@ def test_going_on_differently_after_taking_back_is_new() -> None:
     manager.preflight("s", history[:4])
     other = [*history[:4], user("something else"), *history[5:]]
     assert manager.preflight("s", other) == other
-    assert log(manager) == [*history, user("something else"), history[5]]
+    assert log(manager) == [*history, user("something else")]
+    assert [message.id for message in manager.prompt("s").messages][-2:] == ["m7", "m6"]
 
 
 def test_a_system_prompt_that_changes_at_every_call_does_not_double_the_rest() -> None:

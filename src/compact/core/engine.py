@@ -113,7 +113,8 @@ class Engine:
             standing = session.plan.standing_on(session.thread.view_ids)
             if standing is not session.plan:
                 version = session.plan.version + 1
-                session.plan = replace(standing, version=version, reason="the past was edited", origin=None)
+                edited = replace(standing, version=version, reason="the past was edited", origin=None)
+                session.put_in_force(edited)
             self.announcer.branched(session, match)
         if match.branched or self.dialect.check(match.new):
             self._render(session)
@@ -240,7 +241,7 @@ class Engine:
         for _ in range(2):
             yield from self.keeper.catch_up(session, self._render)
             earlier = yield from self.keeper.plan_of(session, version)
-            session.plan = replace(
+            restored = replace(
                 earlier.standing_on(session.thread.view_ids),
                 version=session.plan.version + 1,
                 reason=f"version {version} was brought back",
@@ -248,6 +249,7 @@ class Engine:
                 origin=earlier.origin if earlier.origin is not None else version,
                 held=True,
             )
+            session.put_in_force(restored)
             self._render(session)
             session.plan = replace(session.plan, tokens_after=session.prompt_tokens)
             if (yield from self.keeper.save(session, None)):
@@ -296,7 +298,7 @@ class Engine:
 
     def _put_in_force(self, session: Session, result: CompactionResult, reason: str, note: str) -> None:
         slots_before, gone_before = len(session.prompt), set(_gone(session))
-        session.plan = replace(
+        plan = replace(
             result.plan,
             version=session.plan.version + 1,
             reason=f"{reason}: {note}" if note else reason,
@@ -304,6 +306,7 @@ class Engine:
             origin=None,
             held=False,
         )
+        session.put_in_force(plan)
         session.calibration = session.calibration.after_compaction()
         self._render(session)
         session.plan = replace(session.plan, tokens_after=session.prompt_tokens)

@@ -81,8 +81,7 @@ class Keeper:
         commit = session.unsaved(call)
         try:
             yield from self._store_artifacts(session, commit.plan)
-            session.head = yield from self.ask(lambda: self.store.commit(commit))
-            session.has_branched = False
+            session.saved((yield from self.ask(lambda: self.store.commit(commit))))
         except VersionConflict as conflict:
             self.announcer.conflicted(session, conflict)
             session.head = _NOWHERE
@@ -203,8 +202,8 @@ class Keeper:
 
 
 def _span_key(record: SummarizationRecord) -> str:
-    """What makes two summaries the same: the span, and the room they have."""
-    text = "\0".join((*record.span.message_ids, str(record.max_tokens), str(record.version)))
+    """What makes two summaries the same: the messages they stand for, and the version they are."""
+    text = "\0".join((*record.span.message_ids, str(record.version)))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -62,25 +62,29 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSession:
-    """Everything needed to go on where another process stopped."""
+    """Everything needed to go on where another process stopped; `last_report` is the newest call with usage."""
 
     session_id: str
     head: SessionHead
     messages: tuple[StoredMessage, ...]
     view_ids: tuple[str, ...]
     plan: CompactionPlan
-    last_call: ModelCall | None = None
+    last_report: ModelCall | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """What one call adds, all of it or nothing: it only counts if the session is still at `expected`."""
+    """What one call adds, all of it or nothing: it only counts if the session is still at `expected`.
+
+    `overtaken` are versions between the expected one and `plan` that were in force before anything could be written.
+    """
 
     session_id: str
     expected: SessionHead
     messages: tuple[StoredMessage, ...] = ()
     view_ids: tuple[str, ...] | None = None
     plan: CompactionPlan | None = None
+    overtaken: tuple[CompactionPlan, ...] = ()
     call: ModelCall | None = None
 
 

@@ -48,6 +48,7 @@ class Session:
         # How far the store has come with this session, and whether the caller edited the past since.
         self.head = SessionHead()
         self.has_branched = False
+        self.overtaken: list[CompactionPlan] = []
         self._tokens: dict[str, int] = {}
         self._slot_tokens: list[int] = []
         self._shown = Shown()
@@ -63,7 +64,7 @@ class Session:
         session._like = log[-1].original if log else None
         session.turn_number = sum(message.role == "user" for message in log)
         session.plan, session.head = stored.plan, stored.head
-        call = stored.last_call
+        call = stored.last_report
         if call and call.tokens_reported and call.plan_version == stored.head.plan_version:
             session.calibration = Calibration((call.tokens_estimated, call.tokens_reported))
         return session
@@ -71,6 +72,16 @@ class Session:
     def become(self, other: Session) -> None:
         """Take over everything another copy of this session knows."""
         self.__dict__.update(other.__dict__)
+
+    def put_in_force(self, plan: CompactionPlan) -> None:
+        """Take a new version of the plan; one that the store has not seen yet is kept for it."""
+        if self.plan.version not in (plan.version, self.head.plan_version):
+            self.overtaken.append(self.plan)
+        self.plan = plan
+
+    def saved(self, head: SessionHead) -> None:
+        """The store has everything."""
+        self.head, self.has_branched, self.overtaken = head, False, []
 
     def unsaved(self, call: ModelCall | None) -> Commit:
         """What the store does not have yet."""
@@ -82,6 +93,7 @@ class Session:
             messages=tuple(StoredMessage(seq, message, self._tokens[message.id]) for seq, message in entries),
             view_ids=tuple(self.thread.view_ids) if self.has_branched else None,
             plan=self.plan if self.plan.version != self.head.plan_version else None,
+            overtaken=tuple(self.overtaken),
             call=call,
         )
 

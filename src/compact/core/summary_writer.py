@@ -33,7 +33,7 @@ class SummaryWriter:
         """The record with its summary; if writing fails, with the task alone, or nothing if all is to stay as it is."""
         request = self._request(session, pending, note)
         try:
-            summary = yield from self.keeper.summary_once(session, pending, lambda: self.summarizer(request))
+            summary = yield from self._once(session, pending, request)
             return self._checked(session, pending, summary)
         except Exception as error:
             if self.on_failure == "raise":
@@ -44,10 +44,24 @@ class SummaryWriter:
 
     def write_ahead(self, session: Session, pending: SummarizationRecord) -> Trip[None]:
         """Write a summary before it is needed, and note what it stands for."""
-        request = self._request(session, pending, "")
-        summary = yield from self.keeper.summary_once(session, pending, lambda: self.summarizer(request))
+        summary = yield from self._once(session, pending, self._request(session, pending, ""))
         record = self._checked(session, pending, summary)
         yield from self.keeper.note_prepared(session, pending, record)
+
+    def _once(self, session: Session, pending: SummarizationRecord, request: SummaryRequest) -> Trip[StructuredSummary]:
+        """The one summary of this span, whoever wrote it; another's, who had more room, is cut to ours."""
+        own: list[bool] = []
+
+        def write() -> object:
+            own.append(True)
+            return self.summarizer(request)
+
+        summary = yield from self.keeper.summary_once(session, pending, write)
+        return summary if own else fit_summary(summary, lambda candidate: self._fits(pending, candidate))
+
+    def _fits(self, pending: SummarizationRecord, summary: StructuredSummary) -> bool:
+        message = summary_message(replace(pending, summary=summary))
+        return self.tokenizer.count_message(message) <= pending.max_tokens
 
     def _request(self, session: Session, pending: SummarizationRecord, note: str) -> SummaryRequest:
         """What the summariser gets: the messages that are new to the span, and what the summary before them said."""
@@ -82,11 +96,6 @@ class SummaryWriter:
 
     def _pruned_only(self, pending: SummarizationRecord, request: SummaryRequest) -> SummarizationRecord:
         """What stands for the span when nobody wrote a summary: what was known before, and the task."""
-
-        def fits(summary: StructuredSummary) -> bool:
-            message = summary_message(replace(pending, summary=summary))
-            return self.tokenizer.count_message(message) <= pending.max_tokens
-
-        kept = fit_summary(carry_task(request), fits)
+        kept = fit_summary(carry_task(request), lambda candidate: self._fits(pending, candidate))
         record = replace(pending, summary=kept, reason=f"{pending.reason}; pruning-only, no summary was written")
         return replace(record, tokens_after=self.tokenizer.count_message(summary_message(record)))

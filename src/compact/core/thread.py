@@ -57,8 +57,8 @@ class Thread:
         self.view: list[Message] = []
         self._raw = Shown()
         self._by_id: dict[str, Message] = {}
-        # What the caller has left behind at the end of its line, and may come back to.
-        self._left: list[Message] = []
+        # What the caller has left behind and may come back to, by how it looks.
+        self._left: dict[str, list[Message]] = {}
 
     @classmethod
     def restored(cls, thread_id: str, log: Sequence[Message], view_ids: Iterable[str]) -> Thread:
@@ -68,14 +68,15 @@ class Thread:
         thread._by_id = {message.id: message for message in log}
         thread._continue_with([thread._by_id[message_id] for message_id in view_ids])
         on_the_line = {message.id for message in thread.view}
-        thread._left = [message for message in log if message.id not in on_the_line]
+        thread._leave(message for message in log if message.id not in on_the_line)
         return thread
 
     def fork(self) -> Thread:
         """A copy that can be tried things on; entries are shared, they never change."""
         twin = Thread(self.thread_id)
         twin.log, twin.view = list(self.log), list(self.view)
-        twin._raw, twin._by_id, twin._left = self._raw.copy(), dict(self._by_id), list(self._left)
+        twin._raw, twin._by_id = self._raw.copy(), dict(self._by_id)
+        twin._left = {look: list(entries) for look, entries in self._left.items()}
         return twin
 
     def __len__(self) -> int:
@@ -100,28 +101,41 @@ class Thread:
             # One comparison in C covers the same objects, equal copies, and objects changed in place.
             if known <= len(incoming) and list(incoming[:known]) == shown.originals:
                 owners = list(shown.owners)
-                back = self._come_back(incoming, known)
-                new = (*back, *self._append(incoming, range(known + len(back), len(incoming)), read))
+                before = len(self.log)
+                new = self._append(incoming, range(known, len(incoming)), read)
                 self._continue_with(new)
-                return Match(new, owners + [message.id for message in new], rejoined=bool(back))
+                is_back = len(self.log) - before < len(new)
+                return Match(new, owners + [message.id for message in new], rejoined=is_back)
         return self._branch(incoming, output, read)
-
-    def _come_back(self, incoming: Sequence[object], start: int) -> tuple[Message, ...]:
-        """The entries that the caller had left behind and sends again now, in their order."""
-        count = 0
-        while count < min(len(self._left), len(incoming) - start):
-            if self._left[count].original != incoming[start + count]:
-                break
-            count += 1
-        back, self._left = tuple(self._left[:count]), self._left[count:]
-        return back
 
     def _append(
         self, incoming: Sequence[object], places: Iterable[int], read: Callable[[object, str], Message]
     ) -> tuple[Message, ...]:
-        # Read everything first: a bad entry must not leave half a list in the log.
-        fresh = [read(incoming[place], f"messages[{place}]") for place in places]
-        return tuple(self._record(message) for message in fresh)
+        """The entries at these places: new ones are recorded, those that were left behind are taken up again."""
+        items = [(place, incoming[place]) for place in places]
+        back = [self._left_like(item) for _, item in items]
+        try:
+            # Read everything first: a bad entry must not leave half a list in the log.
+            fresh = [known or read(item, f"messages[{n}]") for (n, item), known in zip(items, back, strict=True)]
+        except Exception:
+            self._leave(entry for entry in back if entry)
+            raise
+        return tuple(entry if known else self._record(entry) for entry, known in zip(fresh, back, strict=True))
+
+    def _left_like(self, item: object) -> Message | None:
+        """An entry that the caller had left behind and sends again now; the oldest of equal ones."""
+        look = _fingerprint(item) if self._left else ""
+        entries = self._left.get(look)
+        if not entries:
+            return None
+        entry = entries.pop(0)
+        if not entries:
+            del self._left[look]
+        return entry
+
+    def _leave(self, entries: Iterable[Message]) -> None:
+        for entry in entries:
+            self._left.setdefault(_fingerprint(entry.original), []).append(entry)
 
     def _record(self, message: Message) -> Message:
         """Give an entry its id (its own, if it has one that is free) and put it at the end of the log."""
@@ -156,8 +170,9 @@ class Thread:
         self.view, self._raw = [], Shown()
         self._continue_with(view)
         present = set(self.view_ids)
-        self._left = [message for message in left if message.id not in present]
-        return Match(tuple(new), owners, branched=True, left_ids=tuple(message.id for message in self._left))
+        gone = [message for message in left if message.id not in present]
+        self._leave(gone)
+        return Match(tuple(new), owners, branched=True, left_ids=tuple(message.id for message in gone))
 
 
 def _align(known: Sequence[object], incoming: Sequence[object]) -> list[int | None]:

@@ -67,7 +67,7 @@ class InMemoryCompactionStore:
                 messages=tuple(kept.messages),
                 view_ids=tuple(kept.view_ids),
                 plan=self.get_current_plan(session_id)[0],
-                last_call=kept.calls[-1] if kept.calls else None,
+                last_report=next((call for call in reversed(kept.calls) if call.tokens_reported is not None), None),
             )
 
     def commit(self, commit: Commit) -> SessionHead:
@@ -82,6 +82,7 @@ class InMemoryCompactionStore:
                 kept.view_ids.extend(stored.message.id for stored in commit.messages)
             else:
                 kept.view_ids = list(commit.view_ids)
+            kept.plans.extend(PlanVersion(plan, now) for plan in commit.overtaken)
             if commit.plan:
                 kept.plans.append(PlanVersion(commit.plan, now))
             if commit.call:

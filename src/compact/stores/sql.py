@@ -90,7 +90,7 @@ class SqlCompactionStore:
                 messages=stored,
                 view_ids=self._view_ids(connection, session_id, stored),
                 plan=self._plan(connection, session_id, head.plan_version),
-                last_call=next(iter(self._calls(connection, session_id, newest=True)), None),
+                last_report=self._last_report(connection, session_id),
             )
 
     def commit(self, commit: Commit) -> SessionHead:
@@ -124,10 +124,10 @@ class SqlCompactionStore:
         if commit.view_ids is not None:
             view = {"branch": after.branch, "after_seq": after.last_seq, "view_ids": json.dumps(commit.view_ids)}
             connection.execute(insert(schema.branches), {**keys, **view, "created_at": now})
-        if commit.plan:
-            body = json.dumps(commit.plan.to_dict())
-            row = {**keys, "version": commit.plan.version, "body": body, "created_at": now}
-            connection.execute(insert(schema.plans), row)
+        for plan in (*commit.overtaken, commit.plan):
+            if plan:
+                row = {**keys, "version": plan.version, "body": json.dumps(plan.to_dict()), "created_at": now}
+                connection.execute(insert(schema.plans), row)
         if commit.call:
             connection.execute(insert(schema.model_calls), {**keys, **_call_row(commit.call), "at": now})
 
@@ -192,11 +192,16 @@ class SqlCompactionStore:
         with self._database.reading() as connection:
             return self._calls(connection, session_id)
 
-    def _calls(self, connection: Connection, session_id: str, *, newest: bool = False) -> tuple[ModelCall, ...]:
+    def _calls(self, connection: Connection, session_id: str) -> tuple[ModelCall, ...]:
         table = schema.model_calls
-        query = select(table).where(self._own(table, session_id))
-        query = query.order_by(table.c.number.desc()).limit(1) if newest else query.order_by(table.c.number)
+        query = select(table).where(self._own(table, session_id)).order_by(table.c.number)
         return tuple(_call(row) for row in connection.execute(query))
+
+    def _last_report(self, connection: Connection, session_id: str) -> ModelCall | None:
+        table = schema.model_calls
+        query = select(table).where(self._own(table, session_id), table.c.tokens_reported.is_not(None))
+        row = connection.execute(query.order_by(table.c.number.desc()).limit(1)).first()
+        return _call(row) if row else None
 
     def report_usage(self, session_id: str, tokens: int) -> None:
         """Note what the provider counted for the newest call."""

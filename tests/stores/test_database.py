@@ -1,0 +1,137 @@
+"""The database itself: created by several at once, refused when it is newer, private, and safe after a fork."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import time
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from compact import ConfigError
+from compact.core.events import CompactionErrorEvent
+from compact.core.records import StoreError
+from compact.stores import schema
+from compact.stores.database import Database
+from stores.conftest import Server
+from stores.worker import finish, history, manager_on, prepare, start
+
+
+def test_a_database_from_a_newer_version_is_refused_and_left_alone(url: str) -> None:
+    newer = Database(url)
+    with newer.writing() as connection:
+        connection.execute(text("UPDATE compact_schema SET version = 99"))
+        tables = connection.execute(text("SELECT count(*) FROM compact_sessions")).scalar_one()
+    newer.close()
+    database = Database(url)
+    with pytest.raises(StoreError) as refused, database.reading():
+        pass
+    database.close()
+    assert f"schema version 99, this build knows {schema.SCHEMA_VERSION}" in str(refused.value)
+    assert "hint: upgrade compact-context" in str(refused.value)
+    manager, sink = manager_on(url)
+    with manager:
+        assert manager.preflight("s", history(4)) == history(4), "the turn goes on"
+    assert "schema version 99" in sink.of(CompactionErrorEvent)[0].message
+    assert tables == 0
+
+
+def test_several_processes_may_create_a_database_at_once(url: str) -> None:
+    soon = time.time() + 2.0
+    for process in [start(prepare, url=url, start_at=soon + number / 1000) for number in range(4)]:
+        finish(process)
+    database = Database(url)
+    with database.reading() as connection:
+        assert connection.execute(text("SELECT version FROM compact_schema")).scalars().all() == [schema.SCHEMA_VERSION]
+        assert connection.execute(text("SELECT count(*) FROM compact_sessions")).scalar_one() == 4
+    database.close()
+
+
+def test_a_file_is_private_and_its_log_is_written_ahead(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "state" / "state.db"
+    before = os.umask(0)
+    try:
+        with manager_on(f"sqlite:///{path}")[0] as manager:
+            manager.preflight("s", history(4))
+            modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+            assert modes == {"state.db": 0o600, "state.db-wal": 0o600, "state.db-shm": 0o600}
+            assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    finally:
+        os.umask(before)
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
+
+
+def test_a_relative_path_stays_where_it_was_when_the_agent_changes_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with manager_on("sqlite:///./state.db")[0] as manager:
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        manager.preflight("s", history(4))
+    assert (tmp_path / "state.db").exists()
+    assert not (tmp_path / "elsewhere" / "state.db").exists()
+
+
+def test_a_forked_process_makes_its_own_connections(url: str) -> None:
+    manager, sink = manager_on(url)
+    with manager:
+        manager.preflight("s", history(4))
+        child = os.fork()
+        if child == 0:
+            failed = 1
+            try:
+                manager.preflight("s", history(5))
+                failed = len(sink.of(CompactionErrorEvent))
+            finally:
+                os._exit(failed)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        manager.preflight("s", history(6))
+        assert len(manager.history("s")) == 6
+        assert sink.of(CompactionErrorEvent) == []
+
+
+def test_a_read_sees_one_moment(url: str) -> None:
+    """Head, messages and plan are read one after the other: what is written in between must not be half seen."""
+    database = Database(url)
+    query = text("SELECT count(*) FROM compact_sessions")
+    with database.reading() as reader:
+        before = reader.execute(query).scalar_one()
+        with manager_on(url)[0] as manager:
+            manager.preflight("s", history(4))
+        assert reader.execute(query).scalar_one() == before == 0
+    with database.reading() as reader:
+        assert reader.execute(query).scalar_one() == 1
+    database.close()
+
+
+def test_an_old_database_without_a_version_row_is_prepared_again(url: str) -> None:
+    """A process killed between creating the tables and noting the version leaves no trap."""
+    first = Database(url)
+    with first.writing() as connection:
+        connection.execute(text("DELETE FROM compact_schema"))
+    first.close()
+    with manager_on(url)[0] as manager:
+        manager.preflight("s", history(4))
+        assert len(manager.history("s")) == 4
+
+
+def test_what_is_no_database_says_so() -> None:
+    with pytest.raises(ConfigError, match="not a database URL"):
+        Database("sqlite:/nonsense:[")
+
+
+def test_a_password_is_in_no_message(server: Server) -> None:
+    url = server.url("nowhere").replace("postgres:@", "postgres:secret-word@")
+    manager, sink = manager_on(url)
+    with manager:
+        manager.preflight("s", history(4))
+    errors = sink.of(CompactionErrorEvent)
+    assert "nowhere" in errors[0].message
+    assert "secret-word" not in "".join(map(str, errors))
