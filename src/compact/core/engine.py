@@ -24,6 +24,8 @@ from compact.core.thread import Match
 from compact.core.turn import TurnContext
 from compact.core.waiting import Trip
 
+# One lost race is usual where processes share a session, several in a row are rare; what is lost is on record.
+_TRIES = 6
 # The most that a repair adds to a message it changes.
 _REPAIR_TOKENS = 16
 
@@ -74,11 +76,11 @@ class Engine:
     def _with_store(
         self, session: Session, incoming: Sequence[object], budget: TokenBudget, work: Callable[[], Trip[None]]
     ) -> Trip[list[object]]:
-        """Take the list in, do the work, write down what is new; if somebody else was quicker, do it once more."""
+        """Take the list in, do the work, write down what is new; if somebody else was quicker, do it again on that."""
         if not incoming:
             return []
         match = Match((), [])
-        for _ in range(2):
+        for _ in range(_TRIES):
             yield from self.keeper.catch_up(session, self._render)
             match = self.take_in(session, incoming, budget)
             yield from work()
@@ -238,7 +240,7 @@ class Engine:
 
     def restore(self, session: Session, version: int) -> Trip[None]:
         """Bring an earlier plan back, exactly, as a new version that stays until the budget forbids it."""
-        for _ in range(2):
+        for _ in range(_TRIES):
             yield from self.keeper.catch_up(session, self._render)
             earlier = yield from self.keeper.plan_of(session, version)
             restored = replace(
