@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from collections.abc import Callable
 from dataclasses import asdict, fields, replace
@@ -44,6 +45,7 @@ from compact.stores.memory import advanced
 from compact.stores.wire import content_hash, dump_message, load_original, searchable, wanted
 
 Read = Callable[[object, str], Message]
+_PART_SECONDS = 0.05
 
 # What every preflight asks and writes is built once: building it takes longer than running it.
 _SESSIONS = schema.sessions.c
@@ -100,8 +102,10 @@ class SqlCompactionStore:
             with self._database.writing() as connection:
                 self._advance(connection, commit, after, now)
                 self._add(connection, commit, after, now)
-        except IntegrityError as error:
-            raise VersionConflict(f"session {commit.session_id!r} was written by somebody else") from error
+        except (IntegrityError, VersionConflict) as error:
+            # Losers that come back at the same moment lose again; a little chance parts them.
+            time.sleep(random.uniform(0, _PART_SECONDS))
+            raise VersionConflict(f"session {commit.session_id!r} is no longer at {commit.expected}") from error
         return after
 
     def _advance(self, connection: Connection, commit: Commit, after: SessionHead, now: float) -> None:
