@@ -9,8 +9,8 @@ check: lint types contracts test  ## what CI runs
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
 run: $(READY)  ## sets up, then shows a session of three windows going through one
@@ -24,7 +24,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 
 types: $(READY)
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 contracts: $(READY)
 	$(BIN)/lint-imports
