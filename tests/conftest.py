@@ -1,5 +1,7 @@
 """What all tests share: one profile for properties (two busy cores know no deadline), and nothing left on disk."""
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -10,6 +12,15 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.large_base_example],
 )
 settings.load_profile("compact")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """In CI a suite that was skipped is a suite that failed: everything it needs can be installed there."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", []) if reporter else []
+    if os.environ.get("CI") and skipped:
+        reporter.write_line(f"{len(skipped)} tests were skipped, and in CI none may be", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(autouse=True)

@@ -199,6 +199,9 @@ class CompactManager(SessionDesk):
         """Let go of everything that is held open; the manager is not used after this."""
         if self._preparer:
             self._preparer.close()
+        for guarded in self._sessions.values():
+            with guarded.lock.hold():
+                drive(self._engine.keeper.flush(guarded.session))
         self._events.close()
         self._store.close()
 

@@ -17,6 +17,31 @@ from compact.core.messages import Message
 from compact.core.plan import CompactionPlan
 from compact.core.protocols import CompactionStrategy, Dialect, ProviderAwareTokenizer
 from compact.core.renderer import PromptRenderer
+from compact.testing_stores import (
+    check_artifact_store,
+    check_compaction_store,
+    check_summary_cache,
+    check_summary_claims,
+)
+
+__all__ = [
+    "RecordingSink",
+    "Wire",
+    "WordTokenizer",
+    "assistant",
+    "check_artifact_store",
+    "check_compaction_store",
+    "check_dialect",
+    "check_strategy",
+    "check_summary_cache",
+    "check_summary_claims",
+    "check_tokenizer",
+    "dialogue",
+    "system",
+    "tool_exchange",
+    "tool_run",
+    "user",
+]
 
 Wire = dict[str, Any]
 E_ = TypeVar("E_", bound=CompactionEvent)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from compact import CompactConfig, CompactError, CompactManager, UnknownSession
+from compact.core.artifacts import SecurityContext
 from compact.core.events import ContentRehydratedEvent, RehydrationBlockedEvent
 from compact.core.legality import check_chat
 from compact.recall.tool import TOOL_SCHEMA, answer_tool_call
@@ -89,6 +90,18 @@ def test_confidential_results_are_moved_without_a_preview_and_do_not_come_back_b
     manager.preflight("s", [*history, assistant(f"show me {artifact_id}")])
     manager.preflight("s", [*history, assistant(f"show me {artifact_id}"), *tool_exchange("x", "y")])
     assert [event.artifact_id for event in sink.of(RehydrationBlockedEvent)] == [artifact_id]
+
+
+def test_recall_shows_confidential_entries_only_to_who_may_see_them() -> None:
+    manager, _ = watched()
+    history = asked_history()
+    history[3]["meta"] = {"sensitivity": "confidential"}
+    manager.preflight("s", history)
+    artifact_id = manager.current_plan("s").externalizations[0].artifact_id
+    for query in ("m4", artifact_id, "berth Sunday"):
+        assert manager.recall("s", query).found == (), query
+        may = SecurityContext(permissions=frozenset({"read:confidential"}))
+        assert len(manager.recall("s", query, security=may).found) == 1, query
 
 
 def test_a_summary_takes_pointers_in_and_names_the_artifacts() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -39,15 +39,26 @@ def test_a_database_from_a_newer_version_is_refused_and_left_alone(url: str) -> 
     assert tables == 0
 
 
-def test_several_processes_may_create_a_database_at_once(url: str) -> None:
-    soon = time.time() + 2.0
-    for process in [start(prepare, url=url, start_at=soon + number / 1000) for number in range(4)]:
+def test_several_processes_may_create_a_database_at_once(make_url: Callable[[], str]) -> None:
+    urls = [make_url() for _ in range(5)]
+    processes = [start(prepare, urls=urls, name=f"s-{number}") for number in range(4)]
+    for _ in urls:
+        for process in processes:
+            assert process.stdout
+            assert process.stdout.readline() == "ready\n", process.communicate()[1]
+        for process in processes:
+            assert process.stdin
+            process.stdin.write("go\n")
+            process.stdin.flush()
+    for process in processes:
         finish(process)
-    database = Database(url)
-    with database.reading() as connection:
-        assert connection.execute(text("SELECT version FROM compact_schema")).scalars().all() == [schema.SCHEMA_VERSION]
-        assert connection.execute(text("SELECT count(*) FROM compact_sessions")).scalar_one() == 4
-    database.close()
+    for url in urls:
+        database = Database(url)
+        with database.reading() as connection:
+            versions = connection.execute(text("SELECT version FROM compact_schema")).scalars().all()
+            assert versions == [schema.SCHEMA_VERSION]
+            assert connection.execute(text("SELECT count(*) FROM compact_sessions")).scalar_one() == 4
+        database.close()
 
 
 def test_a_file_is_private_and_its_log_is_written_ahead(tmp_path: Path) -> None:
@@ -79,22 +90,39 @@ def test_a_relative_path_stays_where_it_was_when_the_agent_changes_its_folder(
     assert not (tmp_path / "elsewhere" / "state.db").exists()
 
 
-def test_a_forked_process_makes_its_own_connections(url: str) -> None:
+def in_a_fork(work: Callable[[], bool]) -> bool:
+    """What some work comes to in a forked process."""
+    child = os.fork()
+    if child == 0:
+        is_good = False
+        try:
+            is_good = work()
+        finally:
+            os._exit(0 if is_good else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_forked_process_goes_on_with_the_session(url: str) -> None:
     manager, sink = manager_on(url)
     with manager:
         manager.preflight("s", history(4))
-        child = os.fork()
-        if child == 0:
-            failed = 1
-            try:
-                manager.preflight("s", history(5))
-                failed = len(sink.of(CompactionErrorEvent))
-            finally:
-                os._exit(failed)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert in_a_fork(lambda: bool(manager.preflight("s", history(5))) and not sink.of(CompactionErrorEvent))
         manager.preflight("s", history(6))
         assert len(manager.history("s")) == 6
         assert sink.of(CompactionErrorEvent) == []
+
+
+def test_a_forked_process_makes_its_own_connections(postgres_url: str) -> None:
+    database = Database(postgres_url)
+
+    def connection_number() -> int:
+        with database.reading() as connection:
+            return connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
+
+    ours = connection_number()
+    assert in_a_fork(lambda: connection_number() != ours)
+    assert connection_number() == ours
+    database.close()
 
 
 def test_a_read_sees_one_moment(url: str) -> None:

@@ -225,13 +225,16 @@ def write_on(url: str, log: str, preflights: int) -> None:
             acknowledged.flush()
 
 
-def prepare(url: str, start_at: float) -> None:
-    """Opens a database at the same moment as others do."""
-    manager, sink = manager_on(url)
-    time.sleep(max(0.0, start_at - time.time()))
-    with manager:
-        manager.preflight(f"s-{start_at}", history(3))
-        assert not sink.of(CompactionErrorEvent), sink.of(CompactionErrorEvent)
+def prepare(urls: list[str], name: str) -> None:
+    """Opens databases at the same moments as others do: one for each line that it is sent."""
+    for url in urls:
+        manager, sink = manager_on(url)
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        sys.stdin.readline()
+        with manager:
+            manager.preflight(name, history(3))
+            assert not sink.of(CompactionErrorEvent), sink.of(CompactionErrorEvent)
 
 
 def crowd_history(session: int, length: int) -> list[Wire]:
@@ -264,7 +267,8 @@ def crowd(url: str, log: str, number: int, processes: int, sessions: int, prefli
 def start(task: Callable[..., None], **arguments: Any) -> subprocess.Popen[str]:
     """One of the tasks in a process of its own."""
     command = [sys.executable, __file__, task.__name__, json.dumps(arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
 def finish(process: subprocess.Popen[str], *, timeout_seconds: float = 120) -> Any:

@@ -19,9 +19,11 @@ class SecurityContext:
 
     def may_read(self, metadata: ArtifactMetadata) -> bool:
         """True if this requester may see an artifact."""
-        if metadata.tenant_id != self.tenant_id:
-            return False
-        return metadata.sensitivity in ("public", "internal") or f"read:{metadata.sensitivity}" in self.permissions
+        return metadata.tenant_id == self.tenant_id and self.may_read_sensitivity(metadata.sensitivity)
+
+    def may_read_sensitivity(self, sensitivity: str) -> bool:
+        """True if this requester may see its tenant's content of a sensitivity."""
+        return sensitivity in ("public", "internal") or f"read:{sensitivity}" in self.permissions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

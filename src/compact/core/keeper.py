@@ -50,7 +50,7 @@ class Keeper:
     adapter_name: str = "none"
     redact: Callable[[Message], Message] = lambda message: message
     tenant_id: str = ""
-    claim_seconds: float = 120.0
+    claim_seconds: float = 30.0
 
     def ask(self, call: Callable[[], T]) -> Trip[T]:
         """Call the store; only one that may wait is handed to the door to wait for."""
@@ -89,6 +89,12 @@ class Keeper:
         except Exception as error:
             self.announcer.failed(session, error, fallback="kept in memory, to be written with the next call")
         return True
+
+    def flush(self, session: Session) -> Trip[None]:
+        """Write what an earlier failure of the store has kept back."""
+        commit = session.unsaved(None)
+        if commit.messages or commit.plan or commit.view_ids is not None:
+            yield from self.save(session, None)
 
     def report_usage(self, session: Session, tokens: int) -> Trip[None]:
         """Note what the provider counted for the newest call."""

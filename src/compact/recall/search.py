@@ -58,6 +58,9 @@ def recall(
     found: list[Recalled] = []
     left = max_tokens
     for entry in entries:
+        # The log holds what artifacts hold: the same rules for who may read it.
+        if not security.may_read_sensitivity(str(entry.message.meta.get("sensitivity", "internal"))):
+            continue
         text = _text(entry.message)
         cut = _fitting(text, left, count_text)
         if not cut:
