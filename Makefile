@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: check run test lint types contracts bench lock clean
+.PHONY: check run test lint types contracts bench break lock clean
 
 check: lint types contracts test  ## what CI runs
 
@@ -31,6 +31,10 @@ contracts: $(READY)
 
 bench: $(READY)  ## what a preflight costs, and how it grows
 	$(BIN)/python benchmarks/preflight.py
+	$(BIN)/python benchmarks/store.py
+
+break: $(READY)  ## breaks the code on purpose, one change at a time, and checks that the tests notice
+	$(BIN)/python tools/break_it.py
 
 lock:  ## rewrites requirements.lock; needs uv
 	uv pip compile pyproject.toml --all-extras --group dev --universal --generate-hashes --no-emit-index-url --no-header --quiet -o requirements.lock

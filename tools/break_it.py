@@ -43,7 +43,7 @@ BREAKS = (
     Break("the old summary stays beside the new one", "core/plan.py", "if id(r) in deciding", ""),
     Break("our own text is taken for new", "core/thread.py", "sorted((self._raw, output)", "sorted((self._raw,)"),
     Break("an edited past is not noticed", "core/thread.py", "list(incoming[:known]) == shown.originals", "True"),
-    Break("a failing summariser fails the call", "core/engine.py", 'if self.on_failure == "raise":', "if True:"),
+    Break("a failing summariser fails the call", "core/summary_writer.py", 'if self.on_failure == "raise":', "if True:"),
     Break("the newest question may go", "core/layers.py", "recent.add(newest_ask)", "pass"),
     Break("groups are split", "core/groups.py", "members[callers.pop()].append(index)", "members.append([index]); is_tool.append(True)"),
     Break("the summary invents", "core/ledger.py", 'task = base.task or (asked[0] if asked else "")', 'task = "Plan 4711"'),
