@@ -94,6 +94,12 @@ class CompactManager(SessionDesk):
         self._tools_counted: tuple[object, int] = ([], 0)
         for notice in model_info(self.config.model).notices:
             self._events(NoticeEvent(thread_id="", message=notice))
+        exporter = self.config.telemetry.exporter
+        if exporter not in ("console", "none"):
+            notice = (
+                f"telemetry.exporter {exporter} is not in this version yet: events only reach on_event and the archive"
+            )
+            self._events(NoticeEvent(thread_id="", message=notice))
         if not self._redactor.is_enabled:
             warning = "redaction is switched off: archives and exports hold secrets as they are"
             self._events(NoticeEvent(thread_id="", message=warning, severity="high"))
