@@ -248,6 +248,24 @@ def test_what_happens_is_logged(caplog: pytest.LogCaptureFixture) -> None:
         assert words in text
 
 
+def test_what_freed_nothing_is_not_tried_again_until_something_changed() -> None:
+    manager, sink = watched()
+    history = [user("word " * 900, protected=True)]
+    manager.preflight("s", history)
+    manager.preflight("s", history)
+    manager.preflight("s", [*history, user("more")])
+    first, second, third = (event.reason for event in sink.of(TriggerDecisionEvent))
+    assert "nothing left to compact" in first
+    assert "nothing has changed since" in second
+    assert "nothing left to compact" in third
+
+
+def test_what_a_repair_adds_counts() -> None:
+    manager, _ = watched(256)
+    manager.preflight("s", [user("word " * 250), tool_exchange("c", "never came")[0]])
+    assert manager.status("s").used_tokens <= 256
+
+
 def test_an_exporter_that_does_nothing_yet_says_so() -> None:
     _, sink = watched(settings={"telemetry": {"exporter": "otlp"}, "policy": {"hard_cap_buffer": 0}})
     assert "otlp is not in this version yet" in sink.of(NoticeEvent)[0].message

@@ -16,7 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-TESTS = ["tests/test_invariants.py", "tests/test_s1_scenarios.py", "tests/core", "tests/strategies"]
+TESTS = [
+    "tests/test_manager.py",
+    "tests/test_s1_scenarios.py",
+    "tests/core",
+    "tests/strategies",
+    "tests/test_invariants.py",
+]
 
 
 @dataclass(frozen=True, slots=True)
