@@ -14,9 +14,9 @@ from compact.core.coordinator import CompactionCoordinator
 from compact.core.durability import ToolDurabilityPolicy
 from compact.core.engine import Engine
 from compact.core.errors import ConfigError
-from compact.core.keeper import Keeper, StorageAdapter
+from compact.core.keeper import Keeper
 from compact.core.layers import KeepRules
-from compact.core.protocols import CompactionStrategy, EventSink, ProviderAwareTokenizer, Summarizer
+from compact.core.protocols import CompactionStrategy, EventSink, ProviderAwareTokenizer, StorageAdapter, Summarizer
 from compact.core.records import CompactionStore
 from compact.core.summary_writer import SummaryWriter
 from compact.recall.rehydration import RehydrationConfig, RehydrationInterceptor

@@ -12,12 +12,9 @@ from __future__ import annotations
 
 import re
 from base64 import b32encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from hashlib import sha256
 from secrets import token_hex
-from typing import Any, Protocol
-
-from compact.core.messages import Message
 
 EVENTS_NAME = "events.jsonl"
 
@@ -28,22 +25,6 @@ _MAPPED = re.compile(r".*--[a-z2-7]{24}", re.IGNORECASE)
 _RESERVED_ON_WINDOWS = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
 _READABLE_CHARS = 40
 _NUMBERED_COPIES = 9
-
-
-class StorageAdapter(Protocol):
-    """Keeps transcripts, summaries and events of sessions; a save returns the path or key that holds it."""
-
-    def save_transcript(self, session_id: str, transcript: Sequence[Message], step: int) -> str:
-        """Keep the whole history as it was before compaction number `step`."""
-        ...
-
-    def save_summary(self, session_id: str, summary: Message, step: int) -> str:
-        """Keep the summary that compaction number `step` made."""
-        ...
-
-    def save_event(self, session_id: str, event: Mapping[str, Any]) -> None:
-        """Keep one event."""
-        ...
 
 
 def transcript_name(step: int) -> str:

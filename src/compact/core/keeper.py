@@ -6,9 +6,9 @@ A store or an archive that fails never stops a turn: what could not be written i
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from compact.core.announcer import Announcer
 from compact.core.artifacts import Artifact, ArtifactMetadata
@@ -16,6 +16,7 @@ from compact.core.coordinator import SUMMARIZE
 from compact.core.errors import CompactError
 from compact.core.messages import Message
 from compact.core.plan import CompactionAction, CompactionPlan, SpanReference, SummarizationRecord
+from compact.core.protocols import StorageAdapter
 from compact.core.records import CompactionStore, ModelCall, PreparedSummary, SessionHead, VersionConflict
 from compact.core.renderer import summary_message
 from compact.core.session import Session
@@ -26,18 +27,6 @@ T = TypeVar("T")
 _NOWHERE = SessionHead(last_seq=-1)
 # Whoever waited in vain asks again: of all who did, one may write.
 _CLAIM_ROUNDS = 3
-
-
-class StorageAdapter(Protocol):
-    """Where transcripts and summaries for people are archived; each save returns the path or key it wrote."""
-
-    def save_transcript(self, session_id: str, transcript: Sequence[Message], step: int) -> str:
-        """Write the full history as it was before a compaction."""
-        ...
-
-    def save_summary(self, session_id: str, summary: Message, step: int) -> str:
-        """Write the summary of a compaction."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -48,11 +49,6 @@ class Database:
         self._file: tuple[int, int] | None = None
         self._paused_until = 0.0
         self._failure = ""
-
-    @property
-    def is_shared(self) -> bool:
-        """True for a server that several machines use."""
-        return self._path is None
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -133,6 +129,19 @@ def _is_outage(error: Exception) -> bool:
     return code is None or code.startswith(_OUTAGES)
 
 
+def _switch_to_wal(cursor: Any) -> None:
+    """The switch itself does not wait for other processes that make it at the same moment, so we do."""
+    deadline = time.monotonic() + _BUSY_TIMEOUT_SECONDS
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
 def _sqlite(address: URL) -> Engine:
     engine = create_engine(address, connect_args={"timeout": _BUSY_TIMEOUT_SECONDS})
 
@@ -140,7 +149,7 @@ def _sqlite(address: URL) -> Engine:
     def set_up(connection: Any, _: object) -> None:  # pyright: ignore[reportUnusedFunction]
         connection.isolation_level = None  # our own BEGIN below, not the driver's late one
         cursor = connection.cursor()
-        cursor.execute("PRAGMA journal_mode=WAL")
+        _switch_to_wal(cursor)
         cursor.execute("PRAGMA synchronous=NORMAL")
         cursor.close()
 
