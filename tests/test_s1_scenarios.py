@@ -19,6 +19,7 @@ from compact.core.events import (
     TokenEstimateEvent,
     TriggerDecisionEvent,
 )
+from compact.core.ledger import FactKind
 from compact.core.messages import Message
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import (
@@ -198,13 +199,14 @@ def test_reduction_goes_one_by_one_and_in_turn_to_the_floor() -> None:
     assert steps == [(3, 4), (2, 4), (2, 3), (1, 3), (1, 2), (1, 1)]
 
 
-def test_at_the_floor_an_oversized_message_is_cut_by_head_and_tail() -> None:
+def test_at_the_floor_an_oversized_message_is_cut_to_its_best_lines() -> None:
     manager, sink = watched(window=1_000, settings={"policy": {"hard_cap_buffer": 0}})
-    text = "START " + words(5_000) + " END"
+    text = "START " + words(2_500) + "\nberth_42 is under repair\n" + words(2_500) + " END"
     out = manager.preflight("s", [system("be careful"), user(text)])
     assert out[-1]["content"].startswith("START")
     assert out[-1]["content"].endswith("END")
-    assert "cut by head and tail" in out[-1]["content"]
+    assert "berth_42 is under repair" in out[-1]["content"]
+    assert "[shortened: " in out[-1]["content"]
     assert manager.status("s").used_tokens <= 1_000
     assert sink.of(CompactionErrorEvent) == []
 
@@ -247,7 +249,7 @@ def test_rolling_session_summary_replacement() -> None:
     assert summaries[0].startswith("<COMPACT-SUMMARY v2>")
     assert "the original task" in summaries[0]
     assert requests[1].previous is not None
-    assert requests[1].previous.task == "the original task"
+    assert requests[1].previous.ledger.subject_of(FactKind.TASK) == "the original task"
 
 
 # -- Configuration System ----------------------------------------------------------------------------------------

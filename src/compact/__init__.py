@@ -19,13 +19,23 @@ _HOMES = {
     "compact.manager": ("CompactManager",),
     "compact.core.budget": ("TokenBudget",),
     "compact.core.coordinator": ("CompactionCoordinator", "CompactionProposal", "CompactionResult", "PlanningContext"),
-    "compact.core.errors": ("CompactError", "ConfigError", "InsufficientBudget", "InvalidHistory", "UnknownSession"),
+    "compact.core.economics": ("Economics",),
+    "compact.core.errors": (
+        "CompactError",
+        "ConfigError",
+        "InjectionTooLarge",
+        "InsufficientBudget",
+        "InvalidHistory",
+        "UnknownSession",
+    ),
     "compact.core.events": ("CompactionEvent",),
     "compact.core.messages": ("Message", "ToolCall"),
     "compact.core.plan": ("CompactionAction", "CompactionPlan", "SpanReference"),
     "compact.core.renderer": ("PromptRenderer", "RenderedPrompt"),
+    "compact.core.report": ("CompactionReport",),
     "compact.core.status": ("SessionStatus",),
     "compact.core.summary": ("StructuredSummary", "SummaryRequest"),
+    "compact.injection": ("InjectionContext", "Injector"),
     "compact.stateless": (
         "compact",
         "estimate_messages_tokens",
@@ -47,8 +57,10 @@ if TYPE_CHECKING:
     from compact.core.coordinator import CompactionProposal as CompactionProposal
     from compact.core.coordinator import CompactionResult as CompactionResult
     from compact.core.coordinator import PlanningContext as PlanningContext
+    from compact.core.economics import Economics as Economics
     from compact.core.errors import CompactError as CompactError
     from compact.core.errors import ConfigError as ConfigError
+    from compact.core.errors import InjectionTooLarge as InjectionTooLarge
     from compact.core.errors import InsufficientBudget as InsufficientBudget
     from compact.core.errors import InvalidHistory as InvalidHistory
     from compact.core.errors import UnknownSession as UnknownSession
@@ -60,9 +72,12 @@ if TYPE_CHECKING:
     from compact.core.plan import SpanReference as SpanReference
     from compact.core.renderer import PromptRenderer as PromptRenderer
     from compact.core.renderer import RenderedPrompt as RenderedPrompt
+    from compact.core.report import CompactionReport as CompactionReport
     from compact.core.status import SessionStatus as SessionStatus
     from compact.core.summary import StructuredSummary as StructuredSummary
     from compact.core.summary import SummaryRequest as SummaryRequest
+    from compact.injection import InjectionContext as InjectionContext
+    from compact.injection import Injector as Injector
     from compact.manager import CompactManager as CompactManager
     from compact.stateless import compact as compact
     from compact.stateless import estimate_messages_tokens as estimate_messages_tokens

@@ -8,10 +8,12 @@ from compact.adapters.chat import ChatDialect
 from compact.archive import FilesystemArchive, S3Archive
 from compact.config import CompactConfig
 from compact.core.announcer import Announcer
+from compact.core.appraiser import Appraiser
 from compact.core.artifacts import SecurityContext
 from compact.core.budget import TokenBudget
 from compact.core.coordinator import CompactionCoordinator
 from compact.core.durability import ToolDurabilityPolicy
+from compact.core.economics import USUAL_RATIOS, Prices
 from compact.core.engine import Engine
 from compact.core.errors import ConfigError
 from compact.core.keeper import Keeper
@@ -19,6 +21,8 @@ from compact.core.layers import KeepRules
 from compact.core.protocols import CompactionStrategy, EventSink, ProviderAwareTokenizer, StorageAdapter, Summarizer
 from compact.core.records import CompactionStore
 from compact.core.summary_writer import SummaryWriter
+from compact.injection import Injection, Injector
+from compact.pricing import ModelPricer
 from compact.recall.rehydration import RehydrationConfig, RehydrationInterceptor
 from compact.recall.rehydrator import SessionRehydrator
 from compact.redaction import Redactor
@@ -31,7 +35,7 @@ from compact.strategies import (
     SummarizeStrategy,
     WindowStrategy,
 )
-from compact.summarizers.extractive import extractive_summary
+from compact.summary_assembly import build_guard, build_summarizer
 from compact.tokens import get_tokenizer, model_info
 
 
@@ -45,35 +49,55 @@ def build_engine(
     tokenizer: ProviderAwareTokenizer | None = None,
     strategies: Sequence[CompactionStrategy] | None = None,
     summarizer: Summarizer | None = None,
+    injectors: Sequence[Injector] = (),
 ) -> Engine:
     """Everything the configuration names, with whatever the caller brings in its place."""
     policy = config.policy
     tokenizer = tokenizer or get_tokenizer(config.model, config.tokenizer)
+    redactor = redactor or Redactor()
+    is_by_code = summarizer is None and not config.summarizer.uses_model
     announcer = Announcer(emit, config.model, policy.model_dump(mode="json"))
     keeper = Keeper(
         store=store,
         announcer=announcer,
         adapter=adapter,
         adapter_name=config.storage.adapter,
-        redact=(redactor or Redactor()).message,
+        redact=redactor.message,
         tenant_id=config.state.tenant_id,
+        # Whoever asks a model takes longer: so long nobody else writes the same summary, or has to wait for it.
+        claim_seconds=30.0 if is_by_code else 60.0,
     )
+    dialect = ChatDialect()
     return Engine(
         tokenizer=tokenizer,
-        dialect=ChatDialect(),
-        coordinator=CompactionCoordinator(build_strategies(config) if strategies is None else strategies),
+        dialect=dialect,
+        coordinator=CompactionCoordinator(
+            build_strategies(config, fills_target=is_by_code) if strategies is None else strategies
+        ),
         writer=SummaryWriter(
-            summarizer=summarizer or extractive_summary,
+            summarizer=summarizer or build_summarizer(config, redactor, emit, prices=_own_prices(config)),
             tokenizer=tokenizer,
             keeper=keeper,
             announcer=announcer,
             strategy=policy.strategy,
             on_failure=config.summarizer.on_failure,
+            may_be_empty=is_by_code,
+            guard=None if is_by_code else build_guard(config),
+            cache=store.summaries if config.summarizer.cache and not is_by_code else None,
         ),
         announcer=announcer,
         keeper=keeper,
         rules=build_rules(config),
         rehydrator=build_rehydrator(config, store, tokenizer),
+        appraiser=Appraiser(
+            announcer=announcer,
+            dialect=dialect,
+            price=build_pricer(config, summarizer),
+            expected_calls=policy.expected_calls,
+        ),
+        inject=Injection(injectors=tuple(injectors), dialect=dialect, tokenizer=tokenizer, announcer=announcer)
+        if injectors
+        else None,
         enabled=policy.enabled,
         every_call=policy.cadence == "every_call",
     )
@@ -90,8 +114,8 @@ def build_rules(config: CompactConfig) -> KeepRules:
     )
 
 
-def build_strategies(config: CompactConfig) -> tuple[CompactionStrategy, ...]:
-    """The strategies that are switched on, cheapest first."""
+def build_strategies(config: CompactConfig, *, fills_target: bool = True) -> tuple[CompactionStrategy, ...]:
+    """The strategies that are switched on, cheapest first; a summary that is free fills the room to the target."""
     settings = config.strategies
     policies = {pattern: ToolDurabilityPolicy(**tool.model_dump()) for pattern, tool in settings.clear.tools.items()}
     clear = settings.clear.model_dump(exclude={"enabled", "tools"})
@@ -106,7 +130,7 @@ def build_strategies(config: CompactConfig) -> tuple[CompactionStrategy, ...]:
             ExternalizeStrategy(**moved, never_evict=settings.clear.never_evict, policies=policies),
         ),
         (settings.window.enabled, WindowStrategy(**window)),
-        (config.summarizer.enabled, SummarizeStrategy(**summary)),
+        (config.summarizer.enabled, SummarizeStrategy(**summary, fills_target=fills_target)),
         (settings.drop.enabled, DropStrategy(policies=policies)),
     )
     return tuple(strategy for enabled, strategy in everything if enabled)
@@ -121,6 +145,34 @@ def build_rehydrator(
     limits = RehydrationConfig(**config.rehydration.model_dump(exclude={"enabled"}))
     security = SecurityContext(tenant_id=config.state.tenant_id)
     return SessionRehydrator(RehydrationInterceptor(store.artifacts, tokenizer.count_text, limits, security))
+
+
+def build_pricer(config: CompactConfig, summarizer: Summarizer | None = None) -> ModelPricer:
+    """Who says what a compaction costs; nobody pays for a summary that code writes."""
+    is_free = summarizer is None and not config.summarizer.uses_model
+    return ModelPricer(
+        model=config.model,
+        own=_own_prices(config),
+        summary_model=None if is_free else config.summarizer.model or config.model,
+        # Whoever has every call compacted says that there is no cache to lose.
+        has_cache=config.policy.cadence != "every_call",
+    )
+
+
+def _own_prices(config: CompactConfig) -> Prices | None:
+    """The prices that are set; cached tokens without one cost what fresh ones do."""
+    pricing = config.pricing
+    fresh = pricing.input_per_mtok
+    if fresh is None:
+        return None
+    read, write = pricing.cache_read_per_mtok, pricing.cache_write_per_mtok
+    output = pricing.output_per_mtok
+    return Prices(
+        fresh=fresh / 1_000_000,
+        cache_read=(fresh if read is None else read) / 1_000_000,
+        cache_write=(fresh if write is None else write) / 1_000_000,
+        output=(fresh * USUAL_RATIOS.output if output is None else output) / 1_000_000,
+    )
 
 
 def build_store(config: CompactConfig) -> CompactionStore:
@@ -149,15 +201,16 @@ def build_archive(config: CompactConfig) -> FilesystemArchive | S3Archive | None
     return None
 
 
-def build_budget(config: CompactConfig) -> TokenBudget:
+def build_budget(config: CompactConfig, injectors: Sequence[Injector] = ()) -> TokenBudget:
     """The budget of a model; what is sent beside the messages is filled in at each call."""
     policy = config.policy
+    injected = sum(injector.reserve_tokens for injector in injectors)
     window = config.max_context_tokens or model_info(config.model).window_tokens
     budget = TokenBudget(
         max_context_tokens=window,
         safety_buffer=policy.hard_cap_buffer,
         output_reserve=policy.output_reserve,
-        injection_reserve=policy.injection_reserve,
+        injection_reserve=policy.injection_reserve + injected,
         rehydration_reserve=policy.rehydration_reserve,
         trigger_pct=policy.trigger_pct,
         prefetch_pct=policy.prefetch_pct,
@@ -168,6 +221,6 @@ def build_budget(config: CompactConfig) -> TokenBudget:
         raise ConfigError(
             f"a window of {window:,} tokens leaves nothing to use: {window - budget.ceiling_tokens:,} are reserved",
             field="policy.hard_cap_buffer",
-            hint="lower policy.hard_cap_buffer and the other reserves, or raise max_context_tokens",
+            hint="lower policy.hard_cap_buffer and the other reserves (injectors' too), or raise max_context_tokens",
         )
     return budget

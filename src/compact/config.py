@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from compact.config_sources import CONFIG_VERSION, explain, from_environment, merged, migrated, read_file
 from compact.core.durability import ToolDurability
@@ -46,6 +46,9 @@ class CompactPolicy(_Section):
     cadence: Literal["batched", "every_call"] = Field(
         default="batched",
         description="`every_call` runs the free strategies each time: only for providers without a cache.",
+    )
+    expected_calls: int = Field(
+        default=20, ge=0, description="Calls within which a compaction below the trigger must pay for itself."
     )
 
     @model_validator(mode="after")
@@ -125,7 +128,30 @@ class SummarizerConfig(_Section):
     """Who writes the summary, and how long it may be."""
 
     enabled: bool = True
-    kind: Literal["extractive"] = Field(default="extractive", description="`extractive` needs no model.")
+    kind: Literal["auto", "extractive", "llm"] = Field(
+        default="auto", description="`extractive` needs no model; `auto` asks one if a model or a server is named here."
+    )
+    provider: Literal["auto", "openai", "anthropic", "litellm"] = Field(
+        default="auto", description="Whose dialect the server speaks; `auto` goes by the model's name."
+    )
+    model: str = Field(default="", description="Who writes it; by default the agent's own model.")
+    base_url: str = Field(default="", description="A server of your own.")
+    api_key: SecretStr | None = Field(default=None, description="Better kept in a variable.")
+    api_key_env: str = Field(default="", description="The variable with the key; by default the provider's own.")
+    max_context_tokens: int | None = Field(default=None, ge=1024, description="That model's window, if not known.")
+    seed: int | None = Field(default=42, description="Sent until the server rejects it.")
+    temperature: float | None = Field(default=0.0, ge=0, description="Sent until the server rejects it.")
+    response_format: Literal["json", "text"] = Field(default="json", description="`text` never asks for JSON mode.")
+    options: dict[str, Any] = Field(default_factory=dict, description="More parameters of each call.")
+    timeout_seconds: float = Field(default=180.0, gt=0, description="For all that one summary needs, retries included.")
+    prompts_dir: str = Field(default="", description="A folder with prompts of your own: `brief.md`, `system.md`, …")
+    prompts: dict[str, str] = Field(default_factory=dict, description="Single prompt files, by strategy.")
+    redact: bool = Field(default=False, description="Takes secrets out of what the summariser's model reads.")
+    cache: bool = Field(default=True, description="Uses a summary again that was made of the very same.")
+    max_calls_per_session: int | None = Field(default=None, ge=0, description="Calls of the model, at most.")
+    max_spend_usd_per_session: float | None = Field(default=None, ge=0, description="Dollars, at most.")
+    pause_after_failures: int = Field(default=3, ge=1, description="Failures in a row after which it is left alone.")
+    pause_seconds: float = Field(default=30.0, ge=0, description="For how long, at first; doubled up to 15 minutes.")
     max_tokens: int = Field(default=4096, ge=128, description="The most a summary may take.")
     target_token_ratio: float = Field(default=0.5, gt=0, le=1, description="The most, as a share of what it replaces.")
     prepare: Literal["auto", "always", "never"] = Field(
@@ -135,6 +161,11 @@ class SummarizerConfig(_Section):
         default="prune",
         description="`prune` leaves out without a summary, `keep` leaves all as it is if it still fits.",
     )
+
+    @property
+    def uses_model(self) -> bool:
+        """True if a model is asked."""
+        return self.kind == "llm" or (self.kind == "auto" and bool(self.model or self.base_url))
 
 
 class RehydrationSettings(_Section):
@@ -146,6 +177,15 @@ class RehydrationSettings(_Section):
     max_total_tokens: int = Field(default=8000, ge=0)
     cooldown_turns: int = Field(default=2, ge=0, description="Turns before the same artifact is shown again.")
     allowed_sensitivities: frozenset[str] = Field(default=frozenset({"public", "internal"}))
+
+
+class PricingConfig(_Section):
+    """What the model costs, in dollars per million tokens; by default what the bundled price list says."""
+
+    input_per_mtok: float | None = Field(default=None, ge=0, description="Fresh input; without it nothing else counts.")
+    output_per_mtok: float | None = Field(default=None, ge=0, description="Output; by default five times the input.")
+    cache_read_per_mtok: float | None = Field(default=None, ge=0, description="Input read from the provider's cache.")
+    cache_write_per_mtok: float | None = Field(default=None, ge=0, description="Input written into it.")
 
 
 class StateConfig(_Section):
@@ -204,6 +244,7 @@ class CompactConfig(_Section):
     strategies: StrategiesConfig = StrategiesConfig()
     summarizer: SummarizerConfig = SummarizerConfig()
     rehydration: RehydrationSettings = RehydrationSettings()
+    pricing: PricingConfig = PricingConfig()
     state: StateConfig = StateConfig()
     storage: StorageConfig = StorageConfig()
     redaction: RedactionConfig = RedactionConfig()

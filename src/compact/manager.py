@@ -22,6 +22,7 @@ from compact.core.records import CompactionStore
 from compact.core.session import Session
 from compact.core.status import SessionStatus, status_of
 from compact.driving import adrive, drive
+from compact.injection import Injector
 from compact.redaction import Redactor
 from compact.session_desk import GuardedSession, SessionDesk
 from compact.telemetry.dispatcher import Dispatcher
@@ -50,6 +51,7 @@ class CompactManager(SessionDesk):
     Safe to share between threads and tasks: two calls for one session never interleave, different sessions never
     wait for each other. `on_event` gets every event; `tokenizer`, `strategies`, `summarizer` and `store` stand in for
     what the configuration would choose, and `redaction_callback` has the last word on every text that leaves.
+    `injectors` add content to the end of every prompt, each within the tokens it reserves.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class CompactManager(SessionDesk):
         strategies: Sequence[CompactionStrategy] | None = None,
         summarizer: Summarizer | None = None,
         store: CompactionStore | None = None,
+        injectors: Sequence[Injector] = (),
         on_event: EventSink | None = None,
         redaction_callback: Callable[[str], str] | None = None,
     ) -> None:
@@ -84,10 +87,11 @@ class CompactManager(SessionDesk):
             tokenizer=tokenizer,
             strategies=strategies,
             summarizer=summarizer,
+            injectors=injectors,
         )
         self._preparer = self._build_preparer(summarizer)
         self._engine = replace(self._engine, prepare_ahead=self._preparer)
-        self._budget = build_budget(self.config)
+        self._budget = build_budget(self.config, injectors)
         self._sessions: dict[str, GuardedSession] = {}
         self._registry = threading.Lock()
         self._count_instructions = lru_cache(maxsize=64)(self._engine.tokenizer.count_text)
@@ -172,6 +176,7 @@ class CompactManager(SessionDesk):
         """What `preflight` would do with this history, or with `now` or a target what `manual_compact` would do.
 
         Nothing is written and no summary is asked for. Nothing to do is a plan without new records, and its `reason`.
+        `economics` says what it would cost and when it has paid for itself: `print(result.economics)`.
         """
         guarded, budget = self._enter(session_id, messages, tools, instructions, register=False)
         with guarded.lock.hold():
@@ -251,7 +256,8 @@ class CompactManager(SessionDesk):
     def _build_preparer(self, summarizer: Summarizer | None) -> Preparer | None:
         """Who writes summaries ahead: nobody for the built-in summariser, which is quicker than a job."""
         wish = self.config.summarizer.prepare
-        if wish == "never" or (wish == "auto" and summarizer is None):
+        is_quick = summarizer is None and not self.config.summarizer.uses_model
+        if wish == "never" or (wish == "auto" and is_quick):
             return None
         if self.config.state.url.startswith("postgresql"):
             from compact.job_queue import QueuePreparer  # procrastinate is only loaded by those who use it

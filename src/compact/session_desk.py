@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from compact.config import CompactConfig
 from compact.core.artifacts import SecurityContext
 from compact.core.engine import Engine
-from compact.core.errors import UnknownSession
+from compact.core.errors import CompactError, UnknownSession
 from compact.core.messages import Message
 from compact.core.plan import CompactionPlan
 from compact.core.records import CompactionStore, ModelCall, PlanVersion, SessionInfo
 from compact.core.renderer import RenderedPrompt
+from compact.core.report import CompactionReport, reports_of
 from compact.core.session import Session
 from compact.core.why import Sighting, trace_phrase
 from compact.driving import drive
@@ -88,6 +89,18 @@ class SessionDesk:
         if stored is None:
             raise UnknownSession(session_id)
         return trace_phrase(phrase, stored, self._store.plans(session_id), self._store.model_calls(session_id))
+
+    def report(self, session_id: str, *, version: int | None = None) -> tuple[CompactionReport, ...]:
+        """What each compaction did to what it took out, oldest first; of one plan version, if asked."""
+        stored = self._store.load(session_id)
+        if stored is None:
+            raise UnknownSession(session_id)
+        plans = self._store.plans(session_id)
+        known = [entry.plan.version for entry in plans]
+        if version is not None and version not in known:
+            hint = f"its versions are: {', '.join(map(str, known))}" if known else "it was never compacted"
+            raise CompactError(f"session {session_id!r} has no plan version {version}", hint=hint)
+        return tuple(reports_of(stored, plans, self._store.model_calls(session_id), version=version))
 
     def recall(
         self, session_id: str, query: str, *, max_tokens: int = 2000, security: SecurityContext | None = None

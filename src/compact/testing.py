@@ -17,6 +17,25 @@ from compact.core.messages import Message
 from compact.core.plan import CompactionPlan
 from compact.core.protocols import CompactionStrategy, Dialect, ProviderAwareTokenizer
 from compact.core.renderer import PromptRenderer
+from compact.testing_model import (
+    Answer,
+    ModelRequest,
+    ScriptedModel,
+    cut,
+    echo,
+    empty,
+    fail,
+    held,
+    malformed,
+    overlong,
+    refuse,
+    say,
+    say_json,
+    slow,
+    think,
+    truncated,
+    wrong_type,
+)
 from compact.testing_stores import (
     check_artifact_store,
     check_compaction_store,
@@ -25,7 +44,10 @@ from compact.testing_stores import (
 )
 
 __all__ = [
+    "Answer",
+    "ModelRequest",
     "RecordingSink",
+    "ScriptedModel",
     "Wire",
     "WordTokenizer",
     "assistant",
@@ -36,11 +58,25 @@ __all__ = [
     "check_summary_cache",
     "check_summary_claims",
     "check_tokenizer",
+    "cut",
     "dialogue",
+    "echo",
+    "empty",
+    "fail",
+    "held",
+    "malformed",
+    "overlong",
+    "refuse",
+    "say",
+    "say_json",
+    "slow",
     "system",
+    "think",
     "tool_exchange",
     "tool_run",
+    "truncated",
     "user",
+    "wrong_type",
 ]
 
 Wire = dict[str, Any]

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from compact.adapters.chat import ChatDialect
 from compact.core.artifacts import Artifact, ArtifactMetadata, ArtifactStore, SecurityContext
+from compact.core.ledger import Fact, FactKind, Ledger
 from compact.core.messages import Message, ToolCall
 from compact.core.plan import (
     ClearRecord,
@@ -145,7 +146,8 @@ def _plan(version: int = 1, session_id: str = "s") -> CompactionPlan:
 
 def _summary(text: str) -> StructuredSummary:
     outcomes, items = (ToolOutcome("read", text, ("m2",)),), (OpenItem(text, "high", ("m3",)),)
-    return StructuredSummary(task=text, facts=(text, "two"), tool_outcomes=outcomes, open_items=items, narrative=text)
+    ledger = Ledger((Fact(FactKind.TASK, text, source_ids=("m1",)), Fact(FactKind.FILE, text, "modified")))
+    return StructuredSummary(ledger=ledger, facts=(text, "two"), tool_outcomes=outcomes, open_items=items)
 
 
 def _artifact(artifact_id: str = "art-1", content: str = "content", **known: Any) -> Artifact:

@@ -58,6 +58,32 @@ def test_json_is_the_plan(cli, transcript):
     assert done.data["proposals"]
 
 
+def test_it_says_what_it_costs_and_when_that_is_paid_back(cli, transcript):
+    """Once for what is written again, then saved with every call."""
+    done = cli("plan", transcript, "--model", "claude-sonnet-4-5")
+    block = done.out.split("what it costs with claude-sonnet-4-5\n")[1].split("\n\n")[0].splitlines()
+    assert re.match(r"kept in the provider's cache +\d+ +\$0\.0000$", block[1])
+    assert re.match(r"behind the first change, written again +[\d,]+ +\$0\.\d{4}$", block[2])
+    assert re.match(r"no longer read, at every call +[\d,]+ +-\$0\.\d{4}$", block[3])
+    assert re.fullmatch(r"pays back after \d+ calls?", block[4])
+
+
+def test_costs_of_an_unknown_model_are_no_money(cli, transcript):
+    """The ratios are named, and so is what they are."""
+    done = cli("plan", transcript, "--model", "my-model", "--window", 128_000)
+    assert "$" not in done.out
+    assert re.search(r"written again +[\d,]+ +[\d,]+ input tokens", done.out)
+    assert "prices of model 'my-model' are not known: no money, but the usual ratios" in " ".join(done.err.split())
+
+
+def test_costs_are_in_the_data(cli, transcript):
+    """The figures as they are."""
+    data = cli("plan", transcript, "--json", "--model", "claude-sonnet-4-5").data
+    assert data["economics"]["tokens_freed"] == data["tokens_before"] - data["tokens_after"]
+    assert data["economics"]["currency"] == "USD"
+    assert data["economics"]["break_even_calls"] >= 1
+
+
 def test_nothing_to_do(cli, tmp_path):
     """An empty plan is not an error."""
     path = tmp_path / "short.json"

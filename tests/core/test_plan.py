@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compact.core.ledger import Fact, FactKind, Ledger
 from compact.core.plan import (
     COMPACTION_PRECEDENCE,
     ClearRecord,
@@ -19,7 +20,7 @@ from compact.core.plan import (
     SpanReference,
     SummarizationRecord,
 )
-from compact.core.summary import ArtifactReference, Decision, OpenItem, StructuredSummary, ToolOutcome
+from compact.core.summary import Decision, Excerpt, OpenItem, StructuredSummary, SummaryCheck, ToolOutcome
 
 texts = st.text(max_size=8)
 ids = st.lists(st.sampled_from([f"m{n}" for n in range(12)]), min_size=1, max_size=4, unique=True).map(tuple)
@@ -34,14 +35,16 @@ common = {
 sources = st.lists(texts, max_size=2).map(tuple)
 summaries = st.builds(
     StructuredSummary,
-    task=texts,
-    requests=sources,
+    ledger=st.lists(st.builds(Fact, st.sampled_from(FactKind), texts, texts, sources), max_size=3).map(
+        lambda facts: Ledger(tuple(facts))
+    ),
     facts=sources,
     decisions=st.lists(st.builds(Decision, texts, texts, sources), max_size=2).map(tuple),
     tool_outcomes=st.lists(st.builds(ToolOutcome, texts, texts, sources), max_size=2).map(tuple),
     open_items=st.lists(st.builds(OpenItem, texts, texts, sources), max_size=2).map(tuple),
-    artifacts=st.lists(st.builds(ArtifactReference, texts, texts, sources), max_size=2).map(tuple),
     narrative=texts,
+    excerpts=st.lists(st.builds(Excerpt, texts, texts, texts), max_size=2).map(tuple),
+    check=st.none() | st.builds(SummaryCheck, st.integers(0, 9), sources, sources, sources),
 )
 pieces = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=3).map(tuple)
 records: st.SearchStrategy[Record] = st.one_of(

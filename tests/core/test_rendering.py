@@ -7,6 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compact.core.ledger import Fact, FactKind, Ledger
 from compact.core.messages import Message, ToolCall
 from compact.core.plan import (
     ClearRecord,
@@ -18,14 +19,26 @@ from compact.core.plan import (
     SummarizationRecord,
 )
 from compact.core.renderer import PromptRenderer
-from compact.core.shortening import shorten_largest
+from compact.core.shortening import Candidate, Shortener
 from compact.core.stubs import render_cleared
-from compact.core.summary import Decision, OpenItem, StructuredSummary, fit_summary, render_summary_text, rounded
+from compact.core.summary import (
+    Decision,
+    Excerpt,
+    OpenItem,
+    StructuredSummary,
+    fit_summary,
+    render_summary_text,
+    rounded,
+)
 from compact.testing import WordTokenizer
 
 
 def span(*ids: str) -> SpanReference:
     return SpanReference(ids)
+
+
+def _lines(count: int) -> str:
+    return "\n".join(f"line {n} of a long text that has ten words" for n in range(count))
 
 
 def messages(count: int) -> list[Message]:
@@ -35,7 +48,7 @@ def messages(count: int) -> list[Message]:
 def test_a_stub_is_one_informative_line() -> None:
     record = ClearRecord(span=span("m1"), strategy="clear", reason="old bash result", tokens_before=4_120)
     stub = render_cleared(Message("tool", "line\n" * 900, id="m1", tool_call_id="a"), record)
-    assert stub.text == "[m1 cleared: 4.1k tokens; old bash result; recall m1 brings it back]"
+    assert stub.text == "[cleared: 4.1k tokens; old bash result; recall m1]"
     assert (stub.role, stub.tool_call_id) == ("tool", "a")
 
 
@@ -48,7 +61,7 @@ def test_kept_lines_and_key_fields_stay_below_the_stub() -> None:
         span=span("m1"), strategy="clear", reason="old", tokens_before=50, kept=pieces, preserved_fields={"id": "b-7"}
     )
     assert render_cleared(Message("tool", text, id="m1"), record).text.splitlines() == [
-        "[m1 shortened: 50 tokens; old; id=b-7; recall m1 brings it back]",
+        "[shortened: 50 tokens; old; id=b-7; recall m1]",
         "error: no such berth",
         "…",
         "failed 3 of 7",
@@ -61,7 +74,7 @@ def test_head_and_tail_stand_around_the_stub() -> None:
     )
     lines = render_cleared(Message("user", "HEAD.middle-part-TAIL", id="m1"), record).text.splitlines()
     assert lines[0] == "HEAD."
-    assert lines[1].startswith("[m1 shortened")
+    assert lines[1].startswith("[shortened")
     assert lines[2] == "t-TAI"
 
 
@@ -89,7 +102,7 @@ def test_arguments_that_are_no_json_become_json() -> None:
 
 def test_pinned_then_the_summary_then_the_rest_in_the_order_of_the_log() -> None:
     records: tuple[Record, ...] = (
-        SummarizationRecord(span=span("m0", "m2"), strategy="s", reason="r", summary=StructuredSummary(task="build")),
+        SummarizationRecord(span=span("m0", "m2"), strategy="s", reason="r", summary=StructuredSummary(facts=("a",))),
         DropRecord(span=span("m4"), strategy="drop", reason="r"),
         ExternalizationRecord(span=span("m5"), strategy="e", reason="big", artifact_id="a-1", preview="first lines"),
     )
@@ -110,25 +123,30 @@ def test_extending_is_rendering_the_longer_log() -> None:
 
 def test_a_summary_shows_only_sections_that_have_something_in_them() -> None:
     summary = StructuredSummary(
-        task="build it", decisions=(Decision("use sqlite", "it is there"),), open_items=(OpenItem("write docs"),)
+        ledger=Ledger((Fact(FactKind.TASK, "build it"),)),
+        decisions=(Decision("use sqlite", "it is there"),),
+        open_items=(OpenItem("write docs"),),
     )
     text = render_summary_text(summary, version=3, messages=1234)
-    assert text.startswith("<COMPACT-SUMMARY v3>\nStands for 1.2k earlier messages, kept in full")
+    assert text.startswith("<COMPACT-SUMMARY v3>\n(1.2k earlier messages; recall finds them")
     assert text.endswith("</COMPACT-SUMMARY>")
     assert "## Task\nbuild it" in text
     assert "- use sqlite (because it is there)" in text
     assert "Facts" not in text
 
 
-def test_what_does_not_fit_gives_way_story_first_task_last() -> None:
-    summary = StructuredSummary(task="the task", facts=tuple("abcdefgh"), narrative="a long story " * 20)
+def test_what_does_not_fit_gives_way_excerpts_first_constraints_last() -> None:
+    ledger = Ledger((Fact(FactKind.TASK, "the task"), Fact(FactKind.CONSTRAINT, "never on a Friday")))
+    excerpts = tuple(Excerpt("agent:", "a long story " * 5) for _ in range(4))
+    summary = StructuredSummary(ledger=ledger, facts=tuple("abcdefgh"), excerpts=excerpts)
 
     def fits(limit: int) -> StructuredSummary:
         return fit_summary(summary, lambda s: len(render_summary_text(s, version=1, messages=1)) <= limit)
 
     assert fits(10_000) == summary
-    assert fits(200) == StructuredSummary(task="the task", facts=tuple("abcdefgh"))
-    assert fits(170).facts == ("e", "f", "g", "h")
+    assert fits(220) == StructuredSummary(ledger=ledger, facts=tuple("abcdefgh"))
+    assert fits(180).facts == ("e", "f", "g", "h")
+    assert fits(140).ledger.facts == ledger.facts[1:]
     assert fits(0) == StructuredSummary()
 
 
@@ -138,8 +156,9 @@ def test_sizes_are_short() -> None:
 
 def test_the_largest_message_is_cut_first_and_only_as_far_as_needed() -> None:
     count = WordTokenizer().count_message
-    big, small = Message("user", "word " * 1_000, id="big"), Message("user", "word " * 100, id="small")
-    records = shorten_largest([(small, 100, 100), (big, 1_000, 1_000)], excess_tokens=300, count_message=count)
+    big, small = Message("user", _lines(100), id="big"), Message("user", _lines(10), id="small")
+    candidates = [Candidate(small, 100, 100), Candidate(big, 1_000, 1_000)]
+    records = Shortener([small, big], count).shorten(candidates, 300)
     assert [record.span.first for record in records] == ["big"]
     assert 600 <= records[0].tokens_after <= 700
     assert count(render_cleared(big, records[0])) == records[0].tokens_after
@@ -149,4 +168,4 @@ def test_images_leave_a_word_behind() -> None:
     parts = ({"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "data:…"}})
     record = ClearRecord(span=span("m1"), strategy="c", reason="old", tokens_before=900)
     text = render_cleared(Message("user", parts, id="m1"), record).text
-    assert text == "[m1 cleared: 0.9k tokens, 1 × image_url; old; recall m1 brings it back]"
+    assert text == "[cleared: 0.9k tokens, 1 × image_url; old; recall m1]"

@@ -20,6 +20,7 @@ from compact.cli import (
     plan,
     prune,
     recall,
+    report,
     run,
     screen,
     sessions,
@@ -52,6 +53,7 @@ app.command("sessions")(sessions.sessions)
 app.command("show")(show.show)
 app.command("diff")(diff.diff)
 app.command("why")(why.why)
+app.command("report")(report.report)
 app.command("recall")(recall.recall)
 app.command("undo")(undo.undo)
 app.command("export")(export.export)

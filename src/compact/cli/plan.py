@@ -1,4 +1,4 @@
-"""`compact plan`: what would go, why, and what that frees; nothing is written."""
+"""`compact plan`: what would go, why, what that frees, and what it costs; nothing is written."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from compact.cli.transcripts import read_transcript
 
 if TYPE_CHECKING:
     from compact.core.coordinator import CompactionResult
+    from compact.core.economics import Economics
     from compact.core.plan import Record
 
 Limit = Annotated[int, typer.Option("--limit", metavar="N", min=0, help="The most rows to list.")]
@@ -40,9 +41,10 @@ def plan(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what compacting a transcript now would do, and why.
+    """Show what compacting a transcript now would do, why, and when it has paid for itself.
 
     Nothing is written, and no summary is asked for: one that is not written yet counts with the most it may take.
+    Prices are those of the model at a provider that has the transcript in its cache.
     """
     settings = load_config(config, model=model, window=window)
     messages = read_transcript(file, index)
@@ -63,6 +65,7 @@ def _as_data(result: CompactionResult) -> dict[str, Any]:
         "tokens_before": result.tokens_before,
         "tokens_after": result.tokens_after,
         "proposals": dict(result.proposals),
+        "economics": result.economics.to_dict() if result.economics else None,
         "plan": result.plan.to_dict(),
     }
 
@@ -77,12 +80,30 @@ def _show(measured: Measured, result: CompactionResult, limit: int) -> None:
     screen.line(f"{messages}, {result.tokens_before:,} → {result.tokens_after:,} tokens ({left} left)", style="bold")
     screen.heading("by strategy")
     screen.table(("strategy", "messages", "before", "after", "freed"), list(_totals(rows, measured, result)))
+    if result.economics:
+        _show_costs(result.economics, measured.manager.config.model)
     screen.heading("what would go, and why")
     listed = [_cells(row, measured) for row in rows[:limit]]
     if listed:
         screen.table(("message", "role, tool", "strategy", "before", "after", "reason"), listed)
     if len(rows) > limit:
         screen.line(f"and {len(rows) - limit:,} more; --limit {len(rows)} lists them all")
+
+
+def _show_costs(economics: Economics, model: str) -> None:
+    """What is paid once, what every call saves, and when the two are even."""
+    broken, freed = economics.prefix_broken_tokens, economics.tokens_freed
+    screen.heading(f"what it costs with {model}")
+    rows = [
+        ("kept in the provider's cache", economics.prefix_kept_tokens, economics.amount(0)),
+        ("behind the first change, written again", max(0, broken - freed), economics.amount(economics.rewrite_cost)),
+        ("the summary", 0, economics.amount(economics.summary_cost)),
+        ("no longer read, at every call", freed, economics.amount(-economics.saving_per_call)),
+    ]
+    screen.table(("part", "tokens", "cost"), [row for row in rows if row[0] != "the summary" or economics.summary_cost])
+    screen.line(economics.payback())
+    for note in economics.notes:
+        screen.remark(note, label="note", style="yellow")
 
 
 def _rows(measured: Measured, result: CompactionResult) -> Iterator[_Row]:

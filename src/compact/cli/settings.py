@@ -109,10 +109,11 @@ def open_store(path: Path | None, store: str | None) -> Iterator[OpenStore]:
 
 
 def _unheard(config: CompactConfig) -> CompactConfig:
-    """The same settings without exporter and archive: looking leaves no trace."""
+    """The same settings without exporter, archive and model: looking leaves no trace, and needs no package for it."""
     telemetry = config.telemetry.model_copy(update={"exporter": "none"})
     storage = config.storage.model_copy(update={"adapter": "none"})
-    return config.model_copy(update={"telemetry": telemetry, "storage": storage})
+    summarizer = config.summarizer.model_copy(update={"kind": "extractive"})
+    return config.model_copy(update={"telemetry": telemetry, "storage": storage, "summarizer": summarizer})
 
 
 def _check_is_there(url: str) -> None:

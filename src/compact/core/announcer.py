@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from compact.core.budget import TokenBudget
@@ -12,6 +13,7 @@ from compact.core.events import (
     ArchivalEvent,
     CompactionCompletedEvent,
     CompactionErrorEvent,
+    CompactionReportEvent,
     ContentRehydratedEvent,
     HistoryBranchedEvent,
     HistoryRepairedEvent,
@@ -24,9 +26,10 @@ from compact.core.events import (
     VersionConflictEvent,
 )
 from compact.core.legality import Repair
-from compact.core.plan import SummarizationRecord
+from compact.core.plan import CompactionPlan, SummarizationRecord
 from compact.core.protocols import EventSink
 from compact.core.records import VersionConflict
+from compact.core.report import report_of
 from compact.core.session import Decision, Session
 from compact.core.thread import Match
 from compact.core.turn import Rehydrated
@@ -97,8 +100,18 @@ class Announcer:
                 messages_after=len(session.prompt),
                 proposals=result.proposals,
                 reason=session.plan.reason,
+                economics=result.economics.to_dict() if result.economics else {},
             )
         )
+
+    def reported(self, session: Session, before: CompactionPlan) -> None:
+        """What became of what the plan in force took out of the prompt that the one before it made.
+
+        Nobody waits for it: whoever reads the event has it worked out, on the history as it is now.
+        """
+        view, log, plan = tuple(session.thread.view), tuple(session.thread.log), session.plan
+        work_out = cache(lambda: report_of(view, before, plan, log=log))
+        self.emit(CompactionReportEvent(**self._where(session), work_out=work_out))
 
     def summarized(self, session: Session, record: SummarizationRecord, *, text: str, strategy: str) -> None:
         """A summary was written."""
@@ -116,6 +129,16 @@ class Announcer:
         """Something went wrong, and what was done instead."""
         event = CompactionErrorEvent(
             **self._where(session), error_type=type(error).__name__, message=str(error), fallback=fallback
+        )
+        self.emit(event)
+
+    def injector_failed(self, session: Session, injector: str, error: Exception) -> None:
+        """An injector went wrong; its error may quote what it was about to inject, so only its kind is told."""
+        event = CompactionErrorEvent(
+            **self._where(session),
+            error_type=type(error).__name__,
+            message=f"the injector {injector!r} failed",
+            fallback="went on without what it would have added",
         )
         self.emit(event)
 
@@ -144,6 +167,14 @@ class Announcer:
         """The history was not legal, and how the prompt was made so."""
         lines = tuple(f"{repair.rule} at {repair.message_id}: {repair.detail}" for repair in repairs)
         self.emit(HistoryRepairedEvent(**self._where(session), repairs=lines))
+
+    def wishes_put_back(self, session: Session, *, back: int, missing: int) -> None:
+        """Standing wishes were missing from a prompt; some may have found no room."""
+        message = f"{back} standing wishes were put back into the prompt"
+        severity = "high" if missing else "normal"
+        if missing:
+            message += f", {missing} found no room: raise the budget, or protect the messages they stand in"
+        self.emit(NoticeEvent(**self._where(session), message=message, severity=severity))
 
     def notice(self, session: Session, message: str) -> None:
         """Something the operator should know."""

@@ -6,10 +6,11 @@ Planning never waits: a summary that is not written yet weighs the most it may w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from compact.core.economics import Economics
 from compact.core.errors import InsufficientBudget
 from compact.core.groups import Group, calls_answered, group_messages, turn_numbers
 from compact.core.layers import KeepRules, Layers, partition
@@ -25,11 +26,15 @@ from compact.core.plan import (
 )
 from compact.core.protocols import CompactionStrategy
 from compact.core.renderer import summary_message
-from compact.core.shortening import SHORTEN, shorten_largest
+from compact.core.shortening import SHORTEN, Candidate, Shortener
 from compact.core.stubs import render_cleared, render_externalization_text
 from compact.core.turn import TurnContext
 
 SUMMARIZE = "summarize"
+# A summary of less says nothing.
+_SMALLEST_SUMMARY_TOKENS = 40
+_SMALL_PROMPT_TOKENS = 2000
+_LARGE_SHARE = 0.4
 Failure: TypeAlias = tuple[str, Exception]
 
 
@@ -37,14 +42,16 @@ Failure: TypeAlias = tuple[str, Exception]
 class Goal:
     """How far to go, in estimated tokens of messages alone.
 
-    Strategies run until `target_tokens`; kept messages are given up until `settle_tokens`; beyond `ceiling_tokens`
-    nothing may be sent. `must_run` names strategies that run even if the target is already met, `skip` those that do
-    not run at all; `fixed` is what is sent beside the messages, for the record.
+    Strategies run until `target_tokens`; kept messages are given up until `settle_tokens`, and for a summary of up to
+    `summary_share` of the room; beyond `ceiling_tokens` nothing may be sent. `must_run` names strategies that run even
+    if the target is already met, `skip` those that do not run at all; `fixed` is what is sent beside the messages, for
+    the record.
     """
 
     target_tokens: int
     settle_tokens: int
     ceiling_tokens: int
+    summary_share: float = 0.25
     must_run: frozenset[str] = frozenset()
     skip: frozenset[str] = frozenset()
     fixed: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -121,6 +128,7 @@ class CompactionResult:
     proposals: Mapping[str, int]
     failures: tuple[Failure, ...] = ()
     reason: str = ""
+    economics: Economics | None = None
 
     @property
     def tokens_freed(self) -> int:
@@ -171,11 +179,11 @@ class CompactionCoordinator:
         )
         before = start.total_tokens()
         context, kept, failures = start, rules, list[Failure]()
-        for kept in rules.reductions():
+        for kept in _reductions(rules, goal):
             context, failures = self._run_strategies(replace(start, layers=partition(messages, groups, kept)))
             if context.total_tokens() <= goal.settle_tokens:
                 break
-        context = _shorten(context)
+        context = _squeeze(context)
         after = context.total_tokens()
         if after > goal.ceiling_tokens:
             budget = goal.ceiling_tokens + sum(goal.fixed.values())
@@ -220,6 +228,21 @@ class CompactionCoordinator:
         return accepted
 
 
+def _reductions(rules: KeepRules, goal: Goal) -> Iterator[KeepRules]:
+    """Ever smaller rules, down to what is asked and what was not read yet; in a very small prompt not even that.
+
+    There the frame of a tool exchange costs more than what it says: the summary has the best of it.
+    """
+    smallest = rules
+    for smallest in rules.reductions():
+        yield smallest
+    smallest = replace(smallest, tool_io_pairs=0)
+    yield smallest
+    if goal.settle_tokens < _SMALL_PROMPT_TOKENS:
+        yield replace(smallest, unread_results=False)
+        yield replace(smallest, unread_results=False, recent_turns=0)
+
+
 def _is_wanted(strategy: str, total_tokens: int, goal: Goal) -> bool:
     return strategy not in goal.skip and (total_tokens > goal.target_tokens or strategy in goal.must_run)
 
@@ -239,17 +262,41 @@ def _apply(context: PlanningContext, proposals: Sequence[CompactionProposal]) ->
     return replace(context, plan=plan.adding(*others) if others else plan)
 
 
-def _shorten(context: PlanningContext) -> PlanningContext:
+def _squeeze(context: PlanningContext) -> PlanningContext:
+    """Cut what is too large, the least needed first: results of tools, what fills the prompt on its own, then the
+    summary, then what was said."""
+    large = int(_LARGE_SHARE * context.goal.ceiling_tokens)
+    context = _shorten(context, lambda message, tokens: message.role == "tool")
+    context = _shorten(context, lambda message, tokens: message.role == "user" and tokens > large)
+    context = _squeeze_summary(context, max(_SMALLEST_SUMMARY_TOKENS, context.goal.ceiling_tokens // 3))
+    return _squeeze_summary(_shorten(context, lambda message, tokens: True), _SMALLEST_SUMMARY_TOKENS)
+
+
+def _shorten(context: PlanningContext, may_cut: Callable[[Message, int], bool]) -> PlanningContext:
     """Cut messages that are too large; pinned ones and what a strategy already deals with are left alone."""
-    candidates = (
-        (message, context.tokens[index], context.weight(index))
+    excess = context.total_tokens() - context.goal.ceiling_tokens
+    if excess <= 0:
+        return context
+    kept = sorted(context.layers.kept)
+    candidates = [
+        Candidate(message, context.tokens[index], context.weight(index))
         for index, message in enumerate(context.messages)
         if index not in context.layers.pinned
+        and may_cut(message, context.tokens[index])
         and ((record := context.plan.get_action(message.id)[1]) is None or record.strategy == SHORTEN)
-    )
-    excess = context.total_tokens() - context.goal.ceiling_tokens
-    records = shorten_largest(candidates, excess_tokens=excess, count_message=context.count_message)
-    return _apply(context, [CompactionProposal(record) for record in records])
+    ]
+    shortener = Shortener([context.messages[index] for index in kept], context.count_message)
+    return _apply(context, [CompactionProposal(record) for record in shortener.shorten(candidates, excess)])
+
+
+def _squeeze_summary(context: PlanningContext, least_tokens: int) -> PlanningContext:
+    """Let a summary that is still to be written give way, down to a size."""
+    summary, excess = context.plan.summary, context.total_tokens() - context.goal.ceiling_tokens
+    if excess <= 0 or summary is None or summary.summary is not None:
+        return context
+    room = min(summary.max_tokens, max(least_tokens, summary.max_tokens - excess))
+    smaller = replace(summary, max_tokens=room, tokens_after=room)
+    return replace(context, plan=context.plan.adding(smaller))
 
 
 def _parts(context: PlanningContext) -> dict[str, int]:

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 
 from compact.core.announcer import Announcer
+from compact.core.appraiser import Appraiser
 from compact.core.budget import TokenBudget
+from compact.core.constraint_guard import ConstraintGuard
 from compact.core.coordinator import SUMMARIZE, CompactionCoordinator, CompactionResult, Goal
+from compact.core.economics import PromptState
 from compact.core.errors import InsufficientBudget
 from compact.core.keeper import Keeper
 from compact.core.layers import KeepRules
@@ -18,7 +22,7 @@ from compact.core.plan import CompactionAction, SummarizationRecord
 from compact.core.protocols import Dialect, ProviderAwareTokenizer, Rehydrator
 from compact.core.records import VersionConflict
 from compact.core.renderer import PromptRenderer
-from compact.core.session import Decision, Session
+from compact.core.session import Decision, Injected, Session
 from compact.core.summary_writer import SummaryWriter
 from compact.core.thread import Match
 from compact.core.turn import TurnContext
@@ -28,6 +32,9 @@ from compact.core.waiting import Trip
 _TRIES = 6
 # The most that a repair adds to a message it changes.
 _REPAIR_TOKENS = 16
+_SUMMARY_SHARE_OF_TARGET = 0.6
+# How much a prompt must have grown before a compaction that did not pay is looked at again.
+_GROWN = 1.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,22 +47,24 @@ class Engine:
     writer: SummaryWriter
     announcer: Announcer
     keeper: Keeper
+    appraiser: Appraiser
     rules: KeepRules = field(default_factory=KeepRules)
     renderer: PromptRenderer = field(default_factory=PromptRenderer)
     enabled: bool = True
     every_call: bool = False
     prepare_ahead: Callable[[Session], None] | None = None
     rehydrator: Rehydrator | None = None
+    inject: Callable[[Session], Trip[tuple[Injected, ...]]] | None = None
 
     def preflight(self, session: Session, incoming: Sequence[object], budget: TokenBudget) -> Trip[list[object]]:
         """The whole trip of one call; returns the list to send."""
 
-        def compact_if_needed() -> Trip[None]:
+        def compact_if_needed(budget: TokenBudget) -> Trip[None]:
             used = self.used_tokens(session, budget)
             self.announcer.estimated(session, budget, used)
             decision, goal = self.decide(session, budget, used)
             if decision.triggered:
-                yield from self.compact(session, goal, decision.reason)
+                yield from self.compact(session, goal, decision.reason, is_optional=decision.is_optional)
                 return
             self.announcer.decided(session, decision)
             if self.prepare_ahead and self.enabled and used >= budget.prefetch_tokens:
@@ -68,23 +77,31 @@ class Engine:
     ) -> Trip[list[object]]:
         """Compact now, whatever the usage; with a target, the whole list returned fits it."""
 
-        def compact_now() -> Trip[None]:
+        def compact_now(budget: TokenBudget) -> Trip[None]:
             yield from self.compact(session, self.manual_goal(session, budget, target_tokens), "manual", note)
 
         return (yield from self._with_store(session, incoming, budget, compact_now))
 
     def _with_store(
-        self, session: Session, incoming: Sequence[object], budget: TokenBudget, work: Callable[[], Trip[None]]
+        self,
+        session: Session,
+        incoming: Sequence[object],
+        window: TokenBudget,
+        work: Callable[[TokenBudget], Trip[None]],
     ) -> Trip[list[object]]:
         """Take the list in, do the work, write down what is new; if somebody else was quicker, do it again on that."""
         if not incoming:
             return []
-        match = Match((), [])
+        match, added = Match((), []), None
         for _ in range(_TRIES):
             yield from self.keeper.catch_up(session, self._render)
+            budget = _as_provider_counts(window, session)
             match = self.take_in(session, incoming, budget)
-            yield from work()
+            yield from work(budget)
             yield from self._bring_back(session, budget)
+            if self.inject:  # asked once in a call, and after all reduction: nothing is compacted for what they bring
+                added = (yield from self.inject(session)) if added is None else added
+                session.inject(added)
             if (yield from self.keeper.save(session, self.estimated_tokens(session, budget))):
                 break
         return session.output(incoming, match, self.dialect)
@@ -137,7 +154,7 @@ class Engine:
 
     def estimated_tokens(self, session: Session, budget: TokenBudget) -> int:
         """What the next request counts by our own estimate."""
-        return session.prompt_tokens + session.brought_tokens + budget.fixed_tokens
+        return session.prompt_tokens + session.brought_tokens + session.injected_tokens + budget.fixed_tokens
 
     def used_tokens(self, session: Session, budget: TokenBudget) -> int:
         """The most that the next request may count for the provider."""
@@ -155,13 +172,15 @@ class Engine:
             return Decision(False, f"{usage}; held, because version {session.plan.origin} was brought back"), goal
         if budget.is_triggered(used_tokens):
             return Decision(True, f"{usage}; trigger is {budget.trigger_tokens:,}"), goal
+        version, looked_at_tokens, why_not = session.declined
+        if version == session.plan.version and session.prompt_tokens <= _GROWN * looked_at_tokens:
+            return Decision(False, f"{usage}; {why_not}"), goal
+        free_only = replace(goal, target_tokens=0, skip=frozenset({SUMMARIZE}))
         for tier, excess in session.tier_excess(budget.tier_caps).items():
-            free_only = replace(goal, target_tokens=max(0, session.prompt_tokens - excess), skip=frozenset({SUMMARIZE}))
-            return Decision(True, f"{usage}; {tier} over their cap of {budget.tier_caps[tier]:,}"), free_only
+            free_only = replace(free_only, target_tokens=max(0, session.prompt_tokens - excess))
+            return Decision(True, f"{usage}; {tier} over their cap of {budget.tier_caps[tier]:,}", True), free_only
         if self.every_call:
-            return Decision(True, f"{usage}; cadence is every call"), replace(
-                goal, target_tokens=0, skip=frozenset({SUMMARIZE})
-            )
+            return Decision(True, f"{usage}; cadence is every call", True), free_only
         return Decision(False, f"{usage}; below the trigger of {budget.trigger_tokens:,}"), goal
 
     def goal(self, session: Session, budget: TokenBudget) -> Goal:
@@ -180,6 +199,7 @@ class Engine:
                 "tools": budget.tool_schema_tokens,
                 "wire overhead": budget.formatting_overhead + session.repair_tokens,
                 "brought back": session.brought_tokens,
+                **_reserved(budget.injection_reserve),
             },
         )
 
@@ -188,9 +208,12 @@ class Engine:
         goal = replace(self.goal(session, budget), must_run=frozenset({SUMMARIZE}))
         if target_tokens is None:
             return goal
-        limit = min(target_tokens - session.repair_tokens, goal.ceiling_tokens)
-        fixed = {"wire overhead": session.repair_tokens}
-        return replace(goal, target_tokens=limit, settle_tokens=limit, ceiling_tokens=limit, fixed=fixed)
+        reserve = budget.injection_reserve if self.inject else 0
+        limit = min(target_tokens - session.repair_tokens - reserve, goal.ceiling_tokens)
+        fixed = {"wire overhead": session.repair_tokens, **_reserved(reserve)}
+        # Who asks for so many tokens and no more wants the best of the history in them, not the newest of it.
+        goal = replace(goal, summary_share=_SUMMARY_SHARE_OF_TARGET, fixed=fixed)
+        return replace(goal, target_tokens=limit, settle_tokens=limit, ceiling_tokens=limit)
 
     # -- compacting -----------------------------------------------------------------------------------------------
 
@@ -229,14 +252,22 @@ class Engine:
         target_tokens: int | None,
     ) -> CompactionResult:
         """What this call would do, on a session that is thrown away."""
+        budget = _as_provider_counts(budget, session)
         self.take_in(session, incoming, budget)
         if now or target_tokens is not None:
-            return replace(self.plan(session, self.manual_goal(session, budget, target_tokens)), reason="manual")
+            result = self.plan(session, self.manual_goal(session, budget, target_tokens))
+            return replace(self.appraiser.planned(session, result), reason="manual")
         decision, goal = self.decide(session, budget, self.used_tokens(session, budget))
-        if not decision.triggered:
-            goal = replace(goal, target_tokens=session.prompt_tokens, settle_tokens=session.prompt_tokens)
-            goal = replace(goal, ceiling_tokens=session.prompt_tokens)
-        return replace(self.plan(session, goal), reason=decision.reason)
+        reason, economics = decision.reason, None
+        if decision.triggered:
+            result = self.appraiser.planned(session, self.plan(session, goal))
+            why_not = self.appraiser.objection(result) if decision.is_optional else ""
+            if not why_not:
+                return replace(result, reason=reason)
+            reason, economics = f"{reason}; {why_not}", result.economics
+        goal = replace(goal, target_tokens=session.prompt_tokens, settle_tokens=session.prompt_tokens)
+        goal = replace(goal, ceiling_tokens=session.prompt_tokens)
+        return replace(self.plan(session, goal), reason=reason, economics=economics)
 
     def restore(self, session: Session, version: int) -> Trip[None]:
         """Bring an earlier plan back, exactly, as a new version that stays until the budget forbids it."""
@@ -261,7 +292,9 @@ class Engine:
             hint="try again",
         )
 
-    def compact(self, session: Session, goal: Goal, reason: str, note: str = "") -> Trip[None]:
+    def compact(
+        self, session: Session, goal: Goal, reason: str, note: str = "", *, is_optional: bool = False
+    ) -> Trip[None]:
         """Plan, have the summary written, and put the new plan in force if it makes the prompt smaller."""
         prepared = yield from self.keeper.prepared(session)
         try:
@@ -274,6 +307,8 @@ class Engine:
         if result.tokens_freed <= 0:
             self._leave_as_is(session, f"{reason}; nothing left to compact", note)
             return
+        if is_optional and (yield from self._declines(session, result, reason)):
+            return
         if result.pending_summary:
             may_keep = session.prompt_tokens <= goal.ceiling_tokens
             written = yield from self.writer.write(session, result.pending_summary, note=note, may_keep=may_keep)
@@ -281,8 +316,35 @@ class Engine:
                 self._leave_as_is(session, f"{reason}; the summary failed and on_failure is keep", note)
                 return
             result = replace(result, plan=result.plan.adding(written))
+        result = self._keeping_constraints(session, result, goal)
         yield from self.keeper.archive(session, result.plan)
         self._put_in_force(session, result, reason, note)
+
+    def _keeping_constraints(self, session: Session, result: CompactionResult, goal: Goal) -> CompactionResult:
+        """The result, repaired if a prompt made with it would lack what a user asked to hold, as far as it fits."""
+        guard, view, plan = (
+            ConstraintGuard(self.tokenizer.count_message, self.renderer),
+            session.thread.view,
+            result.plan,
+        )
+        lost = guard.lost(view, plan)
+        if not lost:
+            return result
+        repaired = guard.repaired(view, plan, lost)
+        tokens_after = result.tokens_after + max(0, guard.growth(view, plan, repaired))
+        if tokens_after > goal.ceiling_tokens:
+            repaired, tokens_after = plan, result.tokens_after
+        missing = len(guard.lost(view, repaired))
+        self.announcer.wishes_put_back(session, back=len(lost) - missing, missing=missing)
+        return replace(result, plan=repaired, tokens_after=tokens_after)
+
+    def _declines(self, session: Session, result: CompactionResult, reason: str) -> Trip[bool]:
+        """True if nothing forces a compaction and it would not pay; said, and remembered until the prompt has grown."""
+        why_not = self.appraiser.objection((yield lambda: self.appraiser.planned(session, result)))
+        if why_not:
+            session.declined = (session.plan.version, session.prompt_tokens, why_not)
+            self.announcer.decided(session, Decision(False, f"{reason}; {why_not}", True))
+        return bool(why_not)
 
     def prepare(self, session: Session) -> Trip[bool]:
         """Write the summary that the next compaction will need, on a session that is thrown away."""
@@ -299,7 +361,7 @@ class Engine:
         self.announcer.decided(session, Decision(False, reason), note=note)
 
     def _put_in_force(self, session: Session, result: CompactionResult, reason: str, note: str) -> None:
-        slots_before, gone_before = len(session.prompt), set(_gone(session))
+        before, gone_before, plan_before = PromptState.of(session), set(_gone(session)), session.plan
         plan = replace(
             result.plan,
             version=session.plan.version + 1,
@@ -313,11 +375,23 @@ class Engine:
         self._render(session)
         session.plan = replace(session.plan, tokens_after=session.prompt_tokens)
         session.exhausted_at = session.state
+        result = self.appraiser.done(session, before, result)
         pruned = [message_id for message_id in _gone(session) if message_id not in gone_before]
         layers = result.layers
         kept = {"pinned": len(layers.pinned), "recent_turns": layers.recent_turns, "tool_pairs": layers.tool_pairs}
         self.announcer.decided(session, Decision(True, reason), kept=kept, pruned_count=len(pruned), note=note)
-        self.announcer.compacted(session, result, pruned_ids=pruned, messages_before=slots_before)
+        self.announcer.compacted(session, result, pruned_ids=pruned, messages_before=len(before.slots))
+        self.announcer.reported(session, plan_before)
+
+
+def _as_provider_counts(budget: TokenBudget, session: Session) -> TokenBudget:
+    """The budget with as much reserved as the provider will count for what injectors add: they count like we do."""
+    reserve = ceil(budget.injection_reserve * session.calibration.slope)
+    return budget if reserve == budget.injection_reserve else replace(budget, injection_reserve=reserve)
+
+
+def _reserved(tokens: int) -> dict[str, int]:
+    return {"injection reserve": tokens} if tokens else {}
 
 
 def _gone(session: Session) -> list[str]:

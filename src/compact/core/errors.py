@@ -2,12 +2,23 @@
 
     CompactError
     ├── InsufficientBudget   the smallest legal prompt is still larger than the budget
+    ├── InjectionTooLarge    an injector takes more tokens than it has reserved
     ├── ConfigError          a configuration that makes no sense
     ├── InvalidHistory       a history that cannot be read as messages
-    └── UnknownSession       a question about a session that never was
+    ├── UnknownSession       a question about a session that never was
+    └── SummaryFailed        no summary that can be used
+        ├── SummaryEmpty            it says nothing
+        ├── SummaryTruncated        it was cut off
+        ├── SummaryEchoed           it is a copy of the question
+        ├── SummaryRefused          the model would not write it
+        ├── SummaryUnreadable       it is no summary
+        ├── SummaryTooLong          it takes more tokens than it may
+        ├── SummarizerUnavailable   the model could not be asked, or did not answer in time
+        ├── SummarizerPaused        it failed too often and is left alone for a while
+        └── SpendLimitReached       the session has spent what it may
 
-`preflight` raises the first and the third, the manager's constructor the second; every other failure on the way
-falls back and is reported as an event.
+`preflight` raises the first two and InvalidHistory, the manager's constructor ConfigError; every other failure on the
+way falls back and is reported as an event.
 """
 
 from __future__ import annotations
@@ -51,9 +62,27 @@ class InsufficientBudget(CompactError):
             return (
                 "reduce protected memory (system, developer and protected messages) or increase the model context limit"
             )
+        if largest == "injection reserve":
+            return "let injectors reserve less, or increase the model context limit"
         if largest == "tools":
             return "send fewer or shorter tool schemas, or increase the model context limit"
         return "raise the target, shorten the newest messages, or increase the model context limit"
+
+
+class InjectionTooLarge(CompactError):
+    """An injector brought more than it has reserved; `injector` is its name."""
+
+    code = "injection_too_large"
+
+    def __init__(self, *, injector: str, reserve_tokens: int, actual_tokens: int) -> None:
+        self.injector = injector
+        self.reserve_tokens = reserve_tokens
+        self.actual_tokens = actual_tokens
+        super().__init__(
+            f"the injector {injector!r} brought {actual_tokens:,} tokens, "
+            f"{actual_tokens - reserve_tokens:,} more than the {reserve_tokens:,} it has reserved",
+            hint="have it bring less (its context tells the reserve, and counts), or raise its reserve_tokens",
+        )
 
 
 class ConfigError(CompactError, ValueError):
@@ -84,3 +113,72 @@ class UnknownSession(CompactError, KeyError):
     def __init__(self, session_id: str) -> None:
         super().__init__(f"nothing is known of session {session_id!r}", hint="preflight it first, or check the id")
         self.session_id = session_id
+
+
+class SummaryFailed(CompactError):
+    """There is no summary that can be used; `tried` says what was asked for, oldest first."""
+
+    code = "summary_failed"
+    tried: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        before = f"\ntried: {'; '.join(self.tried)}" if self.tried else ""
+        return f"{self.message}{before}" + (f"\nhint: {self.hint}" if self.hint else "")
+
+
+class SummaryEmpty(SummaryFailed):
+    """The answer says nothing."""
+
+    code = "summary_empty"
+
+
+class SummaryTruncated(SummaryFailed):
+    """The answer was cut off before its end."""
+
+    code = "summary_truncated"
+
+
+class SummaryEchoed(SummaryFailed):
+    """The answer is mostly a copy of what was asked."""
+
+    code = "summary_echoed"
+
+
+class SummaryRefused(SummaryFailed):
+    """The model would not write it."""
+
+    code = "summary_refused"
+
+
+class SummaryUnreadable(SummaryFailed):
+    """The answer is no summary."""
+
+    code = "summary_unreadable"
+
+
+class SummaryTooLong(SummaryFailed):
+    """The summary takes more tokens than it may."""
+
+    code = "summary_too_long"
+
+    def __init__(self, *, tokens: int, max_tokens: int) -> None:
+        self.tokens, self.max_tokens = tokens, max_tokens
+        super().__init__(f"the summary takes {tokens:,} tokens, more than the {max_tokens:,} it may take")
+
+
+class SummarizerUnavailable(SummaryFailed):
+    """The model could not be asked, or did not answer in time."""
+
+    code = "summarizer_unavailable"
+
+
+class SummarizerPaused(SummaryFailed):
+    """The summariser failed too often and is left alone for a while."""
+
+    code = "summarizer_paused"
+
+
+class SpendLimitReached(SummaryFailed):
+    """The session has spent on summaries what it may."""
+
+    code = "spend_limit_reached"

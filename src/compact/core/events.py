@@ -5,10 +5,13 @@ Events carry no clock; whoever sends them on stamps the time. `name` is the wire
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from compact.core.report import CompactionReport
 
 
 class CompactionEventType(Enum):
@@ -24,6 +27,7 @@ class CompactionEventType(Enum):
     REHYDRATION_BLOCKED = "compact.rehydration_blocked"
     VERSION_CONFLICT = "compact.version_conflict"
     COMPLETED = "compact.completed"
+    REPORT = "compact.report"
     HISTORY_BRANCHED = "compact.history_branched"
     HISTORY_REPAIRED = "compact.history_repaired"
     NOTICE = "compact.notice"
@@ -107,7 +111,7 @@ class CompactionErrorEvent(CompactionEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionCompletedEvent(CompactionEvent):
-    """A new plan is in force."""
+    """A new plan is in force; `economics` is what that costs and saves, if it could be told."""
 
     type = CompactionEventType.COMPLETED
     tokens_before: int
@@ -116,6 +120,44 @@ class CompactionCompletedEvent(CompactionEvent):
     messages_after: int
     proposals: Mapping[str, int]
     reason: str
+    economics: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionReportEvent(CompactionEvent):
+    """What became of the specific strings and standing wishes that a compaction took out of the prompt.
+
+    Worked out when somebody reads it: `report` has all of it, `to_dict` the counts. Severity is `high` if the model
+    does not see a standing wish any more.
+    """
+
+    type = CompactionEventType.REPORT
+    work_out: Callable[[], CompactionReport] = field(repr=False, compare=False)
+
+    @property
+    def report(self) -> CompactionReport:
+        """Every string of the removed span, with where it is now."""
+        return self.work_out()
+
+    @property
+    def severity(self) -> str:
+        """How bad it is."""
+        return "high" if self.report.missing_constraints else "normal"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for logs and exporters: how many of each kind are kept, in the ledger, retrievable or lost."""
+        report = self.report
+        where = {spec.name: getattr(self, spec.name) for spec in fields(self) if spec.name != "work_out"}
+        return {
+            "event": self.name,
+            **where,
+            "severity": self.severity,
+            "removed_messages": len(report.removed_ids),
+            "counts": report.counts,
+            "missing_constraints": [item.text for item in report.missing_constraints],
+            "appended": len(report.check.appended) if report.check else 0,
+            "ungrounded": len(report.check.ungrounded) if report.check else 0,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

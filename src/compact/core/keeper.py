@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from compact.core.announcer import Announcer
 from compact.core.artifacts import Artifact, ArtifactMetadata
@@ -139,7 +139,7 @@ class Keeper:
             self.announcer.failed(session, error, fallback="went on without archiving; the log has everything")
 
     def summary_once(
-        self, session: Session, pending: SummarizationRecord, write: Callable[[], Any]
+        self, session: Session, pending: SummarizationRecord, write: Callable[[], Trip[StructuredSummary]]
     ) -> Trip[StructuredSummary]:
         """Use the summary of this span if somebody has written it, wait for who is at it, or write it."""
         claims, session_id, key = self.store.claims, session.session_id, _span_key(pending)
@@ -153,9 +153,9 @@ class Keeper:
                     return done
         except Exception as error:
             self.announcer.failed(session, error, fallback="writes the summary without asking who else does")
-            return (yield write)
+            return (yield from write())
         try:
-            summary = yield write
+            summary = yield from write()
         except Exception:
             yield from self._give_back(session, key, None)
             raise

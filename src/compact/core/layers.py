@@ -11,10 +11,11 @@ from compact.core.messages import Message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepRules:
-    """What stays verbatim: who is pinned, and how many of the newest pairs and tool groups are kept."""
+    """What stays verbatim: who is pinned, how many of the newest pairs and tool groups, and results not read yet."""
 
     recent_turns: int = 6
     tool_io_pairs: int = 4
+    unread_results: bool = True
     pinned_roles: frozenset[str] = frozenset({"system", "developer"})
     protected_flag: str = "protected"
 
@@ -56,13 +57,16 @@ def partition(messages: Sequence[Message], groups: Sequence[Group], rules: KeepR
     """Sort a history into layers, whole groups at a time.
 
     A group with one pinned member is pinned whole. The newest user message is always kept: it is what is being asked.
+    So is a tool group that ends the history: its results have not been read yet.
     """
     pinned = [group for group in groups if any(rules.pins(messages[i]) for i in group.indices)]
     pinned_starts = {group.indices[0] for group in pinned}
     free = [group for group in groups if group.indices[0] not in pinned_starts]
     pairs = _dialogue_pairs(messages, [group for group in free if not group.is_tool])
-    kept_pairs = pairs[-rules.recent_turns :]
-    kept_tools = [group for group in free if group.is_tool][-rules.tool_io_pairs :]
+    kept_pairs = pairs[max(0, len(pairs) - rules.recent_turns) :]
+    tools = [group for group in free if group.is_tool]
+    is_unread = bool(tools) and tools[-1].indices[-1] == len(messages) - 1
+    kept_tools = tools[max(0, len(tools) - max(rules.tool_io_pairs, int(is_unread and rules.unread_results))) :]
     recent = {index for pair in kept_pairs for index in pair}
     newest_ask = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "user"), None)
     if newest_ask is not None and newest_ask not in pinned_starts:

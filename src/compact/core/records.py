@@ -160,6 +160,11 @@ class CompactionStore(Protocol):
         ...
 
     @property
+    def summaries(self) -> SummaryCache:
+        """Summaries by what they were made of."""
+        ...
+
+    @property
     def blocks(self) -> bool:
         """True if calls may wait for a disk or a network."""
         ...

@@ -15,6 +15,11 @@ from compact.core.renderer import PromptRenderer, RenderedPrompt
 from compact.core.thread import Match, Shown, Thread
 from compact.core.turn import TurnContext
 
+# Who owns an entry of a caller's list that we had added: nobody in the log.
+_OURS = "\0"
+# The newest ones, and those that keep coming back: a call may be tried again and again.
+_REMEMBERED_PROMPTS = 32
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -22,6 +27,24 @@ class Decision:
 
     triggered: bool
     reason: str
+    # Nobody asked for it and nothing forces it: only done if it pays.
+    is_optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Injected:
+    """A message that stands at the end of one prompt and never in the log, and its tokens."""
+
+    message: Message
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ephemeral:
+    """What stood at the end of a prompt without being in the log: from which place on, and how it looked."""
+
+    start: int
+    entries: tuple[object, ...]
 
 
 class Session:
@@ -45,6 +68,14 @@ class Session:
         self.turn = TurnContext()
         self.brought: list[Message] = []
         self.brought_tokens = 0
+        # What injectors added to the newest prompt, and what those said that are asked once in a turn.
+        self.injected: tuple[Injected, ...] = ()
+        self.said_this_turn: Mapping[str, tuple[Injected, ...]] = {}
+        # The ends of the newest prompts that are not in the log: callers may send them back, now or in a second try.
+        self._ephemeral: tuple[Ephemeral, ...] = ()
+        # The prompt that went out last, and a compaction that would not have paid: plan, prompt tokens, why.
+        self.sent: tuple[Slot, ...] = ()
+        self.declined: tuple[int, int, str] = (-1, 0, "")
         # How far the store has come with this session, and whether the caller edited the past since.
         self.head = SessionHead()
         self.has_branched = False
@@ -70,8 +101,10 @@ class Session:
         return session
 
     def become(self, other: Session) -> None:
-        """Take over everything another copy of this session knows."""
+        """Take over everything another copy of this session knows; only we know what we showed beside the log."""
+        shown, sent = self._ephemeral, self.sent
         self.__dict__.update(other.__dict__)
+        self._ephemeral, self.sent = shown, sent
 
     def put_in_force(self, plan: CompactionPlan) -> None:
         """Take a new version of the plan; one that the store has not seen yet is kept for it."""
@@ -132,7 +165,7 @@ class Session:
 
     def take_in(self, incoming: Sequence[object], dialect: Dialect, tokenizer: ProviderAwareTokenizer) -> Match:
         """Append what is new to the log and count it, once."""
-        match = self.thread.match(incoming, output=self._shown_with_brought(dialect), read=dialect.read)
+        match = self._match(incoming, dialect)
         for message in match.new:
             if message.id not in self._tokens:
                 self._tokens[message.id] = tokenizer.count_message(message)
@@ -141,16 +174,43 @@ class Session:
         self.has_branched = self.has_branched or match.branched or match.rejoined
         if self.turn.turn_number != self.turn_number:
             self.turn, self.brought, self.brought_tokens = TurnContext(self.turn_number), [], 0
+            self.said_this_turn = {}
+        self.inject(())
         return match
 
-    def _shown_with_brought(self, dialect: Dialect) -> Shown:
-        if not self.brought:
-            return self._shown
-        output = self._shown.copy()
-        output.originals.extend(dialect.write(message, self._like) for message in self.brought)
-        output.ids.extend(() for _ in self.brought)
-        output.owners.extend("" for _ in self.brought)
-        return output
+    def _match(self, incoming: Sequence[object], dialect: Dialect) -> Match:
+        """Match a caller's list with the log; what stood at the end of an earlier prompt and not in the log is ours."""
+        for known in self._ephemeral:
+            end = known.start + len(known.entries)
+            if tuple(incoming[known.start : end]) == known.entries:
+                self._remember(known)
+                break
+        else:
+            return self.thread.match(incoming, output=self._shown, read=dialect.read)
+
+        def read(item: object, _: str) -> Message:
+            # Errors name the place in the caller's own list.
+            return dialect.read(item, f"messages[{next(n for n, own in enumerate(incoming) if own is item)}]")
+
+        match = self.thread.match([*incoming[: known.start], *incoming[end:]], output=self._shown, read=read)
+        owners = [*match.owners[: known.start], *[_OURS] * len(known.entries), *match.owners[known.start :]]
+        return replace(match, owners=owners)
+
+    def _remember(self, known: Ephemeral) -> None:
+        others = (other for other in self._ephemeral if other != known)
+        self._ephemeral = (known, *others)[:_REMEMBERED_PROMPTS]
+
+    def inject(self, added: tuple[Injected, ...]) -> None:
+        """Have these stand at the end of the newest prompt, instead of what was injected before."""
+        self.injected = added
+        self.tokens_by_role["injected"] = self.injected_tokens
+        if not added:
+            del self.tokens_by_role["injected"]
+
+    @property
+    def injected_tokens(self) -> int:
+        """What injected content takes in the newest prompt."""
+        return sum(entry.tokens for entry in self.injected)
 
     def extend(self, new: Sequence[Message], renderer: PromptRenderer) -> None:
         """Put new messages behind the prompt; everything before them stays as it is."""
@@ -192,13 +252,23 @@ class Session:
 
     def output(self, incoming: Sequence[object], match: Match, dialect: Dialect) -> list[object]:
         """The prompt as the caller wants it: its own objects wherever nothing was changed."""
-        brought = [dialect.write(message, self._like) for message in self.brought]
+        self.sent = self.prompt.slots
+        ephemeral = self._written(dialect)
+        if ephemeral:
+            self._remember(Ephemeral(len(self._shown.owners), tuple(self._written(dialect))))
         if self._shown.owners == match.owners:
-            return [*incoming, *brought]
+            return [*incoming, *ephemeral]
         own = dict(zip(match.owners, incoming, strict=True))
         shown = self._shown
         kept = [
             own[owner] if owner and owner in own else copy_plain(original)
             for owner, original in zip(shown.owners, shown.originals, strict=True)
         ]
-        return kept + brought
+        return kept + ephemeral
+
+    def _written(self, dialect: Dialect) -> list[object]:
+        """What stands behind the log in the newest prompt, in the caller's dialect."""
+        added = [*self.brought, *(entry.message for entry in self.injected)]
+        if isinstance(self._like, Message):
+            added = [replace(message, original=None) for message in added]
+        return [dialect.write(message, self._like) for message in added]

@@ -1,63 +1,153 @@
-"""The last resort before giving up: cut what is too large by head and tail, largest message first."""
+"""The last resort before giving up: cut what is too large down to its most valuable lines, largest message first."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
+from compact.core.constraints import find_constraints
 from compact.core.messages import Message
+from compact.core.pieces import Piece
 from compact.core.plan import ClearRecord, SpanReference
+from compact.core.ranges import joined_ranges
+from compact.core.selection import Selection
 from compact.core.stubs import render_cleared
 
 SHORTEN = "shorten"
-_SMALLEST_TOKENS = 48
-_HEAD_SHARE = 2 / 3
+_REASON = "too large"
+_SMALLEST_TOKENS = 32
+_ATTEMPTS = 12
+# From here on there is room for how a message begins and ends, whatever that is worth.
+_ROOM_FOR_ENDS = 200
 
 
-def shorten_largest(
-    candidates: Iterable[tuple[Message, int, int]], *, excess_tokens: int, count_message: Callable[[Message], int]
-) -> list[ClearRecord]:
-    """Records that cut messages until the excess is gone or nothing more can be cut.
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A message that may be cut: its tokens in full, and as it stands in the prompt now."""
 
-    Candidates come as (message, tokens in full, tokens now): one that was cut before may be cut again.
-    """
-    records: list[ClearRecord] = []
-    for message, tokens, now in sorted(candidates, key=lambda candidate: -candidate[2]):
-        if excess_tokens <= 0:
+    message: Message
+    tokens: int
+    now: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shortener:
+    """Cuts messages; `around` is what stands in the prompt, by which the worth of a line is judged."""
+
+    around: Sequence[Message]
+    count_message: Callable[[Message], int]
+
+    def shorten(self, candidates: Iterable[Candidate], excess_tokens: int) -> list[ClearRecord]:
+        """Records that cut messages until the excess is gone or nothing more can be cut."""
+        largest = _enough(candidates, excess_tokens)
+        texts = [candidate for candidate in largest if not candidate.message.tool_calls]
+        records = self._shorten_texts(texts, excess_tokens)
+        now = {candidate.message.id: candidate.now for candidate in texts}
+        excess_tokens -= sum(now[record.span.first] - record.tokens_after for record in records)
+        for candidate in largest:
+            if excess_tokens > 0 and candidate.message.tool_calls:
+                record = self._cut_call(candidate, max(_SMALLEST_TOKENS, candidate.now - excess_tokens))
+                if record.tokens_after < candidate.now:
+                    records.append(record)
+                    excess_tokens -= candidate.now - record.tokens_after
+        return records
+
+    def _shorten_texts(self, candidates: Sequence[Candidate], excess_tokens: int) -> list[ClearRecord]:
+        """Choose the lines that stay from all of the messages at once, so that the best of them do."""
+        if not candidates:
+            return []
+        total = sum(candidate.now for candidate in candidates)
+        allowed = max(_SMALLEST_TOKENS * len(candidates), total - excess_tokens)
+        room = allowed - sum(self._cut(candidate, ()).tokens_after for candidate in candidates)
+        records: list[ClearRecord] = []
+        for _ in range(_ATTEMPTS):
+            kept = self._best_lines(candidates, max(room, 0))
+            records = [self._cut(candidate, kept[candidate.message.id]) for candidate in candidates]
+            after = sum(record.tokens_after for record in records)
+            if after <= allowed or room <= 0:
+                break
+            room -= max(8, after - allowed)
+        now = {candidate.message.id: candidate.now for candidate in candidates}
+        return [record for record in records if record.tokens_after < now[record.span.first]]
+
+    def _best_lines(self, candidates: Sequence[Candidate], max_tokens: int) -> dict[str, list[tuple[int, int]]]:
+        framing = self.count_message(Message("tool", ""))
+
+        def count_text(text: str) -> int:
+            return self.count_message(Message("tool", text)) - framing
+
+        selection = Selection(self.around, count_text=count_text)
+        cut = {candidate.message.id for candidate in candidates}
+        ids = [message.id for message in self.around]
+        mine = [i for i, piece in enumerate(selection.pieces) if ids[piece.place] in cut]
+        selection.show(i for i, piece in enumerate(selection.pieces) if ids[piece.place] not in cut)
+        wishes = {m.id: find_constraints(m.text) for m in self.around if m.id in cut and m.role != "tool"}
+        fixed = [i for i in mine if _overlaps(selection.pieces[i], wishes.get(ids[selection.pieces[i].place], ()))]
+        if max_tokens > _ROOM_FOR_ENDS * len(candidates):
+            fixed = sorted({*fixed, *_first_and_last(selection.pieces, mine)})
+        room = max_tokens - sum(count_text(selection.pieces[i].text) + 2 for i in fixed)
+        selection.show(fixed)
+        kept: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for index in (*fixed, *selection.choose(mine, room, speaker_tokens=2)):
+            piece = selection.pieces[index]
+            kept[ids[piece.place]].append((piece.start, piece.end))
+        return kept
+
+    def _cut(self, candidate: Candidate, kept: Iterable[tuple[int, int]]) -> ClearRecord:
+        return self._weighed(candidate, replace(_record(candidate), kept=joined_ranges(kept)))
+
+    def _cut_call(self, candidate: Candidate, allowed_tokens: int) -> ClearRecord:
+        """Cut the arguments of a call down to the allowed tokens, or as near as it gets; its text stays."""
+        longest = max(len(call.arguments) for call in candidate.message.tool_calls)
+        share = 0.95 * allowed_tokens / max(candidate.tokens, 1)
+        record = _record(candidate)
+        for _ in range(_ATTEMPTS):
+            text = candidate.message.text
+            chars = int(len(text) * max(share, 0.0))
+            kept = ((0, len(text)),) if share > 0.5 else ((0, chars),) if chars else ()
+            cut = replace(record, argument_chars=max(32, int(longest * share)), kept=kept)
+            record = self._weighed(candidate, cut)
+            if record.tokens_after <= allowed_tokens or share < 1e-7:
+                break
+            share *= 0.75 * allowed_tokens / record.tokens_after
+        return record
+
+    def _weighed(self, candidate: Candidate, record: ClearRecord) -> ClearRecord:
+        return replace(record, tokens_after=self.count_message(render_cleared(candidate.message, record)))
+
+
+def _overlaps(piece: Piece, ranges: Iterable[tuple[int, int]]) -> bool:
+    return any(piece.start < end and start < piece.end for start, end in ranges)
+
+
+def _first_and_last(pieces: Sequence[Piece], indices: Sequence[int]) -> list[int]:
+    """How each message begins and ends: what it is, and how it went."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for index in indices:
+        first.setdefault(pieces[index].place, index)
+        last[pieces[index].place] = index
+    return sorted({*first.values(), *last.values()})
+
+
+def _enough(candidates: Iterable[Candidate], excess_tokens: int) -> list[Candidate]:
+    """The largest messages, as many as it takes to cut the excess out of them and leave something of each."""
+    chosen: list[Candidate] = []
+    to_cut = 1.3 * excess_tokens
+    for candidate in sorted(candidates, key=lambda candidate: -candidate.now):
+        if to_cut <= 0 or candidate.now <= _SMALLEST_TOKENS:
             break
-        record = _cut(message, tokens, max(_SMALLEST_TOKENS, now - excess_tokens), count_message)
-        if record.tokens_after < now:
-            records.append(record)
-            excess_tokens -= now - record.tokens_after
-    return records
+        chosen.append(candidate)
+        to_cut -= candidate.now - _SMALLEST_TOKENS
+    return chosen if excess_tokens > 0 else []
 
 
-def _cut(message: Message, tokens: int, allowed_tokens: int, count_message: Callable[[Message], int]) -> ClearRecord:
-    """Cut one message down to the allowed tokens, or as near as it gets."""
-    text_chars = len(message.text)
-    argument_chars = max((len(call.arguments) for call in message.tool_calls), default=0)
-    share = 0.95 * allowed_tokens / max(tokens, 1)
-    record = _record(message, tokens, int(text_chars * share), int(argument_chars * share))
-    for _ in range(12):
-        after = count_message(render_cleared(message, record))
-        record = replace(record, tokens_after=after)
-        if after <= allowed_tokens or share < 1e-7:
-            break
-        share *= 0.75 * allowed_tokens / after
-        record = _record(message, tokens, int(text_chars * share), int(argument_chars * share))
-    return record
-
-
-def _record(message: Message, tokens: int, text_chars: int, argument_chars: int) -> ClearRecord:
-    length, head = len(message.text), int(text_chars * _HEAD_SHARE)
-    tail = text_chars - head
-    kept = tuple(piece for piece in ((0, head), (length - tail, length)) if piece[1] > piece[0])
+def _record(candidate: Candidate) -> ClearRecord:
     return ClearRecord(
-        span=SpanReference((message.id,)),
+        span=SpanReference((candidate.message.id,)),
         strategy=SHORTEN,
-        reason="too large for the budget, cut by head and tail",
-        tokens_before=tokens,
-        tokens_after=tokens,
-        kept=kept if length > text_chars else ((0, length),),
-        argument_chars=max(argument_chars, 32) if message.tool_calls else None,
+        reason=_REASON,
+        tokens_before=candidate.tokens,
+        tokens_after=candidate.tokens,
     )

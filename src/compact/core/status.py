@@ -67,6 +67,8 @@ def status_of(session: Session, rules: KeepRules, *, used_tokens: int) -> Sessio
         layer = sizes["summary" if is_summary else "pinned" if rules.pins(slot.message) else "recent"]
         layer[0] += 1
         layer[1] += tokens
+    if session.injected:
+        sizes["injected"] = [len(session.injected), session.injected_tokens]
     return SessionStatus(
         session_id=session.session_id,
         turn_number=session.turn_number,

@@ -36,7 +36,7 @@ def stub_line(message: Message, record: ClearRecord) -> str:
     other = _other_parts(message)
     fields = "".join(f"; {name}={value}" for name, value in record.preserved_fields.items())
     verb = "shortened" if record.kept else "cleared"
-    return f"[{message.id} {verb}: {size}{other}; {record.reason}{fields}; recall {message.id} brings it back]"
+    return f"[{verb}: {size}{other}; {record.reason}{fields}; recall {message.id}]"
 
 
 def _with_stub(message: Message, record: ClearRecord) -> str:

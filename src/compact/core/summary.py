@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from compact.core.ledger import FactKind, Ledger
 from compact.core.messages import Message
 
-STRUCTURED_SUMMARY_SCHEMA_VERSION = "v1.0"
-SUMMARY_RENDER_VERSION = "v1.0"
+STRUCTURED_SUMMARY_SCHEMA_VERSION = "v2.0"
+SUMMARY_RENDER_VERSION = "v2.0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,50 +49,78 @@ class ArtifactReference:
     source_ids: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Chosen lines of one message, verbatim; `speaker` is who said it, or the call that it answers."""
+
+    speaker: str
+    text: str
+    source_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryCheck:
+    """What checking a summary against its sources came to: facts it lacked, and strings that no source has."""
+
+    required: int = 0
+    asked_again: tuple[str, ...] = ()
+    appended: tuple[str, ...] = ()
+    ungrounded: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructuredSummary:
-    """What a span of history comes down to; each part names the messages it was taken from."""
+    """What a span of history comes down to.
 
-    task: str = ""
-    latest_ask: str = ""
-    requests: tuple[str, ...] = ()
-    facts: tuple[str, ...] = ()
+    `ledger` and `excerpts` are code's, verbatim; the rest is told by a model and is checked. Each part names the
+    messages it was taken from.
+    """
+
+    ledger: Ledger = field(default_factory=Ledger)
     decisions: tuple[Decision, ...] = ()
     tool_outcomes: tuple[ToolOutcome, ...] = ()
     open_items: tuple[OpenItem, ...] = ()
-    artifacts: tuple[ArtifactReference, ...] = ()
+    facts: tuple[str, ...] = ()
     narrative: str = ""
+    excerpts: tuple[Excerpt, ...] = ()
+    check: SummaryCheck | None = None
     schema_version: str = STRUCTURED_SUMMARY_SCHEMA_VERSION
+
+    @property
+    def artifacts(self) -> tuple[ArtifactReference, ...]:
+        """What is kept outside the prompt."""
+        facts = self.ledger.of(FactKind.ARTIFACT)
+        return tuple(ArtifactReference(fact.subject, fact.detail, fact.source_ids) for fact in facts)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; `from_dict` gives back an equal summary."""
+        check = self.check
         return {
             "schema_version": self.schema_version,
-            "task": self.task,
-            "latest_ask": self.latest_ask,
-            "requests": list(self.requests),
-            "facts": list(self.facts),
+            "ledger": self.ledger.to_list(),
             "decisions": [[d.decision, d.rationale, list(d.source_ids)] for d in self.decisions],
             "tool_outcomes": [[t.tool, t.outcome, list(t.source_ids)] for t in self.tool_outcomes],
             "open_items": [[o.item, o.priority, list(o.source_ids)] for o in self.open_items],
-            "artifacts": [[a.artifact_id, a.description, list(a.source_ids)] for a in self.artifacts],
+            "facts": list(self.facts),
             "narrative": self.narrative,
+            "excerpts": [[e.speaker, e.text, e.source_id] for e in self.excerpts],
+            "check": check and [check.required, list(check.asked_again), list(check.appended), list(check.ungrounded)],
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> StructuredSummary:
         """The inverse of `to_dict`."""
+        check = data["check"]
         return cls(
             schema_version=data["schema_version"],
-            task=data["task"],
-            latest_ask=data["latest_ask"],
-            requests=tuple(data["requests"]),
-            facts=tuple(data["facts"]),
+            ledger=Ledger.from_list(data["ledger"]),
             decisions=tuple(Decision(a, b, tuple(ids)) for a, b, ids in data["decisions"]),
             tool_outcomes=tuple(ToolOutcome(a, b, tuple(ids)) for a, b, ids in data["tool_outcomes"]),
             open_items=tuple(OpenItem(a, b, tuple(ids)) for a, b, ids in data["open_items"]),
-            artifacts=tuple(ArtifactReference(a, b, tuple(ids)) for a, b, ids in data["artifacts"]),
+            facts=tuple(data["facts"]),
             narrative=data["narrative"],
+            excerpts=tuple(Excerpt(*excerpt) for excerpt in data["excerpts"]),
+            check=SummaryCheck(check[0], *(tuple(texts) for texts in check[1:])) if check else None,
         )
 
 
@@ -108,49 +137,74 @@ class SummaryCacheKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRequest:
-    """Everything a summariser gets: the messages to leave the prompt, what was known before, and the room it has."""
+    """Everything a summariser gets: what is to leave the prompt, what was known before, and the room it has.
+
+    `messages` are those that no summary stands for yet, `span` all that the new one will stand for, in their own
+    words, and `kept` what stays in the prompt beside it; `ledger` is what code has found in the span. `missing` names
+    facts that an earlier answer lacked.
+    """
 
     messages: tuple[Message, ...]
     previous: StructuredSummary | None
     max_tokens: int
     count_text: Callable[[str], int]
+    span: tuple[Message, ...] = ()
+    kept: tuple[Message, ...] = ()
+    ledger: Ledger = field(default_factory=Ledger)
     strategy: str = "task_state"
     note: str = ""
     version: int = 1
-    artifacts: tuple[ArtifactReference, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
 def render_summary_text(summary: StructuredSummary, *, version: int, messages: int) -> str:
     """The text of the summary message: one tagged block with only the sections that have something in them."""
     lines = [f"<COMPACT-SUMMARY v{version}>"]
-    lines.append(f"Stands for {rounded(messages)} earlier messages, kept in full; recall finds them by words or id.")
+    lines.append(f"({rounded(messages)} earlier messages; recall finds them by words or id)")
     for title, body in _sections(summary):
-        lines.extend(("", f"## {title}", body))
+        lines.extend((f"## {title}", body))
     lines.append("</COMPACT-SUMMARY>")
     return "\n".join(lines)
 
 
+_TITLES: Mapping[FactKind, str] = {
+    FactKind.TASK: "Task",
+    FactKind.CONSTRAINT: "Standing wishes",
+    FactKind.LATEST_ASK: "Latest ask",
+    FactKind.DECISION: "Decisions",
+    FactKind.OPEN_ITEM: "Open",
+    FactKind.FILE: "Files",
+    FactKind.COMMAND: "Commands",
+    FactKind.ERROR: "Errors",
+    FactKind.ARTIFACT: "Kept elsewhere",
+    FactKind.MENTION: "Also mentioned",
+}
+_AS_THEY_ARE = (FactKind.TASK, FactKind.LATEST_ASK)
+
+
 def _sections(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
-    bullets: tuple[tuple[str, tuple[str, ...]], ...] = (
-        ("Also asked for", summary.requests),
-        ("Facts", summary.facts),
-        (
-            "Decisions",
-            tuple(d.decision + (f" (because {d.rationale})" if d.rationale else "") for d in summary.decisions),
-        ),
-        ("Work done", tuple(f"{t.tool}: {t.outcome}" for t in summary.tool_outcomes)),
-        ("Open", tuple(o.item for o in summary.open_items)),
-        ("Kept elsewhere", tuple(f"{a.artifact_id}: {a.description}" for a in summary.artifacts)),
-    )
-    if summary.task:
-        yield "Task", summary.task
-    if summary.latest_ask:
-        yield "Latest ask", summary.latest_ask
-    for title, items in bullets:
-        if items:
-            yield title, "\n".join(f"- {item}" for item in items)
-    if summary.narrative:
-        yield "What happened", summary.narrative
+    told = {
+        FactKind.DECISION: [
+            d.decision + (f" (because {d.rationale})" if d.rationale else "") for d in summary.decisions
+        ],
+        FactKind.OPEN_ITEM: [item.item for item in summary.open_items],
+    }
+    for kind, title in _TITLES.items():
+        lines = [fact.text for fact in summary.ledger.of(kind)]
+        lines += [line for line in told.get(kind, ()) if line not in lines]
+        if kind in _AS_THEY_ARE and lines:
+            yield title, "\n".join(lines)
+        elif kind is FactKind.MENTION and lines:
+            yield title, ", ".join(lines)
+        elif lines:
+            yield title, "\n".join(f"- {line}" for line in lines)
+    if summary.tool_outcomes:
+        yield "Work done", "\n".join(f"- {outcome.tool}: {outcome.outcome}" for outcome in summary.tool_outcomes)
+    if summary.facts:
+        yield "Facts", "\n".join(f"- {fact}" for fact in summary.facts)
+    happened = [summary.narrative, *(f"{excerpt.speaker} {excerpt.text}" for excerpt in summary.excerpts)]
+    if any(happened):
+        yield "What happened", "\n".join(filter(None, happened))
 
 
 def rounded(count: int) -> str:
@@ -160,18 +214,31 @@ def rounded(count: int) -> str:
     return f"{count / 1000:.1f}k" if count < 99_950 else f"{count / 1_000_000:.1f}M"
 
 
-_GIVES_WAY = ("narrative", "tool_outcomes", "facts", "requests", "decisions", "artifacts", "open_items")
+def _without_oldest(
+    summary: StructuredSummary, part: str, fits: Callable[[StructuredSummary], bool]
+) -> StructuredSummary:
+    """The summary without as many of the oldest entries of a part as it takes, found by halving."""
+    items = getattr(summary, part)
+    too_few, enough = 0, len(items)
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        if fits(replace(summary, **{part: items[middle:]})):
+            enough = middle
+        else:
+            too_few = middle
+    return replace(summary, **{part: items[enough:]})
+
+
+_GIVES_WAY = ("excerpts", "tool_outcomes", "facts", "decisions", "open_items")
 
 
 def fit_summary(summary: StructuredSummary, fits: Callable[[StructuredSummary], bool]) -> StructuredSummary:
-    """The summary cut down until it fits: the story first, then the oldest entries, task and latest ask last."""
+    """The summary cut down until it fits: excerpts and the story first, then the ledger, constraints last of all."""
     for part in _GIVES_WAY:
-        while not fits(summary) and getattr(summary, part):
-            items = getattr(summary, part)
-            # Half at a time, oldest first: a long list is not tried entry by entry.
-            summary = replace(summary, **{part: "" if part == "narrative" else items[(len(items) + 1) // 2 :]})
-    for part in ("latest_ask", "task"):
-        while not fits(summary) and getattr(summary, part):
-            text = getattr(summary, part)
-            summary = replace(summary, **{part: text[: len(text) // 2].rstrip()})
-    return summary
+        if fits(summary):
+            return summary
+        summary = _without_oldest(summary, part, fits)
+    while not fits(summary) and summary.narrative:
+        summary = replace(summary, narrative=summary.narrative[: len(summary.narrative) // 2].rstrip())
+    ledger = summary.ledger.fitting(lambda candidate: fits(replace(summary, ledger=candidate)))
+    return replace(summary, ledger=ledger)

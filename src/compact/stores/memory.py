@@ -49,6 +49,7 @@ class InMemoryCompactionStore:
         self._sessions: dict[str, _Kept] = {}
         self.artifacts = InMemoryArtifactStore(clock=clock)
         self.claims = InMemorySummaryClaims(clock=clock)
+        self.summaries = InMemorySummaryCache(clock=clock)
 
     def head(self, session_id: str) -> SessionHead:
         """How far a session has come."""

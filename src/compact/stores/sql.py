@@ -42,6 +42,7 @@ from compact.stores.artifacts import SqlArtifactStore
 from compact.stores.claims import SqlSummaryClaims
 from compact.stores.database import Database
 from compact.stores.memory import advanced
+from compact.stores.summary_cache import SqlSummaryCache
 from compact.stores.wire import content_hash, dump_message, load_original, searchable, wanted
 
 Read = Callable[[object, str], Message]
@@ -67,6 +68,7 @@ class SqlCompactionStore:
         self._database, self._read, self._tenant_id, self._clock = database, read, tenant_id, clock
         self.artifacts = SqlArtifactStore(database, clock=clock)
         self.claims = SqlSummaryClaims(database, tenant_id=tenant_id, clock=clock)
+        self.summaries = SqlSummaryCache(database, clock=clock)
 
     # -- sessions -------------------------------------------------------------------------------------------------
 

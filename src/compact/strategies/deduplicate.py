@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from typing import Any, cast
 
 from compact.core.coordinator import CompactionProposal, PlanningContext
 from compact.core.messages import ToolCall
 from compact.core.plan import ClearRecord, SpanReference
-
-_READS = ("read*", "view*", "cat*", "open*", "get_file*", "list*", "ls", "glob*", "grep*", "search*", "find*", "fetch*")
-_WRITES = ("write*", "edit*", "str_replace*", "apply_patch*", "create_file*", "delete_file*", "move*", "multi_edit*")
-_PATH_ARGUMENTS = ("path", "file_path", "filepath", "filename", "file", "target_file", "notebook_path", "absolute_path")
+from compact.core.tool_use import PATH_ARGUMENTS, READS, WRITES, fits_name, path_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,9 +16,9 @@ class DeduplicateStrategy:
     """The newest copy of what was read stays; `reads` and `writes` are patterns of tool names."""
 
     name: str = "deduplicate"
-    reads: tuple[str, ...] = _READS
-    writes: tuple[str, ...] = _WRITES
-    path_arguments: tuple[str, ...] = _PATH_ARGUMENTS
+    reads: tuple[str, ...] = READS
+    writes: tuple[str, ...] = WRITES
+    path_arguments: tuple[str, ...] = PATH_ARGUMENTS
     min_tokens: int = 60
 
     def propose(self, context: PlanningContext) -> Iterator[CompactionProposal]:
@@ -34,14 +28,14 @@ class DeduplicateStrategy:
         stale: list[CompactionProposal] = []
         for index in sorted(context.answered, reverse=True):
             call, message_id = context.answered[index], context.messages[index].id
-            path = self._path(call)
+            path = path_of(call, self.path_arguments)
             if self._is_read(call):
                 reason = self._staleness(call, path, read_again, edited)
                 if reason and self._may_clear(context, index):
                     record = ClearRecord(span=SpanReference((message_id,)), strategy=self.name, reason=reason)
                     stale.append(CompactionProposal(record))
                 read_again.setdefault((call.name, call.arguments), message_id)
-            elif path and _fits(call.name, self.writes):
+            elif path and fits_name(call.name, self.writes):
                 edited.setdefault(path, message_id)
         yield from reversed(stale)
 
@@ -60,19 +54,4 @@ class DeduplicateStrategy:
         return not kept and untouched and context.tokens[index] >= self.min_tokens
 
     def _is_read(self, call: ToolCall) -> bool:
-        return _fits(call.name, self.reads)
-
-    def _path(self, call: ToolCall) -> str | None:
-        try:
-            arguments = json.loads(call.arguments)
-        except (ValueError, RecursionError):
-            return None
-        if not isinstance(arguments, dict):
-            return None
-        named = cast(dict[str, Any], arguments)
-        return next((str(named[name]) for name in self.path_arguments if named.get(name)), None)
-
-
-def _fits(tool_name: str, patterns: tuple[str, ...]) -> bool:
-    lowered = tool_name.lower()
-    return any(fnmatchcase(lowered, pattern) for pattern in patterns)
+        return fits_name(call.name, self.reads)

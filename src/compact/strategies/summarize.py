@@ -8,19 +8,21 @@ from dataclasses import dataclass
 from compact.core.coordinator import SUMMARIZE, CompactionProposal, PlanningContext
 from compact.core.plan import CompactionAction, SpanReference, SummarizationRecord
 
-_SMALLEST_SUMMARY_TOKENS = 96
+_SMALLEST_SUMMARY_TOKENS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizeStrategy:
     """Proposes the remainder as one span, together with what the previous summary stood for.
 
-    The summary may take `max_tokens`, but no more than `target_token_ratio` of what it replaces.
+    The summary may take `max_tokens`, but no more than `target_token_ratio` of what it replaces and the goal's share of
+    the room there is: for that much, kept messages give way. One that `fills_target` takes what is left up to there.
     """
 
     name: str = SUMMARIZE
     max_tokens: int = 4096
     target_token_ratio: float = 0.5
+    fills_target: bool = False
     min_span_messages: int = 2
 
     def propose(self, context: PlanningContext) -> Iterator[CompactionProposal]:
@@ -35,17 +37,25 @@ class SummarizeStrategy:
             yield ready
             return
         replaced = sum(map(context.weight, rest)) + (standing.tokens_after if standing else 0)
-        # The summary gives way before any kept message does.
-        room = context.goal.settle_tokens - (context.total_tokens() - replaced)
-        allowed = min(self.max_tokens, int(replaced * self.target_token_ratio), room)
         record = SummarizationRecord(
             span=SpanReference((*earlier, *(context.messages[i].id for i in rest))),
             strategy=self.name,
             reason=f"{len(rest):,} messages older than what is kept verbatim",
             version=standing.version + 1 if standing else 1,
-            max_tokens=max(allowed, _SMALLEST_SUMMARY_TOKENS),
+            max_tokens=self._room(context, rest, replaced),
         )
         yield CompactionProposal(record, pinned=self._leading(context, rest[-1], earlier))
+
+    def _room(self, context: PlanningContext, rest: list[int], replaced: int) -> int:
+        """The most that the summary may take; what it replaces may have been cleared before, and counts in full."""
+        goal, others = context.goal, context.total_tokens() - replaced
+        pinned = sum(map(context.weight, context.layers.pinned))
+        share = int(goal.summary_share * (goal.settle_tokens - pinned))
+        allowed = min(self.max_tokens, share)
+        if self.fills_target:
+            allowed = max(allowed, goal.target_tokens - others)
+        full = sum(context.tokens[index] for index in rest) + (replaced - sum(map(context.weight, rest)))
+        return max(min(allowed, int(full * self.target_token_ratio), replaced - 1), _SMALLEST_SUMMARY_TOKENS)
 
     def _prepared(
         self, context: PlanningContext, rest: list[int], earlier: tuple[str, ...]

@@ -1,0 +1,130 @@
+"""Eight rounds in one session through the longest transcripts: does what was kept once stay kept?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from fidelity.cache import CHAIN_ROUNDS, cached_facts
+from fidelity.facts import Facts
+from fidelity.product import Failure, check_output, new_manager
+from fidelity.scores import Scores, score
+from fidelity.transcripts import (
+    CUT_SHARE,
+    Transcript,
+    Wire,
+    content_text,
+    cut_place,
+    is_typed,
+    load_transcripts,
+    text_of,
+    token_counts,
+)
+
+BUDGET_PCT = 12.5
+SUMMARY_HEAD = "<COMPACT-SUMMARY v"
+# Wishes that hold for the rest of a session, each with the share of the first round's tokens it is said behind.
+WISHES = (
+    (0.3, "From now on, show me the diff before you commit anything."),
+    (0.6, "By the way, please never touch the files under vendor/, they are generated elsewhere."),
+    (0.9, "When you are done with a step, end your answer with the word HARBOUR so that I can find it."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one round kept."""
+
+    transcript: str
+    number: int
+    tokens_before: int
+    tokens_after: int
+    target_tokens: int
+    summary_tokens: int
+    scores: Scores | None
+    has_task: bool
+    wishes_lost: int
+    failures: tuple[Failure, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """All rounds of one transcript."""
+
+    folder: Path
+    place: int
+
+    def __call__(self) -> list[Round]:
+        transcript, facts = load_chains(self.folder)[self.place]
+        messages = with_wishes(transcript.messages)
+        counts = token_counts(messages)
+        target = int(sum(counts) * CUT_SHARE * BUDGET_PCT / 100)
+        manager = new_manager()
+        rounds: list[Round] = []
+        for number in range(1, CHAIN_ROUNDS + 1):
+            cut = cut_place(messages, counts, number / CHAIN_ROUNDS)
+            before = messages[:cut]
+            after = manager.manual_compact("chained", before, target_tokens=target)
+            wanted = facts[number - 1] if number <= len(facts) else None
+            rounds.append(look(transcript.id, number, before, after, target, wanted))
+        return rounds
+
+
+@lru_cache(maxsize=1)
+def load_chains(folder: Path) -> list[tuple[Transcript, list[Facts]]]:
+    """The longest transcripts and their facts at every cut but the last, behind which there is no future."""
+    known = {transcript.id: transcript for transcript in load_transcripts(folder)}
+    facts = cached_facts(folder)[2]
+    per_chain = CHAIN_ROUNDS - 1
+    chains = [facts[start : start + per_chain] for start in range(0, len(facts), per_chain)]
+    return [(known[chain[0].id], chain) for chain in chains]
+
+
+def with_wishes(messages: Sequence[Wire]) -> list[Wire]:
+    """The messages, with wishes said in passing during the first round."""
+    counts = token_counts(messages)
+    places = [cut_place(messages, counts, share / CHAIN_ROUNDS) for share, _ in WISHES]
+    said: list[Wire] = []
+    for place, message in enumerate(messages):
+        said += [_typed(wish) for at, (_, wish) in zip(places, WISHES, strict=True) if at == place]
+        said.append(message)
+    return said
+
+
+def _typed(text: str) -> Wire:
+    return {"role": "user", "content": text}
+
+
+def look(
+    name: str, number: int, before: Sequence[Wire], after: Sequence[Wire], target: int, facts: Facts | None
+) -> Round:
+    """Measure one round's output and hold it against the gates."""
+    kept = text_of(after)
+    task = next((content_text(message) for message in before if is_typed(message)), "")
+    summaries = [message for message in after if SUMMARY_HEAD in content_text(message)]
+    failures = check_output(name, before, after, target)
+    if len(summaries) != 1:
+        failures.append(Failure("one summary", name, f"round {number} has {len(summaries)}"))
+    said = [wish for _, wish in WISHES if any(content_text(message) == wish for message in before)]
+    failures += [Failure("wish", name, f"round {number} lost {wish!r}") for wish in said if wish not in kept]
+    if task not in kept:
+        failures.append(Failure("task", name, f"round {number} lost the first message, {len(task):,} characters"))
+    return Round(
+        transcript=name,
+        number=number,
+        tokens_before=sum(token_counts(before)),
+        tokens_after=sum(token_counts(after)),
+        target_tokens=target,
+        summary_tokens=sum(token_counts(summaries)),
+        scores=score(facts, kept) if facts else None,
+        has_task=task in kept,
+        wishes_lost=sum(wish not in kept for wish in said),
+        failures=tuple(failures),
+    )
+
+
+def chains_of(folder: Path) -> list[Chain]:
+    """Every chain, the longest first."""
+    return [Chain(folder, place) for place in range(len(load_chains(folder)))]

@@ -1,0 +1,20 @@
+"""The floors that a release may not fall under, in percent; generous, so that noise alone never trips them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+# At 12.5 % of the prefix, mean over the three domains.
+FLOORS_PCT = 12.5
+FLOORS: Mapping[str, float] = {"recall": 72, "linked": 64, "user_text": 57, "rare_words": 65, "lines": 34}
+# At the size of the real summaries.
+NATURAL_FLOORS: Mapping[str, float] = {"recall": 54, "linked": 48, "rare_words": 46, "user_text": 83}
+
+
+def shortfalls(scores: Mapping[str, float | None], floors: Mapping[str, float]) -> list[str]:
+    """What fell short, in words."""
+    return [
+        f"{column} {value:.1f}, floor {floor:g}"
+        for column, floor in floors.items()
+        if (value := scores.get(column)) is not None and value < floor
+    ]

@@ -1,0 +1,89 @@
+"""The last look before a plan comes into force: what users asked to hold is in the prompt verbatim, or is put back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from compact.core.constraints import Constraint, standing_constraints
+from compact.core.ledger import Fact, FactKind, Ledger
+from compact.core.messages import Message
+from compact.core.plan import (
+    ClearRecord,
+    CompactionAction,
+    CompactionPlan,
+    DropRecord,
+    Record,
+    SpanReference,
+    SummarizationRecord,
+)
+from compact.core.ranges import joined_ranges
+from compact.core.renderer import PromptRenderer, summary_message
+from compact.core.stubs import render_cleared
+from compact.core.summary import StructuredSummary, fit_summary
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintGuard:
+    """Checks a plan against the standing constraints of a history, and repairs it."""
+
+    count_message: Callable[[Message], int]
+    renderer: PromptRenderer
+
+    def lost(self, messages: Sequence[Message], plan: CompactionPlan) -> tuple[Constraint, ...]:
+        """The standing constraints that a prompt made with this plan would lack."""
+        hidden = {m.id for m in messages if plan.get_action(m.id)[0] is not CompactionAction.INCLUDE}
+        at_risk = [constraint for constraint in standing_constraints(messages) if constraint.source_id in hidden]
+        if not at_risk:
+            return ()
+        shown = "\n".join(message.text for message in self.renderer.render(messages, plan).messages)
+        return tuple(constraint for constraint in at_risk if constraint.text not in shown)
+
+    def repaired(self, messages: Sequence[Message], plan: CompactionPlan, lost: Sequence[Constraint]) -> CompactionPlan:
+        """The plan with the lost constraints back: in the ledger of the summary, or else in their own messages."""
+        record = plan.summary
+        if record and record.summary:
+            return plan.adding(self._told(record, record.summary, lost))
+        by_id = {message.id: message for message in messages}
+        records = (kept for record in plan.records for kept in self._uncovered(by_id, record, lost))
+        return replace(plan, records=tuple(records))
+
+    def growth(self, messages: Sequence[Message], before: CompactionPlan, after: CompactionPlan) -> int:
+        """How many tokens longer the prompt of the one plan is than that of the other."""
+        return self._weight(messages, after) - self._weight(messages, before)
+
+    def _weight(self, messages: Sequence[Message], plan: CompactionPlan) -> int:
+        return sum(map(self.count_message, self.renderer.render(messages, plan).messages))
+
+    def _told(
+        self, record: SummarizationRecord, summary: StructuredSummary, lost: Sequence[Constraint]
+    ) -> SummarizationRecord:
+        facts = (Fact(FactKind.CONSTRAINT, c.text, source_ids=(c.source_id,)) for c in lost)
+        fuller = replace(summary, ledger=Ledger((*summary.ledger.facts, *facts)))
+        room = record.max_tokens or record.tokens_after
+
+        def fits(candidate: StructuredSummary) -> bool:
+            return self.count_message(summary_message(replace(record, summary=candidate))) <= room
+
+        told = replace(record, summary=fit_summary(fuller, fits))
+        return replace(told, tokens_after=self.count_message(summary_message(told)))
+
+    def _uncovered(
+        self, messages: Mapping[str, Message], record: Record, lost: Sequence[Constraint]
+    ) -> tuple[Record, ...]:
+        """A record that leaves the lost constraints alone."""
+        mine = [constraint for constraint in lost if constraint.source_id in set(record.span)]
+        if not mine:
+            return (record,)
+        match record:
+            case ClearRecord():
+                ranges = ((c.start, c.start + len(c.text)) for c in mine)
+                fuller = replace(record, kept=joined_ranges((*record.kept, *ranges)))
+                shown = render_cleared(messages[record.span.first], fuller)
+                return (replace(fuller, tokens_after=self.count_message(shown)),)
+            case DropRecord():
+                sources = {constraint.source_id for constraint in mine}
+                ids = tuple(message_id for message_id in record.span if message_id not in sources)
+                return (replace(record, span=SpanReference(ids)),) if ids else ()
+            case _:
+                return ()

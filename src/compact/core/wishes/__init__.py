@@ -1,0 +1,1 @@
+"""How standing wishes are found in what people write: sentences, cues, weights."""

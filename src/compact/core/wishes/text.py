@@ -1,0 +1,221 @@
+"""The sentences of a message that a person wrote: without code, logs, quotes and what a harness put around them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+MAX_SENTENCE_CHARS = 600
+_PASTED_CHARS = 6000
+_MAX_TAG_NAMES = 40
+_OWN_ENDS = 2
+_END_CHARS = 100_000
+_MIN_CHARS = 4
+
+_FENCE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
+_TAG = re.compile(r"</?([A-Za-z][\w:-]*)(?:\s[^<>\n]{0,200})?>")
+# What a harness or a tool says in a person's place; other tags hold what somebody pasted.
+_TAGS_OF_TOOLS = re.compile(
+    r"system|command-(?!args)|local-command|task-|tool|bash|stdout|stderr|output|result|usage|function|environment|ide[-_]|file"
+    r"|document|context|status|summary|note$|cwd|shell|error|hook|reminder|svg|style|script|html|thinking|example",
+    re.IGNORECASE,
+)
+# These hold what the person says.
+_TAGS_OF_PEOPLE = re.compile(
+    r"(?:.*(?:user|human|query|question|request|args|prompt).*|message|input|b|i|p|em|strong|br|li|ul|div|span)",
+    re.IGNORECASE,
+)
+_NOT_PROSE = re.compile(
+    r"""\s*(?:
+      [>|$│┃├└┌⎿⏺✓✗✔✘] | // | /\* | <!-- | \+\+\+ | --- | @@ | [}\])]+[,;]?\s*$
+    | [{\[]\s*["'{\[] | ["'][\w.-]+["']\s*: | [\w.-]+\s*=\s*\S+\s*$
+    | \[?\d{4}-\d\d-\d\d[T ]\d\d: | \[?\d\d:\d\d:\d\d | \[?(?:INFO|DEBUG|WARN|WARNING|ERROR|TRACE)\b
+    | at\s\S+\s?\( | File\s" | Traceback\s | (?:import|from)\s[\w.]+\s*(?:import\b|;|$) | [-+]\s{2,}\S
+    )""",
+    re.VERBOSE,
+)
+_SYMBOLS = re.compile(r"[{}();=<>\[\]$\\|&_/+*^~]")
+_BULLET = re.compile(r"[ \t]*(?:#{1,6}|[-*•–+]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])[ \t]+")
+_HEADING = re.compile(r"^[ \t]*#{1,6}[ \t]", re.MULTILINE)
+_STOP = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|[。！？]++[”’」』）]*+")
+_BREATH = re.compile(r"[,;]\s|\s(?=(?:and|also|but|so|then|btw|please)\s)")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:e\.g|i\.e|etc|vs|mr|mrs|ms|dr|prof|st|no|nr|approx|incl|resp|ca|cf|fig|bzw|ggf|usw|z\.\s?b|d\.\s?h|u\.\s?a|p\.\s?ex|sr|sra|\d)"
+    r"|(?:^|\s)\w)\.$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A range of the message, the paragraph it stands in, and whether it looks like pasted material."""
+
+    start: int
+    end: int
+    paragraph: int
+    pasted: bool
+    bullet: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Lines that read on: a paragraph's prose, or one bullet."""
+
+    start: int
+    end: int
+    paragraph: int
+    bullet: bool
+
+
+def sentences_of(text: str) -> tuple[Sentence, ...]:
+    """The sentences a person may have written, in order; what is only pasted is marked as such.
+
+    Of an endless text only the two ends are read: nobody hides a wish in the middle of a megabyte.
+    """
+    if len(text) > 2 * _END_CHARS:
+        tail = text.find("\n", len(text) - _END_CHARS) + 1 or len(text) - _END_CHARS
+        behind = (replace(item, start=item.start + tail, end=item.end + tail) for item in _read(text[tail:], long=True))
+        return _with_own_ends([*_read(text[:_END_CHARS], long=True), *behind])
+    return _with_own_ends(_read(text, long=False))
+
+
+def _read(text: str, *, long: bool) -> list[Sentence]:
+    own, quoted = _without_foreign(text)
+    runs = tuple(_runs(own))
+    pasted = long or _is_pasted(own, runs)
+    found: list[Sentence] = []
+    for run in runs:
+        strict = (pasted and not _frames(run, runs)) or any(start <= run.start < end for start, end in quoted)
+        spans = [span for span in _split(own, run.start, run.end) if _is_prose(own[span[0] : span[1]])]
+        found += [Sentence(start, end, run.paragraph, strict, run.bullet) for start, end in spans]
+    return found
+
+
+def _with_own_ends(found: list[Sentence]) -> tuple[Sentence, ...]:
+    """Before and behind what they paste, people speak for themselves."""
+    ends = {*range(_OWN_ENDS), *range(len(found) - _OWN_ENDS, len(found))}
+    return tuple(replace(item, pasted=False) if place in ends else item for place, item in enumerate(found))
+
+
+def _without_foreign(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """The text at the same length, code fences and what tools said blanked; and the ranges that tags mark as pasted."""
+    if "```" in text or "~~~" in text:
+        text = _FENCE.sub(_newlines, text)
+    return _blank_tags(text) if "<" in text and ">" in text else (text, [])
+
+
+def _newlines(match: re.Match[str]) -> str:
+    return "\n" * (match.end() - match.start())
+
+
+def _blank_tags(text: str) -> tuple[str, list[tuple[int, int]]]:
+    pieces: list[str] = []
+    quoted: list[tuple[int, int]] = []
+    closes: dict[str, int] = {}
+    position = 0
+    for tag in _TAG.finditer(text):
+        if tag.start() < position:
+            continue
+        end = tag.end()
+        block_end = _block_end(text, tag, closes) if text[tag.start() + 1] != "/" else end
+        if _TAGS_OF_TOOLS.match(tag[1]) and not _TAGS_OF_PEOPLE.fullmatch(tag[1]):
+            end = block_end
+        elif not _TAGS_OF_PEOPLE.fullmatch(tag[1]) and block_end > end and (not quoted or quoted[-1][1] <= end):
+            quoted.append((end, block_end))
+        pieces += [text[position : tag.start()], "\n" * (end - tag.start())]
+        position = end
+    return "".join([*pieces, text[position:]]), quoted
+
+
+def _block_end(text: str, tag: re.Match[str], closes: dict[str, int]) -> int:
+    """Where the block of a tag ends; the end of the tag itself if it is never closed."""
+    name, end = tag[1], tag.end()
+    # Looking again and again, or for every name there could be, would make a crafted text cost its square.
+    if name not in closes:
+        closes[name] = text.find(f"</{name}>", end) if len(closes) < _MAX_TAG_NAMES else -1
+    if -1 < closes[name] < end:
+        closes[name] = text.find(f"</{name}>", end)
+    return closes[name] + len(name) + 3 if closes[name] >= 0 else end
+
+
+def _runs(text: str) -> Iterator[_Run]:
+    paragraph, start, end, bullet = 0, -1, -1, False
+    position = 0
+    for line in text.splitlines(keepends=True):
+        line_start, position = position, position + len(line)
+        body = line.rstrip()
+        if not body or _NOT_PROSE.match(body):
+            if start >= 0:
+                yield _Run(start, end, paragraph, bullet)
+            start = -1
+            paragraph += 1
+            continue
+        marker = _BULLET.match(line)
+        if start >= 0 and (marker or not _reads_on(text[start:end], body)):
+            yield _Run(start, end, paragraph, bullet)
+            start = -1
+        if start < 0:
+            start = line_start + (marker.end() if marker else len(body) - len(body.lstrip()))
+            bullet = marker is not None
+        end = line_start + len(body)
+    if start >= 0:
+        yield _Run(start, end, paragraph, bullet)
+
+
+def _is_prose(sentence: str) -> bool:
+    """False for what is mostly code, too many symbols for so few words, and for what is too short to say anything."""
+    return len(sentence) >= _MIN_CHARS and len(_SYMBOLS.findall(sentence)) <= 2 + len(sentence) // 12
+
+
+def _reads_on(so_far: str, line: str) -> bool:
+    """True if a line was only wrapped: the one before is long and open, and this one goes on in lower case."""
+    last = so_far[so_far.rfind("\n") + 1 :]
+    return len(last) >= 40 and last[-1] not in ".!?:;" and line.lstrip()[:1].islower()
+
+
+def _is_pasted(text: str, runs: tuple[_Run, ...]) -> bool:
+    if len(runs) < 8:
+        return False
+    chars = sum(run.end - run.start for run in runs)
+    headings = len(_HEADING.findall(text))
+    return chars > _PASTED_CHARS or headings >= 2 or (chars > 1500 and sum(run.bullet for run in runs) >= 8)
+
+
+def _frames(run: _Run, runs: tuple[_Run, ...]) -> bool:
+    """True for the short first and last paragraph of pasted material: there people speak for themselves."""
+    return not run.bullet and run.end - run.start < 700 and run.paragraph in (runs[0].paragraph, runs[-1].paragraph)
+
+
+def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    begin = start
+    for stop in _STOP.finditer(text, start, end):
+        if stop.end() >= end or not _ends_sentence(text, begin, stop):
+            continue
+        yield from _breathed(text, begin, stop.end())
+        begin = stop.end()
+        while begin < end and text[begin].isspace():
+            begin += 1
+    if begin < end:
+        yield from _breathed(text, begin, end)
+
+
+def _breathed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """A sentence; one without end in pieces, cut where one might take a breath."""
+    while end - start > MAX_SENTENCE_CHARS:
+        least, most = start + MAX_SENTENCE_CHARS // 2, start + MAX_SENTENCE_CHARS
+        pauses = [pause.start() + 1 for pause in _BREATH.finditer(text, least, most)]
+        cut = pauses[-1] if pauses else text.rfind(" ", least, most) + 1 or most
+        yield start, cut
+        start = cut
+    yield start, end
+
+
+def _ends_sentence(text: str, begin: int, stop: re.Match[str]) -> bool:
+    mark = stop[0]
+    if mark[0] == "." and len(mark) == 1 and _ABBREVIATION.search(text, max(begin, stop.end() - 12), stop.end()):
+        return False
+    following = text[stop.end() : stop.end() + 2].lstrip()
+    # A quoted exclamation or three dots in the middle of a sentence.
+    quoted = mark[-1] in "\"'”’»)]" or mark[0] == "…" or mark.startswith("...")
+    return not (quoted and following[:1].islower())

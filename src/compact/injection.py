@@ -1,0 +1,158 @@
+"""Injection: content that is added to one prompt, stands at its very end, and is gone with the next.
+
+Reduction and injection know nothing of each other. They share the budget: a compaction leaves room for the sum of the
+reserves, injectors run after it, and whatever they bring, no compaction follows.
+
+Where it stands: behind everything, in messages of its own.
+- Providers cache a prompt from its beginning, and injected content is another one at every call. At the end it costs
+  itself; anywhere before, it would have all that follows it written again.
+- If the prompt ends with the user's message, that is right beside it, and behind it rather than before it: the next
+  call has the user's message where it was, and reads it from the cache.
+- In the middle of a turn the prompt ends with tool results, and the user's message is far back. Content beside that one
+  would cost the whole turn with every change, so it stands behind the last result; between a call and its results no
+  provider would take it. The model reads it last in both cases.
+- A text becomes a `user` message, the only role that every provider takes behind a user message, a reply and a tool
+  result alike; it says that it is not the user speaking. Who wants another role injects a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, TypeAlias, cast
+
+from compact.core.announcer import Announcer
+from compact.core.errors import CompactError, ConfigError, InjectionTooLarge
+from compact.core.messages import Message
+from compact.core.protocols import Dialect, ProviderAwareTokenizer
+from compact.core.session import Injected, Session
+from compact.core.waiting import Trip
+
+Piece: TypeAlias = str | Message | Mapping[str, Any]
+Answer: TypeAlias = Piece | Sequence[Piece] | None
+
+# An assistant message at the end is the beginning of the reply, and a tool result needs a call.
+ROLES = ("user", "system", "developer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InjectionContext:
+    """What an injector may look at: the prompt as it will be sent, to be read only, and the room there is."""
+
+    session_id: str
+    turn_number: int
+    messages: tuple[Message, ...]
+    reserve_tokens: int
+    count_text: Callable[[str], int]
+
+    @property
+    def latest_ask(self) -> str:
+        """The newest words of the user."""
+        return next((message.text for message in reversed(self.messages) if message.role == "user"), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Injector:
+    """Somebody who adds content to prompts: a name, the most tokens it may take, and a function, async or not.
+
+    It is asked before every model call and may answer with nothing; `once_per_turn` asks it at the first call of a
+    turn only, and shows what it said until the turn is over.
+    """
+
+    name: str
+    reserve_tokens: int
+    inject: Callable[[InjectionContext], Answer | Awaitable[Answer]]
+    _: KW_ONLY
+    once_per_turn: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.name.strip():
+            raise ConfigError("an injector has no name", field="injectors", hint="its name stands in errors and events")
+        if self.reserve_tokens <= 0:
+            raise ConfigError(
+                f"the injector {self.name!r} reserves {self.reserve_tokens:,} tokens",
+                field=f"injectors.{self.name}.reserve_tokens",
+                hint="reserve what its content takes at most",
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Injection:
+    """Asks all injectors, in their order, for one prompt."""
+
+    injectors: tuple[Injector, ...]
+    dialect: Dialect
+    tokenizer: ProviderAwareTokenizer
+    announcer: Announcer
+
+    def __post_init__(self) -> None:
+        names = [injector.name for injector in self.injectors]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            hint = "give each a name of its own: errors and events go by it"
+            raise ConfigError(f"several injectors are named {', '.join(twice)}", field="injectors", hint=hint)
+
+    def __call__(self, session: Session) -> Trip[tuple[Injected, ...]]:
+        """What all of them add; one that fails adds nothing, one that takes more than its reserve raises."""
+        added: list[Injected] = []
+        for injector in self.injectors:
+            if injector.once_per_turn and injector.name in session.said_this_turn:
+                added += session.said_this_turn[injector.name]
+                continue
+            try:
+                own = tuple((yield from self._ask(injector, session)))
+            except InjectionTooLarge as error:
+                self.announcer.failed(session, error, fallback="none: this cannot be sent")
+                raise
+            except Exception as error:
+                self.announcer.injector_failed(session, injector.name, error)
+                continue
+            if injector.once_per_turn:
+                session.said_this_turn = {**session.said_this_turn, injector.name: own}
+            added += own
+        return tuple(added)
+
+    def _ask(self, injector: Injector, session: Session) -> Trip[list[Injected]]:
+        context = InjectionContext(
+            session_id=session.session_id,
+            turn_number=session.turn_number,
+            messages=session.prompt.messages,
+            reserve_tokens=injector.reserve_tokens,
+            count_text=self.tokenizer.count_text,
+        )
+        answer: object = yield lambda: injector.inject(context)
+        messages = self._messages(injector.name, answer)
+        added = [Injected(message, self.tokenizer.count_message(message)) for message in messages]
+        tokens = sum(entry.tokens for entry in added)
+        if tokens > injector.reserve_tokens:
+            raise InjectionTooLarge(
+                injector=injector.name, reserve_tokens=injector.reserve_tokens, actual_tokens=tokens
+            )
+        return added
+
+    def _messages(self, name: str, answer: object) -> Iterator[Message]:
+        """The messages that an answer stands for, each with an id of ours."""
+        pieces = cast(Sequence[object], answer) if isinstance(answer, list | tuple) else [answer]
+        number = 0
+        for piece in pieces:
+            message = self._message(name, piece)
+            if message is None:
+                continue
+            number += 1
+            own_id = f"compact-injected-{name}" + (f"-{number}" if number > 1 else "")
+            yield replace(message, id=own_id, meta={**message.meta, "ephemeral": True, "injector": name})
+
+    def _message(self, name: str, piece: object) -> Message | None:
+        if piece is None or (isinstance(piece, str) and not piece.strip()):
+            return None
+        if isinstance(piece, str):
+            return Message("user", f"[{name}: added for this call, not a message from the user]\n{piece}")
+        message = self.dialect.read(piece, f"injector {name}")
+        if isinstance(piece, Message):
+            message = replace(message, original=None)  # it is written like the rest of the caller's list
+        if message.role not in ROLES or message.tool_calls or message.is_empty:
+            raise CompactError(
+                f"the injector {name!r} gave a message that cannot stand at the end of a prompt",
+                hint=f"give a text, or a message with content whose role is one of {', '.join(ROLES)}",
+            )
+        return message

@@ -1,0 +1,137 @@
+"""What a model's tokens cost, from the bundled genai-prices list: offline, and never in the way of a turn.
+
+Loading the list takes about a second. A plan waits for it, and so does a compaction that is only done if it pays. One
+that has to be done anyway does not: its event is priced by the usual ratios unless the list is there already, or prices
+are set. A call of `model_prices` at the start of a program has it loaded.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from compact.core.economics import USD, USUAL_RATIOS, Economics, Prices, PromptChange, price_change
+
+_MILLION = 1_000_000
+# Who routes a model is not part of its name in the list: openrouter/, azure:, us.anthropic. … -v1:0
+_ROUTE = re.compile(r"^(?:[a-z_-]+:)?(?:(?:us|eu|apac|jp|au|global)\.)?(?:(?:anthropic|openai|google|meta|amazon)\.)?")
+_REVISION = re.compile(r"-v\d+(?::\d+)?$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPricer:
+    """Prices compactions for one model.
+
+    `own` are prices that somebody set, which go before the list's. `summary_model` writes the summaries; without one
+    they cost nothing. A provider that `has_cache` set to False reads every prompt afresh.
+    """
+
+    model: str
+    own: Prices | None = None
+    summary_model: str | None = None
+    has_cache: bool = True
+
+    def __call__(self, change: PromptChange, *, may_wait: bool) -> Economics:
+        """What the change costs, in dollars if the model's prices are known and at hand."""
+        notes: list[str] = []
+        is_at_hand = may_wait or is_loaded()
+        before = self._prices(change.tokens_before, is_at_hand, notes)
+        after = self._prices(change.tokens_after, is_at_hand, [])
+        if not self.has_cache:
+            before, after = before.without_cache(), after.without_cache()
+            notes.append("priced as a provider without a cache")
+        summary = self._summary_prices(change, before, is_at_hand, notes)
+        return price_change(change, before, prices_after=after, summary_prices=summary, notes=tuple(notes))
+
+    def _prices(self, input_tokens: int, is_at_hand: bool, notes: list[str]) -> Prices:
+        if self.own:
+            return self.own
+        found = model_prices(self.model, input_tokens=input_tokens) if is_at_hand else None
+        if found:
+            return found
+        why = f"the prices of model {self.model!r} are not known" if is_at_hand else "the price list is not loaded"
+        read, write = USUAL_RATIOS.cache_read, USUAL_RATIOS.cache_write
+        notes.append(f"{why}: no money, but the usual ratios (cache read {read}x, write {write}x of an input token)")
+        return USUAL_RATIOS
+
+    def _summary_prices(
+        self, change: PromptChange, prices: Prices, is_at_hand: bool, notes: list[str]
+    ) -> Prices | None:
+        """The prices of the model that writes summaries; sums in two currencies cannot be added."""
+        if self.summary_model is None or not change.summary_input_tokens:
+            return None
+        if self.summary_model == self.model or prices.currency != USD:
+            return prices
+        found = model_prices(self.summary_model, input_tokens=change.summary_input_tokens) if is_at_hand else None
+        if found is None:
+            notes.append(
+                f"the prices of the summary's model {self.summary_model!r} are not known: priced like the rest"
+            )
+        return found or prices
+
+
+def is_loaded() -> bool:
+    """True if prices can be had without waiting."""
+    return "genai_prices.data" in sys.modules
+
+
+@lru_cache(maxsize=256)
+def model_prices(model: str, *, input_tokens: int = 0) -> Prices | None:
+    """What a model costs in a prompt of so many tokens, by the bundled list; None if that is not known.
+
+    A model that has no price for cached tokens reads and writes them like fresh ones.
+    """
+    listed = _listed(model)
+    if listed is None:
+        return None
+    fresh, output = _at(listed.input_mtok, input_tokens), _at(listed.output_mtok, input_tokens)
+    if fresh is None:
+        return None
+    read, write = _at(listed.cache_read_mtok, input_tokens), _at(listed.cache_write_mtok, input_tokens)
+    return Prices(
+        fresh=fresh,
+        cache_read=fresh if read is None else read,
+        cache_write=fresh if write is None else write,
+        output=output or 0.0,
+    )
+
+
+@lru_cache(maxsize=64)
+def _listed(model: str) -> Any:
+    """The entry of the list that is in force now, under the first of the model's names that it knows."""
+    try:
+        snapshot: Any = import_module("genai_prices.data_snapshot").get_snapshot()
+    except ImportError:
+        return None
+    for name in _names(model):
+        try:
+            _, found = snapshot.find_provider_model(name, None, None, None)
+        except LookupError:
+            continue
+        return found.get_prices(datetime.now(UTC))
+    return None
+
+
+def _names(model: str) -> Iterator[str]:
+    """The model as it is written, then without who routes it; what a fine-tune costs is not what its base does."""
+    yield model
+    name = model.strip().lower().rsplit("/", 1)[-1]
+    if not name.startswith("ft:"):
+        bare = _ROUTE.sub("", name)
+        yield bare
+        yield _REVISION.sub("", bare)
+
+
+def _at(price: Any, input_tokens: int) -> float | None:
+    """The price of one token in a prompt of this size; long prompts have prices of their own."""
+    if price is None:
+        return None
+    tiers = [tier.price for tier in getattr(price, "tiers", ()) if input_tokens > tier.start]
+    per_million = tiers[-1] if tiers else getattr(price, "base", price)
+    return float(per_million) / _MILLION

@@ -1,0 +1,65 @@
+"""Leaves a summariser alone that fails again and again: nobody waits, or pays, for what will not come."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from compact.core.errors import SpendLimitReached, SummarizerPaused
+
+
+class CircuitBreaker:
+    """Opens after some failures in a row; then one try is let through after each pause, which doubles up to a limit.
+
+    Safe between threads. What was not tried is no failure: a pause or a spend limit says nothing about the model.
+    """
+
+    def __init__(
+        self,
+        *,
+        failures: int = 3,
+        pause_seconds: float = 30.0,
+        longest_pause_seconds: float = 900.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._limit, self._first_pause, self._longest_pause = failures, pause_seconds, longest_pause_seconds
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._failures = 0
+        self._pause = pause_seconds
+        self._closed_until = 0.0
+        self._last = ""
+
+    def check(self) -> None:
+        """Raise SummarizerPaused unless it may be tried now."""
+        with self._lock:
+            if self._failures < self._limit:
+                return
+            remaining = self._closed_until - self._clock()
+            if remaining > 0:
+                raise SummarizerPaused(
+                    f"the summariser failed {self._failures} times in a row and is left alone for another "
+                    f"{remaining:,.0f} seconds; the last failure was {self._last}",
+                    hint="see the errors before this one",
+                )
+            # This caller tries; the others wait another pause, in case it never comes back.
+            self._closed_until = self._clock() + self._pause
+
+    def succeeded(self) -> None:
+        """A summary was written: all is forgotten."""
+        with self._lock:
+            self._failures, self._pause = 0, self._first_pause
+
+    def failed(self, error: Exception) -> None:
+        """No summary came of it."""
+        if isinstance(error, SummarizerPaused | SpendLimitReached):
+            return
+        with self._lock:
+            self._failures += 1
+            self._last = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}".rstrip(": ")
+            if self._failures < self._limit:
+                return
+            if self._failures > self._limit:
+                self._pause = min(2 * self._pause, self._longest_pause)
+            self._closed_until = self._clock() + self._pause
