@@ -132,7 +132,7 @@ def _plan(version: int = 1, session_id: str = "s") -> CompactionPlan:
     """A plan with a record of each kind, and texts that are hard to keep."""
     about: dict[str, Any] = {"strategy": "suite", "tokens_before": 9, "tokens_after": 2}
     odd = "\x00 \ud800 漢"
-    kept = {"kept": ((0, 3), (9, 12)), "preserved_fields": {"status": odd}, "argument_chars": 40}
+    kept = {"kept": ((0, 3), (9, 12)), "preserved_fields": {"status": odd}, "kept_arguments": ((2, 40),)}
     records = (
         ClearRecord(span=SpanReference(("m1",)), reason=odd, **kept, **about),
         SummarizationRecord(

@@ -80,24 +80,32 @@ def test_head_and_tail_stand_around_the_stub() -> None:
 
 @given(
     st.recursive(
-        st.text(max_size=60) | st.integers() | st.none(),
+        st.text(max_size=200) | st.integers() | st.none(),
         lambda x: st.lists(x, max_size=8) | st.dictionaries(st.text(max_size=5), x, max_size=5),
         max_leaves=40,
     )
 )
 def test_arguments_that_must_shrink_stay_valid_json(arguments: object) -> None:
     call = ToolCall("a", "write", json.dumps(arguments))
-    record = ClearRecord(span=span("m1"), strategy="shorten", reason="too large", argument_chars=32)
+    record = ClearRecord(span=span("m1"), strategy="shorten", reason="too large", kept_arguments=((0, 9), (30, 50)))
     shortened = render_cleared(Message("assistant", None, (call,), id="m1"), record).tool_calls[0].arguments
     json.loads(shortened)
-    assert len(shortened) <= max(len(call.arguments), 4 * 32 + 64)
 
 
 def test_arguments_that_are_no_json_become_json() -> None:
     call = ToolCall("a", "write", "not json " * 100)
-    record = ClearRecord(span=span("m1"), strategy="shorten", reason="too large", argument_chars=40)
+    record = ClearRecord(span=span("m1"), strategy="shorten", reason="too large", kept_arguments=((4, 8),))
     shortened = render_cleared(Message("assistant", None, (call,), id="m1"), record).tool_calls[0].arguments
-    assert "characters cut" in json.loads(shortened)["shortened"]
+    assert json.loads(shortened)["shortened"] == "…\njson\n…"
+
+
+def test_of_long_arguments_the_chosen_parts_stay_and_short_ones_whole() -> None:
+    text = "\n".join(f"line {n} of a new file" for n in range(30))
+    calls = (ToolCall("a", "write", json.dumps({"path": "src/a.py", "mode": 7, "content": text})),)
+    start = len("src/a.py\n7\n") + text.index("line 7 ")
+    record = ClearRecord(span=span("m1"), strategy="s", reason="r", kept_arguments=((start, start + 20),))
+    cut = json.loads(render_cleared(Message("assistant", None, calls, id="m1"), record).tool_calls[0].arguments)
+    assert cut == {"path": "src/a.py", "mode": 7, "content": "…\nline 7 of a new file\n…"}
 
 
 def test_pinned_then_the_summary_then_the_rest_in_the_order_of_the_log() -> None:
@@ -145,7 +153,7 @@ def test_what_does_not_fit_gives_way_excerpts_first_constraints_last() -> None:
 
     assert fits(10_000) == summary
     assert fits(220) == StructuredSummary(ledger=ledger, facts=tuple("abcdefgh"))
-    assert fits(180).facts == ("e", "f", "g", "h")
+    assert fits(180).facts == ("d", "e", "f", "g", "h")
     assert fits(140).ledger.facts == ledger.facts[1:]
     assert fits(0) == StructuredSummary()
 

@@ -55,8 +55,7 @@ _EXPLAINS = re.compile(
 )
 _LEANS_BACK = re.compile(
     r"(?:so|hence|therefore|thus|that's why|that is why|which is why)\b|none of (?:those|that|them)\b"
-    r"|(?:please )?(?:don't|do not|never|always|only|keep|avoid|leave|treat|use)"
-    r" (?:do )?(?:that|those|these|this|them|it)\b"
+    r"|(?:please )?(?:don't|do not|never|always|avoid|only) (?:do |use )?(?:that|those|these|this|them)\b"
     r"|(?:this|that|it|these|those) (?:applies|goes|holds|counts|must)\b|same (?:goes|for)\b"
     r"|without (?:that|this|it)\b",
     re.IGNORECASE,
@@ -65,7 +64,7 @@ _LEANS_BACK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A wish that holds for the rest of the session, word for word, and where it was said; doubtful below zero."""
+    """A wish that holds for the rest of the session, word for word, and where it was said; doubtful below ENOUGH."""
 
     text: str
     source_id: str
@@ -126,20 +125,17 @@ def _wishes(text: str, candidates: Sequence[_Candidate]) -> list[_Candidate]:
     for index, here in enumerate(candidates):
         if index in likely or index in company:
             wish = here if index in likely else replace(here, weight=ENOUGH)
-            last = found[-1] if found else None
-            if (
-                last
-                and last.end == candidates[index - 1].end
-                and _is_one(text, last, here, index in company or index - 1 in company)
-            ):
-                wish = replace(wish, start=found.pop().start, weight=max(last.weight, wish.weight))
+            needed = index in company or index - 1 in company
+            if found and found[-1].end == candidates[index - 1].end and _is_one(text, found[-1], here, needed=needed):
+                last = found.pop()
+                wish = replace(wish, start=last.start, weight=max(last.weight, wish.weight))
             found.append(wish)
         elif DOUBTFUL <= here.weight < ENOUGH and not here.sentence.pasted:
             found.append(here)
     return found
 
 
-def _is_one(text: str, last: _Candidate, here: _Candidate, needed: bool) -> bool:
+def _is_one(text: str, last: _Candidate, here: _Candidate, *, needed: bool) -> bool:
     """True if two sentences in a row are kept as one: short ones, and those that need each other."""
     near = last.sentence.paragraph == here.sentence.paragraph and not here.sentence.bullet and last.weight >= ENOUGH
     words = text[here.start : here.end]

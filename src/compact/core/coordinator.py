@@ -34,7 +34,7 @@ SUMMARIZE = "summarize"
 # A summary of less says nothing.
 _SMALLEST_SUMMARY_TOKENS = 40
 _SMALL_PROMPT_TOKENS = 2000
-_LARGE_SHARE = 0.4
+_LARGE_SHARE = 0.25
 Failure: TypeAlias = tuple[str, Exception]
 
 
@@ -263,11 +263,13 @@ def _apply(context: PlanningContext, proposals: Sequence[CompactionProposal]) ->
 
 
 def _squeeze(context: PlanningContext) -> PlanningContext:
-    """Cut what is too large, the least needed first: results of tools, what fills the prompt on its own, then the
-    summary, then what was said."""
+    """Cut what is too large: results of tools and what fills the prompt on its own, then the summary, then the rest."""
     large = int(_LARGE_SHARE * context.goal.ceiling_tokens)
-    context = _shorten(context, lambda message, tokens: message.role == "tool")
-    context = _shorten(context, lambda message, tokens: message.role == "user" and tokens > large)
+
+    def is_bulky(message: Message, tokens: int) -> bool:
+        return message.role == "tool" or (tokens > large and (message.role == "user" or bool(message.tool_calls)))
+
+    context = _shorten(context, is_bulky)
     context = _squeeze_summary(context, max(_SMALLEST_SUMMARY_TOKENS, context.goal.ceiling_tokens // 3))
     return _squeeze_summary(_shorten(context, lambda message, tokens: True), _SMALLEST_SUMMARY_TOKENS)
 

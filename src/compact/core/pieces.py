@@ -27,8 +27,8 @@ class Voice(Enum):
 class Piece:
     """A part of a message: `place` is the message, `order` the piece in it, `line` and `start` where it stands.
 
-    `speaker` is whose words they are, for a reader. The arguments of a call are not in the text of their message:
-    their `start` is in the arguments, told one after the other.
+    `speaker` is whose words they are, for a reader. The arguments of calls are not in the text of their message:
+    their `start` is in the texts of all the arguments, one after the other.
     """
 
     place: int
@@ -64,13 +64,14 @@ def cut_into_pieces(messages: Sequence[Message]) -> list[Piece]:
 
 
 def _pieces_of(place: int, message: Message, call: ToolCall | None) -> Iterator[Piece]:
-    order = number = 0
+    order = number = told = 0
     for voice, speaker, text in _voices(message, call):
         for line in _LINE.finditer(text):
             number += 1
             for start, part in _parts(line.group(), is_result=voice is Voice.RESULT):
                 order += 1
-                yield Piece(place, order, number, line.start() + start, voice, speaker, part)
+                yield Piece(place, order, number, told + line.start() + start, voice, speaker, part)
+        told += len(text) + 1 if voice is Voice.CALL else 0
 
 
 def _voices(message: Message, call: ToolCall | None) -> Iterator[tuple[Voice, str, str]]:

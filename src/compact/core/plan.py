@@ -75,13 +75,13 @@ class ClearRecord(_Record):
     """A stub stands for the content; chosen parts of it may stay.
 
     `kept` are character ranges of the text that stay verbatim, `preserved_fields` key fields of a JSON result,
-    `argument_chars` the length to which each long string in the tool-call arguments is cut.
+    `kept_arguments` ranges of the texts in the tool-call arguments, one after the other (None leaves them whole).
     """
 
     action: ClassVar[CompactionAction] = CompactionAction.CLEAR
     kept: tuple[tuple[int, int], ...] = ()
     preserved_fields: Mapping[str, str] = field(default_factory=dict[str, str])
-    argument_chars: int | None = None
+    kept_arguments: tuple[tuple[int, int], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,7 +259,8 @@ def _record_to_dict(record: Record) -> dict[str, Any]:
         case ClearRecord():
             data["kept"] = [list(piece) for piece in record.kept]
             data["preserved_fields"] = dict(record.preserved_fields)
-            data["argument_chars"] = record.argument_chars
+            ranges = record.kept_arguments
+            data["kept_arguments"] = None if ranges is None else [list(piece) for piece in ranges]
         case SummarizationRecord():
             data["version"] = record.version
             data["max_tokens"] = record.max_tokens
@@ -277,8 +278,9 @@ def _record_from_dict(data: Mapping[str, Any]) -> Record:
     fields = dict(data)
     kind = _KINDS[fields.pop("action")]
     fields["span"] = SpanReference(tuple(fields["span"]))
-    if "kept" in fields:
-        fields["kept"] = tuple((start, end) for start, end in fields["kept"])
+    for name in ("kept", "kept_arguments"):
+        if fields.get(name) is not None:
+            fields[name] = tuple((start, end) for start, end in fields[name])
     if fields.get("summary"):
         fields["summary"] = StructuredSummary.from_dict(fields["summary"])
     return kind(**fields)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from compact.core.constraints import find_constraints
 from compact.core.messages import Message
-from compact.core.pieces import Piece
+from compact.core.pieces import Piece, Voice
 from compact.core.plan import ClearRecord, SpanReference
 from compact.core.ranges import joined_ranges
 from compact.core.selection import Selection
@@ -32,6 +32,14 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """The ranges that stay of a message: of its text, and of the texts in its tool-call arguments."""
+
+    text: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    arguments: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+
+
+@dataclass(frozen=True, slots=True)
 class Shortener:
     """Cuts messages; `around` is what stands in the prompt, by which the worth of a line is judged."""
 
@@ -40,26 +48,15 @@ class Shortener:
 
     def shorten(self, candidates: Iterable[Candidate], excess_tokens: int) -> list[ClearRecord]:
         """Records that cut messages until the excess is gone or nothing more can be cut."""
-        largest = _enough(candidates, excess_tokens)
-        texts = [candidate for candidate in largest if not candidate.message.tool_calls]
-        records = self._shorten_texts(texts, excess_tokens)
-        now = {candidate.message.id: candidate.now for candidate in texts}
-        excess_tokens -= sum(now[record.span.first] - record.tokens_after for record in records)
-        for candidate in largest:
-            if excess_tokens > 0 and candidate.message.tool_calls:
-                record = self._cut_call(candidate, max(_SMALLEST_TOKENS, candidate.now - excess_tokens))
-                if record.tokens_after < candidate.now:
-                    records.append(record)
-                    excess_tokens -= candidate.now - record.tokens_after
-        return records
+        return self._shortened(_enough(candidates, excess_tokens), excess_tokens)
 
-    def _shorten_texts(self, candidates: Sequence[Candidate], excess_tokens: int) -> list[ClearRecord]:
+    def _shortened(self, candidates: Sequence[Candidate], excess_tokens: int) -> list[ClearRecord]:
         """Choose the lines that stay from all of the messages at once, so that the best of them do."""
         if not candidates:
             return []
         total = sum(candidate.now for candidate in candidates)
         allowed = max(_SMALLEST_TOKENS * len(candidates), total - excess_tokens)
-        room = allowed - sum(self._cut(candidate, ()).tokens_after for candidate in candidates)
+        room = allowed - sum(self._cut(candidate, Kept()).tokens_after for candidate in candidates)
         records: list[ClearRecord] = []
         for _ in range(_ATTEMPTS):
             kept = self._best_lines(candidates, max(room, 0))
@@ -71,7 +68,7 @@ class Shortener:
         now = {candidate.message.id: candidate.now for candidate in candidates}
         return [record for record in records if record.tokens_after < now[record.span.first]]
 
-    def _best_lines(self, candidates: Sequence[Candidate], max_tokens: int) -> dict[str, list[tuple[int, int]]]:
+    def _best_lines(self, candidates: Sequence[Candidate], max_tokens: int) -> dict[str, Kept]:
         framing = self.count_message(Message("tool", ""))
 
         def count_text(text: str) -> int:
@@ -88,32 +85,22 @@ class Shortener:
             fixed = sorted({*fixed, *_first_and_last(selection.pieces, mine)})
         room = max_tokens - sum(count_text(selection.pieces[i].text) + 2 for i in fixed)
         selection.show(fixed)
-        kept: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        kept: dict[str, Kept] = defaultdict(Kept)
         for index in (*fixed, *selection.choose(mine, room, speaker_tokens=2)):
             piece = selection.pieces[index]
-            kept[ids[piece.place]].append((piece.start, piece.end))
+            mine_of = kept[ids[piece.place]]
+            (mine_of.arguments if piece.voice is Voice.CALL else mine_of.text).append((piece.start, piece.end))
         return kept
 
-    def _cut(self, candidate: Candidate, kept: Iterable[tuple[int, int]]) -> ClearRecord:
-        return self._weighed(candidate, replace(_record(candidate), kept=joined_ranges(kept)))
-
-    def _cut_call(self, candidate: Candidate, allowed_tokens: int) -> ClearRecord:
-        """Cut the arguments of a call down to the allowed tokens, or as near as it gets; its text stays."""
-        longest = max(len(call.arguments) for call in candidate.message.tool_calls)
-        share = 0.95 * allowed_tokens / max(candidate.tokens, 1)
-        record = _record(candidate)
-        for _ in range(_ATTEMPTS):
-            text = candidate.message.text
-            chars = int(len(text) * max(share, 0.0))
-            kept = ((0, len(text)),) if share > 0.5 else ((0, chars),) if chars else ()
-            cut = replace(record, argument_chars=max(32, int(longest * share)), kept=kept)
-            record = self._weighed(candidate, cut)
-            if record.tokens_after <= allowed_tokens or share < 1e-7:
-                break
-            share *= 0.75 * allowed_tokens / record.tokens_after
-        return record
-
-    def _weighed(self, candidate: Candidate, record: ClearRecord) -> ClearRecord:
+    def _cut(self, candidate: Candidate, kept: Kept) -> ClearRecord:
+        record = ClearRecord(
+            span=SpanReference((candidate.message.id,)),
+            strategy=SHORTEN,
+            reason=_REASON,
+            tokens_before=candidate.tokens,
+            kept=joined_ranges(kept.text),
+            kept_arguments=joined_ranges(kept.arguments) if candidate.message.tool_calls else None,
+        )
         return replace(record, tokens_after=self.count_message(render_cleared(candidate.message, record)))
 
 
@@ -141,13 +128,3 @@ def _enough(candidates: Iterable[Candidate], excess_tokens: int) -> list[Candida
         chosen.append(candidate)
         to_cut -= candidate.now - _SMALLEST_TOKENS
     return chosen if excess_tokens > 0 else []
-
-
-def _record(candidate: Candidate) -> ClearRecord:
-    return ClearRecord(
-        span=SpanReference((candidate.message.id,)),
-        strategy=SHORTEN,
-        reason=_REASON,
-        tokens_before=candidate.tokens,
-        tokens_after=candidate.tokens,
-    )

@@ -92,8 +92,12 @@ class Drafter:
             raise SummaryTooLong(tokens=room.tokens(bare), max_tokens=room.max_tokens)
         if has_chosen:
             return told
-        ledger = merged((*(told.ledger or request.ledger), *required))
-        whole = joined(told, ledger, required, room.fits)
+        uncut = Ledger(tuple(fact for fact in request.ledger if fact.kind in REQUIRED))
+        if room.fits(replace(told, ledger=uncut)):
+            required = uncut
+        # A fact that was cut stands in place of the whole one, never beside it.
+        others = (fact for fact in told.ledger or request.ledger if fact.kind not in REQUIRED)
+        whole = joined(told, merged((*others, *required)), required, room.fits)
         return whole or shortened(replace(told, ledger=required), room.fits)
 
     def _ledger(self, answer: StructuredSummary, request: SummaryRequest) -> Ledger:

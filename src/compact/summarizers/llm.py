@@ -23,7 +23,7 @@ from compact.summarizers.llm_merging import (
     newest,
     told_parts,
 )
-from compact.summarizers.llm_prompt import Question, Questioner
+from compact.summarizers.llm_prompt import SAID_AROUND, Question, Questioner
 from compact.summarizers.llm_record import Record, step_ids
 from compact.summarizers.model_client import (
     Finish,
@@ -132,7 +132,7 @@ class LlmSummarizer:
         self, question: Question, request: SummaryRequest, ids: dict[str, str], deadline: Deadline, session_id: str
     ) -> Delta:
         answer = self._answer(question, request, deadline, session_id)
-        instructions = self._prompts.instructions(request.strategy)
+        instructions = f"{self._prompts.instructions(request.strategy)}\n{SAID_AROUND}"
         return read_answer(answer, Asked(instructions=instructions, record=question.data, names=ids))
 
     def _answer(self, question: Question, request: SummaryRequest, deadline: Deadline, session_id: str) -> ModelAnswer:

@@ -26,6 +26,8 @@ _LONGEST_REFUSAL_CHARS = 700
 _WORD = re.compile(r"\w+")
 # Runs of so many words are compared: shorter ones are common property.
 _RUN_WORDS = 8
+# Of what was said to the model shorter runs tell: it copies with a word changed, and the record does not have them.
+_SAID_WORDS = 3
 _COPIED_SHARE = 0.6
 _FEWEST_RECORD_WORDS = 150
 
@@ -118,12 +120,12 @@ class Copies:
 
     def __init__(self, asked: Asked) -> None:
         self._record = _runs(asked.record)
-        self._foreign = _runs(asked.instructions) - self._record
+        self._foreign = _runs(asked.instructions, _SAID_WORDS) - _runs(asked.record, _SAID_WORDS)
         self._instructed, self._recorded = _joined(asked.instructions), _joined(asked.record)
 
     def is_copy(self, text: str) -> bool:
         """True for a text that is mostly out of the instructions."""
-        runs = _runs(text)
+        runs = _runs(text, _SAID_WORDS)
         if runs:
             return len(runs & self._foreign) >= _COPIED_SHARE * len(runs)
         words = _joined(text)
@@ -150,9 +152,9 @@ def _words(text: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(text)]
 
 
-def _runs(text: str) -> set[tuple[str, ...]]:
+def _runs(text: str, length: int = _RUN_WORDS) -> set[tuple[str, ...]]:
     words = _words(text)
-    return {tuple(words[place : place + _RUN_WORDS]) for place in range(len(words) - _RUN_WORDS + 1)}
+    return {tuple(words[place : place + length]) for place in range(len(words) - length + 1)}
 
 
 def _joined(text: str) -> str:

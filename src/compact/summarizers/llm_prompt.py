@@ -21,6 +21,7 @@ _MOST_PARTS = 8
 _SHARES = (1.0, 0.5, 0.25, 0.1)
 _END = "The record ends here. Answer with the JSON object."
 _MORE = "This part of the record ends here; the rest follows in another question. Answer with the JSON object."
+SAID_AROUND = f"{_END}\n{_MORE}"  # what every question says besides its template
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,9 +66,7 @@ _SAME_KIND = {
 _SUFFIX = re.compile(r"(?:ing|ed|es|s|e)$")
 _SAME = 0.75
 _SAME_AFTER_CHANGE = 0.5
-_CHANGE = re.compile(
-    r"\b(?:again|instead|any ?more|no longer|actually|after all|from now on|now|rather)\b", re.IGNORECASE
-)
+_CHANGE = re.compile(r"\b(?:again|instead|any ?more|no longer|actually|after all)\b", re.IGNORECASE)
 _RULE = re.compile(
     r"\b(?:rule|wish|request|instruction|limit|restriction|constraint|preference|ban|requirement|policy"
     r"|i (?:said|asked|told you))\b",
@@ -134,4 +132,4 @@ def _bend(word: str) -> str:
         return "#"
     stem = _SUFFIX.sub("", word) if len(word) > 4 else word.rstrip("s") if len(word) > 3 else word
     # "committing" and "commit" are one word.
-    return stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] else stem
+    return stem[:-1] if stem != word and len(stem) > 3 and stem[-1] == stem[-2] else stem

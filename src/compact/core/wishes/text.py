@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,7 @@ _MAX_TAG_NAMES = 40
 _OWN_ENDS = 2
 _END_CHARS = 100_000
 _MIN_CHARS = 4
+_MAX_LINE = 300
 
 _FENCE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _TAG = re.compile(r"</?([A-Za-z][\w:-]*)(?:\s[^<>\n]{0,200})?>")
@@ -84,9 +86,11 @@ def _read(text: str, *, long: bool) -> list[Sentence]:
     own, quoted = _without_foreign(text)
     runs = tuple(_runs(own))
     pasted = long or _is_pasted(own, runs)
+    starts = [start for start, _ in quoted]
     found: list[Sentence] = []
     for run in runs:
-        strict = (pasted and not _frames(run, runs)) or any(start <= run.start < end for start, end in quoted)
+        block = bisect_right(starts, run.start) - 1
+        strict = (pasted and not _frames(run, runs)) or (block >= 0 and run.start < quoted[block][1])
         spans = [span for span in _split(own, run.start, run.end) if _is_prose(own[span[0] : span[1]])]
         found += [Sentence(start, end, run.paragraph, strict, run.bullet) for start, end in spans]
     return found
@@ -152,7 +156,7 @@ def _runs(text: str) -> Iterator[_Run]:
             paragraph += 1
             continue
         marker = _BULLET.match(line)
-        if start >= 0 and (marker or not _reads_on(text[start:end], body)):
+        if start >= 0 and (marker or not _reads_on(text[max(start, end - _MAX_LINE) : end], body)):
             yield _Run(start, end, paragraph, bullet)
             start = -1
         if start < 0:
