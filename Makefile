@@ -9,7 +9,7 @@ check: lint types contracts test  ## what CI runs
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 

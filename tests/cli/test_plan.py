@@ -84,6 +84,20 @@ def test_costs_are_in_the_data(cli, transcript):
     assert data["economics"]["break_even_calls"] >= 1
 
 
+def test_a_summary_by_a_model_is_priced_and_nobody_is_asked(cli, transcript, monkeypatch):
+    """It takes no more than it may, and planning it needs no key."""
+    by_code = cli("plan", transcript, "--json").data
+    assert "the summary, by" not in cli("plan", transcript).out
+    monkeypatch.setenv("COMPACT_SUMMARIZER__MODEL", "gpt-4o-mini")
+    monkeypatch.setenv("COMPACT_SUMMARIZER__API_KEY_ENV", "NOT_SET")
+    monkeypatch.setenv("COMPACT_SUMMARIZER__MAX_TOKENS", "500")
+    done = cli("plan", transcript)
+    assert re.search(r"^the summary, by gpt-4o-mini +500 +\$0\.\d{4}$", done.out, re.MULTILINE)
+    by_model = cli("plan", transcript, "--json").data
+    assert by_model["economics"]["summary_cost"] > 0 == by_code["economics"]["summary_cost"]
+    assert by_model["tokens_after"] < by_code["tokens_after"]
+
+
 def test_nothing_to_do(cli, tmp_path):
     """An empty plan is not an error."""
     path = tmp_path / "short.json"

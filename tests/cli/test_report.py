@@ -37,11 +37,32 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_people_see_a_table_the_wishes_and_what_to_recall(cli: Run, built: str) -> None:
     done = cli("report", "the harbour", "--store", built)
     assert done.code == 0
-    assert re.search(r"^version 1: [\d,]+ → [\d,]+ tokens; \d+ messages? left the prompt$", done.out, re.MULTILINE)
+    assert re.search(r"^version \d: [\d,]+ → [\d,]+ tokens; \d+ messages? left the prompt$", done.out, re.MULTILINE)
     assert re.search(r"^kind +kept +in ledger +retrievable +lost$", done.out, re.MULTILINE)
     assert re.search(r"^all +\d+ +\d+ +\d+ +0$", done.out, re.MULTILINE)
     assert re.search(rf"^(?:kept|in ledger) +{re.escape(WISH)}.*\(m\d+\)$", done.out, re.MULTILINE)
     assert done.err == ""
+
+
+def test_the_newest_is_told_in_full_and_those_before_it_in_a_line(cli: Run, built: str) -> None:
+    done = cli("report", "the harbour", "--store", built)
+    newest = len(cli("report", "the harbour", "--json", "--store", built).data["reports"])
+    assert re.findall(r"^version (\d+):", done.out, re.MULTILINE) == [str(newest)]
+    earlier = done.out.split("messages gone  kept  in ledger  retrievable  lost\n")[1].splitlines()[: newest - 1]
+    assert [int(row.split()[0]) for row in earlier] == list(range(1, newest))
+    assert done.out.count("\nall ") == 1
+    every = cli("report", "the harbour", "--all", "--store", built)
+    assert re.findall(r"^version (\d+):", every.out, re.MULTILINE) == [str(n) for n in range(1, newest + 1)]
+
+
+def test_what_is_gone_is_told_by_message(cli: Run, built: str) -> None:
+    """A message that took many strings along takes one row for each kind."""
+    done = cli("report", "the harbour", "--store", built)
+    rows = done.out.split("not in the prompt any more\n")[1].splitlines()
+    assert re.split(r" {2,}", rows[0]) == ["message", "kind", "state", "used by", "strings", "which"]
+    found = [re.split(r" {2,}", row)[:5] for row in rows[1:21]]
+    assert len({(row[0], row[1], row[2], row[3]) for row in found}) == len(found)
+    assert all(row[2] == "retrievable" for row in found)
 
 
 def test_what_is_gone_is_listed_with_the_command_that_brings_it_back(cli: Run, built: str) -> None:
@@ -100,7 +121,7 @@ def test_what_a_tool_printed_does_not_steer_the_terminal(cli: Run, terminal: Run
         assert "\x1b]0;" not in out
         assert "\u202e" not in out
     drawn = terminal("report", "the harbour", "--store", built, columns=100).out
-    assert "\x1b[1mversion 1:" in drawn
+    assert re.search(r"\x1b\[1mversion \d:", drawn)
 
 
 def test_looking_changes_nothing(cli: Run, built: str) -> None:

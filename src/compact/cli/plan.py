@@ -11,13 +11,16 @@ import typer
 from compact.cli import screen
 from compact.cli.measured import SESSION, Measured, measure
 from compact.cli.options import AsJson, ConfigFile, File, Index, Model, TargetTokens, Window
-from compact.cli.settings import load_config
+from compact.cli.settings import load_config, quiet
 from compact.cli.transcripts import read_transcript
 
 if TYPE_CHECKING:
+    from compact.config import CompactConfig
     from compact.core.coordinator import CompactionResult
     from compact.core.economics import Economics
     from compact.core.plan import Record
+    from compact.core.summary import StructuredSummary, SummaryRequest
+    from compact.manager import CompactManager
 
 Limit = Annotated[int, typer.Option("--limit", metavar="N", min=0, help="The most rows to list.")]
 
@@ -41,16 +44,16 @@ def plan(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what compacting a transcript now would do, why, and when it has paid for itself.
+    """Show what compacting a transcript would do, and what it costs.
 
-    Nothing is written, and no summary is asked for: one that is not written yet counts with the most it may take.
-    Prices are those of the model at a provider that has the transcript in its cache.
+    Nothing is written and no model is asked: a summary counts with the most it may take. Prices are the model's, and
+    suppose that the provider has the transcript in its cache.
     """
     settings = load_config(config, model=model, window=window)
     messages = read_transcript(file, index)
     with screen.working(f"planning for {len(messages):,} messages"):
         measured = measure(settings, messages)
-        result = measured.manager.plan(SESSION, messages, now=True, target_tokens=target_tokens)
+        result = _planner(settings, measured).plan(SESSION, messages, now=True, target_tokens=target_tokens)
     screen.warn_about(measured.events)
     for strategy, error in result.failures:
         screen.remark(f"the strategy {strategy} failed: {error}", label="warning", style="yellow")
@@ -58,6 +61,19 @@ def plan(
         screen.write_json(_as_data(result))
     else:
         _show(measured, result, limit)
+
+
+def _planner(settings: CompactConfig, measured: Measured) -> CompactManager:
+    """Who plans: a summary by a model has other room and a price, and planning it needs neither package nor key."""
+    if not settings.summarizer.uses_model:
+        return measured.manager
+    from compact.manager import CompactManager
+
+    return CompactManager(quiet(settings, enabled=False), summarizer=_not_asked)
+
+
+def _not_asked(request: SummaryRequest) -> StructuredSummary:
+    raise NotImplementedError("planning asks for no summary")
 
 
 def _as_data(result: CompactionResult) -> dict[str, Any]:
@@ -81,7 +97,7 @@ def _show(measured: Measured, result: CompactionResult, limit: int) -> None:
     screen.heading("by strategy")
     screen.table(("strategy", "messages", "before", "after", "freed"), list(_totals(rows, measured, result)))
     if result.economics:
-        _show_costs(result.economics, measured.manager.config.model)
+        _show_costs(result.economics, measured.manager.config, summary_tokens=_summary_tokens(result))
     screen.heading("what would go, and why")
     listed = [_cells(row, measured) for row in rows[:limit]]
     if listed:
@@ -90,17 +106,25 @@ def _show(measured: Measured, result: CompactionResult, limit: int) -> None:
         screen.line(f"and {len(rows) - limit:,} more; --limit {len(rows)} lists them all")
 
 
-def _show_costs(economics: Economics, model: str) -> None:
+def _summary_tokens(result: CompactionResult) -> int:
+    summary = result.plan.summary
+    return summary.tokens_after if summary else 0
+
+
+def _show_costs(economics: Economics, settings: CompactConfig, *, summary_tokens: int) -> None:
     """What is paid once, what every call saves, and when the two are even."""
     broken, freed = economics.prefix_broken_tokens, economics.tokens_freed
-    screen.heading(f"what it costs with {model}")
+    writer = settings.summarizer.model or settings.model
     rows = [
         ("kept in the provider's cache", economics.prefix_kept_tokens, economics.amount(0)),
         ("behind the first change, written again", max(0, broken - freed), economics.amount(economics.rewrite_cost)),
-        ("the summary", 0, economics.amount(economics.summary_cost)),
+        (f"the summary, by {writer}", summary_tokens, economics.amount(economics.summary_cost)),
         ("no longer read, at every call", freed, economics.amount(-economics.saving_per_call)),
     ]
-    screen.table(("part", "tokens", "cost"), [row for row in rows if row[0] != "the summary" or economics.summary_cost])
+    if not economics.summary_cost:
+        del rows[2]
+    screen.heading(f"what it costs with {settings.model}")
+    screen.table(("part", "tokens", "cost"), rows)
     screen.line(economics.payback())
     for note in economics.notes:
         screen.remark(note, label="note", style="yellow")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,15 +17,18 @@ if TYPE_CHECKING:
 
 _EXAMPLES = 20
 _TEXT_CHARS = 100
+_LINE_CHARS = 160
 _ID_CHARS = 24
 _WORDS = {"kept": "kept", "in_ledger": "in ledger", "retrievable": "retrievable", "lost": "lost"}
 _COLUMNS = ("kind", *_WORDS.values())
+_EARLIER_COLUMNS = ("version", "tokens before", "after", "messages gone", *_WORDS.values())
 _ITEM_COLUMNS = ("kind", "state", "used by", "message", "text")
+_GROUP_COLUMNS = ("message", "kind", "state", "used by", "strings", "which")
 
 OneVersion = Annotated[
     int | None, typer.Option("--version", metavar="N", min=1, help="Only the compaction that made this plan version.")
 ]
-Every = Annotated[bool, typer.Option("--all", help="List every string, not only the worst.")]
+Every = Annotated[bool, typer.Option("--all", help="All of every compaction, string by string.")]
 
 
 def report(
@@ -38,8 +41,9 @@ def report(
 ) -> None:
     """Say what became of everything that compactions took out.
 
-    Per compaction: paths, ids, numbers and other specific strings, and what the user asked to hold. Kept is in the
-    prompt as it stands, in ledger is in the list of facts of its summary; `compact recall` brings back the rest.
+    Counted are specific strings (paths, ids, numbers, names, quotations), and whatever the user asked to hold. Kept
+    means that the prompt still shows it, in ledger that it stands among the facts of the summary, retrievable that
+    `compact recall` brings it back, lost that nothing does. Of several compactions the newest is told in full.
     """
     with open_store(config, store) as opened:
         opened.session(session)
@@ -52,10 +56,24 @@ def report(
     elif not reports:
         screen.line(f"session {session!r} was never compacted: nothing has left its prompt")
     else:
-        for place, one in enumerate(reports):
-            if place:
+        in_full = reports if every else reports[-1:]
+        _show_earlier(reports[: len(reports) - len(in_full)])
+        for place, one in enumerate(in_full):
+            if place or len(in_full) < len(reports):
                 screen.line()
             _show(one, every=every)
+
+
+def _show_earlier(reports: Sequence[CompactionReport]) -> None:
+    """One line each, and whatever wish the model did not see any more."""
+    if not reports:
+        return
+    rows = [(r.version, r.tokens_before, r.tokens_after, len(r.removed_ids), *_totals(r)) for r in reports]
+    screen.table(_EARLIER_COLUMNS, rows)
+    for report in reports:
+        for item in report.missing_constraints:
+            _show_wish(item)
+    screen.line("--version N tells one of them in full")
 
 
 def _show(report: CompactionReport, *, every: bool) -> None:
@@ -85,7 +103,7 @@ def _checked(report: CompactionReport) -> Iterator[tuple[str, str]]:
     check = report.check
     if check is None:
         return
-    yield "checked", f"{screen.counted(check.required, 'fact')} a summary may not lack"
+    yield "summary", f"checked for {screen.counted(check.required, 'fact')} that it must have"
     named = {"asked": check.asked_again, "appended": check.appended, "invented": check.ungrounded}
     for topic, texts in named.items():
         if texts:
@@ -95,11 +113,13 @@ def _checked(report: CompactionReport) -> Iterator[tuple[str, str]]:
 
 
 def _rows(report: CompactionReport) -> Iterator[tuple[object, ...]]:
-    totals = dict.fromkeys(_WORDS, 0)
     for kind, counts in report.counts.items():
         yield kind, *(counts[state] for state in _WORDS)
-        totals = {state: total + counts[state] for state, total in totals.items()}
-    yield "all", *totals.values()
+    yield "all", *_totals(report)
+
+
+def _totals(report: CompactionReport) -> tuple[int, ...]:
+    return tuple(sum(counts[state] for counts in report.counts.values()) for state in _WORDS)
 
 
 def _show_wish(item: ReportItem) -> None:
@@ -109,19 +129,29 @@ def _show_wish(item: ReportItem) -> None:
 
 
 def _show_missing(report: CompactionReport) -> None:
-    """What the model does not see any more, the worst first; wishes are told above."""
+    """What the model does not see any more, the worst first, by the message that holds it; wishes are told above."""
     missing = [item for item in report.items if not item.is_in_prompt and item not in report.missing_constraints]
     if not missing:
         return
-    shown = missing[:_EXAMPLES]
-    count = screen.counted(len(missing), "string is", "strings are")
-    rest = "" if len(shown) == len(missing) else f", the {len(shown)} most telling of which are; --all has every one"
-    screen.heading(f"{count} not in the prompt any more{rest}")
-    screen.table(_ITEM_COLUMNS, [_item_row(item) for item in shown])
-    example = next((item.message_id for item in shown if item.message_id), "")
+    groups: dict[tuple[str, str, str, bool], list[ReportItem]] = {}
+    for item in missing:
+        groups.setdefault((item.message_id, item.kind, item.state.value, item.is_touched), []).append(item)
+    rows = [_group_row(group) for group in groups.values()]
+    screen.heading(f"{screen.counted(len(missing), 'string is', 'strings are')} not in the prompt any more")
+    screen.table(_GROUP_COLUMNS, rows[:_EXAMPLES])
+    if len(rows) > _EXAMPLES:
+        screen.line(f"and {len(rows) - _EXAMPLES:,} more rows; --all lists every string")
+    example = next((item.message_id for item in missing if item.message_id), "")
     if example:
         command = shlex.join(("compact", "recall", report.session_id, example))
         screen.line(f"`{command}` brings a message back")
+
+
+def _group_row(group: Sequence[ReportItem]) -> tuple[object, ...]:
+    """The strings of one message that are of one kind and in one state."""
+    kind, state, user, message, _ = _item_row(group[0])
+    texts = ", ".join(" ".join(item.text.split()) for item in group)
+    return message, kind, state, user, len(group), screen.clipped(texts, _LINE_CHARS)
 
 
 def _item_row(item: ReportItem) -> tuple[object, ...]:

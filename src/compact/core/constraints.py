@@ -51,7 +51,8 @@ _CONTINUES = re.compile(
 )
 # Why somebody wants it: "Keep it short. I read this on my phone."
 _EXPLAINS = re.compile(
-    r"(?:i'm|i am|i’m|i have|i can't|i can’t|i get|i read|my|we're|we|our)\b(?![^.!]*\?)", re.IGNORECASE
+    r"(?:i['’](?:m|d|ll)|i (?:am|have|can['’]t|cannot|get|read|want|prefer|like|find|need)|my|we['’]re|we|our)\b(?![^.!]*\?)",
+    re.IGNORECASE,
 )
 _LEANS_BACK = re.compile(
     r"(?:so|hence|therefore|thus|that's why|that is why|which is why)\b|none of (?:those|that|them)\b"

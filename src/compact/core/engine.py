@@ -32,7 +32,7 @@ from compact.core.waiting import Trip
 _TRIES = 6
 # The most that a repair adds to a message it changes.
 _REPAIR_TOKENS = 16
-_SUMMARY_SHARE_OF_TARGET = 0.6
+_SUMMARY_SHARE_OF_TARGET = 0.55
 # How much a prompt must have grown before a compaction that did not pay is looked at again.
 _GROWN = 1.05
 

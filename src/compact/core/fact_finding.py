@@ -3,37 +3,48 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import cast
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeGuard
 
 from compact.core.constraints import standing_constraints
 from compact.core.entities import EntityKind, find_entities
 from compact.core.groups import calls_answered, group_messages
 from compact.core.ledger import Fact, FactKind, Ledger, merged
 from compact.core.messages import Message, ToolCall
-from compact.core.ranges import joined_ranges
-from compact.core.tool_use import WRITES, arguments_of, command_of, fits_name, is_typed, path_of
+from compact.core.open_items import find_open_items
+from compact.core.outcomes import cut_line, failure_line
+from compact.core.ranges import joined_ranges, line_around
+from compact.core.tool_use import arguments_of, command_of, files_changed, fits_name, is_typed, path_of
 
-_LONGEST_LINE_CHARS = 240
-_FAILED = re.compile(
-    r"\b(?:error|failed|failure|exception|traceback|fatal|denied|refused|not found|no such file|panic)\b", re.IGNORECASE
-)
-_EXIT = re.compile(r"(?:exit(?:ed with)?(?: code| status)?|returncode)\D{0,3}(\d{1,3})", re.IGNORECASE)
-_NO_FAILURE = re.compile(r"\b(?:0|no|without|zero) (?:errors?|failures?|failed)\b", re.IGNORECASE)
 _DECIDED = re.compile(
     r"\b(?:(?:we|i|let's|let us)(?: have|'ve|'ll| will)? (?:decided?|chose|choose|go(?:ing)? with|agreed?|settled?|"
     r"opt(?:ed)? for|switch(?:ed)? to|stick(?:ing)? (?:to|with))|decision:|instead of|rather than)\b",
     re.IGNORECASE,
 )
-_OPEN = re.compile(
-    r"^\s*(?:[-*]\s*)?\[ \]\s*\S|"
-    r"\b(?:TODO|FIXME|still (?:need|have|open|missing|to do)|remaining:|next steps?:|not yet (?:done|implemented))",
-    re.MULTILINE,
-)
 _SENTENCE = re.compile(r"(?:[^.!?]|[.!?](?=\S))+[.!?]?")
-_TODO_ARGUMENTS = ("todos", "plan", "tasks", "items")
-_TODO_TEXTS = ("content", "step", "title", "description")
 _MENTIONS = (EntityKind.ID, EntityKind.NUMBER, EntityKind.DATE, EntityKind.URL, EntityKind.IDENTIFIER)
+# They name a place to look in, not a file that was read.
+_SEARCHES = ("list*", "ls", "glob*", "grep*", "search*", "find*")
+_LONGEST_PATH_CHARS = 400
+_TO_THE_END = 10**9
+# A search that finds nothing ends like that: it is an outcome, not an error.
+_NOTHING_FOUND = "exit 1"
+_MOST_CHANGES_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A tool call that was answered: who asked, what came back, and how it failed, if it did."""
+
+    asked_id: str
+    answer_id: str
+    call: ToolCall
+    failure: str
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return self.asked_id, self.answer_id
 
 
 def find_facts(
@@ -47,21 +58,28 @@ def find_facts(
     whole = messages if history is None else history
     inside = {message.id for message in messages}
     wishes = [wish for wish in standing_constraints(whole) if wish.source_id in inside]
-    answered = calls_answered(messages, group_messages(messages))
-    calls = [(messages[index], call) for index, call in answered.items()]
+    uses = list(_uses(messages))
     return merged(
         (
             *(fact for fact in _asked(whole) if inside.issuperset(fact.source_ids)),
             *(Fact(FactKind.CONSTRAINT, wish.text, source_ids=(wish.source_id,)) for wish in wishes),
-            *_said(messages),
-            *_todo(messages),
-            *_files(calls),
-            *_commands(calls),
-            *_errors(calls),
+            *_decisions(messages),
+            *find_open_items(messages),
+            *_files(uses),
+            *_commands(uses),
+            *_errors(uses),
             *artifacts,
             *_mentions(messages),
         )
     )
+
+
+def _uses(messages: Sequence[Message]) -> Iterator[_Use]:
+    groups = group_messages(messages)
+    asked = {index: messages[group.indices[0]].id for group in groups for index in group.indices[1:]}
+    for index, call in sorted(calls_answered(messages, groups).items(), key=lambda item: item[0]):
+        answer = messages[index]
+        yield _Use(asked[index], answer.id, call, failure_line(answer.text, call))
 
 
 def _asked(messages: Sequence[Message]) -> Iterator[Fact]:
@@ -72,94 +90,90 @@ def _asked(messages: Sequence[Message]) -> Iterator[Fact]:
         yield Fact(FactKind.LATEST_ASK, typed[-1].text.strip(), source_ids=(typed[-1].id,))
 
 
-def _said(messages: Sequence[Message]) -> Iterator[Fact]:
-    """Sentences of the dialogue in which something was decided, and lines that leave something to do."""
+def _decisions(messages: Sequence[Message]) -> Iterator[Fact]:
+    """Sentences of the dialogue in which something was decided."""
     for message in messages:
-        if message.role != "assistant" and not is_typed(message):
-            continue
-        text = message.text
-        for match in _DECIDED.finditer(text):
-            yield Fact(FactKind.DECISION, _sentence_at(text, match.start()), source_ids=(message.id,))
-        if message.role == "assistant":
-            for match in _OPEN.finditer(text):
-                yield Fact(FactKind.OPEN_ITEM, _line_at(text, match.end() - 1), source_ids=(message.id,))
+        if message.role == "assistant" or is_typed(message):
+            for match in _DECIDED.finditer(message.text):
+                yield Fact(FactKind.DECISION, _sentence_at(message.text, match.start()), source_ids=(message.id,))
 
 
-def _todo(messages: Sequence[Message]) -> Iterator[Fact]:
-    """What the newest to-do list of the agent still has open."""
-    for message in reversed(messages):
-        for call in message.tool_calls:
-            entries = next((v for k, v in arguments_of(call).items() if k in _TODO_ARGUMENTS), None)
-            if isinstance(entries, list):
-                yield from _open_entries(cast(list[object], entries), message.id)
-                return
-
-
-def _open_entries(entries: Iterable[object], message_id: str) -> Iterator[Fact]:
-    for entry in entries:
-        if not isinstance(entry, Mapping):
-            continue
-        named = cast(Mapping[str, object], entry)
-        text = next((named[name] for name in _TODO_TEXTS if named.get(name)), None)
-        status = str(named.get("status", ""))
-        if isinstance(text, str) and status not in ("completed", "done", "cancelled"):
-            yield Fact(FactKind.OPEN_ITEM, _cut(text), status.replace("_", " "), (message_id,))
-
-
-def _files(calls: Iterable[tuple[Message, ToolCall]]) -> Iterator[Fact]:
-    """Each file, whether it was modified, and which of its lines were read."""
+def _files(uses: Iterable[_Use]) -> Iterator[Fact]:
+    """Each file, whether it was modified, and which of its lines were read; what failed touched nothing."""
     modified: set[str] = set()
     read: dict[str, list[tuple[int, int]]] = {}
-    for result, call in calls:
-        path = path_of(call)
-        if not path or "\n" in path:
+    for use in uses:
+        changed, path = files_changed(use.call), path_of(use.call)
+        if use.failure:
             continue
-        if fits_name(call.name, WRITES):
-            modified.add(path)
-        else:
-            read.setdefault(path, []).extend(_lines_read(call))
-        parts = ["modified"] if path in modified else []
-        if path in read:
-            lines = ", ".join(f"{start}-{end}" for start, end in joined_ranges(read[path]))
-            parts.append(f"read {lines}".rstrip())
-        yield Fact(FactKind.FILE, path, "; ".join(parts), (result.id,))
+        modified.update(changed)
+        if path and not changed and not fits_name(use.call.name, _SEARCHES):
+            read.setdefault(path, []).extend(_lines_read(arguments_of(use.call)))
+        for name in changed or (path,):
+            if _is_file_name(name) and (name in modified or name in read):
+                yield Fact(FactKind.FILE, name, _file_detail(name in modified, read.get(name)), use.ids)
 
 
-def _lines_read(call: ToolCall) -> list[tuple[int, int]]:
-    match arguments_of(call):
+def _is_file_name(name: str | None) -> TypeGuard[str]:
+    return name is not None and len(name) <= _LONGEST_PATH_CHARS and "\n" not in name
+
+
+def _file_detail(is_modified: bool, ranges: list[tuple[int, int]] | None) -> str:
+    parts = ["modified"] if is_modified else []
+    if ranges is not None:
+        told = (f"{start}-{'' if end >= _TO_THE_END else end}" for start, end in joined_ranges(ranges))
+        parts.append(f"read {', '.join(told)}".rstrip())
+    return "; ".join(parts)
+
+
+def _lines_read(arguments: dict[str, Any]) -> list[tuple[int, int]]:
+    match arguments:
         case {"view_range": [int(start), int(end), *_]} | {"start_line": int(start), "end_line": int(end)}:
-            return [(start, end)]
+            end = _TO_THE_END if end == -1 else end
         case {"offset": int(start), "limit": int(count)}:
-            return [(start, start + count - 1)]
+            end = start + count - 1
+        case {"offset": int(start)} | {"start_line": int(start)}:
+            end = _TO_THE_END
+        case {"limit": int(end)}:
+            start = 1
         case _:
             return []
+    return [(int(start), int(end))] if 0 <= start <= end else []
 
 
-def _commands(calls: Iterable[tuple[Message, ToolCall]]) -> Iterator[Fact]:
-    for result, call in calls:
-        command = command_of(call)
-        if command:
-            failure = failure_line(result.text)
-            yield Fact(FactKind.COMMAND, _cut(_first_line(command)), failure or "ok", (result.id,))
+def _commands(uses: Iterable[_Use]) -> Iterator[Fact]:
+    for use in uses:
+        command = command_of(use.call)
+        if command and command.strip():
+            yield Fact(FactKind.COMMAND, cut_line(_first_line(command)), use.failure or "ok", use.ids)
 
 
-def _errors(calls: Sequence[tuple[Message, ToolCall]]) -> Iterator[Fact]:
+def _errors(uses: Iterable[_Use]) -> Iterator[Fact]:
     """Each failure, and what stood between it and the same call going well."""
-    open_errors: dict[str, tuple[str, list[str], str]] = {}
-    for result, call in calls:
-        subject = f"{call.name} {path_of(call) or _first_line(command_of(call) or call.arguments)}"
-        failure = failure_line(result.text)
-        if failure:
-            open_errors[subject] = (failure, [], result.id)
-            yield Fact(FactKind.ERROR, failure, "not resolved", (result.id,))
-        elif subject in open_errors:
-            error, changed, source_id = open_errors.pop(subject)
-            what = ", ".join(dict.fromkeys(changed))
-            how = f"resolved after changing {what}" if what else "resolved by trying again"
-            yield Fact(FactKind.ERROR, error, how, (source_id, result.id))
-        if fits_name(call.name, WRITES) and not failure:
-            for _, changed, _ in open_errors.values():
-                changed.append(path_of(call) or call.name)
+    changes: list[str] = []
+    open_errors: dict[str, list[tuple[Fact, int]]] = {}
+    for use in uses:
+        command = _first_line(command_of(use.call) or "")
+        subject = f"{use.call.name} {path_of(use.call) or command or use.call.arguments}"
+        if use.failure and use.failure != _NOTHING_FOUND:
+            # A bare number says nothing without what it is the end of.
+            told = f"{command}: {use.failure}" if command and use.failure.startswith("exit ") else use.failure
+            error = Fact(FactKind.ERROR, cut_line(told), "not resolved", use.ids)
+            open_errors.setdefault(subject, []).append((error, len(changes)))
+            yield error
+        if use.failure:
+            continue
+        for error, place in open_errors.pop(subject, ()):
+            yield Fact(FactKind.ERROR, error.subject, _resolution(changes[place:]), (*error.source_ids, *use.ids))
+        changes.extend(files_changed(use.call))
+
+
+def _resolution(changes: Sequence[str]) -> str:
+    named = list(dict.fromkeys(reversed(changes)))
+    if not named:
+        return "resolved by trying again"
+    rest = ", …" if len(named) > _MOST_CHANGES_NAMED else ""
+    return f"resolved after changing {', '.join(named[:_MOST_CHANGES_NAMED])}{rest}"
 
 
 def _mentions(messages: Sequence[Message]) -> Iterator[Fact]:
@@ -174,36 +188,14 @@ def _mentions(messages: Sequence[Message]) -> Iterator[Fact]:
                     yield Fact(FactKind.MENTION, entity.text, source_ids=(message.id,))
 
 
-def failure_line(result: str) -> str:
-    """The line of a tool result that says how it failed, or nothing if it went well."""
-    exit_code = _EXIT.search(result)
-    if exit_code and exit_code.group(1) == "0":
-        return ""
-    # Code and listings speak of errors too: in a long result a line only counts if it says so at its start.
-    reach = None if len(result) < 1500 or exit_code else 30
-    for line in result.splitlines()[:400]:
-        if _FAILED.search(line[:reach]) and not _NO_FAILURE.search(line):
-            return _cut(line.strip())
-    return f"exit {exit_code.group(1)}" if exit_code else ""
-
-
 def _sentence_at(text: str, place: int) -> str:
-    line_start, line_end = text.rfind("\n", 0, place) + 1, text.find("\n", place)
-    line = text[line_start : line_end if line_end >= 0 else len(text)]
+    start, end = line_around(text, place)
+    line = text[start:end]
     for sentence in _SENTENCE.finditer(line):
-        if sentence.end() > place - line_start:
-            return _cut(sentence.group().strip())
-    return _cut(line.strip())
-
-
-def _line_at(text: str, place: int) -> str:
-    start, end = text.rfind("\n", 0, place) + 1, text.find("\n", place)
-    return _cut(text[start : end if end >= 0 else len(text)].strip())
+        if sentence.end() > place - start:
+            return cut_line(sentence.group().strip())
+    return cut_line(line.strip())
 
 
 def _first_line(text: str) -> str:
     return text.strip().split("\n", 1)[0]
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_LINE_CHARS else text[:_LONGEST_LINE_CHARS].rstrip() + " …"

@@ -84,20 +84,36 @@ class Ledger:
         """This ledger cut down until it fits: oldest facts of the least needed kind first, constraints last of all."""
         ledger = self
         for kind in _GIVES_WAY:
-            while not fits(ledger) and ledger.of(kind):
-                ledger = ledger._smaller(kind)
+            if fits(ledger):
+                break
+            ledger = ledger._without_oldest(kind, fits)
+            while kind in REQUIRED and not fits(ledger) and ledger.of(kind):
+                ledger = ledger._with_half(kind)
         return ledger
 
-    def _smaller(self, kind: FactKind) -> Ledger:
-        """Half of the facts of a kind, the older half gone; one that stands alone is cut in half itself."""
-        facts = list(self.of(kind))
-        if len(facts) > 1:
-            gone = {id(fact) for fact in facts[: (len(facts) + 1) // 2]}
-            return Ledger(tuple(fact for fact in self.facts if id(fact) not in gone))
-        only = facts[0]
-        subject = only.subject[: len(only.subject) // 2].rstrip()
-        cut = tuple(replace(fact, subject=subject) if fact is only else fact for fact in self.facts)
-        return Ledger(cut if subject else tuple(fact for fact in self.facts if fact is not only))
+    def _without_oldest(self, kind: FactKind, fits: Callable[[Ledger], bool]) -> Ledger:
+        """Without as many of the oldest facts of a kind as it takes, found by halving; of a required one the newest stays."""
+        facts = self.of(kind)
+        too_few, enough = 0, len(facts) - (kind in REQUIRED)
+        while enough - too_few > 1:
+            middle = (too_few + enough) // 2
+            if fits(self._without(facts[:middle])):
+                enough = middle
+            else:
+                too_few = middle
+        return self._without(facts[: max(enough, 0)])
+
+    def _without(self, facts: Iterable[Fact]) -> Ledger:
+        gone = {id(fact) for fact in facts}
+        return Ledger(tuple(fact for fact in self.facts if id(fact) not in gone))
+
+    def _with_half(self, kind: FactKind) -> Ledger:
+        """With half of the one fact of a kind, cut between words; a single word goes altogether."""
+        (only,) = self.of(kind)
+        subject = first_half(only.subject)
+        if not subject:
+            return self._without((only,))
+        return Ledger(tuple(replace(fact, subject=subject) if fact is only else fact for fact in self.facts))
 
     def to_list(self) -> list[list[Any]]:
         """Plain data; `from_list` gives back an equal ledger."""
@@ -126,3 +142,9 @@ def by_kind(facts: Iterable[Fact]) -> Mapping[FactKind, tuple[Fact, ...]]:
     """Facts sorted by what they are, in the order of a prompt."""
     ledger = Ledger(tuple(facts))
     return {kind: ledger.of(kind) for kind in FactKind if ledger.of(kind)}
+
+
+def first_half(text: str) -> str:
+    """The first half of a text as far as its last whole word: half a path or number would be another one."""
+    half = text[: len(text) // 2 + 1]
+    return half[: max((half.rfind(blank) for blank in " \n\t"), default=0)].rstrip() if half else ""

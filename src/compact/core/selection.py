@@ -17,8 +17,8 @@ class Aim:
     """What counts how much: each part is a share of all there is, so that they can be added."""
 
     strings: float = 2.0
-    words: float = 0.6
-    typed: float = 0.1
+    words: float = 0.5
+    typed: float = 0.2
     lines: float = 0.2
 
 

@@ -11,12 +11,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from compact.core.common_words import COMMON_WORDS
 from compact.core.entities import EntityKind, find_entities
 from compact.core.pieces import Piece, Voice
 
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _NAME_PART = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}")
 _OFTEN = 8
+_COMMON_SHARE = 0.15
 _PRINTED = (Voice.RESULT, Voice.INSERTED)
 
 
@@ -129,7 +131,7 @@ def _word_need(word: str, known: Mentions) -> float:
         - 0.4 * math.log1p(known.printed)
         + 0.13 * min(len(word), 14)
     )
-    return 1 / (1 + math.exp(-score))
+    return (_COMMON_SHARE if word in COMMON_WORDS else 1.0) / (1 + math.exp(-score))
 
 
 _KIND_SCORES: dict[EntityKind | None, float] = {

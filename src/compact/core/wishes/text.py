@@ -19,8 +19,8 @@ _FENCE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _TAG = re.compile(r"</?([A-Za-z][\w:-]*)(?:\s[^<>\n]{0,200})?>")
 # What a harness or a tool says in a person's place; other tags hold what somebody pasted.
 _TAGS_OF_TOOLS = re.compile(
-    r"system|command-(?!args)|local-command|task-|tool|bash|stdout|stderr|output|result|usage|function|environment|ide[-_]|file"
-    r"|document|context|status|summary|note$|cwd|shell|error|hook|reminder|svg|style|script|html|thinking|example",
+    r"system|command-(?!args)|local-command|task-|tool|bash|stdout|stderr|output|result|usage|function|environment"
+    r"|ide[-_]|file|document|context|status|summary|note$|cwd|shell|error|hook|reminder|svg|style|script|html|thinking|example",
     re.IGNORECASE,
 )
 # These hold what the person says.
@@ -43,7 +43,8 @@ _HEADING = re.compile(r"^[ \t]*#{1,6}[ \t]", re.MULTILINE)
 _STOP = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|[。！？]++[”’」』）]*+")
 _BREATH = re.compile(r"[,;]\s|\s(?=(?:and|also|but|so|then|btw|please)\s)")
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|vs|mr|mrs|ms|dr|prof|st|no|nr|approx|incl|resp|ca|cf|fig|bzw|ggf|usw|z\.\s?b|d\.\s?h|u\.\s?a|p\.\s?ex|sr|sra|\d)"
+    r"(?:\b(?:e\.g|i\.e|etc|vs|mr|mrs|ms|dr|prof|st|no|nr|approx|incl|resp|ca|cf|fig|bzw|ggf|usw"
+    r"|z\.\s?b|d\.\s?h|u\.\s?a|p\.\s?ex|sr|sra|\d)"
     r"|(?:^|\s)\w)\.$",
     re.IGNORECASE,
 )
