@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: check run test lint types contracts bench break lock clean
+.PHONY: check run test lint types contracts bench fidelity break lock clean
 
 check: lint types contracts test  ## what CI runs
 
@@ -32,6 +32,14 @@ contracts: $(READY)
 bench: $(READY)  ## what a preflight costs, and how it grows
 	$(BIN)/python benchmarks/preflight.py
 	$(BIN)/python benchmarks/store.py
+
+fidelity: $(READY)  ## what survives a compaction, on the transcripts in the folder that COMPACT_DATA names
+	@test -n "$(COMPACT_DATA)" || { echo "set COMPACT_DATA to a folder of transcripts: see docs/measurements.md" >&2; exit 2; }
+	$(BIN)/python benchmarks/fidelity --check
+	$(BIN)/python benchmarks/fidelity natural --check
+	$(BIN)/python benchmarks/fidelity chained --check
+	$(BIN)/python benchmarks/constraints.py --data "$(COMPACT_DATA)" --end-to-end --sample 200 --check
+	$(BIN)/python benchmarks/cost.py
 
 break: $(READY)  ## breaks the code on purpose, one change at a time, and checks that the tests notice
 	$(BIN)/python tools/break_it.py

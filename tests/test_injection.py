@@ -259,7 +259,7 @@ def test_a_provider_that_counts_more_than_we_do_still_gets_no_more_than_it_takes
     for _ in range(30):
         manager.preflight("s", history)
         assert manager.status("s").used_tokens <= 1_000
-        manager.observe_usage("s", round(1.5 * manager._engine.estimated_tokens(*_session(manager))))
+        manager.observe_usage("s", round(1.5 * manager._engine.decider.estimated_tokens(*_session(manager))))
         history += dialogue(1, words=20)
 
 

@@ -270,13 +270,14 @@ def test_a_plan_shows_what_was_not_worth_it() -> None:
 def test_what_was_not_worth_it_is_looked_at_again_once_the_prompt_has_grown() -> None:
     asked: list[PromptChange] = []
     manager, sink = watched(policy=CAPPED)
-    appraiser = manager._engine.appraiser
+    appraiser = manager._engine.compactor.appraiser
 
     def counting(change: PromptChange, *, may_wait: bool) -> Economics:
         asked.append(change)
         return appraiser.price(change, may_wait=may_wait)
 
-    manager._engine = replace(manager._engine, appraiser=replace(appraiser, price=counting))
+    compactor = replace(manager._engine.compactor, appraiser=replace(appraiser, price=counting))
+    manager._engine = replace(manager._engine, compactor=compactor)
     history = results_then_talk()
     for extra in range(3):
         manager.preflight("s", [*history, *dialogue(extra, words=5)])
@@ -307,7 +308,9 @@ def test_a_price_that_cannot_be_told_stops_nothing() -> None:
         raise RuntimeError("no prices today")
 
     manager, sink = watched(policy=CAPPED)
-    manager._engine = replace(manager._engine, appraiser=replace(manager._engine.appraiser, price=broken))
+    compactor = manager._engine.compactor
+    compactor = replace(compactor, appraiser=replace(compactor.appraiser, price=broken))
+    manager._engine = replace(manager._engine, compactor=compactor)
     manager.preflight("s", results_then_talk())
     assert sink.of(CompactionCompletedEvent)[0].economics == {}
     assert {event.fallback for event in sink.of(CompactionErrorEvent)} == {"went on without a price"}

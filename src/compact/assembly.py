@@ -11,7 +11,9 @@ from compact.core.announcer import Announcer
 from compact.core.appraiser import Appraiser
 from compact.core.artifacts import SecurityContext
 from compact.core.budget import TokenBudget
+from compact.core.compacting import Compactor
 from compact.core.coordinator import CompactionCoordinator
+from compact.core.deciding import Decider
 from compact.core.durability import ToolDurabilityPolicy
 from compact.core.economics import USUAL_RATIOS, Prices
 from compact.core.engine import Engine
@@ -68,7 +70,7 @@ def build_engine(
         claim_seconds=30.0 if is_by_code else 60.0,
     )
     dialect = ChatDialect()
-    return Engine(
+    compactor = Compactor(
         tokenizer=tokenizer,
         dialect=dialect,
         coordinator=CompactionCoordinator(
@@ -88,18 +90,19 @@ def build_engine(
         announcer=announcer,
         keeper=keeper,
         rules=build_rules(config),
-        rehydrator=build_rehydrator(config, store, tokenizer),
         appraiser=Appraiser(
             announcer=announcer,
             dialect=dialect,
             price=build_pricer(config, summarizer),
             expected_calls=policy.expected_calls,
         ),
-        inject=Injection(injectors=tuple(injectors), dialect=dialect, tokenizer=tokenizer, announcer=announcer)
-        if injectors
-        else None,
-        enabled=policy.enabled,
-        every_call=policy.cadence == "every_call",
+    )
+    injection = Injection(injectors=tuple(injectors), dialect=dialect, tokenizer=tokenizer, announcer=announcer)
+    return Engine(
+        decider=Decider(enabled=policy.enabled, every_call=policy.cadence == "every_call", injects=bool(injectors)),
+        compactor=compactor,
+        rehydrator=build_rehydrator(config, store, tokenizer),
+        inject=injection if injectors else None,
     )
 
 

@@ -12,9 +12,10 @@ from typing import Any, Protocol, Self, TypeVar, cast
 from compact.assembly import build_archive, build_budget, build_engine, build_store
 from compact.background import InProcessPreparer
 from compact.config import CompactConfig
+from compact.core.ahead import Ahead
 from compact.core.budget import TokenBudget
 from compact.core.coordinator import CompactionResult
-from compact.core.errors import InvalidHistory
+from compact.core.errors import ConfigError, InvalidHistory
 from compact.core.events import NoticeEvent
 from compact.core.messages import copy_plain
 from compact.core.protocols import CompactionStrategy, EventSink, ProviderAwareTokenizer, Summarizer
@@ -66,6 +67,9 @@ class CompactManager(SessionDesk):
         on_event: EventSink | None = None,
         redaction_callback: Callable[[str], str] | None = None,
     ) -> None:
+        if summarizer is not None and not callable(summarizer):
+            hint = "pass a function of a SummaryRequest; a model is named in the configuration, as summarizer.model"
+            raise ConfigError(f"expected a callable, got {summarizer!r}", field="summarizer", hint=hint)
         self.config = config or CompactConfig()
         redaction = self.config.redaction
         self._redactor = Redactor(redaction.enabled, redaction.patterns, redaction_callback)
@@ -90,7 +94,8 @@ class CompactManager(SessionDesk):
             injectors=injectors,
         )
         self._preparer = self._build_preparer(summarizer)
-        self._engine = replace(self._engine, prepare_ahead=self._preparer)
+        if self._preparer:
+            self._engine = replace(self._engine, ahead=self._build_ahead(self._preparer))
         self._budget = build_budget(self.config, injectors)
         self._sessions: dict[str, GuardedSession] = {}
         self._registry = threading.Lock()
@@ -182,21 +187,21 @@ class CompactManager(SessionDesk):
         with guarded.lock.hold():
             drive(self._engine.refresh(guarded.session))
             trial = guarded.session.fork()
-        silent = replace(self._engine, announcer=replace(self._engine.announcer, emit=lambda event: None))
+        silent = self._engine.silent()
         return silent.dry_run(trial, messages, budget, now=now, target_tokens=target_tokens)
 
     def status(self, session_id: str) -> SessionStatus:
         """How full the window is, what is in it, and why it did or did not compact."""
         with self._opened(session_id) as session:
-            used = self._engine.used_tokens(session, session.budget or self._budget)
+            used = self._engine.decider.used_tokens(session, session.budget or self._budget)
             session.budget = session.budget or self._budget
-            return status_of(session, self._engine.rules, used_tokens=used)
+            return status_of(session, self._engine.compactor.rules, used_tokens=used)
 
     def observe_usage(self, session_id: str, usage: object) -> None:
         """Take in the input tokens a provider reported for the last prompt: a number, or its `usage` as it is."""
         reported = reported_input_tokens(usage)
         with self._opened(session_id) as session:
-            estimated = self._engine.estimated_tokens(session, session.budget or self._budget)
+            estimated = self._engine.decider.estimated_tokens(session, session.budget or self._budget)
             session.calibration = session.calibration.observe(estimated_tokens=estimated, reported_tokens=reported)
             drive(self._engine.keeper.report_usage(session, reported))
 
@@ -251,7 +256,7 @@ class CompactManager(SessionDesk):
         with self._opened(session_id) as session:
             trial = session.fork()
         trial.budget = trial.budget or self._budget
-        return drive(self._engine.prepare(trial))
+        return drive(self._engine.prepare(trial, waits=True))
 
     def _build_preparer(self, summarizer: Summarizer | None) -> Preparer | None:
         """Who writes summaries ahead: nobody for the built-in summariser, which is quicker than a job."""
@@ -264,6 +269,13 @@ class CompactManager(SessionDesk):
 
             return QueuePreparer(self.config.state.url, tenant_id=self.config.state.tenant_id)
         return InProcessPreparer(lambda session: drive(self._engine.prepare(session)))
+
+    def _build_ahead(self, preparer: Preparer) -> Ahead:
+        """Who has summaries written ahead; what a queue is asked for is under way in another process."""
+        keeper, announcer = self._engine.keeper, self._engine.announcer
+        if isinstance(preparer, InProcessPreparer):
+            return Ahead(keeper=keeper, announcer=announcer, start=preparer, under_way=preparer.under_way)
+        return Ahead(keeper=keeper, announcer=announcer, start=preparer)
 
     def _budget_with(self, tools: Tools, instructions: str) -> TokenBudget:
         if not tools and not instructions:

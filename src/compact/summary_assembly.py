@@ -37,9 +37,6 @@ def build_summarizer(
         return extractive_summary
     model = settings.model or config.model
     counter = get_tokenizer(model, config.tokenizer)
-    provider = settings.provider
-    if provider == "auto":
-        provider = "anthropic" if model_info(model).provider is ModelProvider.ANTHROPIC else "openai"
     wishes: dict[str, Any] = {"seed": settings.seed, "temperature": settings.temperature}
     if settings.response_format == "json":
         wishes["response_format"] = {"type": "json_object"}
@@ -49,9 +46,9 @@ def build_summarizer(
         price=_summary_price(model, prices if model == config.model else None),
     )
     return LlmSummarizer(
-        connect(provider, model, base_url=settings.base_url or None, api_key=_summary_key(config)),
+        connect(summary_provider(config), model, base_url=settings.base_url or None, api_key=_summary_key(config)),
         model=model,
-        window_tokens=_summary_window(config, model, emit),
+        window_tokens=summary_window(config, model, emit),
         # What is only estimated is taken for more than it may be: the request must fit in any case.
         count_text=counter.count_text if counter.is_exact else lambda text: counter.count_text(text) * 6 // 5 + 1,
         prompts=Prompts.load(settings.prompts_dir, settings.prompts),
@@ -60,6 +57,15 @@ def build_summarizer(
         accounts=accounts,
         redact=redactor.message if settings.redact else None,
     )
+
+
+def summary_provider(config: CompactConfig) -> str:
+    """Whose dialect the model that writes summaries speaks, by its name unless that is set."""
+    settings = config.summarizer
+    if settings.provider != "auto":
+        return settings.provider
+    is_anthropic = model_info(settings.model or config.model).provider is ModelProvider.ANTHROPIC
+    return "anthropic" if is_anthropic else "openai"
 
 
 def _summary_key(config: CompactConfig) -> str | None:
@@ -75,7 +81,7 @@ def _summary_key(config: CompactConfig) -> str | None:
     return settings.api_key.get_secret_value() if settings.api_key else None
 
 
-def _summary_window(config: CompactConfig, model: str, emit: EventSink) -> int:
+def summary_window(config: CompactConfig, model: str, emit: EventSink) -> int:
     """The window of the model that writes summaries; one that nobody knows is taken for small."""
     settings = config.summarizer
     is_the_agents = model == config.model and not settings.base_url

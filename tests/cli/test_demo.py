@@ -27,7 +27,13 @@ def test_piped(process):
     assert "in every prompt since it was given, verbatim" in done.out
     assert ": never over" in done.out
     assert re.search(r"preflight   p50 [\d.]+ ms, p99 [\d.]+ ms", done.out)
+    where = r"took out    ([\d,]+) strings: ([\d,]+) still in the prompt, ([\d,]+) retrievable, 0 lost"
+    taken = re.search(where, done.out)
+    assert taken
+    whole, shown, retrievable = (int(number.replace(",", "")) for number in taken.groups())
+    assert whole == shown + retrievable > 1_000
     assert "compact plan FILE" in done.out.splitlines()[-1]
+    assert "compact report SESSION" in done.out.splitlines()[-1]
 
 
 def test_claims_are_measured():
@@ -59,6 +65,7 @@ def test_without_compaction_it_overflows(cli, monkeypatch):
     monkeypatch.setenv("COMPACT_POLICY__ENABLED", "false")
     done = cli("demo")
     assert "compacted   0 times" in done.out
+    assert "took out" not in done.out
     assert "of the window: OVER" in done.out
 
 

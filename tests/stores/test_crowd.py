@@ -119,7 +119,10 @@ def test_nobody_waits_for_a_writer_that_was_killed_longer_than_its_claim(url: st
     for manager in managers:  # the same claim, but one that does not hold for two minutes
         engine = manager._engine
         keeper = replace(engine.keeper, claim_seconds=1.0)
-        manager._engine = replace(engine, keeper=keeper, writer=replace(engine.writer, keeper=keeper))
+        manager._engine = replace(
+            engine,
+            compactor=replace(engine.compactor, keeper=keeper, writer=replace(engine.compactor.writer, keeper=keeper)),
+        )
     with ThreadPoolExecutor(3) as pool:
         prompts = list(pool.map(lambda manager: manager.preflight("s", history(96)), managers))
     assert sum(len(summarizer.asked) for summarizer in summarizers) == 1

@@ -90,7 +90,7 @@ def summary_of(manager: CompactManager, session_id: str = "s") -> StructuredSumm
 
 def test_a_model_is_only_asked_if_one_is_named() -> None:
     def writer(**summarizer: Any) -> Any:
-        return watched(summarizer=summarizer)[0]._engine.writer.summarizer
+        return watched(summarizer=summarizer)[0]._engine.compactor.writer.summarizer
 
     assert writer() is extractive_summary
     assert writer(kind="extractive", model="gpt-4o-mini") is extractive_summary
@@ -258,8 +258,9 @@ class BrokenCache:
 def test_a_cache_that_fails_harms_nobody() -> None:
     with ScriptedModel(say_json(TOLD)) as model:
         manager, sink = watched(model)
-        writer = replace(manager._engine.writer, cache=BrokenCache())  # type: ignore[arg-type]
-        manager._engine = replace(manager._engine, writer=writer)
+        compactor = manager._engine.compactor
+        writer = replace(compactor.writer, cache=BrokenCache())  # type: ignore[arg-type]
+        manager._engine = replace(manager._engine, compactor=replace(compactor, writer=writer))
         assert "cap the retries" in summary_text(manager.preflight("s", HISTORY))
     assert [event.fallback for event in sink.of(CompactionErrorEvent)] == [
         "asked the summariser without looking it up",

@@ -118,7 +118,21 @@ def _summary(replay: Replay, tally: Tally, label: str) -> Iterator[tuple[str, st
     missing = [step for step in tally.steps if not step.has_protected]
     kept = "in every prompt since it was given, verbatim"
     yield "protected", f"{label}: {kept if not missing else f'MISSING in {len(missing):,} prompts'}"
+    if tally.rounds:
+        yield "took out", _taken_out(replay)
     extending = sum(step.extends_last for step in tally.steps)
     yield "cache", f"{extending:,} of {len(tally.steps):,} prompts extend the one before, byte for byte"
     yield "preflight", f"p50 {tally.milliseconds(50):.1f} ms, p99 {tally.milliseconds(99):.1f} ms"
-    yield "next", "compact plan FILE shows what would go from your transcript, and why"
+    yield "next", "compact plan FILE: what would go; compact report SESSION: what went"
+
+
+def _taken_out(replay: Replay) -> str:
+    """The paths, ids, numbers and names that left with their messages, and where they are."""
+    from compact.core.report import EntityState
+
+    reports = replay.reports()
+    totals = {state: sum(report.total(state) for report in reports) for state in EntityState}
+    shown = totals[EntityState.KEPT] + totals[EntityState.IN_LEDGER]
+    retrievable, lost = totals[EntityState.RETRIEVABLE], totals[EntityState.LOST]
+    all_of_them = screen.counted(sum(totals.values()), "string")
+    return f"{all_of_them}: {shown:,} still in the prompt, {retrievable:,} retrievable, {lost:,} lost"

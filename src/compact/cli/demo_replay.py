@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from compact.config import CompactConfig
     from compact.core.events import CompactionEvent
+    from compact.core.report import CompactionReport
 
 _SESSION = "demo"
 Wire = dict[str, Any]
@@ -129,6 +130,10 @@ class Replay:
                 round=done,
             )
             last = prompt
+
+    def reports(self) -> tuple[CompactionReport, ...]:
+        """What became of everything that the compactions so far took out."""
+        return self._manager.report(_SESSION)
 
     def _round(self, number: int, place: int, milliseconds: float) -> Round | None:
         """What the events of this call say about a compaction, if there was one."""

@@ -145,12 +145,12 @@ def _summaries(settings: CompactConfig) -> Iterator[Finding]:
 
 def _asked_model(settings: CompactConfig) -> Iterator[Finding]:
     """The model that writes summaries: by which package, where, in how large a window, and with which key."""
-    from compact.summary_assembly import _summary_window
+    from compact.summary_assembly import summary_provider, summary_window
 
     own, notices = settings.summarizer, list[str]()
     model = own.model or settings.model
-    provider = own.provider if own.provider != "auto" else _home(model) or "openai"
-    window = _summary_window(settings, model, lambda event: notices.append(str(getattr(event, "message", ""))))
+    provider = summary_provider(settings)
+    window = summary_window(settings, model, lambda event: notices.append(str(getattr(event, "message", ""))))
     where = f" at {_without_secrets(own.base_url)}" if own.base_url else ""
     text = f"written by {model}, through {provider} {version(provider)}{where}, in a window of {window:,} tokens"
     yield Finding("ok", "summaries", text)

@@ -58,15 +58,16 @@ class ConstraintGuard:
     def _told(
         self, record: SummarizationRecord, summary: StructuredSummary, lost: Sequence[Constraint]
     ) -> SummarizationRecord:
-        facts = (Fact(FactKind.CONSTRAINT, c.text, source_ids=(c.source_id,)) for c in lost)
+        facts = tuple(Fact(FactKind.CONSTRAINT, c.text, source_ids=(c.source_id,)) for c in lost)
         fuller = replace(summary, ledger=Ledger((*summary.ledger.facts, *facts)))
-        room = record.max_tokens or record.tokens_after
+        wishes = Ledger(fuller.ledger.of(FactKind.CONSTRAINT))
+        # Wishes alone may take more than the summary was meant to: whether there is room for that, the caller knows.
+        room = max(record.max_tokens or record.tokens_after, self._tokens(record, StructuredSummary(ledger=wishes)))
+        told = fit_summary(fuller, lambda candidate: self._tokens(record, candidate) <= room)
+        return replace(record, summary=told, tokens_after=self._tokens(record, told))
 
-        def fits(candidate: StructuredSummary) -> bool:
-            return self.count_message(summary_message(replace(record, summary=candidate))) <= room
-
-        told = replace(record, summary=fit_summary(fuller, fits))
-        return replace(told, tokens_after=self.count_message(summary_message(told)))
+    def _tokens(self, record: SummarizationRecord, summary: StructuredSummary) -> int:
+        return self.count_message(summary_message(replace(record, summary=summary)))
 
     def _uncovered(
         self, messages: Mapping[str, Message], record: Record, lost: Sequence[Constraint]
@@ -84,6 +85,8 @@ class ConstraintGuard:
             case DropRecord():
                 sources = {constraint.source_id for constraint in mine}
                 ids = tuple(message_id for message_id in record.span if message_id not in sources)
-                return (replace(record, span=SpanReference(ids)),) if ids else ()
+                back = sum(self.count_message(messages[source_id]) for source_id in sources)
+                left = replace(record, span=SpanReference(ids), tokens_before=max(0, record.tokens_before - back))
+                return (left,) if ids else ()
             case _:
                 return ()

@@ -51,7 +51,8 @@ _CONTINUES = re.compile(
 )
 # Why somebody wants it: "Keep it short. I read this on my phone."
 _EXPLAINS = re.compile(
-    r"(?:i['’](?:m|d|ll)|i (?:am|have|can['’]t|cannot|get|read|want|prefer|like|find|need)|my|we['’]re|we|our)\b(?![^.!]*\?)",
+    r"(?:i['’](?:m|d|ll)|i (?:am|have|can['’]t|cannot|get|read|want|prefer|like|find|need)|my|we['’]re|we|our)\b"
+    r"(?![^.!]*\?)",
     re.IGNORECASE,
 )
 _LEANS_BACK = re.compile(

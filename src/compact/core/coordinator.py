@@ -56,6 +56,11 @@ class Goal:
     skip: frozenset[str] = frozenset()
     fixed: Mapping[str, int] = field(default_factory=dict[str, int])
 
+    @property
+    def is_exact(self) -> bool:
+        """True if somebody asked for so many tokens: no more, and no fewer than it takes."""
+        return self.target_tokens == self.ceiling_tokens
+
 
 @dataclass(frozen=True, slots=True)
 class CompactionProposal:
@@ -279,16 +284,20 @@ def _shorten(context: PlanningContext, may_cut: Callable[[Message, int], bool]) 
     excess = context.total_tokens() - context.goal.ceiling_tokens
     if excess <= 0:
         return context
-    kept = sorted(context.layers.kept)
+    standing = [index for index, message in enumerate(context.messages) if _stands(context.plan, message)]
     candidates = [
-        Candidate(message, context.tokens[index], context.weight(index))
-        for index, message in enumerate(context.messages)
-        if index not in context.layers.pinned
-        and may_cut(message, context.tokens[index])
-        and ((record := context.plan.get_action(message.id)[1]) is None or record.strategy == SHORTEN)
+        Candidate(context.messages[index], context.tokens[index], context.weight(index))
+        for index in standing
+        if index not in context.layers.pinned and may_cut(context.messages[index], context.tokens[index])
     ]
-    shortener = Shortener([context.messages[index] for index in kept], context.count_message)
+    shortener = Shortener([context.messages[index] for index in standing], context.count_message)
     return _apply(context, [CompactionProposal(record) for record in shortener.shorten(candidates, excess)])
+
+
+def _stands(plan: CompactionPlan, message: Message) -> bool:
+    """True if a message stands in the prompt in its own words, whole or cut."""
+    record = plan.get_action(message.id)[1]
+    return record is None or record.strategy == SHORTEN
 
 
 def _squeeze_summary(context: PlanningContext, least_tokens: int) -> PlanningContext:

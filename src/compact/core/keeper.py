@@ -27,6 +27,8 @@ T = TypeVar("T")
 _NOWHERE = SessionHead(last_seq=-1)
 # Whoever waited in vain asks again: of all who did, one may write.
 _CLAIM_ROUNDS = 3
+# What is claimed by who writes a session's next summary ahead, whatever its span.
+_AHEAD = "ahead"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,14 +166,13 @@ class Keeper:
 
     def prepared(self, session: Session) -> Trip[SummarizationRecord | None]:
         """The summary that was written ahead for this session's next version, if there is one."""
-        standing = session.plan.summary
-        version = standing.version + 1 if standing else 1
+        version = _next_version(session.plan.summary)
         try:
             found = yield from self.ask(lambda: self.store.claims.prepared(session.session_id, version))
         except Exception as error:
             self.announcer.failed(session, error, fallback="went on without a summary written ahead")
             return None
-        if found is None:
+        if found is None or not found.message_ids:
             return None
         return SummarizationRecord(
             span=SpanReference(found.message_ids),
@@ -182,12 +183,70 @@ class Keeper:
         )
 
     def note_prepared(self, session: Session, pending: SummarizationRecord, written: SummarizationRecord) -> Trip[None]:
-        """Remember what a summary written ahead stands for."""
+        """Remember what a summary written ahead stands for, unless the plan that it would follow is history by now."""
         if written.summary is None:
+            return
+        if not (yield from self._is_still_next(session)):
+            self.announcer.notice(session, "a summary written ahead is thrown away: the plan has changed since")
             return
         known = PreparedSummary(pending.span.message_ids, pending.version, written.summary)
         claims, session_id = self.store.claims, session.session_id
         yield from self.ask(lambda: claims.prepare(session_id, _span_key(pending), known))
+
+    def _is_still_next(self, session: Session) -> Trip[bool]:
+        """True if a summary that follows this session's may still come: nobody wrote one, nothing was brought back."""
+        head = yield from self.ask(lambda: self.store.head(session.session_id))
+        if head == SessionHead() != session.head:
+            return False  # deleted
+        if head.plan_version <= session.plan.version:
+            return True
+        plans = yield from self.ask(lambda: self.store.plans(session.session_id))
+        since = [entry.plan for entry in plans if entry.plan.version > session.plan.version]
+        version = _next_version(session.plan.summary)
+        return all(plan.origin is None and _next_version(plan.summary) == version for plan in since)
+
+    def throw_away_prepared(self, session: Session, taken_back: SummarizationRecord | None) -> Trip[None]:
+        """Forget what was written ahead on the way to a summary that was taken back, and to the one after it."""
+        claims, session_id = self.store.claims, session.session_id
+        first, last = sorted((_next_version(session.plan.summary), _next_version(taken_back)))
+        try:
+            for version in range(first, last + 1):
+                found = yield from self.ask(lambda version=version: claims.prepared(session_id, version))
+                if found and found.message_ids:
+                    key, nothing = _key_of(found.message_ids, version), PreparedSummary((), version, found.summary)
+                    yield from self.ask(lambda key=key, nothing=nothing: claims.prepare(session_id, key, nothing))
+        except Exception as error:
+            self.announcer.failed(session, error, fallback="a summary written ahead may be used once more")
+
+    def begin_ahead(self, session: Session, *, waits: bool = False) -> Trip[bool]:
+        """True for the one, of all processes, that is to write a session's next summary ahead."""
+        claims, session_id, hold = self.store.claims, session.session_id, self.claim_seconds
+        try:
+            for round_ in range(2 if waits else 1):
+                if round_:
+                    yield from self.ask(lambda: claims.wait(session_id, _AHEAD, timeout_seconds=hold))
+                if (yield from self.ask(lambda: claims.claim(session_id, _AHEAD, stale_after_seconds=hold))):
+                    return True
+        except Exception as error:
+            self.announcer.failed(session, error, fallback="prepares a summary without asking who else does")
+            return True
+        return False
+
+    def end_ahead(self, session: Session) -> Trip[None]:
+        """Let others write ahead."""
+        yield from self._give_back(session, _AHEAD, None)
+
+    def ahead_elsewhere(self, session: Session) -> Trip[Callable[[], object] | None]:
+        """How to wait for another process that writes this session's next summary ahead; None if none does."""
+        claims, session_id, hold = self.store.claims, session.session_id, self.claim_seconds
+        try:
+            if (yield from self.ask(lambda: claims.claim(session_id, _AHEAD, stale_after_seconds=hold))):
+                yield from self.ask(lambda: claims.finish(session_id, _AHEAD, None))
+                return None
+        except Exception as error:
+            self.announcer.failed(session, error, fallback="went on without asking who is preparing a summary")
+            return None
+        return lambda: claims.wait(session_id, _AHEAD, timeout_seconds=hold)
 
     def _give_back(self, session: Session, key: str, summary: StructuredSummary | None) -> Trip[None]:
         try:
@@ -198,8 +257,16 @@ class Keeper:
 
 def _span_key(record: SummarizationRecord) -> str:
     """What makes two summaries the same: the messages they stand for, and the version they are."""
-    text = "\0".join((*record.span.message_ids, str(record.version)))
+    return _key_of(record.span.message_ids, record.version)
+
+
+def _key_of(message_ids: tuple[str, ...], version: int) -> str:
+    text = "\0".join((*message_ids, str(version)))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _next_version(standing: SummarizationRecord | None) -> int:
+    return standing.version + 1 if standing else 1
 
 
 def _model_call(session: Session, estimated_tokens: int) -> ModelCall:

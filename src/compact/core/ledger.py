@@ -92,7 +92,7 @@ class Ledger:
         return ledger
 
     def _without_oldest(self, kind: FactKind, fits: Callable[[Ledger], bool]) -> Ledger:
-        """Without as many of the oldest facts of a kind as it takes, found by halving; of a required one the newest stays."""
+        """Without as many of the oldest facts of a kind as it takes; of a required kind the newest stays."""
         facts = self.of(kind)
         too_few, enough = 0, len(facts) - (kind in REQUIRED)
         while enough - too_few > 1:
@@ -145,6 +145,9 @@ def by_kind(facts: Iterable[Fact]) -> Mapping[FactKind, tuple[Fact, ...]]:
 
 
 def first_half(text: str) -> str:
-    """The first half of a text as far as its last whole word: half a path or number would be another one."""
-    half = text[: len(text) // 2 + 1]
-    return half[: max((half.rfind(blank) for blank in " \n\t"), default=0)].rstrip() if half else ""
+    """The first half of a text up to the end of a word: half a path or half a number would be another one."""
+    place = len(text) // 2
+    # Scripts without blanks may be cut anywhere.
+    while place > 0 and not (text[place].isspace() or text[place - 1] > "\x7f"):
+        place -= 1
+    return text[:place].rstrip()

@@ -10,7 +10,7 @@ from typing import cast
 
 from compact.core.groups import calls_answered, group_messages
 from compact.core.messages import Message, ToolCall
-from compact.core.tool_use import arguments_of, is_typed
+from compact.core.tool_use import arguments_of, command_of, is_typed, path_of
 
 
 class Voice(Enum):
@@ -28,7 +28,8 @@ class Piece:
     """A part of a message: `place` is the message, `order` the piece in it, `line` and `start` where it stands.
 
     `speaker` is whose words they are, for a reader. The arguments of calls are not in the text of their message:
-    their `start` is in the texts of all the arguments, one after the other.
+    their `start` is in the texts of all the arguments, one after the other. `gap` is the blanks between it and the
+    piece before it, if nothing else and no end of line is between them.
     """
 
     place: int
@@ -38,6 +39,7 @@ class Piece:
     voice: Voice
     speaker: str
     text: str
+    gap: str | None = None
 
     @property
     def end(self) -> int:
@@ -47,10 +49,13 @@ class Piece:
 
 _LONGEST_CHARS = 90
 _WHOLE_CHARS = 50
-# The numbers that tools print before the lines of a file: they are not part of it.
+# The numbers that tools print before the lines of a file: they are not part of it. Before a tab they may be what was
+# asked for, unless a file was.
 _LINE_NUMBER = re.compile(r"\s{0,8}\d{1,6}(?:→|\t|\|\s?)")
+_ARROW_NUMBER = re.compile(r"\s{0,8}\d{1,6}→")
+_NUMBERING = re.compile(r"\bcat -\w*n|\bnl\b")
 _NOTHING_SAID = re.compile(r"[\W_]*")
-_PAUSE = re.compile(r"(?<=[.!?;,])\s+|(?<=[}\]])\s*,?\s*|\s+(?=[({\[])")
+_PAUSE = re.compile(r"(?<=[.!?;,])\s+|(?<=[}\]])\s*,?\s*|(?<!\s)\s+(?=[({\[])")
 _LINE = re.compile(r"[^\n]+")
 
 
@@ -65,13 +70,26 @@ def cut_into_pieces(messages: Sequence[Message]) -> list[Piece]:
 
 def _pieces_of(place: int, message: Message, call: ToolCall | None) -> Iterator[Piece]:
     order = number = told = 0
+    numbers = _line_numbers(message, call)
     for voice, speaker, text in _voices(message, call):
         for line in _LINE.finditer(text):
             number += 1
-            for start, part in _parts(line.group(), is_result=voice is Voice.RESULT):
+            end = -1
+            for start, part in _parts(line.group(), numbers):
                 order += 1
-                yield Piece(place, order, number, told + line.start() + start, voice, speaker, part)
-        told += len(text) + 1 if voice is Voice.CALL else 0
+                between = line.group()[end:start] if end >= 0 else "-"
+                gap = None if between.strip() else between
+                yield Piece(place, order, number, told + line.start() + start, voice, speaker, part, gap)
+                end = start + len(part)
+        told += len(text) if voice is Voice.CALL else 0
+
+
+def _line_numbers(message: Message, call: ToolCall | None) -> re.Pattern[str] | None:
+    """What numbers look like that a tool has put before lines."""
+    if message.role != "tool":
+        return None
+    reads_file = call is not None and (path_of(call) or _NUMBERING.search(command_of(call) or ""))
+    return _LINE_NUMBER if reads_file else _ARROW_NUMBER
 
 
 def _voices(message: Message, call: ToolCall | None) -> Iterator[tuple[Voice, str, str]]:
@@ -80,7 +98,7 @@ def _voices(message: Message, call: ToolCall | None) -> Iterator[tuple[Voice, st
     elif message.role == "assistant":
         yield Voice.AGENT, "agent:", message.text
         for made in message.tool_calls:
-            yield Voice.CALL, f"{made.name}:", "\n".join(argument_texts(made))
+            yield Voice.CALL, f"{made.name}:", "".join(f"{text}\n" for text in argument_texts(made))
     else:
         yield Voice.TYPED if is_typed(message) else Voice.INSERTED, f"{message.role}:", message.text
 
@@ -102,11 +120,11 @@ def _leaves(value: object) -> Iterator[str]:
         yield str(value)
 
 
-def _parts(line: str, *, is_result: bool) -> Iterator[tuple[int, str]]:
+def _parts(line: str, numbers: re.Pattern[str] | None) -> Iterator[tuple[int, str]]:
     """The line, or if it is long, parts of it cut where a reader would pause; each with its place in the line."""
-    numbered = _LINE_NUMBER.match(line) if is_result else None
+    numbered = numbers.match(line) if numbers else None
     bare = numbered.end() if numbered else 0
-    if len(line) - bare < 2 or _NOTHING_SAID.fullmatch(line, bare):
+    if _NOTHING_SAID.fullmatch(line, bare):
         return
     if len(line) - bare <= _LONGEST_CHARS:
         yield _stripped(line, bare, len(line))
@@ -123,7 +141,8 @@ def _slices(line: str, start: int, end: int) -> Iterator[tuple[int, str]]:
     while end - start > 2 * _LONGEST_CHARS:
         cut = line.rfind(" ", start + _WHOLE_CHARS, start + _LONGEST_CHARS)
         cut = cut if cut > 0 else start + _LONGEST_CHARS
-        yield _stripped(line, start, cut)
+        if not _NOTHING_SAID.fullmatch(line, start, cut):
+            yield _stripped(line, start, cut)
         start = cut
     if not _NOTHING_SAID.fullmatch(line, start, end):
         yield _stripped(line, start, end)

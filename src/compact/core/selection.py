@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from math import fsum
 
 from compact.core.messages import Message
 from compact.core.pieces import Voice, cut_into_pieces
@@ -17,7 +18,7 @@ class Aim:
     """What counts how much: each part is a share of all there is, so that they can be added."""
 
     strings: float = 2.0
-    words: float = 0.5
+    words: float = 0.65
     typed: float = 0.2
     lines: float = 0.2
 
@@ -42,11 +43,17 @@ class Selection:
         """What one unit of each part adds to the whole."""
         typed = sum(len(piece.text) for piece in self.pieces if piece.voice is Voice.TYPED)
         return Aim(
-            aim.strings / (sum(self._worth.string_need.values()) or 1.0),
-            aim.words / (sum(self._worth.word_need.values()) or 1.0),
+            aim.strings / (fsum(self._worth.string_need.values()) or 1.0),
+            aim.words / (fsum(self._worth.word_need.values()) or 1.0),
             aim.typed / (typed or 1.0),
-            aim.lines / (sum(self._lines) or 1.0),
+            aim.lines / (fsum(self._lines) or 1.0),
         )
+
+    def start_over(self, shown: Iterable[int] = ()) -> None:
+        """Forget what was chosen, and take note of what is in the prompt anyway."""
+        for noted in (self._seen, self._told, self._texts):
+            noted.clear()
+        self.show(shown)
 
     def show(self, indices: Iterable[int]) -> None:
         """Take note of pieces that are in the prompt anyway: what they say need not be said again."""
@@ -61,8 +68,9 @@ class Selection:
         if piece.text in self._texts:
             return 0.0
         need, word_need = worth.string_need, worth.word_need
-        strings = sum(need[text] for text in worth.strings[index] if text not in self._seen)
-        words = sum(word_need[word] for word in worth.words[index] if word not in self._told)
+        # Sets have no order that lasts from one process to the next: only an exact sum is always the same.
+        strings = fsum(need[text] for text in worth.strings[index] if text not in self._seen)
+        words = fsum(word_need[word] for word in worth.words[index] if word not in self._told)
         typed = len(piece.text) if piece.voice is Voice.TYPED else 0
         lines = self._lines[index]
         return strings * weights.strings + words * weights.words + typed * weights.typed + lines * weights.lines

@@ -20,6 +20,7 @@ _SMALLEST_TOKENS = 32
 _ATTEMPTS = 12
 # From here on there is room for how a message begins and ends, whatever that is worth.
 _ROOM_FOR_ENDS = 200
+_NOTHING = Message("tool", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,10 @@ class Shortener:
         total = sum(candidate.now for candidate in candidates)
         allowed = max(_SMALLEST_TOKENS * len(candidates), total - excess_tokens)
         room = allowed - sum(self._cut(candidate, Kept()).tokens_after for candidate in candidates)
+        lines = _Lines.of(self.around, candidates, self._count_text)
         records: list[ClearRecord] = []
         for _ in range(_ATTEMPTS):
-            kept = self._best_lines(candidates, max(room, 0))
+            kept = lines.best(max(room, 0))
             records = [self._cut(candidate, kept[candidate.message.id]) for candidate in candidates]
             after = sum(record.tokens_after for record in records)
             if after <= allowed or room <= 0:
@@ -68,29 +70,8 @@ class Shortener:
         now = {candidate.message.id: candidate.now for candidate in candidates}
         return [record for record in records if record.tokens_after < now[record.span.first]]
 
-    def _best_lines(self, candidates: Sequence[Candidate], max_tokens: int) -> dict[str, Kept]:
-        framing = self.count_message(Message("tool", ""))
-
-        def count_text(text: str) -> int:
-            return self.count_message(Message("tool", text)) - framing
-
-        selection = Selection(self.around, count_text=count_text)
-        cut = {candidate.message.id for candidate in candidates}
-        ids = [message.id for message in self.around]
-        mine = [i for i, piece in enumerate(selection.pieces) if ids[piece.place] in cut]
-        selection.show(i for i, piece in enumerate(selection.pieces) if ids[piece.place] not in cut)
-        wishes = {m.id: find_constraints(m.text) for m in self.around if m.id in cut and m.role != "tool"}
-        fixed = [i for i in mine if _overlaps(selection.pieces[i], wishes.get(ids[selection.pieces[i].place], ()))]
-        if max_tokens > _ROOM_FOR_ENDS * len(candidates):
-            fixed = sorted({*fixed, *_first_and_last(selection.pieces, mine)})
-        room = max_tokens - sum(count_text(selection.pieces[i].text) + 2 for i in fixed)
-        selection.show(fixed)
-        kept: dict[str, Kept] = defaultdict(Kept)
-        for index in (*fixed, *selection.choose(mine, room, speaker_tokens=2)):
-            piece = selection.pieces[index]
-            mine_of = kept[ids[piece.place]]
-            (mine_of.arguments if piece.voice is Voice.CALL else mine_of.text).append((piece.start, piece.end))
-        return kept
+    def _count_text(self, text: str) -> int:
+        return self.count_message(Message("tool", text)) - self.count_message(_NOTHING)
 
     def _cut(self, candidate: Candidate, kept: Kept) -> ClearRecord:
         record = ClearRecord(
@@ -102,6 +83,51 @@ class Shortener:
             kept_arguments=joined_ranges(kept.arguments) if candidate.message.tool_calls else None,
         )
         return replace(record, tokens_after=self.count_message(render_cleared(candidate.message, record)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """The pieces of the messages that are cut (`mine`) among all that stand in the prompt, and the wishes in them."""
+
+    selection: Selection
+    ids: Sequence[str]
+    mine: Sequence[int]
+    wishes: Sequence[int]
+    count_text: Callable[[str], int]
+
+    @classmethod
+    def of(cls, around: Sequence[Message], candidates: Sequence[Candidate], count_text: Callable[[str], int]) -> _Lines:
+        """Read what stands in the prompt once, however often it is chosen from."""
+        selection = Selection(around, count_text=count_text)
+        pieces, ids = selection.pieces, [message.id for message in around]
+        cut = {candidate.message.id for candidate in candidates}
+        mine = [index for index, piece in enumerate(pieces) if ids[piece.place] in cut]
+        ranges = {m.id: find_constraints(m.text) for m in around if m.id in cut and m.role != "tool"}
+        wishes = [index for index in mine if _overlaps(pieces[index], ranges.get(ids[pieces[index].place], ()))]
+        return cls(selection, ids, mine, wishes, count_text)
+
+    def best(self, max_tokens: int) -> dict[str, Kept]:
+        """What stays of each message: wishes first, then how it begins and ends if there is room, then by value."""
+        pieces, mine = self.selection.pieces, set(self.mine)
+        self.selection.start_over(index for index in range(len(pieces)) if index not in mine)
+        ends = _first_and_last(pieces, self.mine) if max_tokens > _ROOM_FOR_ENDS * self._messages else ()
+        fixed: list[int] = []
+        for index in dict.fromkeys((*self.wishes, *ends)):
+            cost = self.count_text(pieces[index].text) + 2
+            if cost <= max_tokens:
+                fixed.append(index)
+                max_tokens -= cost
+        self.selection.show(fixed)
+        kept: dict[str, Kept] = defaultdict(Kept)
+        for index in (*fixed, *self.selection.choose(self.mine, max_tokens, speaker_tokens=2)):
+            piece = pieces[index]
+            mine_of = kept[self.ids[piece.place]]
+            (mine_of.arguments if piece.voice is Voice.CALL else mine_of.text).append((piece.start, piece.end))
+        return kept
+
+    @property
+    def _messages(self) -> int:
+        return len({self.selection.pieces[index].place for index in self.mine})
 
 
 def _overlaps(piece: Piece, ranges: Iterable[tuple[int, int]]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from compact.core.ledger import FactKind, Ledger
+from compact.core.ledger import FactKind, Ledger, first_half
 from compact.core.messages import Message
 
 STRUCTURED_SUMMARY_SCHEMA_VERSION = "v2.0"
@@ -239,6 +239,6 @@ def fit_summary(summary: StructuredSummary, fits: Callable[[StructuredSummary], 
             return summary
         summary = _without_oldest(summary, part, fits)
     while not fits(summary) and summary.narrative:
-        summary = replace(summary, narrative=summary.narrative[: len(summary.narrative) // 2].rstrip())
+        summary = replace(summary, narrative=first_half(summary.narrative))
     ledger = summary.ledger.fitting(lambda candidate: fits(replace(summary, ledger=candidate)))
     return replace(summary, ledger=ledger)

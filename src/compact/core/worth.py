@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from compact.core.common_words import COMMON_WORDS
-from compact.core.entities import EntityKind, find_entities
+from compact.core.entities import EntityKind, entity_kinds
 from compact.core.pieces import Piece, Voice
 
 _WORD = re.compile(r"[^\W\d_]{4,}")
@@ -27,25 +27,27 @@ class Mentions:
     """Who has used a string, how often, and when."""
 
     kind: EntityKind | None
-    voices: set[Voice] = field(default_factory=set[Voice])
+    first_place: int
+    voices: list[Voice] = field(default_factory=list[Voice])
     dialogue: int = 0
     printed: int = 0
-    first_place: int = 0
     last_place: int = -1
     last_printed: int = -1
 
-    def note(self, piece: Piece) -> None:
-        """Count the message that a piece is of, once."""
-        is_printed = piece.voice in _PRINTED
-        if not self.voices:
-            self.first_place = piece.place
-        if piece.place != self.last_place or piece.voice not in self.voices:
-            self.printed += is_printed
-            self.dialogue += not is_printed
-        self.voices.add(piece.voice)
-        self.last_place = piece.place
-        if piece.voice is Voice.RESULT:
-            self.last_printed = piece.place
+    def note(self, place: int, voice: Voice) -> None:
+        """Count a message, once for each voice in it."""
+        is_new_voice = voice not in self.voices
+        if place == self.last_place and not is_new_voice:
+            return
+        if is_new_voice:
+            self.voices.append(voice)
+        if voice is Voice.RESULT:
+            self.last_printed = place
+        if voice in _PRINTED:
+            self.printed += 1
+        else:
+            self.dialogue += 1
+        self.last_place = place
 
 
 class Dialogue:
@@ -87,14 +89,15 @@ class Worth:
         strings: dict[str, Mentions] = {}
         words: dict[str, Mentions] = {}
         for piece in pieces:
-            found = {entity.text: entity.kind for entity in find_entities(piece.text)}
+            found = entity_kinds(piece.text)
             plain = {word.lower() for word in _WORD.findall(piece.text)}
             self.strings.append(frozenset(found))
             self.words.append(frozenset(plain))
+            place, voice = piece.place, piece.voice
             for text, kind in found.items():
-                (strings.get(text) or strings.setdefault(text, Mentions(kind))).note(piece)
+                (strings.get(text) or strings.setdefault(text, Mentions(kind, place))).note(place, voice)
             for word in plain:
-                (words.get(word) or words.setdefault(word, Mentions(None))).note(piece)
+                (words.get(word) or words.setdefault(word, Mentions(None, place))).note(place, voice)
         dialogue = Dialogue(pieces)
         self.string_need = {text: _string_need(text, known, dialogue) for text, known in strings.items()}
         self.word_need = {word: _word_need(word, known) for word, known in words.items()}

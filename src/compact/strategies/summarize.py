@@ -16,7 +16,8 @@ class SummarizeStrategy:
     """Proposes the remainder as one span, together with what the previous summary stood for.
 
     The summary may take `max_tokens`, but no more than `target_token_ratio` of what it replaces and the goal's share of
-    the room there is: for that much, kept messages give way. One that `fills_target` takes what is left up to there.
+    the room there is: for that much, kept messages give way. One that `fills_target` takes what is left up to that
+    share, or all that is left if so many tokens were asked for.
     """
 
     name: str = SUMMARIZE
@@ -53,7 +54,8 @@ class SummarizeStrategy:
         share = int(goal.summary_share * (goal.settle_tokens - pinned))
         allowed = min(self.max_tokens, share)
         if self.fills_target:
-            allowed = max(allowed, goal.target_tokens - others)
+            left = goal.target_tokens - others
+            allowed = max(allowed, left if goal.is_exact else min(left, share))
         full = sum(context.tokens[index] for index in rest) + (replaced - sum(map(context.weight, rest)))
         return max(min(allowed, int(full * self.target_token_ratio), replaced - 1), _SMALLEST_SUMMARY_TOKENS)
 

@@ -15,6 +15,7 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 _FILTERED = re.compile(r"content[ _-]?(?:filter|policy)|safety system|responsible ?ai", re.IGNORECASE)
+_NO_KEY = re.compile(r"missing [\w ]*(?:api )?key\b|api[ _]key (?:is )?(?:missing|not set)", re.IGNORECASE)
 # Not asked again: nothing changes by waiting.
 _HINTS = {
     401: "check the API key: summarizer.api_key_env, or the provider's own variable",
@@ -33,6 +34,8 @@ def explained(error: Exception, *, model: str, sent: Iterable[str] = ()) -> Summ
         return _without_status(error, what)
     if "insufficient_quota" in text:
         return SummarizerUnavailable(what, hint="the provider's quota for this key is used up")
+    if _NO_KEY.search(text):  # litellm calls that an error of the server
+        return SummarizerUnavailable(what, hint=_HINTS[401])
     if status in _BUSY or status >= 500:
         return ModelBusy(what, retry_after_seconds=_retry_after(error))
     return _unacceptable(error, status, what, text, tuple(sent))
@@ -58,7 +61,8 @@ def _without_status(error: Exception, what: str) -> SummaryFailed:
     """No answer at all: a connection that broke or timed out is tried again, a client without a key is not."""
     names = {kind.__name__ for kind in type(error).__mro__}
     if names & {"APIConnectionError", "APITimeoutError", "TimeoutError", "ConnectionError", "HTTPError"}:
-        return ModelBusy(what)
+        cause = f" ({_short(str(error.__cause__))})" if error.__cause__ else ""
+        return ModelBusy(what + cause, hint="check summarizer.base_url, and that its server is running")
     if names & {"APIResponseValidationError", "JSONDecodeError"}:
         return ModelBusy(what)
     return SummarizerUnavailable(what, hint="check the API key: summarizer.api_key_env, or the provider's own variable")
@@ -69,7 +73,7 @@ def _text(error: Exception) -> str:
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
+    line = " ".join(text.partition("Traceback (most recent call last)")[0].split())
     return line if len(line) <= 300 else line[:300] + " …"
 
 

@@ -2,75 +2,137 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 
-from compact.core.ledger import REQUIRED, FactKind, Ledger
+from compact.core.ledger import REQUIRED, Fact, FactKind, Ledger
 from compact.core.messages import Message
 from compact.core.pieces import Piece
 from compact.core.selection import Selection
 from compact.core.summary import Excerpt, StructuredSummary, SummaryRequest, fit_summary, render_summary_text
+from compact.core.verification import lacking
 
 # What the summary message costs beyond its text, and what a speaker costs in it.
 _FRAMING_TOKENS = 8
 _SPEAKER_TOKENS = 3
 # The most that the task may take of a summary in full; a longer one is chosen from like everything else.
 _TASK_SHARE = 0.3
+# The most that the names of what was moved out may take: without them it does not come back.
+_ARTIFACT_SHARE = 0.3
+# In a summary of some size, the most that reminders of what is open and was changed may take beside the excerpts.
+_REMINDED_FROM_TOKENS = 1500
+_REMINDER_SHARE = 0.1
+_REMINDERS = (FactKind.OPEN_ITEM, FactKind.FILE, FactKind.ERROR)
 # Punctuation of what stood before a piece.
 _LEFT_OVER = " ,;:)}]"
 
 
 def extractive_summary(request: SummaryRequest) -> StructuredSummary:
     """Keep what must stay, then fill the room by value."""
-    messages = (*request.span, *request.kept)
+    span = request.span or request.messages
     ledger = _opening(request)
-    in_full = {fact.source_ids[0] for fact in ledger if fact.kind is not FactKind.CONSTRAINT}
-    selection = Selection(messages, count_text=request.count_text)
-    candidates: list[int] = []
-    for index, piece in enumerate(selection.pieces):
-        if piece.place >= len(request.span) or messages[piece.place].id in in_full:
-            selection.show((index,))
-        else:
-            candidates.append(index)
-    return _filled(request, StructuredSummary(ledger=ledger), selection, candidates)
+    selection = Selection((*span, *request.kept), count_text=request.count_text)
+    stands = _Standing(ledger)
+    shown = [i for i, piece in enumerate(selection.pieces) if piece.place >= len(span) or stands.has(piece, span)]
+    selection.show(shown)
+    candidates = sorted(set(range(len(selection.pieces))).difference(shown))
+    filling = _Filling(request, span, selection, candidates, ledger)
+    if request.max_tokens >= _REMINDED_FROM_TOKENS:
+        reserve = int(_REMINDER_SHARE * request.max_tokens)
+        filling.fill(reserve)
+        filling.remind(reserve)
+    return filling.filled()
 
 
-def _filled(
-    request: SummaryRequest, base: StructuredSummary, selection: Selection, candidates: Sequence[int]
-) -> StructuredSummary:
-    """The summary with as many pieces as fit."""
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """What stands in the summary in any case: it need not be chosen."""
 
-    def excess(candidate: StructuredSummary) -> int:
-        text = render_summary_text(candidate, version=request.version, messages=len(request.span))
-        return request.count_text(text) + _FRAMING_TOKENS - request.max_tokens
+    ledger: Ledger
 
-    chosen: list[int] = []
-    summary = base
-    # The tokens of parts do not add up exactly: what is left over after a round is used in the next.
-    for _ in range(3):
-        rest = [index for index in candidates if index not in set(chosen)]
-        chosen += selection.choose(rest, -excess(summary), speaker_tokens=_SPEAKER_TOKENS)
-        summary = replace(base, excerpts=_excerpts(selection.pieces, chosen, request.span))
-        while excess(summary) > 0 and chosen:
-            over = excess(summary)
-            while over > 0 and chosen:
-                over -= request.count_text(selection.pieces[chosen.pop()].text)
-            summary = replace(base, excerpts=_excerpts(selection.pieces, chosen, request.span))
-    return fit_summary(summary, lambda candidate: excess(candidate) <= 0)
+    def has(self, piece: Piece, span: Sequence[Message]) -> bool:
+        """True if a piece is part of a fact that stands there in its own words."""
+        source_id = span[piece.place].id
+        return any(
+            source_id in fact.source_ids and piece.text in fact.subject for fact in self.ledger if fact.kind in REQUIRED
+        )
+
+
+@dataclass(slots=True)
+class _Filling:
+    """A summary on its way: facts, and as many pieces as there is room for."""
+
+    request: SummaryRequest
+    span: Sequence[Message]
+    selection: Selection
+    candidates: Sequence[int]
+    ledger: Ledger
+    chosen: list[int] = field(default_factory=list[int])
+
+    @property
+    def summary(self) -> StructuredSummary:
+        """What there is so far."""
+        return StructuredSummary(ledger=self.ledger, excerpts=_excerpts(self.selection.pieces, self.chosen, self.span))
+
+    def excess(self, summary: StructuredSummary) -> int:
+        """The tokens by which a summary is too long; below zero, those that are left."""
+        text = render_summary_text(summary, version=self.request.version, messages=len(self.span))
+        return self.request.count_text(text) + _FRAMING_TOKENS - self.request.max_tokens
+
+    def fill(self, reserve_tokens: int = 0) -> None:
+        """Choose pieces for the room there is, but for a reserve."""
+        taken = set(self.chosen)
+        rest = [index for index in self.candidates if index not in taken]
+        room = -self.excess(self.summary) - reserve_tokens
+        self.chosen += self.selection.choose(rest, room, speaker_tokens=_SPEAKER_TOKENS)
+        # The tokens of parts do not add up exactly.
+        while self.chosen and (over := self.excess(self.summary) + reserve_tokens) > 0:
+            while over > 0 and self.chosen:
+                over -= self.request.count_text(self.selection.pieces[self.chosen.pop()].text)
+
+    def remind(self, max_tokens: int) -> None:
+        """Add what is open and was changed and is not told yet, the newest of it that there is room for."""
+        places = {message.id: place for place, message in enumerate(self.span)}
+        known = Ledger(tuple(fact for fact in self.request.ledger if fact.kind in _REMINDERS))
+        missing = lacking(self.summary, known)
+        newest_first = sorted(missing, key=lambda fact: -max((places.get(i, -1) for i in fact.source_ids), default=-1))
+        added = _affordable(newest_first, self.request, max_tokens)
+        self.ledger = Ledger((*self.ledger, *(fact for fact in missing if fact in added)))
+
+    def filled(self) -> StructuredSummary:
+        """The summary with what is left of its room used."""
+        for _ in range(3):
+            self.fill()
+        return fit_summary(self.summary, lambda candidate: self.excess(candidate) <= 0)
 
 
 def _opening(request: SummaryRequest) -> Ledger:
-    """The facts that stand in any case: constraints, and task and latest ask as far as they are short."""
+    """The facts that stand in any case: constraints, task and latest ask as far as they are short, and artifacts."""
     allowed = request.max_tokens * _TASK_SHARE
+    artifacts = _affordable(
+        reversed(request.ledger.of(FactKind.ARTIFACT)), request, int(request.max_tokens * _ARTIFACT_SHARE)
+    )
     return Ledger(
         tuple(
             fact
             for fact in request.ledger
             if fact.kind is FactKind.CONSTRAINT
+            or fact in artifacts
             or (fact.kind in REQUIRED and request.count_text(fact.subject) <= allowed)
         )
     )
+
+
+def _affordable(facts: Iterable[Fact], request: SummaryRequest, max_tokens: int) -> set[Fact]:
+    """The first of some facts, as many as there are tokens for."""
+    found: set[Fact] = set()
+    for fact in facts:
+        max_tokens -= request.count_text(fact.text) + _SPEAKER_TOKENS
+        if max_tokens < 0:
+            break
+        found.add(fact)
+    return found
 
 
 def _excerpts(pieces: Sequence[Piece], chosen: Sequence[int], messages: Sequence[Message]) -> tuple[Excerpt, ...]:
@@ -89,8 +151,8 @@ def _joined(pieces: Sequence[Piece]) -> str:
     """Pieces as they stood; where something between them is left out, a new line begins."""
     text = pieces[0].text.lstrip(_LEFT_OVER)
     for before, piece in pairwise(pieces):
-        if before.line != piece.line or before.order + 1 != piece.order:
+        if before.order + 1 != piece.order or piece.gap is None:
             text += "\n" + piece.text.lstrip(_LEFT_OVER)
         else:
-            text += (" " if before.end < piece.start else "") + piece.text
+            text += piece.gap + piece.text
     return text

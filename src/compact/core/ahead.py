@@ -1,0 +1,76 @@
+"""Summaries written ahead of their need: whether one is on its way, and what the turn in hand does about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from compact.core.announcer import Announcer
+from compact.core.coordinator import Goal
+from compact.core.groups import group_messages
+from compact.core.keeper import Keeper
+from compact.core.layers import KeepRules, partition
+from compact.core.messages import Message
+from compact.core.session import Decision, Session
+from compact.core.waiting import Trip
+
+# What to call to wait for somebody.
+Wait: TypeAlias = Callable[[], object]
+
+
+def _nobody(session: Session) -> Wait | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ahead:
+    """Has summaries written ahead, and knows who is at one.
+
+    `start` begins to write one for a session, unless one is under way, and never waits; `under_way` is how to wait for
+    the one that this process is writing for a session. What other processes do is asked of the store.
+    """
+
+    keeper: Keeper
+    announcer: Announcer
+    start: Callable[[Session], None]
+    under_way: Callable[[Session], Wait | None] = _nobody
+
+    def goes_on(self, session: Session, decision: Decision, *, fits: bool) -> Trip[bool]:
+        """True if a summary is being written and the prompt still fits: the newest turn does not wait for it.
+
+        One that no longer fits does wait: a second summary would take as long, and cost as much again.
+        """
+        wait = yield from self._wait(session)
+        if wait is None:
+            return False
+        if fits:
+            reason = f"{decision.reason}; a summary is being prepared, until then it goes on as it is"
+            self.announcer.decided(session, Decision(False, reason))
+            return True
+        yield wait
+        return False
+
+    def awaited(self, session: Session) -> Trip[None]:
+        """Wait for the summary that is being written for a session, if one is."""
+        wait = yield from self._wait(session)
+        if wait:
+            yield wait
+
+    def _wait(self, session: Session) -> Trip[Wait | None]:
+        return self.under_way(session) or (yield from self.keeper.ahead_elsewhere(session))
+
+
+def goal_ahead(goal: Goal, growth_tokens: int) -> Goal:
+    """The goal of a summary that will be used when the prompt has grown by so much, all of it kept verbatim."""
+    growth = max(0, growth_tokens)
+    return replace(goal, target_tokens=goal.target_tokens - growth, settle_tokens=goal.settle_tokens - growth)
+
+
+def rules_leaving(span: Iterable[str], messages: Sequence[Message], rules: KeepRules) -> KeepRules | None:
+    """The first of ever smaller rules that keep nothing of a span; None if that takes no smaller ones, or none do."""
+    inside, groups = set(span), group_messages(messages)
+    for smaller in rules.reductions():
+        if inside.isdisjoint(messages[index].id for index in partition(messages, groups, smaller).kept):
+            return smaller if smaller != rules else None
+    return None
