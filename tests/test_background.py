@@ -423,8 +423,7 @@ config = CompactConfig(
     storage={{"adapter": "none"}},
     state={{"url": {url!r}}},
 )
-summarizer = lambda request: extractive_summary(request)
-with CompactManager(config, tokenizer=WordTokenizer(), summarizer=summarizer) as manager:
+with CompactManager(config, tokenizer=WordTokenizer(), summarizer=extractive_summary) as manager:
     manager.preflight("s", [system("be careful"), *dialogue(9, words=40)])
 """
 

@@ -22,7 +22,7 @@ _DECIDED = re.compile(
     r"opt(?:ed)? for|switch(?:ed)? to|stick(?:ing)? (?:to|with))|decision:|instead of|rather than)\b",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"(?:[^.!?]|[.!?](?=\S))+[.!?]?")
+_SENTENCE = re.compile(r"(?:[^.!?]|[.!?](?=\S|\s[a-z]))+[.!?]?")
 _MENTIONS = (EntityKind.ID, EntityKind.NUMBER, EntityKind.DATE, EntityKind.URL, EntityKind.IDENTIFIER)
 # They name a place to look in, not a file that was read.
 _SEARCHES = ("list*", "ls", "glob*", "grep*", "search*", "find*")
@@ -94,8 +94,11 @@ def _decisions(messages: Sequence[Message]) -> Iterator[Fact]:
     """Sentences of the dialogue in which something was decided."""
     for message in messages:
         if message.role == "assistant" or is_typed(message):
+            told = 0
             for match in _DECIDED.finditer(message.text):
-                yield Fact(FactKind.DECISION, _sentence_at(message.text, match.start()), source_ids=(message.id,))
+                if match.start() >= told:
+                    sentence, told = _sentence_at(message.text, match.start())
+                    yield Fact(FactKind.DECISION, sentence, source_ids=(message.id,))
 
 
 def _files(uses: Iterable[_Use]) -> Iterator[Fact]:
@@ -188,13 +191,14 @@ def _mentions(messages: Sequence[Message]) -> Iterator[Fact]:
                     yield Fact(FactKind.MENTION, entity.text, source_ids=(message.id,))
 
 
-def _sentence_at(text: str, place: int) -> str:
+def _sentence_at(text: str, place: int) -> tuple[str, int]:
+    """The sentence around a place, and where it ends."""
     start, end = line_around(text, place)
     line = text[start:end]
     for sentence in _SENTENCE.finditer(line):
         if sentence.end() > place - start:
-            return cut_line(sentence.group().strip())
-    return cut_line(line.strip())
+            return cut_line(sentence.group().strip()), start + sentence.end()
+    return cut_line(line.strip()), end
 
 
 def _first_line(text: str) -> str:

@@ -127,15 +127,13 @@ class Ledger:
 
 def merged(facts: Iterable[Fact]) -> Ledger:
     """One ledger of facts in the order they were found: a subject told twice keeps its place and its newest detail."""
-    found: dict[tuple[FactKind, str], Fact] = {}
+    details: dict[tuple[FactKind, str], str] = {}
+    sources: dict[tuple[FactKind, str], dict[str, None]] = {}
     for fact in facts:
         key = (fact.kind, fact.subject)
-        known = found.get(key)
-        if known:
-            ids = tuple(dict.fromkeys((*known.source_ids, *fact.source_ids)))
-            fact = replace(fact, detail=fact.detail or known.detail, source_ids=ids)
-        found[key] = fact
-    return Ledger(tuple(found.values()))
+        details[key] = fact.detail or details.get(key, "")
+        sources.setdefault(key, {}).update(dict.fromkeys(fact.source_ids))
+    return Ledger(tuple(Fact(*key, details[key], tuple(ids)) for key, ids in sources.items()))
 
 
 def by_kind(facts: Iterable[Fact]) -> Mapping[FactKind, tuple[Fact, ...]]:

@@ -79,8 +79,12 @@ def _read_text(desk: _Desk, message: Message) -> None:
             desk.settle(text)
         else:
             desk.said[_key(text)] = _Item(text, "", message.id)
+    told = 0
     for match in _LEFT_OPEN.finditer(message.text):
-        start, line = _line_at(message.text, match.start())
+        if match.start() < told:
+            continue
+        start, told = line_around(message.text, match.start())
+        line = message.text[start:told].strip()
         # What ends in a colon only announces; the entries below it say what is to be done.
         if start not in boxed and not line.endswith(":"):
             desk.said.setdefault(_key(line), _Item(line, "", message.id))
@@ -139,12 +143,6 @@ def _first_text(named: Mapping[str, object]) -> str:
         if isinstance(text, str) and text.strip():
             return text.strip().split("\n", 1)[0]
     return ""
-
-
-def _line_at(text: str, place: int) -> tuple[int, str]:
-    """Where the line around a place begins, and as much of it as can be told."""
-    start, end = line_around(text, place)
-    return start, text[start:end].strip()
 
 
 def _key(text: str) -> str:

@@ -20,9 +20,9 @@ _EXIT = re.compile(
     r"\b(?:exit(?:ed with)?[ _]?(?:code|status)|returncode|exited with)\b\W{0,4}(\d{1,3})\b", re.IGNORECASE
 )
 _SAYS_FAILED = re.compile(
-    r"""[^\w"']{0,8}(?:\[?[\w./-]{1,40}[\]:>]{1,2}\s{1,2}|npm\s)?(?:
+    r"""[^\w"']{0,8}(?:\[?[\w./-]{1,40}[\]:>]{1,2}\s{1,2})?(?:
       (?:fatal\s)?(?:error|fatal|panic|exception|failure)(?:\s\w{1,12}|\[\w{1,12}\])?(?:[:!\]]|\s*$)
-    | err!|traceback\s\(|(?:\w{1,20}\s)?failed\b(?!["'(=.]) | (?:not\sok|fail)\b | e[a-z]{3,14}:\s
+    | traceback\s\(|(?:\w{1,20}\s)?failed\b(?!["'(=.]) | (?:not\sok|fail)\b | e[a-z]{3,14}:\s
     )
     | <\w{0,20}error>
     | [\w.$]{0,80}(?:Error|Exception)(?::|\s*$)
@@ -30,13 +30,14 @@ _SAYS_FAILED = re.compile(
     | .{0,200}?(?:no\ssuch\sfile\sor\sdirectory|command\snot\sfound|(?:permission|access)\sdenied|connection\srefused)
     | .{0,60}?\b[1-9]\d{0,4}\s(?:tests?\s)?(?:failed|failing|errors?|failures?)\b
     | .{1,100}\sfailed\W{0,3}$
-    | hunk\s\#\d{1,4}\sfailed | .{0,100}?\btimed\sout\b | \W{0,8}"error"\s?:\s?"
+    | hunk\s\#\d{1,4}\sfailed | .{0,100}?\btimed\sout\b | \W{0,8}"error"\s?:\s?"(?!") | npm\serr(?:or|!)\s
     """,
     re.VERBOSE | re.IGNORECASE,
 )
 _WHERE = re.compile(r"[^\s:]{1,120}:\d{1,6}:(?:\d{1,5}:)?\s\S")
 _TRACEBACK = re.compile(r"\W{0,8}traceback\s\(", re.IGNORECASE)
 # Code and listings speak of errors too.
+_LISTED = re.compile(r"\s*\d{1,6}\s*[:|→\t-]|.*(?:\b(?:throw|raise|return|assert)\b| = )")
 _IS_CODE = re.compile(
     r"\s*(?:\d{1,6}\s*[:|→\t-]|[\w./-]{1,120}[:-]\d{1,6}[:-]\s?\s*(?:func|def|class|return|throw|raise|if|\}|//|\#)\b)"
     r"|.*(?:[;{,]\s*$|\b(?:throw new|raise|except|catch|return|func|def|class|const|let|import|if err)\b[ (]|=>|:=| = )"
@@ -74,9 +75,12 @@ def cut_line(text: str) -> str:
 
 
 def _exit_code(result: str) -> str | None:
-    found = _EXIT.search(result, 0, _WHERE_CODES_STAND_CHARS)
-    found = found or _EXIT.search(result, max(0, len(result) - _WHERE_CODES_STAND_CHARS))
-    return found.group(1) if found else None
+    for text in (result[:_WHERE_CODES_STAND_CHARS], result[-_WHERE_CODES_STAND_CHARS:]):
+        for line in text.splitlines():
+            found = _EXIT.search(line)
+            if found and not _LISTED.match(line):
+                return found.group(1)
+    return None
 
 
 def _told(lines: list[str]) -> Iterator[str]:

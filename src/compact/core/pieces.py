@@ -47,8 +47,11 @@ class Piece:
         return self.start + len(self.text)
 
 
-_LONGEST_CHARS = 90
-_WHOLE_CHARS = 50
+# How long a line may be, and how long a part of a longer one is at least. Data is cut finer than what is said: among
+# records each value stands for itself, in a sentence a name needs its neighbours.
+_SAID_CHARS = (200, 110)
+_DATA_CHARS = (90, 50)
+_DATA = re.compile(r'"\s*:\s*["\d\[{]|\},\s*\{')
 # The numbers that tools print before the lines of a file: they are not part of it. Before a tab they may be what was
 # asked for, unless a file was.
 _LINE_NUMBER = re.compile(r"\s{0,8}\d{1,6}(?:→|\t|\|\s?)")
@@ -126,21 +129,22 @@ def _parts(line: str, numbers: re.Pattern[str] | None) -> Iterator[tuple[int, st
     bare = numbered.end() if numbered else 0
     if _NOTHING_SAID.fullmatch(line, bare):
         return
-    if len(line) - bare <= _LONGEST_CHARS:
+    longest, whole = _DATA_CHARS if _DATA.search(line, bare) else _SAID_CHARS
+    if len(line) - bare <= longest:
         yield _stripped(line, bare, len(line))
         return
     start = bare
     for pause in (*(match.start() for match in _PAUSE.finditer(line, bare)), len(line)):
-        if pause - start >= _WHOLE_CHARS or pause == len(line):
-            yield from _slices(line, start, pause)
+        if pause - start >= whole or pause == len(line):
+            yield from _slices(line, start, pause, longest, whole)
             start = pause
 
 
-def _slices(line: str, start: int, end: int) -> Iterator[tuple[int, str]]:
+def _slices(line: str, start: int, end: int, longest: int, whole: int) -> Iterator[tuple[int, str]]:
     """A part without a pause, cut at blanks, or anywhere if there are none."""
-    while end - start > 2 * _LONGEST_CHARS:
-        cut = line.rfind(" ", start + _WHOLE_CHARS, start + _LONGEST_CHARS)
-        cut = cut if cut > 0 else start + _LONGEST_CHARS
+    while end - start > 2 * longest:
+        cut = line.rfind(" ", start + whole, start + longest)
+        cut = cut if cut > 0 else start + longest
         if not _NOTHING_SAID.fullmatch(line, start, cut):
             yield _stripped(line, start, cut)
         start = cut

@@ -19,7 +19,7 @@ class Aim:
 
     strings: float = 2.0
     words: float = 0.65
-    typed: float = 0.2
+    typed: float = 0.8
     lines: float = 0.2
 
 
