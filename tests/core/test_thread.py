@@ -191,9 +191,7 @@ def test_unknown_fields_survive_a_stub() -> None:
         tokenizer=WordTokenizer(),
     ).preflight("s", history)
     assert small[2]["x_trace"] == {"span": 7}
-    assert small[2]["content"].startswith(
-        "[m3 cleared: 0.5k tokens; read_file was called again, see m15; recall m3 brings it back]"
-    )
+    assert small[2]["content"].startswith("[cleared: 0.5k tokens; read_file was called again, see m15; recall m3]")
 
 
 def test_long_repetitive_edited_pasts_do_not_hang() -> None:

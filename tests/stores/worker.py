@@ -63,7 +63,7 @@ class CountingSummarizer:
 
 def session_of(request: SummaryRequest) -> str:
     """Which session a request belongs to: the histories of the crowd say so in their first message."""
-    first = request.previous.task if request.previous else request.messages[0].text
+    first = request.span[0].text
     return next((word for word in first.split() if word.startswith("session-")), "")
 
 
