@@ -122,6 +122,7 @@ def timed(action: Any) -> float:
 def play(url: str, turns: int, *, prepare: str) -> dict[str, float]:
     """One session from its first turn to its last."""
     tally, chance, history = Tally(), random.Random(7), [system("You are careful.")]
+    session = [list(turn(number, chance)) for number in range(1, turns + 1)]
     nowhere = {"storage": {"adapter": "none"}, "telemetry": {"exporter": "none"}}
     config = CompactConfig(
         model="gpt-4o",
@@ -134,7 +135,7 @@ def play(url: str, turns: int, *, prepare: str) -> dict[str, float]:
         manager.preflight("warm-up", history)  # the vocabulary is loaded once for all sessions of a process
         start = time.perf_counter()
         for number in progress(turns, f"prepare: {prepare}"):
-            for added in turn(number, chance):
+            for added in session[number - 1]:
                 history += added
                 if added[-1]["role"] != "assistant":
                     _call(manager, history, tally)
@@ -144,9 +145,9 @@ def play(url: str, turns: int, *, prepare: str) -> dict[str, float]:
 
 def _call(manager: CompactManager, history: list[Wire], tally: Tally) -> None:
     before = tally.with_summary
+    tally.preflights.append(timed(lambda: manager.preflight("s", history)))
     # The same small piece of work each time: what it takes longer at times is the machine.
     tally.yardstick.append(timed(lambda: sum(range(30_000))))
-    tally.preflights.append(timed(lambda: manager.preflight("s", history)))
     if tally.with_summary > before:
         summary = manager.current_plan("s").summary
         tally.ready += summary is not None and "ahead of time" in summary.reason

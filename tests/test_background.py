@@ -31,7 +31,8 @@ from compact.testing import RecordingSink, Wire, WordTokenizer, assistant, dialo
 class SlowSummarizer:
     """Counts its calls, and answers only when it is let."""
 
-    def __init__(self, *, is_open: bool = True) -> None:
+    def __init__(self, told: StructuredSummary | None = None, *, is_open: bool = True) -> None:
+        self.told = told
         self.requests: list[SummaryRequest] = []
         self.gate = threading.Event()
         if is_open:
@@ -40,7 +41,7 @@ class SlowSummarizer:
     def __call__(self, request: SummaryRequest) -> StructuredSummary:
         self.requests.append(request)
         assert self.gate.wait(20)
-        return extractive_summary(request)
+        return self.told or extractive_summary(request)
 
 
 class FailingSummarizer:
@@ -208,6 +209,20 @@ def test_what_free_strategies_can_do_is_not_paid_for() -> None:
     assert len(sink.of(CompactionCompletedEvent)) == 1
     assert manager.current_plan("s").clearings
     assert summarizer.requests == []
+
+
+def test_what_would_be_too_little_by_then_is_not_prepared_yet() -> None:
+    """With a threshold far below the trigger, most of what will be there then has not even come."""
+    summarizer = SlowSummarizer(StructuredSummary(narrative="They talked."))
+    manager, _ = watched(summarizer, policy={"prefetch_pct": 0.4, "target_pct": 0.3})
+    asked: list[int] = []
+    for pairs in range(5, 12):  # 402 to 882
+        manager.preflight("s", [system("be careful"), *dialogue(pairs, words=40)])
+        wait_until_prepared(manager)
+        asked.append(len(summarizer.requests))
+    assert asked[0] == 0
+    assert asked[-1] == 1
+    assert is_written_ahead(manager)
 
 
 def test_for_what_was_prepared_a_little_less_is_kept() -> None:

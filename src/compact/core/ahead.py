@@ -41,24 +41,23 @@ class Ahead:
 
         One that no longer fits does wait: a second summary would take as long, and cost as much again.
         """
-        wait = yield from self._wait(session)
-        if wait is None:
+        if not fits:
+            yield from self.awaited(session)
             return False
-        if fits:
-            reason = f"{decision.reason}; a summary is being prepared, until then it goes on as it is"
-            self.announcer.decided(session, Decision(False, reason))
-            return True
-        yield wait
-        return False
+        if not (self.under_way(session) or (yield from self.keeper.ahead_elsewhere(session))):
+            return False
+        reason = f"{decision.reason}; a summary is being prepared, until then it goes on as it is"
+        self.announcer.decided(session, Decision(False, reason))
+        return True
 
     def awaited(self, session: Session) -> Trip[None]:
-        """Wait for the summary that is being written for a session, if one is."""
-        wait = yield from self._wait(session)
-        if wait:
-            yield wait
-
-    def _wait(self, session: Session) -> Trip[Wait | None]:
-        return self.under_way(session) or (yield from self.keeper.ahead_elsewhere(session))
+        """Wait for the summary that is being written for a session, here or in another process, if one is."""
+        here = self.under_way(session)
+        if here:
+            yield here
+        elsewhere = yield from self.keeper.ahead_elsewhere(session)
+        if elsewhere:
+            yield elsewhere
 
 
 def goal_ahead(goal: Goal, growth_tokens: int) -> Goal:
@@ -67,10 +66,16 @@ def goal_ahead(goal: Goal, growth_tokens: int) -> Goal:
     return replace(goal, target_tokens=goal.target_tokens - growth, settle_tokens=goal.settle_tokens - growth)
 
 
+def smaller_rules(rules: KeepRules) -> tuple[KeepRules, ...]:
+    """How far the rules may be reduced for a summary written ahead: when it is used, the newest turn is another one."""
+    reduced = tuple(rules.reductions())
+    return (*reduced, replace(reduced[-1], tool_io_pairs=0))
+
+
 def rules_leaving(span: Iterable[str], messages: Sequence[Message], rules: KeepRules) -> KeepRules | None:
     """The first of ever smaller rules that keep nothing of a span; None if that takes no smaller ones, or none do."""
     inside, groups = set(span), group_messages(messages)
-    for smaller in rules.reductions():
+    for smaller in smaller_rules(rules):
         if inside.isdisjoint(messages[index].id for index in partition(messages, groups, smaller).kept):
             return smaller if smaller != rules else None
     return None

@@ -39,11 +39,21 @@ class ConstraintGuard:
         shown = "\n".join(message.text for message in self.renderer.render(messages, plan).messages)
         return tuple(constraint for constraint in at_risk if constraint.text not in shown)
 
-    def repaired(self, messages: Sequence[Message], plan: CompactionPlan, lost: Sequence[Constraint]) -> CompactionPlan:
-        """The plan with the lost constraints back: in the ledger of the summary, or else in their own messages."""
+    def repaired(
+        self,
+        messages: Sequence[Message],
+        plan: CompactionPlan,
+        lost: Sequence[Constraint],
+        *,
+        spare_tokens: int | None = None,
+    ) -> CompactionPlan:
+        """The plan with the lost constraints back: in the ledger of the summary, or else in their own messages.
+
+        A summary makes room for them; if that is not enough it grows, by no more than `spare_tokens` if that is given.
+        """
         record = plan.summary
         if record and record.summary:
-            return plan.adding(self._told(record, record.summary, lost))
+            return plan.adding(self._told(record, record.summary, lost, spare_tokens))
         by_id = {message.id: message for message in messages}
         records = (kept for record in plan.records for kept in self._uncovered(by_id, record, lost))
         return replace(plan, records=tuple(records))
@@ -56,15 +66,21 @@ class ConstraintGuard:
         return sum(map(self.count_message, self.renderer.render(messages, plan).messages))
 
     def _told(
-        self, record: SummarizationRecord, summary: StructuredSummary, lost: Sequence[Constraint]
+        self,
+        record: SummarizationRecord,
+        summary: StructuredSummary,
+        lost: Sequence[Constraint],
+        spare_tokens: int | None,
     ) -> SummarizationRecord:
         facts = tuple(Fact(FactKind.CONSTRAINT, c.text, source_ids=(c.source_id,)) for c in lost)
         fuller = replace(summary, ledger=Ledger((*summary.ledger.facts, *facts)))
         wishes = Ledger(fuller.ledger.of(FactKind.CONSTRAINT))
-        # Wishes alone may take more than the summary was meant to: whether there is room for that, the caller knows.
-        room = max(record.max_tokens or record.tokens_after, self._tokens(record, StructuredSummary(ledger=wishes)))
+        needed = self._tokens(record, StructuredSummary(ledger=wishes))
+        if spare_tokens is not None:
+            needed = min(needed, record.tokens_after + spare_tokens)
+        room = max(record.max_tokens or record.tokens_after, needed)
         told = fit_summary(fuller, lambda candidate: self._tokens(record, candidate) <= room)
-        return replace(record, summary=told, tokens_after=self._tokens(record, told))
+        return replace(record, summary=told, tokens_after=self._tokens(record, told), max_tokens=room)
 
     def _tokens(self, record: SummarizationRecord, summary: StructuredSummary) -> int:
         return self.count_message(summary_message(replace(record, summary=summary)))
@@ -85,8 +101,10 @@ class ConstraintGuard:
             case DropRecord():
                 sources = {constraint.source_id for constraint in mine}
                 ids = tuple(message_id for message_id in record.span if message_id not in sources)
+                if not ids:
+                    return ()
                 back = sum(self.count_message(messages[source_id]) for source_id in sources)
-                left = replace(record, span=SpanReference(ids), tokens_before=max(0, record.tokens_before - back))
-                return (left,) if ids else ()
+                freed = max(0, record.tokens_before - back)
+                return (replace(record, span=SpanReference(ids), tokens_before=freed),)
             case _:
                 return ()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from compact.core.ahead import Ahead, goal_ahead
+from compact.core.ahead import Ahead, goal_ahead, smaller_rules
 from compact.core.announcer import Announcer
 from compact.core.budget import TokenBudget
 from compact.core.compacting import Compactor
@@ -236,7 +236,8 @@ class Engine:
             result = self.compactor.plan_with(session, goal, ready)
         except InsufficientBudget:
             return None  # the call itself says so, and what to do about it
-        return result.pending_summary if result.tokens_after <= goal.settle_tokens else None
+        will_do = result.tokens_after <= goal.settle_tokens and result.rules in smaller_rules(self.compactor.rules)
+        return result.pending_summary if will_do else None
 
 
 def _tell_nobody(event: CompactionEvent) -> None:

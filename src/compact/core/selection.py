@@ -38,6 +38,13 @@ class Selection:
         self._told: set[str] = set()
         self._texts: set[str] = set()
         self._weights = self._weigh(aim or Aim())
+        self._costs: dict[int, int] = {}
+
+    def _cost(self, index: int) -> int:
+        """The tokens of a piece and what parts it from the next, counted once."""
+        if index not in self._costs:
+            self._costs[index] = self._count_text(self.pieces[index].text) + 1
+        return self._costs[index]
 
     def _weigh(self, aim: Aim) -> Aim:
         """What one unit of each part adds to the whole."""
@@ -77,7 +84,7 @@ class Selection:
 
     def choose(self, candidates: Iterable[int], max_tokens: int, *, speaker_tokens: int = 0) -> list[int]:
         """Pieces that fit, the most valuable for their tokens first; the first of a message brings its speaker."""
-        costs = {index: self._count_text(self.pieces[index].text) + 1 for index in candidates}
+        costs = {index: cost for index in candidates if (cost := self._cost(index)) <= max_tokens}
         open_messages: set[int] = set()
 
         def density(index: int) -> float:

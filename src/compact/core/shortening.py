@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from compact.core.constraints import find_constraints
+from compact.core.ledger import first_half
 from compact.core.messages import Message
 from compact.core.pieces import Piece, Voice
 from compact.core.plan import ClearRecord, SpanReference
@@ -67,8 +68,21 @@ class Shortener:
             if after <= allowed or room <= 0:
                 break
             room -= max(8, after - allowed)
+        spare = allowed - sum(record.tokens_after for record in records)
         now = {candidate.message.id: candidate.now for candidate in candidates}
-        return [record for record in records if record.tokens_after < now[record.span.first]]
+        begun = (self._begun(*pair, spare) for pair in zip(candidates, records, strict=True))
+        return [record for record in begun if record.tokens_after < now[record.span.first]]
+
+    def _begun(self, candidate: Candidate, record: ClearRecord, spare_tokens: int) -> ClearRecord:
+        """A record that would leave nothing of what somebody said, with how it begins, as far as there is room."""
+        text = candidate.message.text
+        if candidate.message.role == "tool" or record.kept or spare_tokens < _SMALLEST_TOKENS // 4:
+            return record
+        while text := first_half(text):
+            longer = self._cut(candidate, Kept([(0, len(text))]))
+            if longer.tokens_after <= record.tokens_after + spare_tokens:
+                return longer
+        return record
 
     def _count_text(self, text: str) -> int:
         return self.count_message(Message("tool", text)) - self.count_message(_NOTHING)

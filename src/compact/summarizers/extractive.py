@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 
@@ -33,10 +33,9 @@ def extractive_summary(request: SummaryRequest) -> StructuredSummary:
     span = request.span or request.messages
     ledger = _opening(request)
     selection = Selection((*span, *request.kept), count_text=request.count_text)
-    stands = _Standing(ledger)
-    shown = [i for i, piece in enumerate(selection.pieces) if piece.place >= len(span) or stands.has(piece, span)]
+    shown = set(_standing(selection.pieces, span, ledger))
     selection.show(shown)
-    candidates = sorted(set(range(len(selection.pieces))).difference(shown))
+    candidates = [index for index in range(len(selection.pieces)) if index not in shown]
     filling = _Filling(request, span, selection, candidates, ledger)
     if request.max_tokens >= _REMINDED_FROM_TOKENS:
         reserve = int(_REMINDER_SHARE * request.max_tokens)
@@ -45,18 +44,15 @@ def extractive_summary(request: SummaryRequest) -> StructuredSummary:
     return filling.filled()
 
 
-@dataclass(frozen=True, slots=True)
-class _Standing:
-    """What stands in the summary in any case: it need not be chosen."""
-
-    ledger: Ledger
-
-    def has(self, piece: Piece, span: Sequence[Message]) -> bool:
-        """True if a piece is part of a fact that stands there in its own words."""
-        source_id = span[piece.place].id
-        return any(
-            source_id in fact.source_ids and piece.text in fact.subject for fact in self.ledger if fact.kind in REQUIRED
-        )
+def _standing(pieces: Sequence[Piece], span: Sequence[Message], ledger: Ledger) -> Iterator[int]:
+    """The pieces that need not be chosen: they are kept, or part of a fact that stands there in its own words."""
+    told: dict[str, list[str]] = {}
+    for fact in ledger:
+        for source_id in fact.source_ids if fact.kind in REQUIRED else ():
+            told.setdefault(source_id, []).append(fact.subject)
+    for index, piece in enumerate(pieces):
+        if piece.place >= len(span) or any(piece.text in text for text in told.get(span[piece.place].id, ())):
+            yield index
 
 
 @dataclass(slots=True)
@@ -80,8 +76,8 @@ class _Filling:
         text = render_summary_text(summary, version=self.request.version, messages=len(self.span))
         return self.request.count_text(text) + _FRAMING_TOKENS - self.request.max_tokens
 
-    def fill(self, reserve_tokens: int = 0) -> None:
-        """Choose pieces for the room there is, but for a reserve."""
+    def fill(self, reserve_tokens: int = 0) -> bool:
+        """Choose pieces for the room there is, but for a reserve; False if there was none for any."""
         taken = set(self.chosen)
         rest = [index for index in self.candidates if index not in taken]
         room = -self.excess(self.summary) - reserve_tokens
@@ -90,6 +86,7 @@ class _Filling:
         while self.chosen and (over := self.excess(self.summary) + reserve_tokens) > 0:
             while over > 0 and self.chosen:
                 over -= self.request.count_text(self.selection.pieces[self.chosen.pop()].text)
+        return len(self.chosen) > len(taken)
 
     def remind(self, max_tokens: int) -> None:
         """Add what is open and was changed and is not told yet, the newest of it that there is room for."""
@@ -102,8 +99,10 @@ class _Filling:
 
     def filled(self) -> StructuredSummary:
         """The summary with what is left of its room used."""
+        # What is left over after a round is used in the next.
         for _ in range(3):
-            self.fill()
+            if not self.fill():
+                break
         return fit_summary(self.summary, lambda candidate: self.excess(candidate) <= 0)
 
 

@@ -1,0 +1,104 @@
+"""How large a summary may be, and what it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from compact.core.coordinator import CompactionCoordinator, CompactionResult, Goal
+from compact.core.layers import KeepRules
+from compact.core.messages import Message
+from compact.core.plan import CompactionPlan, SummarizationRecord
+from compact.core.summary import StructuredSummary
+from compact.strategies import ClearStrategy, SummarizeStrategy
+from compact.testing import WordTokenizer, dialogue, system, tool_run, user
+from numbered import numbered
+
+count = WordTokenizer().count_message
+HISTORY = numbered([*dialogue(50, words=20), user("go on")])  # 2,002 tokens
+
+
+def result_of(
+    strategy: SummarizeStrategy,
+    messages: Sequence[Message] = HISTORY,
+    *,
+    plan: CompactionPlan | None = None,
+    before: Sequence[Any] = (),
+    **goal: Any,
+) -> CompactionResult:
+    limits = {"target_tokens": 500, "settle_tokens": 700, "ceiling_tokens": 1000, **goal}
+    return CompactionCoordinator([*before, strategy]).coordinate(
+        messages,
+        plan or CompactionPlan("t"),
+        tokens=[count(message) for message in messages],
+        count_message=count,
+        rules=KeepRules(recent_turns=1, tool_io_pairs=1),
+        goal=Goal(**limits),
+    )
+
+
+def room(strategy: SummarizeStrategy, messages: Sequence[Message] = HISTORY, **more: Any) -> int:
+    pending = result_of(strategy, messages, **more).pending_summary
+    assert pending is not None
+    return pending.max_tokens
+
+
+def test_a_summary_has_its_share_of_the_room_and_no_more_than_its_own_limit() -> None:
+    assert room(SummarizeStrategy()) == int(0.25 * 700)
+    assert room(SummarizeStrategy(), summary_share=0.5) == 350
+    assert room(SummarizeStrategy(max_tokens=90)) == 90
+
+
+def test_what_is_pinned_is_no_room_for_it() -> None:
+    messages = numbered([system("word " * 300), *dialogue(50, words=20), user("go on")])
+    assert room(SummarizeStrategy(), messages) == int(0.25 * (700 - 300))
+
+
+def test_a_free_summary_fills_its_share_even_beyond_its_own_limit() -> None:
+    assert room(SummarizeStrategy(max_tokens=90, fills_target=True)) == int(0.25 * 700)
+
+
+def test_where_an_exact_size_is_asked_for_a_free_summary_takes_all_that_is_left() -> None:
+    exact = {"target_tokens": 700, "settle_tokens": 700, "ceiling_tokens": 700}
+    assert room(SummarizeStrategy(fills_target=True), **exact) == 700 - 2
+    assert room(SummarizeStrategy(), **exact) == int(0.25 * 700)
+
+
+def test_a_summary_is_never_more_than_its_ratio_of_what_it_replaces() -> None:
+    messages = numbered([*dialogue(4, words=50), user("go on")])
+    replaced = 4 * 2 * 50
+    goal = {"target_tokens": 10, "settle_tokens": 3000, "ceiling_tokens": 3000}
+    assert room(SummarizeStrategy(), messages, **goal) == replaced // 2
+    assert room(SummarizeStrategy(target_token_ratio=0.2), messages, **goal) == replaced // 5
+
+
+def test_what_was_cleared_before_counts_in_full_for_the_ratio() -> None:
+    """A summary may say more than the stubs it takes the place of, but must free something."""
+    messages = numbered([*tool_run(30, words=60), user("go on")])
+    cleared = room(SummarizeStrategy(), messages, before=[ClearStrategy(min_tokens=1, keep_last=0)], target_tokens=10)
+    assert cleared == int(0.25 * 700)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01])
+def test_a_summary_of_next_to_nothing_says_nothing(share: float) -> None:
+    assert room(SummarizeStrategy(), summary_share=share) == 40
+
+
+def test_the_next_summary_stands_for_what_the_last_one_did_and_more() -> None:
+    first = result_of(SummarizeStrategy(), HISTORY[:60]).plan
+    (record,) = first.summarizations
+    written = replace(record, summary=StructuredSummary(narrative="so far"), tokens_after=12)
+    second = result_of(SummarizeStrategy(), plan=first.adding(written)).plan.summary
+    assert isinstance(second, SummarizationRecord)
+    assert second.version == 2
+    assert second.span.message_ids[: len(record.span)] == record.span.message_ids
+    assert len(second.span) > len(record.span)
+    assert second.summary is None
+
+
+def test_one_message_alone_is_not_worth_a_summary() -> None:
+    messages = numbered([user("word " * 500), user("go on")])
+    assert result_of(SummarizeStrategy(), messages, target_tokens=10).plan.summary is None
