@@ -188,14 +188,23 @@ def test_a_deleted_session_leaves_nothing_for_the_next_one_of_its_name() -> None
 
 def test_a_manual_compaction_uses_it_unless_it_has_a_note() -> None:
     for note, asked in ((None, 1), ("mind the tests", 2)):
-        summarizer = SlowSummarizer(is_open=False)
+        summarizer = SlowSummarizer()
         manager, _ = watched(summarizer)
         manager.preflight("s", HISTORY)
-        threading.Timer(0.1, summarizer.gate.set).start()
-        manager.manual_compact("s", HISTORY, note)
+        wait_until_prepared(manager)
+        manager.manual_compact("s", MORE[:-2], note)
         assert is_written_ahead(manager) is (note is None)
         assert len(summarizer.requests) == asked
-        manager.close()
+
+
+def test_a_manual_compaction_waits_for_the_one_that_is_under_way() -> None:
+    summarizer = SlowSummarizer(is_open=False)
+    manager, _ = watched(summarizer)
+    manager.preflight("s", HISTORY)
+    threading.Timer(0.1, summarizer.gate.set).start()
+    manager.manual_compact("s", HISTORY)
+    assert is_written_ahead(manager)
+    assert len(summarizer.requests) == 1
 
 
 def test_what_free_strategies_can_do_is_not_paid_for() -> None:
@@ -225,15 +234,23 @@ def test_what_would_be_too_little_by_then_is_not_prepared_yet() -> None:
     assert is_written_ahead(manager)
 
 
+def test_where_too_little_can_go_nothing_is_prepared() -> None:
+    summarizer = SlowSummarizer()
+    manager, _ = watched(summarizer)
+    manager.preflight("s", [system("rule " * 540), *dialogue(9, words=10)])  # 720, of which 540 stay in any case
+    wait_until_prepared(manager)
+    assert summarizer.requests == []
+
+
 def test_for_what_was_prepared_a_little_less_is_kept() -> None:
     """Large messages: what had to be summarised to make room is among the newest few when the trigger comes."""
     summarizer = SlowSummarizer()
-    manager, sink = watched(summarizer)
-    large = [system("be careful"), *dialogue(2, words=180)]  # 722: only one of two pairs will fit
+    manager, sink = watched(summarizer, policy={"keep_recent_turns": 4})
+    large = [system("be careful"), *dialogue(4, words=90)]  # 722, in four pairs: two of them have to go
     manager.preflight("s", large)
     wait_until_prepared(manager)
-    assert len(summarizer.requests[0].messages) == 2
-    manager.preflight("s", [*large, user("word " * 140)])
+    assert len(summarizer.requests[0].messages) == 4
+    manager.preflight("s", [*large, user("word " * 140)])  # 862: by the rules, one of the two would be kept
     assert is_written_ahead(manager)
     assert len(summarizer.requests) == 1
     assert notices(sink) == []
@@ -265,9 +282,11 @@ def test_the_agent_does_not_wait_for_it() -> None:
     manager, _ = watched(summarizer)
     assert manager.preflight("s", HISTORY) == HISTORY
     assert manager.preflight("s", [*HISTORY, user("still below")])[-1] == user("still below")
+    manager.preflight("s", [*HISTORY, user("below " * 80)])
+    assert len(preparer_of(manager)._running) == 1, "one at a time, however much the session grows"
     summarizer.gate.set()
     wait_until_prepared(manager)
-    assert len(summarizer.requests) == 1  # asked for once, although two calls were above the threshold
+    assert len(summarizer.requests) == 1  # asked for once, although three calls were above the threshold
 
 
 def test_one_that_is_not_ready_at_the_trigger_is_used_later_if_everything_still_fits() -> None:
@@ -483,30 +502,30 @@ def turns_of(number: int) -> list[list[Wire]]:
 
 
 def test_with_a_slow_summariser_nearly_every_call_is_quick() -> None:
-    """A small one of benchmarks/background.py: 200 turns of 20 ms through a summariser that takes 300 ms."""
+    """A small one of benchmarks/background.py: 200 turns of 40 ms, and a summariser that takes 300 ms."""
 
     def writer(request: SummaryRequest) -> StructuredSummary:
         time.sleep(0.3)
         return StructuredSummary(narrative="They went on with the questions.")
 
-    sink = RecordingSink()
     config = CompactConfig(max_context_tokens=16_000, telemetry={"exporter": "none"})
-    history, times = [system("be careful")], list[float]()
+    history, times, summaries = [system("be careful")], list[float](), list[SummarizationRecord]()
     start = time.perf_counter()
-    with CompactManager(config, tokenizer=WordTokenizer(), summarizer=writer, on_event=sink) as manager:
+    with CompactManager(config, tokenizer=WordTokenizer(), summarizer=writer) as manager:
         for number in range(1, 201):
             for added in turns_of(number):
                 history += added
                 before = time.perf_counter()
                 manager.preflight("s", history)
                 times.append(time.perf_counter() - before)
-                time.sleep(0.01)
-        assert is_written_ahead(manager)
+                standing = manager.current_plan("s").summary
+                if standing and (not summaries or summaries[-1].version < standing.version):
+                    summaries.append(standing)
+                time.sleep(0.02)
     wall = time.perf_counter() - start
-    rounds = [event for event in sink.of(CompactionCompletedEvent) if "summarize" in event.proposals]
-    assert len(rounds) >= 2
+    assert len(summaries) >= 2
+    assert all("ahead of time" in summary.reason for summary in summaries), "nobody ever waited for one"
     times.sort()
-    # Ten times what is promised: machines that run tests are busy.
+    # Far more than what is promised: machines that run tests are busy, and a call of a model takes more than 20 ms.
     assert times[int(0.99 * len(times))] < 0.1
-    assert sum(times) < 0.25 * wall
-    assert max(times) < 0.3 + 1.0, "nobody ever waited for a whole summary"
+    assert sum(times) < 0.4 * wall

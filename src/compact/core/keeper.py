@@ -141,10 +141,15 @@ class Keeper:
             self.announcer.failed(session, error, fallback="went on without archiving; the log has everything")
 
     def summary_once(
-        self, session: Session, pending: SummarizationRecord, write: Callable[[], Trip[StructuredSummary]]
+        self,
+        session: Session,
+        pending: SummarizationRecord,
+        write: Callable[[], Trip[StructuredSummary]],
+        *,
+        note: str = "",
     ) -> Trip[StructuredSummary]:
-        """Use the summary of this span if somebody has written it, wait for who is at it, or write it."""
-        claims, session_id, key = self.store.claims, session.session_id, _span_key(pending)
+        """Use the summary of this span (and note) if somebody has written it, wait for who is at it, or write it."""
+        claims, session_id, key = self.store.claims, session.session_id, _span_key(pending, note)
         hold = self.claim_seconds
         try:
             for _ in range(_CLAIM_ROUNDS):
@@ -255,13 +260,13 @@ class Keeper:
             self.announcer.failed(session, error, fallback="the summary is used, but not shared")
 
 
-def _span_key(record: SummarizationRecord) -> str:
-    """What makes two summaries the same: the messages they stand for, and the version they are."""
-    return _key_of(record.span.message_ids, record.version)
+def _span_key(record: SummarizationRecord, note: str = "") -> str:
+    """What makes two summaries the same: the messages they stand for, the version they are, and what they mind."""
+    return _key_of(record.span.message_ids, record.version, note)
 
 
-def _key_of(message_ids: tuple[str, ...], version: int) -> str:
-    text = "\0".join((*message_ids, str(version)))
+def _key_of(message_ids: tuple[str, ...], version: int, note: str = "") -> str:
+    text = "\0".join((*message_ids, str(version), *([note] if note else ())))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -68,7 +68,7 @@ class Shortener:
             if after <= allowed or room <= 0:
                 break
             room -= max(8, after - allowed)
-        spare = allowed - sum(record.tokens_after for record in records)
+        spare = (allowed - sum(record.tokens_after for record in records)) // len(candidates)
         now = {candidate.message.id: candidate.now for candidate in candidates}
         begun = (self._begun(*pair, spare) for pair in zip(candidates, records, strict=True))
         return [record for record in begun if record.tokens_after < now[record.span.first]]
@@ -121,14 +121,16 @@ class _Lines:
         return cls(selection, ids, mine, wishes, count_text)
 
     def best(self, max_tokens: int) -> dict[str, Kept]:
-        """What stays of each message: wishes first, then how it begins and ends if there is room, then by value."""
+        """What stays of each message: how it begins and ends if there is room, then wishes, then by value."""
         pieces, mine = self.selection.pieces, set(self.mine)
         self.selection.start_over(index for index in range(len(pieces)) if index not in mine)
         ends = _first_and_last(pieces, self.mine) if max_tokens > _ROOM_FOR_ENDS * self._messages else ()
         fixed: list[int] = []
-        for index in dict.fromkeys((*self.wishes, *ends)):
+        # Wishes may take half of the room: what is taken for one in a long text may well be none.
+        reserve = max_tokens // 2
+        for index in dict.fromkeys((*ends, *self.wishes)):
             cost = self.count_text(pieces[index].text) + 2
-            if cost <= max_tokens:
+            if cost <= max_tokens - (0 if index in ends else reserve):
                 fixed.append(index)
                 max_tokens -= cost
         self.selection.show(fixed)
