@@ -24,6 +24,7 @@ from compact.core.events import (
     TriggerDecisionEvent,
 )
 from compact.core.plan import SummarizationRecord
+from compact.core.session import Session
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import RecordingSink, Wire, WordTokenizer, assistant, dialogue, system, tool_run, user
 
@@ -58,7 +59,9 @@ class FailingSummarizer:
 def watched(writer: Any, **settings: Any) -> tuple[CompactManager, RecordingSink]:
     sink = RecordingSink()
     policy = {"hard_cap_buffer": 0, "keep_recent_turns": 2, **settings.pop("policy", {})}
-    config = CompactConfig(max_context_tokens=1_000, policy=policy, telemetry={"exporter": "none"}, **settings)
+    config = CompactConfig(
+        max_context_tokens=settings.pop("window", 1_000), policy=policy, telemetry={"exporter": "none"}, **settings
+    )
     return CompactManager(config, tokenizer=WordTokenizer(), summarizer=writer, on_event=sink), sink
 
 
@@ -236,21 +239,21 @@ def test_what_would_be_too_little_by_then_is_not_prepared_yet() -> None:
 
 def test_where_too_little_can_go_nothing_is_prepared() -> None:
     summarizer = SlowSummarizer()
-    manager, _ = watched(summarizer)
-    manager.preflight("s", [system("rule " * 540), *dialogue(9, words=10)])  # 720, of which 540 stay in any case
+    manager, _ = watched(summarizer, window=10_000)
+    manager.preflight("s", [system("rule " * 5_700), *dialogue(8, words=100)])  # 7,300, of which 5,700 stay in any case
     wait_until_prepared(manager)
     assert summarizer.requests == []
 
 
 def test_for_what_was_prepared_a_little_less_is_kept() -> None:
-    """Large messages: what had to be summarised to make room is among the newest few when the trigger comes."""
+    """What had to be summarised to make room for what was to come is among the newest few when the trigger comes."""
     summarizer = SlowSummarizer()
-    manager, sink = watched(summarizer, policy={"keep_recent_turns": 4})
-    large = [system("be careful"), *dialogue(4, words=90)]  # 722, in four pairs: two of them have to go
+    manager, sink = watched(summarizer, policy={"keep_recent_turns": 4, "keep_tool_io_pairs": 1})
+    large = [system("be careful"), *dialogue(1, words=120), *dialogue(4, words=60)]  # 722: a large pair and four others
     manager.preflight("s", large)
     wait_until_prepared(manager)
-    assert len(summarizer.requests[0].messages) == 4
-    manager.preflight("s", [*large, user("word " * 140)])  # 862: by the rules, one of the two would be kept
+    assert len(summarizer.requests[0].messages) == 4, "the large one, and one of the others"
+    manager.preflight("s", [*large, *tool_run(4, words=34)[1:]])  # 866: as it came, all four others could be kept
     assert is_written_ahead(manager)
     assert len(summarizer.requests) == 1
     assert notices(sink) == []
@@ -282,11 +285,30 @@ def test_the_agent_does_not_wait_for_it() -> None:
     manager, _ = watched(summarizer)
     assert manager.preflight("s", HISTORY) == HISTORY
     assert manager.preflight("s", [*HISTORY, user("still below")])[-1] == user("still below")
-    manager.preflight("s", [*HISTORY, user("below " * 80)])
-    assert len(preparer_of(manager)._running) == 1, "one at a time, however much the session grows"
     summarizer.gate.set()
     wait_until_prepared(manager)
-    assert len(summarizer.requests) == 1  # asked for once, although three calls were above the threshold
+    assert len(summarizer.requests) == 1  # asked for once, although two calls were above the threshold
+
+
+def test_a_session_is_prepared_once_at_a_time_and_again_when_it_has_grown() -> None:
+    gate, prepared = threading.Event(), list[int]()
+
+    def prepare(session: Session) -> None:
+        assert gate.wait(20)
+        prepared.append(session.prompt_tokens)
+
+    preparer, session = InProcessPreparer(prepare), Session("s")
+    for tokens in (100, 200):
+        session.prompt_tokens = tokens
+        preparer(session)
+    gate.set()
+    assert preparer.wait(20)
+    assert prepared == [100], "one at a time, however much the session grows"
+    for tokens in (105, 110):
+        session.prompt_tokens = tokens
+        preparer(session)
+        assert preparer.wait(20)
+    assert prepared == [100, 110]
 
 
 def test_one_that_is_not_ready_at_the_trigger_is_used_later_if_everything_still_fits() -> None:

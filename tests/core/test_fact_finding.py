@@ -65,6 +65,7 @@ def test_a_span_with_gaps_loses_nothing_when_they_are_filled(history: list[Wire]
     assert {(fact.kind, fact.subject) for fact in part if fact.kind not in _SETTLED} <= found
 
 
+@settings(max_examples=60)
 @given(histories(max_size=20))
 def test_every_fact_stands_in_the_messages_that_it_names(history: list[Wire]) -> None:
     messages = {message.id: message for message in numbered(history)}
@@ -77,6 +78,7 @@ def test_every_fact_stands_in_the_messages_that_it_names(history: list[Wire]) ->
             assert any(subject in text for text in (*(m.text for m in sources), *texts)), fact
 
 
+@settings(max_examples=40)
 @given(histories(max_size=12))
 def test_the_same_history_has_the_same_facts(history: list[Wire]) -> None:
     assert find_facts(numbered(history)) == find_facts(numbered(history))
@@ -284,15 +286,15 @@ _UNITS = [
 @pytest.mark.parametrize("unit", _UNITS)
 @pytest.mark.parametrize("role", ["assistant", "tool", "arguments"])
 def test_no_text_takes_long(unit: str, role: str) -> None:
-    """A megabyte of anything is read in seconds; what grows with the square of a text would take hours."""
-    text = unit * (1_000_000 // len(unit))
+    """Half a megabyte of anything is read at once; what grows with the square of a text would take hours."""
+    text = unit * (500_000 // len(unit))
     made = call("bash", command=text) if role == "arguments" else call("bash", command="ls")
     result = text if role == "tool" else OK
     history = [Message("assistant", text if role == "assistant" else None, (made,)), Message("tool", result)]
     messages = numbered([history[0], Message("tool", result, tool_call_id="c")])
     began = time.process_time()
     find_facts(messages)
-    assert time.process_time() - began < 6.0
+    assert time.process_time() - began < 3.0
 
 
 def _work(exchanges: int) -> tuple[Message, ...]:
