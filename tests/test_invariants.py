@@ -179,8 +179,9 @@ def test_7_there_is_exactly_one_summary_and_it_carries_the_task_from_round_to_ro
         if record and record.summary:
             told = record.summary.ledger.subject_of(FactKind.TASK)
             assert told in texts[0]
-            assert not (task and told) or told == task
-            task = told or task
+            # The same task from round to round; where there is no room for all of it, how it begins.
+            assert told.startswith(task) or task.startswith(told)
+            task = max(task, told, key=len)
 
 
 @given(histories(min_size=4, max_size=40), windows)

@@ -58,6 +58,8 @@ WENT_WELL = [
     "class NotFound(Exception):\n    pass",
     "try:\n    run()\nexcept Exception as error:\n    raise\n",
     "error = None\nerrors = []\nif error:\n",
+    "interface State {\n  error: Error;\n  panic: boolean,\n}",
+    "     7→error: the first line of a log\n     8→fatal: the second",
     'console.error("Failed to load", err);',
     '{"Error": "", "name": "x"}',
     '{"error": null}',

@@ -261,7 +261,8 @@ def test_it_reads_in_sections_with_speakers() -> None:
 
 
 def test_neighbouring_pieces_stand_together_as_they_stood() -> None:
-    line = "The BERTH-77 rate is wrong,\twhich  the harbour_master saw; " * 3 + "so QUAY-9 waits, and TIDE-4 too."
+    said = (f"The BERTH-{n} rate is wrong,\twhich  harbour_master_{n} saw;\t  " for n in range(71, 77))
+    line = "".join(said) + "so QUAY-9 waits, and TIDE-4 too."
     summary = extractive_summary(request(flat(user("Sort."), agent(line)), 200))
     (excerpt,) = summary.excerpts
     assert excerpt.text == line
