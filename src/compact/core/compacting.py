@@ -123,7 +123,8 @@ class Compactor:
         lost = guard.lost(view, plan)
         if not lost:
             return result
-        repaired = guard.repaired(view, plan, lost)
+        spare_tokens = goal.ceiling_tokens - result.tokens_after
+        repaired = guard.repaired(view, plan, lost, spare_tokens=spare_tokens)
         tokens_after = result.tokens_after + max(0, guard.growth(view, plan, repaired))
         if tokens_after > goal.ceiling_tokens:
             repaired, tokens_after = plan, result.tokens_after

@@ -85,7 +85,7 @@ class Drafter:
 
     def _whole(self, told: StructuredSummary, request: SummaryRequest, room: SummaryRoom) -> StructuredSummary:
         """What was told, and as much of the ledger as there is room for beside it."""
-        has_chosen = bool(told.ledger) and not self._is_model_run
+        has_chosen = bool(told.ledger or told.excerpts) and not self._is_model_run
         required = required_facts(request.ledger, room.fits_half)
         bare = replace(told, ledger=required) if self._is_model_run else told
         if not room.fits(bare):
