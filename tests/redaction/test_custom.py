@@ -58,7 +58,7 @@ class TestPatterns:
         started = time.process_time()
         text = "a" * 100_000 + "!"
         assert redactor.text(text) is text
-        assert time.process_time() - started < 1
+        assert time.process_time() - started < 5
 
     @pytest.mark.parametrize("pattern", [r"(a)\1", r"x(?=y)", r"(?<=x)y", "(", "[z-a]", "\ud800"])
     def test_a_pattern_that_re2_cannot_take_is_a_config_error(self, pattern: str, capfd: Any) -> None:

