@@ -6,6 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from compact.core.waiting import Trip
@@ -55,4 +56,4 @@ def _answer(step: Callable[[], Any]) -> Any:
 
     # A thread of its own: the caller's may have a running loop, in which nothing can be waited for.
     with ThreadPoolExecutor(max_workers=1) as pool:
-        return pool.submit(asyncio.run, finish()).result()
+        return pool.submit(copy_context().run, asyncio.run, finish()).result()

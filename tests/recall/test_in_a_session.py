@@ -10,7 +10,7 @@ import pytest
 
 from compact import CompactConfig, CompactError, CompactManager, UnknownSession
 from compact.core.artifacts import SecurityContext
-from compact.core.events import ContentRehydratedEvent, RehydrationBlockedEvent
+from compact.core.content_events import ContentRehydratedEvent, RehydrationBlockedEvent
 from compact.core.legality import check_chat
 from compact.recall.tool import TOOL_SCHEMA, answer_tool_call
 from compact.testing import (

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from compact.core.budget import TokenBudget
+from compact.core.content_changes import content_events
+from compact.core.content_events import ContentRehydratedEvent, RehydrationBlockedEvent
 from compact.core.coordinator import CompactionResult
 from compact.core.events import (
     ArchivalEvent,
+    CompactionCheckStartedEvent,
     CompactionCompletedEvent,
     CompactionErrorEvent,
     CompactionReportEvent,
-    ContentRehydratedEvent,
     HistoryBranchedEvent,
     HistoryRepairedEvent,
     NoticeEvent,
+    OperationEndedEvent,
+    OperationStartedEvent,
     PrunedMessagesEvent,
-    RehydrationBlockedEvent,
     SummaryCreatedEvent,
     TokenEstimateEvent,
     TriggerDecisionEvent,
@@ -49,6 +53,23 @@ class Announcer:
             "turn_number": session.turn_number,
             "plan_version": session.plan.version,
         }
+
+    @contextmanager
+    def operation(self, session: Session, operation: str) -> Generator[None]:
+        """Tells when something that takes time begins and ends, and whether it failed."""
+        is_check = operation in ("preflight", "manual_compact")
+        start = CompactionCheckStartedEvent if is_check else OperationStartedEvent
+        self.emit(start(**self._where(session), operation=operation))
+        error_type = ""
+        try:
+            yield
+        except BaseException as error:
+            error_type = type(error).__name__
+            raise
+        finally:
+            status = "error" if error_type else "ok"
+            end = OperationEndedEvent(**self._where(session), operation=operation, status=status, error_type=error_type)
+            self.emit(end)
 
     def estimated(self, session: Session, budget: TokenBudget, used_tokens: int) -> None:
         """How large the prompt is."""
@@ -82,12 +103,20 @@ class Announcer:
         self.emit(event)
 
     def compacted(
-        self, session: Session, result: CompactionResult, *, pruned_ids: Sequence[str], messages_before: int
+        self,
+        session: Session,
+        result: CompactionResult,
+        *,
+        before: CompactionPlan,
+        pruned_ids: Sequence[str],
+        messages_before: int,
     ) -> None:
-        """A new plan is in force."""
+        """A new plan is in force: what was done to content, strategy by strategy, and what it came to."""
         layers = {"pinned": len(result.layers.pinned), "summary": int(session.plan.summary is not None)}
         layers["recent"] = len(session.prompt) - sum(layers.values())
         where = self._where(session)
+        for event in content_events(where, result.tallies, before, session.plan):
+            self.emit(event)
         self.emit(
             PrunedMessagesEvent(**where, pruned_count=len(pruned_ids), message_ids=tuple(pruned_ids), layers=layers)
         )

@@ -66,6 +66,10 @@ class Compactor:
 
         On a long history that is a lot to read: the door may do it beside its loop.
         """
+        with self.announcer.operation(session, "compaction"):
+            yield from self._compact(session, goal, reason, note, is_optional=is_optional)
+
+    def _compact(self, session: Session, goal: Goal, reason: str, note: str, *, is_optional: bool) -> Trip[None]:
         # What was written ahead knows nothing of a note, and is of no use where no summary is to be.
         is_usable = not note and SUMMARIZE not in goal.skip
         prepared = (yield from self.keeper.prepared(session)) if is_usable else None
@@ -164,7 +168,9 @@ class Compactor:
         layers = result.layers
         kept = {"pinned": len(layers.pinned), "recent_turns": layers.recent_turns, "tool_pairs": layers.tool_pairs}
         self.announcer.decided(session, Decision(True, reason), kept=kept, pruned_count=len(pruned), note=note)
-        self.announcer.compacted(session, result, pruned_ids=pruned, messages_before=len(before.slots))
+        self.announcer.compacted(
+            session, result, before=plan_before, pruned_ids=pruned, messages_before=len(before.slots)
+        )
         self.announcer.reported(session, plan_before)
 
     def render(self, session: Session) -> None:

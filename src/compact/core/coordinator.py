@@ -121,6 +121,16 @@ class PlanningContext:
         return sum(map(self.weight, range(len(self.messages)))) + (summary.tokens_after if summary else 0)
 
 
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What became of one strategy's proposals."""
+
+    strategy: str
+    accepted: int = 0
+    rejected: int = 0
+    tokens_freed: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionResult:
     """What planning came to, and how: `proposals` counts the new records of each strategy."""
@@ -132,6 +142,7 @@ class CompactionResult:
     tokens_after: int
     proposals: Mapping[str, int]
     failures: tuple[Failure, ...] = ()
+    tallies: tuple[Tally, ...] = ()
     reason: str = ""
     economics: Economics | None = None
 
@@ -183,9 +194,9 @@ class CompactionCoordinator:
             prepared=prepared,
         )
         before = start.total_tokens()
-        context, kept, failures = start, rules, list[Failure]()
+        context, kept, failures, tallies = start, rules, list[Failure](), list[Tally]()
         for kept in _reductions(rules, goal):
-            context, failures = self._run_strategies(replace(start, layers=partition(messages, groups, kept)))
+            context, failures, tallies = self._run_strategies(replace(start, layers=partition(messages, groups, kept)))
             if context.total_tokens() <= goal.settle_tokens:
                 break
         context = _squeeze(context)
@@ -201,36 +212,41 @@ class CompactionCoordinator:
             tokens_after=after,
             proposals=_new_records(plan, context.plan),
             failures=tuple(failures),
+            tallies=tuple(tallies),
         )
 
-    def _run_strategies(self, context: PlanningContext) -> tuple[PlanningContext, list[Failure]]:
-        total, failures = context.total_tokens(), list[Failure]()
+    def _run_strategies(self, context: PlanningContext) -> tuple[PlanningContext, list[Failure], list[Tally]]:
+        total, failures, tallies = context.total_tokens(), list[Failure](), list[Tally]()
         for strategy in self.strategies:
             if not _is_wanted(strategy.name, total, context.goal):
                 continue
             try:
-                accepted = self._accept(strategy, context, total - context.goal.target_tokens)
+                accepted, rejected = self._accept(strategy, context, total - context.goal.target_tokens)
             except Exception as error:  # a plug-in that fails is left out; the turn goes on
                 failures.append((strategy.name, error))
                 continue
             context = _apply(context, accepted)
-            total -= sum(proposal.record.tokens_freed for proposal in accepted)
-        return context, failures
+            freed = sum(proposal.record.tokens_freed for proposal in accepted)
+            tallies.append(Tally(strategy.name, len(accepted), rejected, freed))
+            total -= freed
+        return context, failures, tallies
 
     def _accept(
         self, strategy: CompactionStrategy, context: PlanningContext, tokens_to_free: int
-    ) -> list[CompactionProposal]:
-        """Take proposals, in the strategy's order, until enough is freed; one that frees nothing is rejected."""
+    ) -> tuple[list[CompactionProposal], int]:
+        """Take proposals, in the strategy's order, until enough is freed; how many were rejected: they free nothing."""
         accepted: list[CompactionProposal] = []
+        rejected = 0
         for proposal in strategy.propose(context):
             record = context.weigh(proposal.record)
             if record.tokens_freed <= 0:
+                rejected += 1
                 continue
             accepted.append(replace(proposal, record=record))
             tokens_to_free -= record.tokens_freed
             if tokens_to_free <= 0 or len(accepted) >= self.max_proposals_per_run:
                 break
-        return accepted
+        return accepted, rejected
 
 
 def _reductions(rules: KeepRules, goal: Goal) -> Iterator[KeepRules]:

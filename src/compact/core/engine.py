@@ -77,7 +77,8 @@ class Engine:
             ):
                 self.ahead.start(session)
 
-        return (yield from self._with_store(session, incoming, budget, compact_if_needed))
+        with self.announcer.operation(session, "preflight"):
+            return (yield from self._with_store(session, incoming, budget, compact_if_needed))
 
     def manual_compact(
         self, session: Session, incoming: Sequence[object], budget: TokenBudget, *, note: str, target_tokens: int | None
@@ -91,7 +92,8 @@ class Engine:
                 session, self.decider.manual_goal(session, budget, target_tokens), "manual", note
             )
 
-        return (yield from self._with_store(session, incoming, budget, compact_now))
+        with self.announcer.operation(session, "manual_compact"):
+            return (yield from self._with_store(session, incoming, budget, compact_now))
 
     def _with_store(
         self,
@@ -181,6 +183,10 @@ class Engine:
 
     def restore(self, session: Session, version: int) -> Trip[None]:
         """Bring an earlier plan back, exactly, as a new version that stays until the budget forbids it."""
+        with self.announcer.operation(session, "restore"):
+            yield from self._restore(session, version)
+
+    def _restore(self, session: Session, version: int) -> Trip[None]:
         for _ in range(_TRIES):
             yield from self.keeper.catch_up(session, self.compactor.render)
             earlier = yield from self.keeper.plan_of(session, version)
@@ -217,9 +223,10 @@ class Engine:
         if session.budget is None or not (yield from self.keeper.begin_ahead(session, waits=waits)):
             return False
         try:
-            pending = yield from self._needed_ahead(session, session.budget)
-            if pending:
-                yield from self.compactor.writer.write_ahead(session, pending)
+            with self.announcer.operation(session, "prepare"):
+                pending = yield from self._needed_ahead(session, session.budget)
+                if pending:
+                    yield from self.compactor.writer.write_ahead(session, pending)
         except Exception as error:
             self.announcer.failed(session, error, fallback="none was prepared; it is written when it is needed")
             yield from self.keeper.end_ahead(session)

@@ -1,6 +1,8 @@
 """Everything worth telling about a session, as frozen data: one event, many sinks.
 
-Events carry no clock; whoever sends them on stamps the time. `name` is the wire name (`compact.…`).
+Events are made without a clock; whoever sends them on stamps ids and times. `name` is the wire name (`compact.…`).
+What takes time is an operation: it starts with one event and ends with another, and what happens in between names it
+as its parent. What was done to content stands in `content_events`.
 """
 
 from __future__ import annotations
@@ -17,12 +19,23 @@ if TYPE_CHECKING:
 class CompactionEventType(Enum):
     """The kinds of events; the value is the name on the wire."""
 
+    CHECK_STARTED = "compact.check_started"
+    OPERATION_STARTED = "compact.operation_started"
+    OPERATION_ENDED = "compact.operation_ended"
     TOKEN_ESTIMATE = "compact.token_estimate"
     TRIGGER_DECISION = "compact.trigger_decision"
     SUMMARY_CREATED = "compact.summary_created"
     PRUNED_MESSAGES = "compact.pruned_messages"
     ERROR = "compact.error"
     ARCHIVAL = "compact.archival"
+    SUMMARIZER_CALL = "compact.summarizer_call"
+    PROPOSAL_GENERATED = "compact.proposal_generated"
+    PROPOSAL_REJECTED = "compact.proposal_rejected"
+    CONTENT_CLEARED = "compact.content_cleared"
+    CONTENT_SUMMARIZED = "compact.content_summarized"
+    CONTENT_EXTERNALIZED = "compact.content_externalized"
+    CONTENT_DROPPED = "compact.content_dropped"
+    CONTENT_RECALLED = "compact.content_recalled"
     CONTENT_REHYDRATED = "compact.content_rehydrated"
     REHYDRATION_BLOCKED = "compact.rehydration_blocked"
     VERSION_CONFLICT = "compact.version_conflict"
@@ -35,21 +48,66 @@ class CompactionEventType(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionEvent:
-    """What every event says: which session, which turn, which plan version."""
+    """What every event says: which session, which turn, which plan version, when, and as a part of what.
+
+    `event_id`, `parent_id` and the times are stamped on the way out; most events are a moment, so both times are the
+    same. `metadata` is the caller's own.
+    """
 
     type: ClassVar[CompactionEventType]
     thread_id: str
     turn_number: int = 0
     plan_version: int = 0
+    event_id: str = ""
+    parent_id: str = ""
+    started_at: float = 0.0
+    ended_at: float = 0.0
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def name(self) -> str:
         """The name on the wire."""
         return self.type.value
 
+    @property
+    def timestamp(self) -> float:
+        """When it was sent, in seconds since 1970."""
+        return self.ended_at
+
+    @property
+    def duration_seconds(self) -> float:
+        """How long it took; 0 for a moment."""
+        return max(0.0, self.ended_at - self.started_at)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for logs and exporters."""
         return {"event": self.name, **{spec.name: getattr(self, spec.name) for spec in fields(self)}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationStartedEvent(CompactionEvent):
+    """Something that takes time begins; its `event_id` is the parent of all that happens in it."""
+
+    type = CompactionEventType.OPERATION_STARTED
+    operation: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionCheckStartedEvent(OperationStartedEvent):
+    """A prompt is about to be measured, and compacted if need be: the operation that all others are a part of."""
+
+    type = CompactionEventType.CHECK_STARTED
+    operation: str = "preflight"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationEndedEvent(CompactionEvent):
+    """The operation that started with the same `event_id` is over; its times are those of the whole."""
+
+    type = CompactionEventType.OPERATION_ENDED
+    operation: str
+    status: str = "ok"
+    error_type: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +165,19 @@ class CompactionErrorEvent(CompactionEvent):
     error_type: str
     message: str
     fallback: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummarizerCallEvent(CompactionEvent):
+    """A model was asked for a summary, or a part of one; its times are those of the call."""
+
+    type = CompactionEventType.SUMMARIZER_CALL
+    model: str
+    provider: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    error_type: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,20 +273,3 @@ class VersionConflictEvent(CompactionEvent):
 
     type = CompactionEventType.VERSION_CONFLICT
     message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContentRehydratedEvent(CompactionEvent):
-    """An artifact is shown again, for this turn."""
-
-    type = CompactionEventType.CONTENT_REHYDRATED
-    artifact_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RehydrationBlockedEvent(CompactionEvent):
-    """An artifact was asked for and is not shown, for a reason."""
-
-    type = CompactionEventType.REHYDRATION_BLOCKED
-    artifact_id: str
-    reason: str

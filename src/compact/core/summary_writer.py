@@ -117,9 +117,10 @@ class SummaryWriter:
             summary, used[0] = yield from self._written(session, request, room)
             return summary
 
-        summary = cut_to((yield from self.keeper.summary_once(session, room.pending, write)), room.fits)
-        record = room.record(summary)
-        self.announcer.summarized(session, record, text=room.text(summary), strategy=used[0])
+        with self.announcer.operation(session, "summary"):
+            summary = cut_to((yield from self.keeper.summary_once(session, room.pending, write)), room.fits)
+            record = room.record(summary)
+            self.announcer.summarized(session, record, text=room.text(summary), strategy=used[0])
         return record
 
     def _written(

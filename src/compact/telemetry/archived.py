@@ -9,11 +9,19 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from compact.core.events import CompactionEvent, TokenEstimateEvent, TriggerDecisionEvent
+from compact.core.events import (
+    CompactionEvent,
+    OperationEndedEvent,
+    OperationStartedEvent,
+    TokenEstimateEvent,
+    TriggerDecisionEvent,
+)
 
 _log = logging.getLogger("compact")
 _LONGEST_QUEUE = 1000
 _CLOSE_SECONDS = 10.0
+# What each call sends, whatever happens.
+_EVERY_CALL = (OperationStartedEvent, OperationEndedEvent, TokenEstimateEvent)
 
 
 class EventArchive(Protocol):
@@ -25,17 +33,17 @@ class EventArchive(Protocol):
 
 
 class ArchivedEvents:
-    """Appends every event of a session but the two that each call sends when nothing happened."""
+    """Appends every event of a session but those that each call sends when nothing happened."""
 
     def __init__(self, archive: EventArchive, redact: Callable[[Any], Any]) -> None:
         self._archive, self._redact = archive, redact
 
     def __call__(self, event: CompactionEvent) -> None:
-        if not event.thread_id or isinstance(event, TokenEstimateEvent):
+        if not event.thread_id or isinstance(event, _EVERY_CALL):
             return
         if isinstance(event, TriggerDecisionEvent) and not event.triggered:
             return
-        data = {"at": round(time.time(), 3), **event.to_dict()}
+        data = {"at": round(event.timestamp or time.time(), 3), **event.to_dict()}
         self._archive.save_event(event.thread_id, self._redact(data))
 
 

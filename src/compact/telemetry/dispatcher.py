@@ -10,6 +10,7 @@ from compact.core.events import CompactionEvent
 from compact.core.protocols import EventSink
 from compact.telemetry.archived import ArchivedEvents, EventArchive, InBackground
 from compact.telemetry.log import LoggingEventEmitter
+from compact.telemetry.stamping import stamped
 
 _log = logging.getLogger("compact")
 
@@ -41,6 +42,7 @@ class Dispatcher:
         return cls(sinks)
 
     def __call__(self, event: CompactionEvent) -> None:
+        event = stamped(event)
         for place, sink in enumerate(self._sinks):
             try:
                 sink(event)
