@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 
 from compact.config_sources import CONFIG_VERSION, explain, from_environment, merged, migrated, read_file
 from compact.core.durability import ToolDurability
@@ -227,8 +227,35 @@ class RedactionConfig(_Section):
 class TelemetryConfig(_Section):
     """Where events go."""
 
-    exporter: Literal["console", "ariadne", "otlp", "none"] = "console"
-    ariadne_url: str = "http://localhost:5175/ingest"
+    exporter: tuple[Literal["console", "ariadne", "otlp", "agents", "none"], ...] = Field(
+        default=("console",), description="One, or several: `console, ariadne`."
+    )
+    ariadne_url: str = Field(default="http://localhost:5175/ingest", description="Ariadne, or `compact view`.")
+    ariadne_token: SecretStr | None = Field(default=None, description="For a viewer that is not on this machine.")
+    otlp_endpoint: str = Field(
+        default="", description="For traces and metrics; by default what `OTEL_EXPORTER_OTLP_ENDPOINT` says."
+    )
+    content: bool = Field(
+        default=False, description="True lets summaries and questions out by `otlp` and `agents`, redacted."
+    )
+    console_level: Literal["auto", "debug", "info", "warning"] = Field(
+        default="auto", description="What the console shows; `auto` is info on a terminal, warning elsewhere."
+    )
+    max_queued_events: int = Field(default=4096, ge=1, description="When more wait to be sent, the oldest go.")
+
+    @field_validator("exporter", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            value = [name.strip() for name in value.split(",") if name.strip()]
+        return tuple(dict.fromkeys(value)) if isinstance(value, list | tuple) else value
+
+    def for_exporters(self) -> dict[str, Any]:
+        """The same as plain values."""
+        names = (self.exporter,) if isinstance(self.exporter, str) else self.exporter
+        token = self.ariadne_token.get_secret_value() if self.ariadne_token else ""
+        told = self.model_dump(exclude={"exporter", "ariadne_token"})
+        return {**told, "exporters": tuple(name for name in names if name != "none"), "ariadne_token": token}
 
 
 class CompactConfig(_Section):

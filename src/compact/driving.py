@@ -27,6 +27,8 @@ def drive(trip: Trip[T]) -> T:
                 step = trip.send(answer)
     except StopIteration as done:
         return done.value
+    finally:
+        trip.close()  # whoever cancels a call ends what it has begun
 
 
 async def adrive(trip: Trip[T]) -> T:
@@ -44,6 +46,8 @@ async def adrive(trip: Trip[T]) -> T:
                 step = trip.send(answer)
     except StopIteration as done:
         return done.value
+    finally:
+        trip.close()  # whoever cancels a call ends what it has begun
 
 
 def _answer(step: Callable[[], Any]) -> Any:

@@ -17,6 +17,7 @@ from compact.summarizers.call_settings import CallSettings
 from compact.summarizers.circuit_breaker import CircuitBreaker
 from compact.summarizers.extractive import extractive_summary
 from compact.summarizers.llm import LlmSummarizer
+from compact.summarizers.observed import ObservedClient
 from compact.summarizers.providers import connect
 from compact.summarizers.retrying import Patience
 from compact.summarizers.spending import Accounts
@@ -45,8 +46,10 @@ def build_summarizer(
         max_calls=settings.max_calls_per_session,
         price=_summary_price(model, prices if model == config.model else None),
     )
+    provider = summary_provider(config)
+    client = connect(provider, model, base_url=settings.base_url or None, api_key=_summary_key(config))
     return LlmSummarizer(
-        connect(summary_provider(config), model, base_url=settings.base_url or None, api_key=_summary_key(config)),
+        ObservedClient(client=client, emit=emit, model=model, provider=provider),
         model=model,
         window_tokens=summary_window(config, model, emit),
         # What is only estimated is taken for more than it may be: the request must fit in any case.

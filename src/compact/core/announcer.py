@@ -59,17 +59,27 @@ class Announcer:
         """Tells when something that takes time begins and ends, and whether it failed."""
         is_check = operation in ("preflight", "manual_compact")
         start = CompactionCheckStartedEvent if is_check else OperationStartedEvent
-        self.emit(start(**self._where(session), operation=operation))
+        began = start(**self._where(session), operation=operation)
+        self.emit(began)
         error_type = ""
         try:
             yield
+        except GeneratorExit:
+            error_type = "Abandoned"  # a task that was cancelled, or a loop that ended: nobody waits for it any more
+            raise
         except BaseException as error:
             error_type = type(error).__name__
             raise
         finally:
-            status = "error" if error_type else "ok"
-            end = OperationEndedEvent(**self._where(session), operation=operation, status=status, error_type=error_type)
-            self.emit(end)
+            self.emit(
+                OperationEndedEvent(
+                    **self._where(session),
+                    operation=operation,
+                    status="error" if error_type else "ok",
+                    error_type=error_type,
+                    began=began,
+                )
+            )
 
     def estimated(self, session: Session, budget: TokenBudget, used_tokens: int) -> None:
         """How large the prompt is."""

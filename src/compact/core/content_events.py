@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from compact.core.events import CompactionEvent, CompactionEventType
 
@@ -40,6 +41,11 @@ class ContentChangedEvent(CompactionEvent):
     def tokens_freed(self) -> int:
         """How much smaller the prompt got by it."""
         return self.tokens_before - self.tokens_after
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; how many messages these are stays known where a long list of ids is cut."""
+        told = CompactionEvent.to_dict(self)  # a slotted class has no `super()` of its own
+        return {**told, "message_count": len(self.message_ids), "tokens_freed": self.tokens_freed}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,7 @@ class CompactionEventType(Enum):
     CONTENT_REHYDRATED = "compact.content_rehydrated"
     REHYDRATION_BLOCKED = "compact.rehydration_blocked"
     VERSION_CONFLICT = "compact.version_conflict"
+    EVENTS_DROPPED = "compact.events_dropped"
     COMPLETED = "compact.completed"
     REPORT = "compact.report"
     HISTORY_BRANCHED = "compact.history_branched"
@@ -55,6 +56,8 @@ class CompactionEvent:
     """
 
     type: ClassVar[CompactionEventType]
+    # Fields that are for this process alone.
+    hidden: ClassVar[frozenset[str]] = frozenset()
     thread_id: str
     turn_number: int = 0
     plan_version: int = 0
@@ -81,7 +84,8 @@ class CompactionEvent:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for logs and exporters."""
-        return {"event": self.name, **{spec.name: getattr(self, spec.name) for spec in fields(self)}}
+        told = {spec.name: getattr(self, spec.name) for spec in fields(self) if spec.name not in self.hidden}
+        return {"event": self.name, **told}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +109,11 @@ class OperationEndedEvent(CompactionEvent):
     """The operation that started with the same `event_id` is over; its times are those of the whole."""
 
     type = CompactionEventType.OPERATION_ENDED
+    hidden = frozenset({"began"})
     operation: str
     status: str = "ok"
     error_type: str = ""
+    began: OperationStartedEvent | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +209,7 @@ class CompactionReportEvent(CompactionEvent):
     """
 
     type = CompactionEventType.REPORT
+    hidden = frozenset({"work_out"})
     work_out: Callable[[], CompactionReport] = field(repr=False, compare=False)
 
     @property
@@ -218,10 +225,8 @@ class CompactionReportEvent(CompactionEvent):
     def to_dict(self) -> dict[str, Any]:
         """Plain data for logs and exporters: how many of each kind are kept, in the ledger, retrievable or lost."""
         report = self.report
-        where = {spec.name: getattr(self, spec.name) for spec in fields(self) if spec.name != "work_out"}
         return {
-            "event": self.name,
-            **where,
+            **CompactionEvent.to_dict(self),  # a slotted class has no `super()` of its own
             "severity": self.severity,
             "removed_messages": len(report.removed_ids),
             "counts": report.counts,
@@ -273,3 +278,21 @@ class VersionConflictEvent(CompactionEvent):
 
     type = CompactionEventType.VERSION_CONFLICT
     message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventsDroppedEvent(CompactionEvent):
+    """An exporter could not keep up, or nobody listened for too long: so many events were never sent."""
+
+    type = CompactionEventType.EVENTS_DROPPED
+    exporter: str
+    count: int
+
+
+def __getattr__(name: str) -> Any:
+    """The events of content stand in a file of their own, and can be had from here, too."""
+    from compact.core import content_events
+
+    if name.endswith("Event") and hasattr(content_events, name):
+        return getattr(content_events, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -73,4 +73,5 @@ def _read(message: Any) -> ModelAnswer:
         finish=_FINISHES.get(str(message.stop_reason), Finish.DONE),
         input_tokens=int(usage.input_tokens or 0) + sum(cached),
         output_tokens=int(usage.output_tokens or 0),
+        cache_read_tokens=int(getattr(usage, "cache_read_input_tokens", 0) or 0),
     )

@@ -37,6 +37,7 @@ class ModelAnswer:
     refusal: str = ""
     input_tokens: int = 0
     output_tokens: int = 0
+    cache_read_tokens: int = 0
 
 
 class ModelClient(Protocol):

@@ -66,4 +66,5 @@ def read_completion(completion: Any) -> ModelAnswer:
         refusal=refusal,
         input_tokens=int(getattr(usage, "prompt_tokens", 0) or 0),
         output_tokens=int(getattr(usage, "completion_tokens", 0) or 0),
+        cache_read_tokens=int(getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", 0) or 0),
     )

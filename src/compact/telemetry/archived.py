@@ -69,6 +69,13 @@ class InBackground:
                 self._sink(event)
             except Exception as error:
                 _log.warning("%s could not be archived: %s", event.name, error)
+            finally:
+                self._waiting.task_done()
+
+    def flush(self, timeout_seconds: float = 5.0) -> bool:
+        """Wait until all is written that waits now; False if that takes longer."""
+        with self._waiting.all_tasks_done:
+            return self._waiting.all_tasks_done.wait_for(lambda: not self._waiting.unfinished_tasks, timeout_seconds)
 
     def close(self) -> None:
         """Write what is waiting, as far as that takes no longer than a moment."""

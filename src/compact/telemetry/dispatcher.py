@@ -1,59 +1,34 @@
-"""Hands each event to every sink; a sink that fails is reported once and never reaches the agent."""
+"""Stamps each event, and hands it to every sink; a sink that fails is reported once and never reaches the agent."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compact.core.events import CompactionEvent
-from compact.core.protocols import EventSink
-from compact.telemetry.archived import ArchivedEvents, EventArchive, InBackground
-from compact.telemetry.log import LoggingEventEmitter
+from compact.telemetry.emitters import AnySink, CompositeEventEmitter
 from compact.telemetry.stamping import stamped
-
-_log = logging.getLogger("compact")
 
 
 class Dispatcher:
-    """One event in, many sinks out."""
+    """One event in, many sinks out; `metadata` is the caller's own, and goes along with every event."""
 
-    def __init__(self, sinks: Sequence[EventSink]) -> None:
-        self._sinks = tuple(sinks)
-        self._failed: set[int] = set()
-
-    @classmethod
-    def for_exporter(
-        cls,
-        exporter: str,
-        on_event: EventSink | None,
-        *,
-        archive: EventArchive | None = None,
-        archive_may_wait: bool = False,
-        redact: Callable[[Any], Any] = lambda value: value,
-    ) -> Dispatcher:
-        """The sinks a configuration asks for, and the caller's own."""
-        sinks: list[EventSink] = [on_event] if on_event else []
-        if exporter == "console":
-            sinks.append(LoggingEventEmitter())
-        if archive:
-            archived = ArchivedEvents(archive, redact)
-            sinks.append(InBackground(archived) if archive_may_wait else archived)
-        return cls(sinks)
+    def __init__(self, sinks: Sequence[AnySink], *, metadata: Mapping[str, Any] | None = None) -> None:
+        self._sinks = CompositeEventEmitter(sinks)
+        self._metadata = dict(metadata or {})
 
     def __call__(self, event: CompactionEvent) -> None:
-        event = stamped(event)
-        for place, sink in enumerate(self._sinks):
-            try:
-                sink(event)
-            except Exception:
-                if place not in self._failed:
-                    self._failed.add(place)
-                    _log.exception("the event sink %r failed on %s; it will not be reported again", sink, event.name)
+        if self._sinks:  # without anybody to tell, nobody has to look at a clock
+            self._sinks(stamped(event, self._metadata))
+
+    def emit(self, event: CompactionEvent) -> None:
+        """The same, by its other name."""
+        self(event)
+
+    def flush(self, timeout_seconds: float = 5.0) -> bool:
+        """Have everything sent that waits; False if that took too long."""
+        return self._sinks.flush(timeout_seconds)
 
     def close(self) -> None:
-        """Close every sink that can be closed."""
-        for sink in self._sinks:
-            close: Callable[[], None] | None = getattr(sink, "close", None)
-            if close:
-                close()
+        """Send what waits, and close every sink that can be closed."""
+        self._sinks.close()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from typing import Any
 
 from compact.core.events import (
     CompactionCompletedEvent,
@@ -16,23 +18,40 @@ from compact.core.events import (
 _log = logging.getLogger("compact")
 
 
+def line_of(event: CompactionEvent) -> tuple[int, str]:
+    """The level of an event, and what it says in one line; what nobody has to read has a level and no line."""
+    match event:
+        case CompactionErrorEvent():
+            return logging.WARNING, f"{event.error_type}: {event.message} (fallback: {event.fallback})"
+        case CompactionCompletedEvent():
+            freed = f"{event.tokens_before:,} → {event.tokens_after:,} tokens"
+            return logging.INFO, f"compacted, plan v{event.plan_version}: {freed} ({event.reason})"
+        case HistoryBranchedEvent():
+            return logging.INFO, f"the past was edited: {len(event.left_ids)} left"
+        case HistoryRepairedEvent():
+            return logging.INFO, f"repaired: {'; '.join(event.repairs)}"
+        case NoticeEvent():
+            return logging.WARNING, event.message
+        case _:
+            return logging.DEBUG, ""
+
+
 class LoggingEventEmitter:
-    """Errors are warnings, what changed a prompt is info, everything else is debug."""
+    """Errors are warnings, what changed a prompt is info, everything else is debug; secrets are taken out of each."""
+
+    def __init__(self, redact: Callable[[Any], Any] = lambda value: value, *, log: logging.Logger = _log) -> None:
+        self._redact, self._log = redact, log
 
     def __call__(self, event: CompactionEvent) -> None:
-        match event:
-            case CompactionErrorEvent():
-                text = f"{event.error_type}: {event.message} (fallback: {event.fallback})"
-                _log.warning("[%s] %s", event.thread_id, text)
-            case CompactionCompletedEvent():
-                freed = f"{event.tokens_before:,} → {event.tokens_after:,} tokens"
-                _log.info("[%s] compacted, plan v%d: %s (%s)", event.thread_id, event.plan_version, freed, event.reason)
-            case HistoryBranchedEvent():
-                _log.info("[%s] the past was edited: %d left", event.thread_id, len(event.left_ids))
-            case HistoryRepairedEvent():
-                _log.info("[%s] repaired: %s", event.thread_id, "; ".join(event.repairs))
-            case NoticeEvent():
-                _log.warning("%s", event.message)
-            case _:
-                if _log.isEnabledFor(logging.DEBUG):
-                    _log.debug("[%s] %s", event.thread_id, event.to_dict())
+        level, line = line_of(event)
+        if not self._log.isEnabledFor(level):
+            return
+        text = self._redact(line) if line else self._redact(event.to_dict())
+        if event.thread_id:
+            self._log.log(level, "[%s] %s", event.thread_id, text)
+        else:
+            self._log.log(level, "%s", text)
+
+    def emit(self, event: CompactionEvent) -> None:
+        """The same, by its other name."""
+        self(event)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,8 @@ from compact.core.events import CompactionEvent
 
 # A process may see any number of sessions; the oldest are only in the totals.
 _MOST_THREADS = 1000
+# What others send may be called anything; beyond so many names it is counted as `other`.
+_MOST_NAMES = 200
 _CONTENT = {
     "compact.content_cleared": "clear",
     "compact.content_summarized": "summarize",
@@ -56,6 +59,7 @@ class CompactionMetrics:
     recalls: int = 0
     rehydrations: int = 0
     blocked_rehydrations: int = 0
+    dropped_by_exporter: Counter[str] = field(default_factory=Counter[str])
     entities: Counter[str] = field(default_factory=Counter[str])
     missing_constraints: int = 0
     summarizer_calls: int = 0
@@ -76,14 +80,14 @@ class CompactionMetrics:
     def record(self, data: Mapping[str, Any]) -> None:
         """Count one event, given as `CompactionEvent.to_dict()`."""
         name = str(data.get("event", ""))
-        self.events[name] += 1
+        _add(self.events, name, 1)
         count = _COUNTERS.get(name)
         if count:
             count(self, data)
         elif name in _CONTENT:
             freed = int(data["tokens_before"]) - int(data["tokens_after"])
             self.tokens_freed_by_action[_CONTENT[name]] += freed
-            self.messages_by_action[_CONTENT[name]] += len(data["message_ids"])
+            self.messages_by_action[_CONTENT[name]] += int(data["message_count"])
 
 
 class MetricsCollector:
@@ -113,6 +117,11 @@ class MetricsCollector:
             if len(self._threads) > _MOST_THREADS:
                 self._threads.popitem(last=False)
 
+    def snapshot(self) -> CompactionMetrics:
+        """A copy of the statistics of all sessions, which nobody counts on."""
+        with self._lock:
+            return deepcopy(self._all)
+
     @property
     def global_metrics(self) -> CompactionMetrics:
         """The statistics of all sessions."""
@@ -134,7 +143,18 @@ class MetricsCollector:
             self._all, self._threads = CompactionMetrics(), OrderedDict()
 
 
+def _add(counter: Counter[str], name: str, amount: int) -> None:
+    counter[name if name in counter or len(counter) < _MOST_NAMES else "other"] += amount
+
+
+def reason_of(reason: str) -> str:
+    """The kind of reason, of which there are few: it may be a label."""
+    return "manual" if reason.startswith("manual") else "threshold"
+
+
 def _seconds(data: Mapping[str, Any]) -> float:
+    if "duration_seconds" in data:
+        return max(0.0, float(data["duration_seconds"]))
     return max(0.0, float(data.get("ended_at", 0)) - float(data.get("started_at", 0)))
 
 
@@ -150,7 +170,7 @@ def _estimate(metrics: CompactionMetrics, data: Mapping[str, Any]) -> None:
 
 def _completed(metrics: CompactionMetrics, data: Mapping[str, Any]) -> None:
     metrics.compactions += 1
-    metrics.compactions_by_reason["manual" if str(data["reason"]).startswith("manual") else "threshold"] += 1
+    metrics.compactions_by_reason[reason_of(str(data["reason"]))] += 1
     metrics.tokens_before += int(data["tokens_before"])
     metrics.tokens_after += int(data["tokens_after"])
     metrics.compaction_seconds.observe(_seconds(data))
@@ -158,12 +178,13 @@ def _completed(metrics: CompactionMetrics, data: Mapping[str, Any]) -> None:
 
 def _error(metrics: CompactionMetrics, data: Mapping[str, Any]) -> None:
     metrics.errors += 1
-    metrics.errors_by_type[str(data["error_type"])] += 1
+    _add(metrics.errors_by_type, str(data["error_type"]), 1)
 
 
 def _report(metrics: CompactionMetrics, data: Mapping[str, Any]) -> None:
     for states in data["counts"].values():
-        metrics.entities.update({str(state): int(count) for state, count in states.items()})
+        for state, count in states.items():
+            _add(metrics.entities, str(state), int(count))
     metrics.missing_constraints += len(data["missing_constraints"])
 
 
@@ -191,6 +212,10 @@ def _blocked(metrics: CompactionMetrics, data: Mapping[str, Any]) -> None:
     metrics.blocked_rehydrations += 1
 
 
+def _dropped(metrics: CompactionMetrics, data: Mapping[str, Any]) -> None:
+    _add(metrics.dropped_by_exporter, str(data["exporter"]), int(data["count"]))
+
+
 _COUNTERS = {
     "compact.operation_ended": _operation,
     "compact.token_estimate": _estimate,
@@ -202,4 +227,5 @@ _COUNTERS = {
     "compact.content_recalled": _recall,
     "compact.content_rehydrated": _rehydrated,
     "compact.rehydration_blocked": _blocked,
+    "compact.events_dropped": _dropped,
 }

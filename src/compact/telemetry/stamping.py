@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
 from compact.core.events import (
+    CompactionCheckStartedEvent,
     CompactionCompletedEvent,
     CompactionEvent,
     OperationEndedEvent,
@@ -18,14 +20,19 @@ from compact.core.events import (
 
 # Tasks and threads have operations of their own: what one does is never a part of what another does.
 _open: ContextVar[_Operation | None] = ContextVar("compact_operation", default=None)
+# By the identity of the event that began it: what was abandoned may be ended by anybody, anywhere.
+_running: dict[int, _Operation] = {}
 # What these tell took as long as the operation they stand for.
 _LASTING = (CompactionCompletedEvent, SummaryCreatedEvent)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Operation:
+    """`made` is the event as it was emitted, `event` the same with its stamp, `before` what was open then."""
+
     event: OperationStartedEvent
-    outer: _Operation | None
+    made: OperationStartedEvent
+    before: _Operation | None
     clock: float
 
     @property
@@ -34,59 +41,78 @@ class _Operation:
         return self.event.started_at + time.perf_counter() - self.clock
 
 
-def stamped(event: CompactionEvent) -> CompactionEvent:
-    """The event with its id, its times and its parent."""
-    current = _open.get()
+def stamped(event: CompactionEvent, metadata: Mapping[str, Any] | None = None) -> CompactionEvent:
+    """The event with its id, its times and its parent; `metadata` is added to its own."""
+    more = {"metadata": {**metadata, **event.metadata}} if metadata else {}
     if isinstance(event, OperationStartedEvent):
-        return _started(event, current)
+        return _started(event, more)
     if isinstance(event, OperationEndedEvent):
-        return _ended(event, current)
-    return replace(event, event_id=_new_id(), **_times(event, current), **_place(event, current))
+        return _ended(event, more)
+    home = _home(event)
+    return replace(event, event_id=_new_id(), **_times(event, home), **_place(event, home), **more)
 
 
-def _started(event: OperationStartedEvent, current: _Operation | None) -> OperationStartedEvent:
-    outer = current if current and current.event.thread_id == event.thread_id else None
+def _started(event: OperationStartedEvent, more: dict[str, Any]) -> OperationStartedEvent:
+    # A call is a part of nothing, whatever was left open here by one that never came back.
+    outer = None if isinstance(event, CompactionCheckStartedEvent) else _home(event)
     at = outer.now if outer else time.time()
-    known = replace(
-        event, event_id=_new_id(), parent_id=outer.event.event_id if outer else "", started_at=at, ended_at=at
-    )
-    _open.set(_Operation(known, outer, time.perf_counter()))
+    parent_id = outer.event.event_id if outer else ""
+    known = replace(event, event_id=_new_id(), parent_id=parent_id, started_at=at, ended_at=at, **more)
+    operation = _Operation(known, event, next(_still_open(), None), time.perf_counter())
+    _running[id(event)] = operation
+    _open.set(operation)
     return known
 
 
-def _ended(event: OperationEndedEvent, current: _Operation | None) -> OperationEndedEvent:
-    while current and current.event.operation != event.operation:
-        current = current.outer  # what was left open by something that never came back
-    if current is None:
+def _ended(event: OperationEndedEvent, more: dict[str, Any]) -> OperationEndedEvent:
+    operation = _running.get(id(event.began))
+    if operation is None:
         at = time.time()
-        return replace(event, event_id=_new_id(), started_at=at, ended_at=at)
-    _open.set(current.outer)
-    began = current.event
+        return replace(event, event_id=_new_id(), started_at=at, ended_at=at, **more)
+    if any(operation is known for known in _still_open()):
+        _open.set(operation.before)
+    del _running[id(event.began)]
+    began = operation.event
     return replace(
         event,
         event_id=began.event_id,
         parent_id=began.parent_id,
         started_at=began.started_at,
-        ended_at=current.now,
+        ended_at=operation.now,
+        **more,
     )
 
 
-def _times(event: CompactionEvent, current: _Operation | None) -> dict[str, float]:
+def _still_open() -> Iterator[_Operation]:
+    """What is open in this task or thread, the innermost first; what was ended elsewhere is left out."""
+    operation = _open.get()
+    while operation:
+        if id(operation.made) in _running:
+            yield operation
+        operation = operation.before
+
+
+def _home(event: CompactionEvent) -> _Operation | None:
+    """The innermost open operation of the event's session, or of any if it does not say which."""
+    return next((known for known in _still_open() if event.thread_id in ("", known.event.thread_id)), None)
+
+
+def _times(event: CompactionEvent, home: _Operation | None) -> dict[str, float]:
     if event.ended_at:
         return {}
-    now = current.now if current else time.time()
-    lasts = isinstance(event, _LASTING) and current is not None
-    return {"started_at": current.event.started_at if lasts and current else now, "ended_at": now}
+    now = home.now if home else time.time()
+    lasts = home is not None and isinstance(event, _LASTING)
+    return {"started_at": home.event.started_at if lasts and home else now, "ended_at": now}
 
 
-def _place(event: CompactionEvent, current: _Operation | None) -> dict[str, Any]:
+def _place(event: CompactionEvent, home: _Operation | None) -> dict[str, Any]:
     """The operation an event is a part of; one that does not know its session is of the session in hand."""
-    if current is None or (event.thread_id and event.thread_id != current.event.thread_id):
+    if home is None:
         return {}
-    began = current.event
-    known = {} if event.thread_id else {"thread_id": began.thread_id, "turn_number": began.turn_number}
-    return {"parent_id": event.parent_id or began.event_id, **known}
+    began = home.event
+    known = {"turn_number": began.turn_number, "plan_version": began.plan_version, "thread_id": began.thread_id}
+    return {"parent_id": event.parent_id or began.event_id, **({} if event.thread_id else known)}
 
 
 def _new_id() -> str:
-    return f"{random.getrandbits(64):016x}"
+    return f"{random.getrandbits(64) or 1:016x}"

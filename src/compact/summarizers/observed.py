@@ -1,0 +1,45 @@
+"""Tells of every question to a model: how long it took, what it cost in tokens, and whether it failed."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from compact.core.events import SummarizerCallEvent
+from compact.core.protocols import EventSink
+from compact.summarizers.model_client import ModelAnswer, ModelClient, ModelRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedClient:
+    """Asks as another client does, and tells; whose session it is, is known to whoever takes the event."""
+
+    client: ModelClient
+    emit: EventSink
+    model: str
+    provider: str
+
+    def __call__(self, request: ModelRequest) -> ModelAnswer:
+        """The answer to one question."""
+        started_at, clock = time.time(), time.perf_counter()
+        answer, error_type = None, ""
+        try:
+            answer = self.client(request)
+            return answer
+        except BaseException as error:
+            error_type = type(error).__name__
+            raise
+        finally:
+            self.emit(
+                SummarizerCallEvent(
+                    thread_id="",
+                    started_at=started_at,
+                    ended_at=started_at + time.perf_counter() - clock,
+                    model=self.model,
+                    provider=self.provider,
+                    input_tokens=answer.input_tokens if answer else 0,
+                    output_tokens=answer.output_tokens if answer else 0,
+                    cache_read_tokens=int(getattr(answer, "cache_read_tokens", 0) or 0),
+                    error_type=error_type,
+                )
+            )

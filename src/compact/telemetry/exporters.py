@@ -1,0 +1,94 @@
+"""Which sinks a configuration asks for; each package is only loaded by those who use it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+from compact.core.errors import ConfigError
+from compact.telemetry.archived import ArchivedEvents, EventArchive, InBackground
+from compact.telemetry.console import ConsoleEmitter
+from compact.telemetry.dispatcher import Dispatcher
+from compact.telemetry.emitters import AnySink
+from compact.telemetry.worker import ExportWorker
+
+Redact = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportSettings:
+    """The settings of `telemetry`, as exporters want them."""
+
+    exporters: Sequence[str] = ()
+    ariadne_url: str = "http://localhost:5175/ingest"
+    ariadne_token: str = ""
+    otlp_endpoint: str = ""
+    content: bool = False
+    console_level: str = "auto"
+    max_queued_events: int = 4096
+
+
+def build_dispatcher(
+    settings: ExportSettings,
+    on_event: AnySink | None,
+    *,
+    redact: Redact,
+    archive: EventArchive | None = None,
+    archive_may_wait: bool = False,
+    metadata: Mapping[str, Any] | None = None,
+) -> Dispatcher:
+    """The caller's own sink, the exporters that are named, and the archive."""
+    sinks: list[AnySink] = [on_event] if on_event is not None else []
+    sinks += [build_exporter(name, settings, redact) for name in settings.exporters]
+    if archive:
+        archived = ArchivedEvents(archive, redact)
+        sinks.append(InBackground(archived) if archive_may_wait else archived)
+    return Dispatcher(sinks, metadata=metadata)
+
+
+def build_exporter(name: str, settings: ExportSettings, redact: Redact) -> AnySink:
+    """One exporter by its name; what it needs and is not there is named with the extra that installs it."""
+    match name:
+        case "console":
+            return ConsoleEmitter(redact, level=settings.console_level)
+        case "ariadne":
+            from compact.telemetry.ariadne import AriadneExporter
+
+            exporter = AriadneExporter(settings.ariadne_url, token=settings.ariadne_token)
+            return ExportWorker(exporter, redact=redact, max_queued=settings.max_queued_events)
+        case "otlp":
+            _require(name, "opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http", extra="otlp")
+            from compact.telemetry.otlp import OtlpExporter
+
+            exporter = OtlpExporter(settings.otlp_endpoint, content=settings.content)
+            return ExportWorker(exporter, redact=redact, max_queued=settings.max_queued_events)
+        case "agents":
+            _require(name, "agents.tracing", extra="openai-agents")
+            from compact.telemetry.agents_tracing import AgentsTracing
+
+            return AgentsTracing(redact, content=settings.content)
+        case _:
+            raise ConfigError(
+                f"no exporter {name!r}",
+                field="telemetry.exporter",
+                hint="use console, ariadne, otlp, agents or none, or several with commas between",
+            )
+
+
+def _require(exporter: str, *packages: str, extra: str) -> None:
+    for package in packages:
+        if not _is_there(package):
+            raise ConfigError(
+                f"the exporter {exporter} needs the package {package.replace('.', '-')}",
+                field="telemetry.exporter",
+                hint=f'pip install "compact-context[{extra}]"',
+            )
+
+
+def _is_there(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # what it is a part of is not there
+        return False

@@ -1,0 +1,324 @@
+"""Whoever takes events: callables and emitters, many at once, logs, consoles and counters."""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+import compact.core.events
+import compact.telemetry
+from compact.core.content_events import ContentRecalledEvent
+from compact.core.events import (
+    CompactionCompletedEvent,
+    CompactionErrorEvent,
+    CompactionEvent,
+    EventsDroppedEvent,
+    NoticeEvent,
+)
+from compact.redaction import Redactor
+from compact.telemetry.complaints import Complaints
+from compact.telemetry.console import ConsoleEmitter
+from compact.telemetry.emitters import CompactionEventEmitter, CompositeEventEmitter, as_sink
+from compact.telemetry.log import LoggingEventEmitter
+from compact.telemetry.metrics import MetricsCollector
+from compact.testing import RecordingSink
+from telemetry.happenings import all_kinds, full_history, one_of_each, watched
+
+S2_NAMES = (
+    "CompactionEventType CompactionEvent CompactionCheckStartedEvent CompactionCompletedEvent ProposalGeneratedEvent "
+    "ProposalRejectedEvent ContentClearedEvent ContentSummarizedEvent ContentExternalizedEvent ContentDroppedEvent "
+    "ContentRehydratedEvent RehydrationBlockedEvent CompactionErrorEvent VersionConflictEvent CompactionMetrics "
+    "CompactionEventEmitter LoggingEventEmitter MetricsCollector CompositeEventEmitter"
+)
+SECRET = "api_key=sk-" + "abc123def456ghi789"
+
+
+@dataclass
+class Emitter:
+    """Takes events by a method alone."""
+
+    events: list[CompactionEvent] = field(default_factory=list)
+
+    def emit(self, event: CompactionEvent) -> None:
+        self.events.append(event)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("name", S2_NAMES.split())
+def test_everything_is_in_one_place(name: str) -> None:
+    assert getattr(compact.telemetry, name)
+    assert name in dir(compact.telemetry)
+    if name.endswith(("Event", "Type")):
+        assert getattr(compact.core.events, name) is getattr(compact.telemetry, name)
+
+
+def test_every_event_is_there() -> None:
+    for kind in all_kinds():
+        assert getattr(compact.telemetry, kind.__name__) is kind
+
+
+def test_types_and_names_are_the_same() -> None:
+    """What is loaded late is what a type checker sees, and all of it can be had."""
+    source = Path(compact.telemetry.__file__).read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^    from \S+ import (\w+) as \1$", source, re.MULTILINE)) == dir(compact.telemetry)
+    for name in dir(compact.telemetry):
+        assert getattr(compact.telemetry, name)
+
+
+@pytest.mark.parametrize("place", [compact.telemetry, compact.core.events])
+def test_what_is_not_there_is_said(place: object) -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'NoSuchEvent'"):
+        place.NoSuchEvent  # noqa: B018
+
+
+def test_nothing_heavy_is_loaded() -> None:
+    """Neither events nor a manager load what only an exporter needs."""
+    code = (
+        "import sys, compact.telemetry, compact.core.events; from compact import CompactConfig, CompactManager\n"
+        "CompactManager(CompactConfig(state={'url': 'memory:'}, storage={'adapter': 'none'})).close()\n"
+        "heavy = ('opentelemetry', 'agents', 'http.client', 'rich', 'requests')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+
+
+def test_an_emitter_is_as_good_as_a_callable() -> None:
+    emitter = Emitter()
+    assert isinstance(emitter, CompactionEventEmitter)
+    with watched(on_event=emitter) as manager:
+        manager.preflight("s", full_history()[:3])
+    assert emitter.events[0].name == "compact.check_started"
+    assert as_sink(print) is print
+
+
+@pytest.mark.parametrize("kind", [MetricsCollector, LoggingEventEmitter, ConsoleEmitter, CompositeEventEmitter])
+def test_ours_are_both(kind: type) -> None:
+    sink = kind()
+    assert isinstance(sink, CompactionEventEmitter)
+    for event in one_of_each():
+        sink.emit(event)
+        sink(event)
+
+
+def test_one_event_reaches_all(caplog: pytest.LogCaptureFixture) -> None:
+    """One that fails keeps nobody else from it, and is reported once."""
+
+    def bad(event: CompactionEvent) -> None:
+        raise ValueError("broken")
+
+    first, last = Emitter(), RecordingSink()
+    composite = CompositeEventEmitter([first, bad, last])
+    for event in one_of_each():
+        composite.emit(event)
+    assert first.events == last.events
+    assert len(last.events) == len(one_of_each())
+    assert len([record for record in caplog.records if "it will not be reported again" in record.getMessage()]) == 1
+
+
+def test_a_composite_closes_and_flushes_all(caplog: pytest.LogCaptureFixture) -> None:
+    class Closing(Emitter):
+        closed = flushed = False
+
+        def flush(self, timeout_seconds: float) -> bool:
+            self.flushed = True
+            return False
+
+        def close(self) -> None:
+            self.closed = True
+            raise OSError("already gone")
+
+    one, two = Closing(), Closing()
+    composite = CompositeEventEmitter([one, two])
+    assert not composite.flush(1)
+    composite.close()
+    assert one.flushed
+    assert two.flushed
+    assert one.closed
+    assert two.closed
+    assert "could not be closed" in caplog.text
+
+
+def test_log_lines_have_levels_and_no_secrets(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, logger="compact")
+    with watched(telemetry={"exporter": "console"}) as manager:
+        manager.preflight("s", full_history(SECRET))
+        with pytest.raises(Exception, match="tokens"):
+            manager.manual_compact("s", full_history(SECRET), SECRET, target_tokens=1)
+    levels = {record.levelname for record in caplog.records}
+    assert levels == {"DEBUG", "INFO", "WARNING"}
+    assert "[s] compacted, plan v1: " in caplog.text
+    assert "<REDACTED>" in caplog.text
+    assert "sk-abc123" not in caplog.text
+
+
+def test_every_line_is_redacted(caplog: pytest.LogCaptureFixture) -> None:
+    event = CompactionErrorEvent(thread_id="s", error_type="E", message=f"refused {SECRET}", fallback="none")
+    LoggingEventEmitter(Redactor().value)(event)
+    stream = io.StringIO()
+    ConsoleEmitter(Redactor().value, stream=stream)(event)
+    for text in (caplog.text, stream.getvalue()):
+        assert "refused api_key=<REDACTED>" in text
+        assert "sk-abc123" not in text
+
+
+def emitted(stream: io.StringIO, *, level: str = "auto") -> str:
+    emitter = ConsoleEmitter(level=level, stream=stream)
+    for event in one_of_each():
+        emitter(event)
+    return stream.getvalue()
+
+
+def test_a_pipe_gets_plain_lines() -> None:
+    lines = emitted(io.StringIO(), level="info").splitlines()
+    assert len(lines) == 5
+    assert any("compact [s-1] error SummaryFailed: no answer (fallback: pruning-only)" in line for line in lines)
+    assert any("compacted compacted, plan v2: 900 → 450 tokens" in line for line in lines)
+    assert "\x1b" not in "".join(lines)
+
+
+def test_by_default_a_pipe_gets_warnings_alone() -> None:
+    words = [line.split()[3] for line in emitted(io.StringIO()).splitlines()]
+    assert words == ["error", "notice"]
+
+
+def test_a_terminal_gets_colour_and_one_calm_line_for_each() -> None:
+    text = emitted(Terminal())
+    assert len(text.splitlines()) == 5
+    assert "\x1b[32m" in text
+    assert "█████░░░░░" in text
+
+
+def test_every_level_can_be_asked_for() -> None:
+    assert len(emitted(io.StringIO(), level="debug").splitlines()) == len(one_of_each())
+
+
+def test_hostile_text_is_one_line_without_markup() -> None:
+    stream = Terminal()
+    ConsoleEmitter(stream=stream)(NoticeEvent(thread_id="[red]", message="[bold]a[/bold]\nb", ended_at=1.0))
+    assert len(stream.getvalue().splitlines()) == 1
+    assert "[bold]a[/bold] b" in stream.getvalue()
+    assert "[red]" in stream.getvalue()
+
+
+def test_without_logging_set_up_a_piped_process_says_only_what_it_must() -> None:
+    code = (
+        "from compact import CompactConfig, CompactManager\n"
+        "from compact.testing import dialogue\n"
+        "base = dict(max_context_tokens=2000, state={'url': 'memory:'}, storage={'adapter': 'none'})\n"
+        "CompactManager(CompactConfig(**base)).manual_compact('s', dialogue(60, words=30))\n"
+        "level = {'console_level': 'info'}\n"
+        "CompactManager(CompactConfig(**base, telemetry=level)).manual_compact('loud', dialogue(60, words=30))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert "compact [loud] compacted" in line
+
+
+def test_metrics_count_every_session_and_all() -> None:
+    collector = MetricsCollector()
+
+    def count() -> None:
+        for _ in range(500):
+            collector(NoticeEvent(thread_id=threading.current_thread().name, message=""))
+
+    threads = [threading.Thread(target=count, name=name) for name in ("a", "b", "c", "d")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert collector.global_metrics.events["compact.notice"] == 2_000
+    assert collector.thread_metrics("b").events["compact.notice"] == 500
+    assert set(collector.threads()) == {"a", "b", "c", "d"}
+    assert collector.thread_metrics("nobody").events == {}
+    collector.reset()
+    assert collector.threads() == ()
+
+
+def test_metrics_are_bounded() -> None:
+    collector = MetricsCollector()
+    for number in range(1_200):
+        collector(NoticeEvent(thread_id=str(number), message=""))
+    assert len(collector.threads()) == 1_000
+    assert collector.threads()[-1] == "1199"
+    assert collector.global_metrics.events["compact.notice"] == 1_200
+    for number in range(1_000):
+        collector.record({"event": "compact.error", "error_type": f"E{number}", "thread_id": ""})
+    assert len(collector.global_metrics.errors_by_type) == 201
+    assert collector.global_metrics.errors_by_type["other"] == 800
+
+
+def test_figures_of_each_kind() -> None:
+    collector = MetricsCollector()
+    for event in one_of_each():
+        collector(event)
+    found = collector.thread_metrics("s-1")
+    assert found.compactions == 1
+    assert found.tokens_freed == 450
+    assert found.tokens_freed_by_action == {"clear": 800, "summarize": 800, "externalize": 800, "drop": 800}
+    assert found.entities == {"kept": 3, "in_ledger": 1, "retrievable": 2, "lost": 1}
+    assert (found.recalls, found.rehydrations, found.blocked_rehydrations, found.conflicts) == (1, 1, 1, 1)
+    assert (found.summarizer_calls, found.summarizer_failures, found.summarizer_output_tokens) == (1, 0, 90)
+    assert found.summarizer_seconds.total == 1.5
+    assert found.dropped_by_exporter == {"ariadne": 7}
+
+
+def test_a_recall_is_told_with_what_it_found() -> None:
+    with watched(on_event=(sink := RecordingSink())) as manager:
+        manager.preflight("s", full_history())
+        answer = manager.recall("s", "migrations")
+    (event,) = sink.of(ContentRecalledEvent)
+    assert event.query == "migrations"
+    assert event.message_ids == tuple(entry.message_id for entry in answer.found) != ()
+    assert event.tokens == sum(len(entry.content.split()) for entry in answer.found)
+    assert event.plan_version == 1
+    assert event.ended_at >= event.started_at > 0
+
+
+def test_complaints_are_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    now = [0.0]
+    complain = Complaints("[X]", clock=lambda: now[0])
+    for number in range(50):
+        complain(f"{number} events were dropped\nby http://x:5175")
+    complain("something else")
+    now[0] = 61.0
+    complain("51 events were dropped by http://x:5175")
+    assert capsys.readouterr().err.splitlines() == [
+        "[X] 0 events were dropped by http://x:5175",
+        "[X] something else",
+        "[X] 51 events were dropped by http://x:5175 (49 more like this)",
+    ]
+
+
+def test_complaints_survive_a_closed_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = io.StringIO()
+    closed.close()
+    monkeypatch.setattr(sys, "stderr", closed)
+    Complaints("[X]")("nobody hears it")
+    monkeypatch.setattr(sys, "stderr", None)
+    Complaints("[X]")("nobody hears it")
+
+
+def test_what_an_event_says_is_plain_data() -> None:
+    for event in one_of_each():
+        told = event.to_dict()
+        assert told["event"] == event.name
+        assert not {"began", "work_out", "hidden"} & set(told)
+    completed = next(event for event in one_of_each() if isinstance(event, CompactionCompletedEvent))
+    assert completed.to_dict()["economics"] == {"freed_tokens": 450}
+    assert {"error_type", "message", "fallback"} <= set(
+        next(event for event in one_of_each() if isinstance(event, CompactionErrorEvent)).to_dict()
+    )
+    assert EventsDroppedEvent(thread_id="", exporter="x", count=1).to_dict()["count"] == 1
