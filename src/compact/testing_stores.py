@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from compact.adapters.chat import ChatDialect
 from compact.core.artifacts import Artifact, ArtifactMetadata, ArtifactStore, SecurityContext
 from compact.core.ledger import Fact, FactKind, Ledger
 from compact.core.messages import Message, ToolCall
@@ -24,6 +23,7 @@ from compact.core.plan import (
     SummarizationRecord,
 )
 from compact.core.records import (
+    Beside,
     Commit,
     CompactionStore,
     CompactionTransaction,
@@ -35,6 +35,7 @@ from compact.core.records import (
     VersionConflict,
 )
 from compact.core.summary import OpenItem, StructuredSummary, SummaryCacheKey, ToolOutcome
+from compact.dialects.entries import ChatEntries
 
 Clock = Callable[[], float]
 
@@ -68,7 +69,7 @@ class MakeSummaryCache(Protocol):
 
 def stored_messages(*originals: object, after: int = 0, tokens: int = 7) -> tuple[StoredMessage, ...]:
     """Log entries as the engine would hand them to a store, with the ids `m1`, `m2`, … by their place."""
-    read = ChatDialect().read
+    read = ChatEntries().read
     return tuple(
         StoredMessage(seq, replace(read(original, "suite"), id=f"m{seq}"), tokens)
         for seq, original in enumerate(originals, after + 1)
@@ -311,7 +312,15 @@ def _check_transaction(store: CompactionStore, clock: ManualClock) -> None:
 
 
 def _check_model_calls(store: CompactionStore, clock: ManualClock) -> None:
-    first = _call(tiers={"user": 3, "tool": 4}, evicted=2, summary_version=1, plan_version=5)
+    first = _call(
+        tiers={"system": 3, "tail": 4},
+        evicted=2,
+        summary_version=1,
+        plan_version=5,
+        branch=3,
+        limits={"window": 100, "trigger": 85},
+        reason="85 tokens \x00",
+    )
     _write(store, "one", call=first)
     _write(store, "elsewhere", session_id="other", call=_call())
     clock.advance(5)
@@ -328,6 +337,63 @@ def _check_model_calls(store: CompactionStore, clock: ManualClock) -> None:
         "usage belongs to the newest call, the last one counts"
     )
     assert store.model_calls("other")[0].tokens_reported is None, "and to no other session's"
+
+
+def _check_sent_prompts(store: CompactionStore, clock: ManualClock) -> None:
+    note = Message(role="user", content="a note\x00", id="note", meta={"injector": "clock"})
+    again = Message(role="user", content="shown again", id="art-1")
+    beside = (Beside("rehydrated", again), Beside("injected", note))
+
+    def number() -> int:
+        return store.model_calls("s")[-1].number
+
+    def shown(call: int) -> list[str]:
+        sent = store.sent("s", call)
+        return [entry.message.text for entry in sent.messages] if sent else []
+
+    _write(store, "one", "two", "three", call=_call(last_seq=3), beside=beside)
+    first = number()
+    sent = store.sent("s", first)
+    assert sent is not None, "a call is found by its number"
+    assert sent.call == store.model_calls("s")[0], "with all that was said about it"
+    assert [entry.kind for entry in sent.beside] == ["rehydrated", "injected"], "with what stood beside the log"
+    assert [entry.message for entry in sent.beside] == [again, note], "as it was"
+    assert sent.plan.version == 0, "under the plan of that time"
+    # An edited past: `two` is left out, `four` is new; then everything but a stub goes under a summary.
+    _write(store, "four", view_ids=("m1", "m3", "m4"), call=_call(last_seq=4, branch=1))
+    second = number()
+    _write(store, "five", plan=_plan(1), call=_call(last_seq=5, branch=1, plan_version=1))
+    third = number()
+    assert shown(first) == ["one", "two", "three"], "an earlier call shows what was there, on the line of its time"
+    assert shown(second) == ["one", "three", "four"], "a later one the line it was on"
+    hidden = {i for i, action in _plan(1).actions(f"m{n}" for n in range(1, 6)).items() if action.value in _UNSEEN}
+    line = {"m1": "one", "m3": "three", "m4": "four", "m5": "five"}
+    assert shown(third) == [text for i, text in line.items() if i not in hidden], "what left the prompt is not there"
+    assert store.sent("s", 10**6) is None, "a call that never was is not there"
+    assert store.sent("other", first) is None, "and no other session's"
+
+
+def _check_pages(store: CompactionStore, clock: ManualClock) -> None:
+    _write(store, "one alpha", "two", "three alpha beta")
+    _write(store, "four beta", session_id="other")
+    for number in range(5):
+        _write(store, call=_call(tokens_estimated=number))
+    assert [entry.seq for entry in store.messages("s", after_seq=1, limit=1)] == [2], "so many entries behind a place"
+    assert [entry.message.text for entry in store.messages("s")] == ["one alpha", "two", "three alpha beta"], (
+        "all of it"
+    )
+    assert store.messages("s", after_seq=3) == (), "behind the last there is nothing"
+    assert store.messages("nobody") == (), "nor of a session that is not there"
+    assert store.outline("s") == (("m1", 7), ("m2", 7), ("m3", 7)), "the outline has every entry with its tokens"
+    recent = store.recent_calls(["s", "other"], 2)
+    assert [call.tokens_estimated for call in recent["s"]] == [3, 4], "the newest calls come oldest first"
+    assert recent["other"] == (), "a session without calls has none"
+    assert store.sessions_with("alpha beta") == {"s"}, "all the words in one entry"
+    assert store.sessions_with("beta") == {"s", "other"}, "in every session"
+    assert store.sessions_with("gamma") == store.sessions_with(" ") == frozenset(), "what is not there is not found"
+
+
+_UNSEEN = ("summarize", "drop")
 
 
 def _check_session_list(store: CompactionStore, clock: ManualClock) -> None:
@@ -474,6 +540,7 @@ def _check_deletion(store: CompactionStore, clock: ManualClock) -> None:
     left = (store.head("gone"), store.load("gone"), store.plans("gone"), store.model_calls("gone"))
     assert left == (SessionHead(), None, (), ()), "nothing is left of it"
     assert (store.search("gone", "needle", 5), store.message("gone", "m1")) == ((), None), "not even by words or id"
+    assert store.sessions_with("needle") == {"stays"}, "nor among all sessions"
     anyone = SecurityContext()
     assert store.artifacts.list_artifacts("gone", anyone) == (), "its artifacts go with it"
     assert store.claims.finished("gone", "span") is None, "its summaries go with it"
@@ -495,6 +562,8 @@ _STORE_CHECKS = (
     _check_plans,
     _check_transaction,
     _check_model_calls,
+    _check_sent_prompts,
+    _check_pages,
     _check_session_list,
     _check_originals,
     _check_message_by_id,

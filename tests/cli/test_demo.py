@@ -32,8 +32,10 @@ def test_piped(process):
     assert taken
     whole, shown, retrievable = (int(number.replace(",", "")) for number in taken.groups())
     assert whole == shown + retrievable > 1_000
-    assert "compact plan FILE" in done.out.splitlines()[-1]
-    assert "compact report SESSION" in done.out.splitlines()[-1]
+    *_, next_line, last_line = done.out.splitlines()
+    assert "compact plan FILE" in next_line
+    assert "compact report SESSION" in next_line
+    assert " view --store " in last_line
 
 
 def test_claims_are_measured():

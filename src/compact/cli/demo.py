@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Iterator
+from shutil import which
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,15 +14,18 @@ import typer
 from compact.cli import screen
 from compact.cli.options import Model, Window
 from compact.cli.settings import load_config, quiet
+from compact.core.records import StoreError
 
 if TYPE_CHECKING:
-    from compact.cli.demo_replay import Replay, Tally
+    from compact.cli.demo_replay import Replay, Tally, Wire
     from compact.cli.demo_view import Frame
+    from compact.config import CompactConfig
 
 _SHOW_SECONDS = 8.0
 _HOLD_SECONDS = 0.4
 _FRAME_SECONDS = 1 / 30
 _LISTED_ROUNDS = 8
+_STORE = "sqlite:///.compact/demo.db"
 
 Fast = Annotated[bool, typer.Option("--fast", help="Do not slow down for the eye.")]
 
@@ -30,11 +35,11 @@ def demo(model: Model = None, window: Window = None, fast: Fast = False) -> None
 
     The session is generated and comes with the package: no key, no network, no model.
     """
-    from compact.cli.demo_replay import Replay, Tally, load_session, protected_messages
+    from compact.cli.demo_replay import Tally, load_session, protected_messages
 
     settings = quiet(load_config(model=model, window=window))
     with screen.working("counting the session"):
-        replay = Replay(settings, load_session())
+        replay, place = _replay(settings, load_session())
     messages, tokens = len(replay.history), sum(replay.tokens)
     screen.line(
         f"{messages:,} messages, {tokens:,} tokens, through a window of {replay.budget.max_context_tokens:,} "
@@ -50,8 +55,33 @@ def demo(model: Model = None, window: Window = None, fast: Fast = False) -> None
     screen.line()
     for topic, text in _summary(replay, tally, protected_messages(replay.history)[0]["meta"]["label"]):
         screen.line(f"{topic:<12}{text}")
+    replay.close()
+    screen.line(f"{'next':<12}compact plan FILE: what would go; compact report SESSION: what went")
+    if place:
+        screen.line(f"{'see it':<12}{_command(place)}")
     if not all(step.has_protected for step in tally.steps):
         raise typer.Exit(1)
+
+
+def _replay(settings: CompactConfig, history: list[Wire]) -> tuple[Replay, str]:
+    """The session on its way into a store of its own, and where that is; nowhere if nothing can be written here."""
+    from compact.cli.demo_replay import Replay
+
+    kept = settings.model_copy(update={"state": settings.state.model_copy(update={"url": _STORE})})
+    try:
+        return Replay(kept, history), _STORE
+    except StoreError as error:
+        screen.remark(f"the session is not kept: {error.message}", label="note", style="yellow")
+        return Replay(settings, history), ""
+
+
+def _command(place: str) -> str:
+    """What shows this session in the browser."""
+    from compact.cli.demo_replay import SESSION
+
+    # Run from a folder of its own it is called by its path.
+    program = "compact" if which("compact") or not sys.argv[0].endswith("compact") else sys.argv[0]
+    return shlex.join((program, "view", "--store", place, "--session", SESSION))
 
 
 def _report(replay: Replay, tally: Tally) -> None:
@@ -123,7 +153,6 @@ def _summary(replay: Replay, tally: Tally, label: str) -> Iterator[tuple[str, st
     extending = sum(step.extends_last for step in tally.steps)
     yield "cache", f"{extending:,} of {len(tally.steps):,} prompts extend the one before, byte for byte"
     yield "preflight", f"p50 {tally.milliseconds(50):.1f} ms, p99 {tally.milliseconds(99):.1f} ms"
-    yield "next", "compact plan FILE: what would go; compact report SESSION: what went"
 
 
 def _taken_out(replay: Replay) -> str:

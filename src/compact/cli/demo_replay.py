@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from compact.core.events import CompactionEvent
     from compact.core.report import CompactionReport
 
-_SESSION = "demo"
+SESSION = "demo"
 Wire = dict[str, Any]
 
 
@@ -88,6 +88,11 @@ def protected_messages(history: Sequence[Wire]) -> list[Wire]:
     return [message for message in history if message.get("meta", {}).get("protected")]
 
 
+def _as_sent(message: Wire) -> Wire:
+    """A message as a provider gets it: what we know about it is not for them."""
+    return {name: value for name, value in message.items() if name != "meta"}
+
+
 class Replay:
     """The session on its way through a manager."""
 
@@ -103,6 +108,8 @@ class Replay:
         self.tokens = [estimate_messages_tokens([message], config) for message in history]
         self._events: list[CompactionEvent] = []
         self._manager = CompactManager(config, on_event=self._events.append)
+        # What an earlier demo left behind would be taken for the beginning of this one.
+        self._manager.delete(SESSION)
 
     def __iter__(self) -> Iterator[Step]:
         last: list[Wire] = []
@@ -113,11 +120,11 @@ class Replay:
             history = self.history[:place]
             self._events.clear()
             started = time.perf_counter()
-            prompt = self._manager.preflight(_SESSION, history)
+            prompt = self._manager.preflight(SESSION, history)
             milliseconds = 1000 * (time.perf_counter() - started)
             done = self._round(rounds + 1, place, milliseconds)
             rounds += done is not None
-            status = self._manager.status(_SESSION)
+            status = self._manager.status(SESSION)
             yield Step(
                 message=place,
                 turn=status.turn_number,
@@ -125,7 +132,9 @@ class Replay:
                 arrived_tokens=done.tokens_before if done else status.used_tokens,
                 sent_tokens=status.used_tokens,
                 milliseconds=milliseconds,
-                has_protected=all(message in prompt for message in protected_messages(history)),
+                has_protected=all(
+                    message in prompt or _as_sent(message) in prompt for message in protected_messages(history)
+                ),
                 extends_last=prompt[: len(last)] == last,
                 round=done,
             )
@@ -133,7 +142,11 @@ class Replay:
 
     def reports(self) -> tuple[CompactionReport, ...]:
         """What became of everything that the compactions so far took out."""
-        return self._manager.report(_SESSION)
+        return self._manager.report(SESSION)
+
+    def close(self) -> None:
+        """Leave the session to whoever wants to look at it."""
+        self._manager.close()
 
     def _round(self, number: int, place: int, milliseconds: float) -> Round | None:
         """What the events of this call say about a compaction, if there was one."""

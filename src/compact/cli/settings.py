@@ -94,13 +94,17 @@ def quiet(config: CompactConfig, *, enabled: bool | None = None) -> CompactConfi
 
 
 @contextmanager
-def open_store(path: Path | None, store: str | None) -> Iterator[OpenStore]:
-    """The store that the settings name, or that `--store` does; one that is not there is an error, not created."""
+def open_store(path: Path | None, store: str | None, *, may_be_new: bool = False) -> Iterator[OpenStore]:
+    """The store that the settings name, or that `--store` does; one that is not there is an error, not created.
+
+    Whoever waits for what is to come (`may_be_new`) gets an empty one, unless it was named: a name may be misspelt.
+    """
     if store is not None and not store.startswith(("sqlite:///", "postgresql://")):
         hint = "use sqlite:///PATH or postgresql://USER@HOST/NAME"
         raise StoreError(f"--store {store!r} is not the URL of a store", hint=hint)
     config = _unheard(load_config(path, store=store))
-    _check_is_there(config.state.url)
+    if not (may_be_new and store is None and _is_missing(config.state.url)):
+        _check_is_there(config.state.url)
     from compact.manager import CompactManager
 
     events: list[CompactionEvent] = []
@@ -110,10 +114,17 @@ def open_store(path: Path | None, store: str | None) -> Iterator[OpenStore]:
 
 def _unheard(config: CompactConfig) -> CompactConfig:
     """The same settings without exporter, archive and model: looking leaves no trace, and needs no package for it."""
-    telemetry = config.telemetry.model_copy(update={"exporter": "none"})
+    telemetry = config.telemetry.model_copy(update={"exporter": ("none",)})
     storage = config.storage.model_copy(update={"adapter": "none"})
     summarizer = config.summarizer.model_copy(update={"kind": "extractive"})
     return config.model_copy(update={"telemetry": telemetry, "storage": storage, "summarizer": summarizer})
+
+
+def _is_missing(url: str) -> bool:
+    """True for a store that will be there once an agent writes to it."""
+    from sqlalchemy.engine import make_url
+
+    return url.startswith("sqlite") and not Path(make_url(url).database or "").exists()
 
 
 def _check_is_there(url: str) -> None:

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from compact.core.announcer import Announcer
 from compact.core.artifacts import Artifact, ArtifactMetadata
+from compact.core.call_record import beside_log, model_call
 from compact.core.coordinator import SUMMARIZE
 from compact.core.errors import CompactError
+from compact.core.layers import KeepRules
 from compact.core.messages import Message
-from compact.core.plan import CompactionAction, CompactionPlan, SpanReference, SummarizationRecord
+from compact.core.plan import CompactionPlan, SpanReference, SummarizationRecord
 from compact.core.protocols import StorageAdapter
-from compact.core.records import CompactionStore, ModelCall, PreparedSummary, SessionHead, VersionConflict
+from compact.core.records import CompactionStore, PreparedSummary, SessionHead, VersionConflict
 from compact.core.renderer import summary_message
 from compact.core.session import Session
 from compact.core.summary import StructuredSummary
@@ -42,6 +44,7 @@ class Keeper:
     redact: Callable[[Message], Message] = lambda message: message
     tenant_id: str = ""
     claim_seconds: float = 30.0
+    rules: KeepRules = field(default_factory=KeepRules)
 
     def ask(self, call: Callable[[], T]) -> Trip[T]:
         """Call the store; only one that may wait is handed to the door to wait for."""
@@ -68,8 +71,10 @@ class Keeper:
 
     def save(self, session: Session, estimated_tokens: int | None) -> Trip[bool]:
         """Write down what is new; False if somebody else was quicker and the call must be made again."""
-        call = _model_call(session, estimated_tokens) if estimated_tokens is not None else None
-        commit = session.unsaved(call)
+        commit = session.unsaved(None)
+        if estimated_tokens is not None:
+            call = model_call(session, estimated_tokens, self.rules)
+            commit = replace(commit, call=call, beside=beside_log(session))
         try:
             yield from self._store_artifacts(session, commit.plan)
             session.saved((yield from self.ask(lambda: self.store.commit(commit))))
@@ -272,17 +277,3 @@ def _key_of(message_ids: tuple[str, ...], version: int, note: str = "") -> str:
 
 def _next_version(standing: SummarizationRecord | None) -> int:
     return standing.version + 1 if standing else 1
-
-
-def _model_call(session: Session, estimated_tokens: int) -> ModelCall:
-    actions, summary = session.prompt.actions, session.plan.summary
-    return ModelCall(
-        turn_number=session.turn_number,
-        plan_version=session.plan.version,
-        summary_version=summary.version if summary else 0,
-        last_seq=len(session.thread.log),
-        messages=len(session.prompt),
-        evicted=actions.total() - actions[CompactionAction.INCLUDE],
-        tokens_estimated=estimated_tokens,
-        tiers=dict(session.tokens_by_role),
-    )

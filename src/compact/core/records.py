@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -45,7 +45,11 @@ class StoredMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
-    """One prompt that went out: under which plan, with which summary, how large."""
+    """One prompt that went out: under which plan, with which summary, how large.
+
+    `tiers` are the tokens of its parts, `branch` the caller's line, `limits` the thresholds, and `reason` why it was
+    compacted or not.
+    """
 
     turn_number: int
     plan_version: int
@@ -56,8 +60,29 @@ class ModelCall:
     tokens_estimated: int
     tokens_reported: int | None = None
     tiers: Mapping[str, int] = field(default_factory=dict[str, int])
+    branch: int = 0
+    limits: Mapping[str, int] = field(default_factory=dict[str, int])
+    reason: str = ""
     number: int = 0
     at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A message that stood behind the log in one prompt: `injected`, or `rehydrated` for the turn."""
+
+    kind: str
+    message: Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentPrompt:
+    """What one model call was made of: its prompt is `messages` under `plan`, and behind them what stood `beside`."""
+
+    call: ModelCall
+    plan: CompactionPlan
+    messages: tuple[StoredMessage, ...]
+    beside: tuple[Beside, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +101,8 @@ class StoredSession:
 class Commit:
     """What one call adds, all of it or nothing: it only counts if the session is still at `expected`.
 
-    `overtaken` are versions between the expected one and `plan` that were in force before anything could be written.
+    `overtaken` are versions between the expected one and `plan` that were in force before anything could be written;
+    `beside` is what stood behind the log in the prompt of `call`.
     """
 
     session_id: str
@@ -86,6 +112,7 @@ class Commit:
     plan: CompactionPlan | None = None
     overtaken: tuple[CompactionPlan, ...] = ()
     call: ModelCall | None = None
+    beside: tuple[Beside, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +224,14 @@ class CompactionStore(Protocol):
         """Every prompt that went out, oldest first."""
         ...
 
+    def recent_calls(self, session_ids: Sequence[str], limit: int) -> Mapping[str, tuple[ModelCall, ...]]:
+        """The newest calls of each of these sessions, oldest first."""
+        ...
+
+    def sent(self, session_id: str, number: int) -> SentPrompt | None:
+        """Everything that the prompt of one model call was made of, on the caller's line of that time."""
+        ...
+
     def report_usage(self, session_id: str, tokens: int) -> None:
         """Note what the provider counted for the newest model call."""
         ...
@@ -209,8 +244,20 @@ class CompactionStore(Protocol):
         """One log entry by its id."""
         ...
 
+    def messages(self, session_id: str, *, after_seq: int = 0, limit: int = 100) -> tuple[StoredMessage, ...]:
+        """So many log entries behind a place, oldest first."""
+        ...
+
+    def outline(self, session_id: str) -> tuple[tuple[str, int], ...]:
+        """The id and the tokens of every log entry, oldest first."""
+        ...
+
     def search(self, session_id: str, words: str, limit: int) -> tuple[StoredMessage, ...]:
         """Log entries that hold all the words, best first."""
+        ...
+
+    def sessions_with(self, words: str) -> frozenset[str]:
+        """The sessions that have a log entry with all the words in it."""
         ...
 
     def delete(self, session_id: str) -> bool:

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from compact.core.artifacts import Artifact, ArtifactMetadata, SecurityContext
-from compact.core.plan import CompactionPlan
+from compact.core.plan import CompactionAction, CompactionPlan
 from compact.core.records import (
+    Beside,
     Commit,
     ModelCall,
     PlanVersion,
-    PreparedSummary,
+    SentPrompt,
     SessionHead,
     SessionInfo,
     StoredMessage,
     StoredSession,
     VersionConflict,
 )
-from compact.core.summary import StructuredSummary, SummaryCacheKey
+from compact.stores.memory_parts import InMemoryArtifactStore, InMemorySummaryCache, InMemorySummaryClaims
 from compact.stores.wire import searchable, wanted
+
+__all__ = [
+    "InMemoryArtifactStore",
+    "InMemoryCompactionStore",
+    "InMemorySummaryCache",
+    "InMemorySummaryClaims",
+    "advanced",
+]
+
+_UNSEEN = (CompactionAction.SUMMARIZE, CompactionAction.DROP)
 
 
 @dataclass(slots=True)
@@ -36,6 +45,9 @@ class _Kept:
     view_ids: list[str] = field(default_factory=list[str])
     plans: list[PlanVersion] = field(default_factory=list[PlanVersion])
     calls: list[ModelCall] = field(default_factory=list[ModelCall])
+    beside: dict[int, tuple[Beside, ...]] = field(default_factory=dict[int, tuple[Beside, ...]])
+    # The line of each branch: where it was told, and how it went until then.
+    lines: list[tuple[int, tuple[str, ...]]] = field(default_factory=lambda: [(0, ())])
 
 
 class InMemoryCompactionStore:
@@ -83,11 +95,14 @@ class InMemoryCompactionStore:
                 kept.view_ids.extend(stored.message.id for stored in commit.messages)
             else:
                 kept.view_ids = list(commit.view_ids)
+                kept.lines.append((advanced(commit).last_seq, commit.view_ids))
             kept.plans.extend(PlanVersion(plan, now) for plan in commit.overtaken)
             if commit.plan:
                 kept.plans.append(PlanVersion(commit.plan, now))
             if commit.call:
                 kept.calls.append(replace(commit.call, number=len(kept.calls) + 1, at=now))
+                if commit.beside:
+                    kept.beside[len(kept.calls)] = commit.beside
             kept.head = advanced(commit)
             kept.updated_at = now
             self._sessions[commit.session_id] = kept
@@ -115,6 +130,23 @@ class InMemoryCompactionStore:
         """Every prompt that went out."""
         kept = self._sessions.get(session_id)
         return tuple(kept.calls) if kept else ()
+
+    def recent_calls(self, session_ids: Sequence[str], limit: int) -> Mapping[str, tuple[ModelCall, ...]]:
+        """The newest calls of each of these sessions."""
+        return {session_id: self.model_calls(session_id)[-limit:] for session_id in session_ids}
+
+    def sent(self, session_id: str, number: int) -> SentPrompt | None:
+        """Everything that the prompt of one call was made of."""
+        with self._lock:
+            kept = self._sessions.get(session_id)
+            if kept is None or not 1 <= number <= len(kept.calls):
+                return None
+            call = kept.calls[number - 1]
+            plans = (entry.plan for entry in kept.plans if entry.plan.version == call.plan_version)
+            plan = next(plans, CompactionPlan(session_id))
+            return SentPrompt(
+                call=call, plan=plan, messages=tuple(_shown(kept, call, plan)), beside=kept.beside.get(number, ())
+            )
 
     def report_usage(self, session_id: str, tokens: int) -> None:
         """Note what the provider counted."""
@@ -144,6 +176,20 @@ class InMemoryCompactionStore:
         """One log entry by its id."""
         kept = self._sessions.get(session_id)
         return next((stored for stored in kept.messages if stored.message.id == message_id), None) if kept else None
+
+    def messages(self, session_id: str, *, after_seq: int = 0, limit: int = 100) -> tuple[StoredMessage, ...]:
+        """So many log entries behind a place, oldest first."""
+        kept = self._sessions.get(session_id)
+        return tuple(kept.messages[after_seq : after_seq + limit]) if kept else ()
+
+    def outline(self, session_id: str) -> tuple[tuple[str, int], ...]:
+        """The id and the tokens of every log entry."""
+        kept = self._sessions.get(session_id)
+        return tuple((entry.message.id, entry.tokens) for entry in kept.messages) if kept else ()
+
+    def sessions_with(self, words: str) -> frozenset[str]:
+        """The sessions that have a log entry with all the words in it."""
+        return frozenset(session_id for session_id in list(self._sessions) if self.search(session_id, words, 1))
 
     def search(self, session_id: str, words: str, limit: int) -> tuple[StoredMessage, ...]:
         """Log entries that hold all the words, the newest first."""
@@ -179,123 +225,9 @@ def advanced(commit: Commit) -> SessionHead:
     )
 
 
-class InMemorySummaryClaims:
-    """Claims in a dictionary: when each was made, and what came of it."""
-
-    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._claims: dict[tuple[str, str], tuple[float, StructuredSummary | None]] = {}
-        self._prepared: dict[tuple[str, int], PreparedSummary] = {}
-
-    def claim(self, session_id: str, span_key: str, *, stale_after_seconds: float) -> bool:
-        """True for the one caller that is to write the summary of a span."""
-        with self._lock:
-            now, standing = self._clock(), self._claims.get((session_id, span_key))
-            if standing and (standing[1] or now - standing[0] < stale_after_seconds):
-                return False
-            self._claims[session_id, span_key] = (now, None)
-            return True
-
-    def finish(self, session_id: str, span_key: str, summary: StructuredSummary | None) -> None:
-        """Store the summary of a claimed span, or give the claim up; what is finished stays."""
-        with self._lock:
-            if self.finished(session_id, span_key):
-                return
-            if summary is None:
-                self._claims.pop((session_id, span_key), None)
-            else:
-                self._claims[session_id, span_key] = (self._clock(), summary)
-
-    def finished(self, session_id: str, span_key: str) -> StructuredSummary | None:
-        """The summary of a span, once somebody has written it."""
-        return self._claims.get((session_id, span_key), (0.0, None))[1]
-
-    def prepare(self, session_id: str, span_key: str, prepared: PreparedSummary) -> None:
-        """Note what a finished summary stands for."""
-        self._prepared[session_id, prepared.version] = prepared
-
-    def prepared(self, session_id: str, version: int) -> PreparedSummary | None:
-        """The newest summary that was written ahead for a version."""
-        return self._prepared.get((session_id, version))
-
-    def wait(self, session_id: str, span_key: str, *, timeout_seconds: float) -> StructuredSummary | None:
-        """The summary of a span; sessions are not shared in memory, so there is nobody to wait for."""
-        return self.finished(session_id, span_key)
-
-    def forget(self, session_id: str) -> None:
-        """Remove the claims of a session."""
-        with self._lock:
-            self._claims = {key: claim for key, claim in self._claims.items() if key[0] != session_id}
-            self._prepared = {key: kept for key, kept in self._prepared.items() if key[0] != session_id}
-
-
-class InMemoryArtifactStore:
-    """Artifacts in a dictionary."""
-
-    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
-        self._clock = clock
-        self._kept: dict[tuple[str, str], Artifact] = {}
-
-    def store_artifact(self, artifact: Artifact) -> None:
-        """Put an artifact away."""
-        self._kept.setdefault((artifact.metadata.tenant_id, artifact.metadata.artifact_id), artifact)
-
-    def retrieve_artifact(self, artifact_id: str, security: SecurityContext) -> Artifact | None:
-        """An artifact, if this requester may see it."""
-        artifact = self._kept.get((security.tenant_id, artifact_id))
-        return artifact if artifact and self._is_visible(artifact, security) else None
-
-    def list_artifacts(self, thread_id: str, security: SecurityContext) -> tuple[ArtifactMetadata, ...]:
-        """What a thread has put away."""
-        kept = [artifact for artifact in self._kept.values() if artifact.metadata.thread_id == thread_id]
-        return tuple(artifact.metadata for artifact in kept if self._is_visible(artifact, security))
-
-    def delete_artifact(self, artifact_id: str, security: SecurityContext) -> bool:
-        """Remove an artifact."""
-        if self.retrieve_artifact(artifact_id, security) is None:
-            return False
-        return self._kept.pop((security.tenant_id, artifact_id), None) is not None
-
-    def forget_thread(self, thread_id: str) -> None:
-        """Remove everything a thread has put away."""
-        for key in [key for key, artifact in self._kept.items() if artifact.metadata.thread_id == thread_id]:
-            del self._kept[key]
-
-    def _is_visible(self, artifact: Artifact, security: SecurityContext) -> bool:
-        expires_at = artifact.metadata.expires_at
-        return security.may_read(artifact.metadata) and (expires_at is None or expires_at > self._clock())
-
-
-class InMemorySummaryCache:
-    """The most recently used summaries, each for a limited time."""
-
-    def __init__(
-        self, *, max_entries: int = 256, ttl_seconds: float = 7 * 86_400, clock: Callable[[], float] = time.time
-    ) -> None:
-        self._max_entries, self._ttl_seconds, self._clock = max_entries, ttl_seconds, clock
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[SummaryCacheKey, tuple[float, StructuredSummary]] = OrderedDict()
-
-    def get(self, key: SummaryCacheKey) -> StructuredSummary | None:
-        """A summary that is still good."""
-        with self._lock:
-            entry = self._kept.get(key)
-            if entry is None or self._clock() - entry[0] > self._ttl_seconds:
-                self._kept.pop(key, None)
-                return None
-            self._kept.move_to_end(key)
-            return entry[1]
-
-    def put(self, key: SummaryCacheKey, summary: StructuredSummary) -> None:
-        """Remember a summary; the one not used for longest goes when there are too many."""
-        with self._lock:
-            self._kept[key] = (self._clock(), summary)
-            self._kept.move_to_end(key)
-            while len(self._kept) > self._max_entries:
-                self._kept.popitem(last=False)
-
-    def invalidate(self, key: SummaryCacheKey) -> None:
-        """Forget a summary."""
-        with self._lock:
-            self._kept.pop(key, None)
+def _shown(kept: _Kept, call: ModelCall, plan: CompactionPlan) -> Iterator[StoredMessage]:
+    """The log entries that a prompt shows, as they are or as a stub, in the order of the caller's line."""
+    start, view = kept.lines[call.branch]
+    known = {entry.message.id: entry for entry in kept.messages[: call.last_seq]}
+    line = (*view, *(entry.message.id for entry in kept.messages[start : call.last_seq]))
+    return (known[i] for i in line if i in known and plan.get_action(i)[0] not in _UNSEEN)

@@ -8,6 +8,7 @@ from sqlalchemy import (
     BigInteger,
     Column,
     Connection,
+    DefaultClause,
     Dialect,
     Float,
     Index,
@@ -18,6 +19,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    func,
     insert,
     inspect,
     select,
@@ -27,7 +29,7 @@ from sqlalchemy import (
 
 from compact.core.records import StoreError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # PostgreSQL indexes words of up to 1 MB; a character of them takes four bytes at most, places included.
 _INDEXED_CHARS = 250_000
 _ESCAPED = "\x01"
@@ -139,8 +141,24 @@ model_calls = Table(
     Column("tokens_estimated", Integer, nullable=False),
     Column("tokens_reported", Integer),
     Column("tiers", Text, nullable=False),
+    Column("branch", Integer, nullable=False, server_default="0"),
+    # The thresholds as JSON; `null` marks a call of version 1, whose tiers are tokens by role.
+    Column("limits", Text, nullable=False, server_default="null"),
+    Column("reason", Exact, nullable=False, server_default=""),
+    Column("beside", Text, nullable=False, server_default="[]"),
     Column("at", Float, nullable=False),
     Index("compact_model_calls_by_session", "tenant_id", "session_id", "number"),
+)
+
+# What stood behind the log in prompts; calls name it by its hash.
+beside = Table(
+    "compact_beside",
+    metadata,
+    Column("tenant_id", Exact, primary_key=True),
+    Column("session_id", Exact, primary_key=True),
+    Column("content_hash", String(64), primary_key=True),
+    Column("body", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
 )
 
 artifacts = Table(
@@ -168,7 +186,7 @@ summary_cache = Table(
 )
 
 # Everything that goes when a session goes; artifacts name their session `thread_id`.
-BY_SESSION = (messages, branches, plans, summaries, model_calls, sessions)
+BY_SESSION = (messages, branches, plans, summaries, beside, model_calls, sessions)
 
 TSVECTOR = f"to_tsvector('simple', left(words, {_INDEXED_CHARS}))"
 _FULL_TEXT = {
@@ -199,12 +217,32 @@ def prepare(connection: Connection) -> None:
     if found == SCHEMA_VERSION:
         return
     metadata.create_all(connection)
+    if found == 1:
+        _migrate_calls(connection)
     for statement in _FULL_TEXT[dialect]:
         connection.execute(text(statement))
     if found:
         connection.execute(update(schema_version).values(version=SCHEMA_VERSION))
     else:
         connection.execute(insert(schema_version).values(version=SCHEMA_VERSION))
+
+
+def _migrate_calls(connection: Connection) -> None:
+    """Version 2 knows more of each call; the line it was on is the newest that was there when it was made."""
+    for name in ("branch", "limits", "reason", "beside"):
+        column = model_calls.c[name]
+        kind = column.type.compile(connection.dialect)
+        default = str(column.server_default.arg) if isinstance(column.server_default, DefaultClause) else ""
+        connection.execute(
+            text(f"ALTER TABLE compact_model_calls ADD COLUMN {name} {kind} NOT NULL DEFAULT '{default}'")
+        )
+    at_that_time = (
+        select(func.coalesce(func.max(branches.c.branch), 0))
+        .where(branches.c.tenant_id == model_calls.c.tenant_id, branches.c.session_id == model_calls.c.session_id)
+        .where(branches.c.created_at <= model_calls.c.at)
+        .scalar_subquery()
+    )
+    connection.execute(update(model_calls).values(branch=at_that_time))
 
 
 def _found_version(connection: Connection) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any
 
@@ -20,7 +20,6 @@ from sqlalchemy import (
     func,
     insert,
     select,
-    text,
     update,
 )
 from sqlalchemy.exc import IntegrityError
@@ -31,19 +30,20 @@ from compact.core.records import (
     Commit,
     ModelCall,
     PlanVersion,
+    SentPrompt,
     SessionHead,
     SessionInfo,
     StoredMessage,
     StoredSession,
     VersionConflict,
 )
-from compact.stores import schema
+from compact.stores import calls, schema, search
 from compact.stores.artifacts import SqlArtifactStore
 from compact.stores.claims import SqlSummaryClaims
 from compact.stores.database import Database
 from compact.stores.memory import advanced
 from compact.stores.summary_cache import SqlSummaryCache
-from compact.stores.wire import content_hash, dump_message, load_original, searchable, wanted
+from compact.stores.wire import content_hash, dump_message, load_original, searchable
 
 Read = Callable[[object, str], Message]
 _PART_SECONDS = 0.05
@@ -94,7 +94,7 @@ class SqlCompactionStore:
                 messages=stored,
                 view_ids=self._view_ids(connection, session_id, stored),
                 plan=self._plan(connection, session_id, head.plan_version),
-                last_report=self._last_report(connection, session_id),
+                last_report=calls.last_report(connection, self._own(schema.model_calls, session_id)),
             )
 
     def commit(self, commit: Commit) -> SessionHead:
@@ -134,8 +134,7 @@ class SqlCompactionStore:
             if plan:
                 row = {**keys, "version": plan.version, "body": json.dumps(plan.to_dict()), "created_at": now}
                 connection.execute(insert(schema.plans), row)
-        if commit.call:
-            connection.execute(insert(schema.model_calls), {**keys, **_call_row(commit.call), "at": now})
+        calls.add_call(connection, keys, commit, now=now)
 
     def _messages(self, connection: Connection, session_id: str) -> tuple[StoredMessage, ...]:
         table = schema.messages.c
@@ -196,39 +195,44 @@ class SqlCompactionStore:
     def model_calls(self, session_id: str) -> tuple[ModelCall, ...]:
         """Every prompt that went out."""
         with self._database.reading() as connection:
-            return self._calls(connection, session_id)
+            return calls.calls_of(connection, self._own(schema.model_calls, session_id))
 
-    def _calls(self, connection: Connection, session_id: str) -> tuple[ModelCall, ...]:
-        table = schema.model_calls
-        query = select(table).where(self._own(table, session_id)).order_by(table.c.number)
-        return tuple(_call(row) for row in connection.execute(query))
+    def recent_calls(self, session_ids: Sequence[str], limit: int) -> Mapping[str, tuple[ModelCall, ...]]:
+        """The newest calls of each of these sessions."""
+        with self._database.reading() as connection:
+            own = {session_id: self._own(schema.model_calls, session_id) for session_id in session_ids}
+            return {session_id: calls.recent_calls(connection, own[session_id], limit) for session_id in own}
 
-    def _last_report(self, connection: Connection, session_id: str) -> ModelCall | None:
-        table = schema.model_calls
-        query = select(table).where(self._own(table, session_id), table.c.tokens_reported.is_not(None))
-        row = connection.execute(query.order_by(table.c.number.desc()).limit(1)).first()
-        return _call(row) if row else None
+    def sent(self, session_id: str, number: int) -> SentPrompt | None:
+        """Everything that the prompt of one call was made of."""
+        keys = {"tenant_id": self._tenant_id, "session_id": session_id}
+        with self._database.reading() as connection:
+            found = calls.one_call(connection, keys, number, self._read)
+            if found is None:
+                return None
+            call, beside = found
+            plan = self._plan(connection, session_id, call.plan_version)
+            rows = calls.rows_at(connection, keys, calls.line_of(connection, keys, call, plan))
+            return SentPrompt(call=call, plan=plan, messages=tuple(map(self._stored, rows)), beside=beside)
 
     def report_usage(self, session_id: str, tokens: int) -> None:
         """Note what the provider counted for the newest call."""
-        table = schema.model_calls
-        newest = select(func.max(table.c.number)).where(self._own(table, session_id)).scalar_subquery()
         with self._database.writing() as connection:
-            connection.execute(update(table).where(table.c.number == newest).values(tokens_reported=tokens))
+            calls.report_usage(connection, self._own(schema.model_calls, session_id), tokens)
 
     def sessions(self) -> tuple[SessionInfo, ...]:
         """All sessions, the newest first."""
-        calls, own = schema.model_calls, schema.sessions
+        made, own = schema.model_calls, schema.sessions
         counted = (
-            select(calls.c.session_id, func.count().label("calls"), func.max(calls.c.number).label("newest"))
-            .where(calls.c.tenant_id == self._tenant_id)
-            .group_by(calls.c.session_id)
+            select(made.c.session_id, func.count().label("calls"), func.max(made.c.number).label("newest"))
+            .where(made.c.tenant_id == self._tenant_id)
+            .group_by(made.c.session_id)
             .subquery()
         )
         query = (
-            select(own, counted.c.calls, calls.c.tokens_estimated)
+            select(own, counted.c.calls, made.c.tokens_estimated)
             .outerjoin(counted, counted.c.session_id == own.c.session_id)
-            .outerjoin(calls, calls.c.number == counted.c.newest)
+            .outerjoin(made, made.c.number == counted.c.newest)
             .where(own.c.tenant_id == self._tenant_id)
             .order_by(own.c.updated_at.desc(), own.c.session_id)
         )
@@ -243,16 +247,31 @@ class SqlCompactionStore:
             row = connection.execute(query.where(table.message_id == message_id)).first()
         return self._stored(row) if row else None
 
+    def messages(self, session_id: str, *, after_seq: int = 0, limit: int = 100) -> tuple[StoredMessage, ...]:
+        """So many log entries behind a place, oldest first."""
+        table = schema.messages.c
+        query = select(table.seq, table.body, table.tokens).where(self._own(schema.messages, session_id))
+        query = query.where(table.seq > after_seq).order_by(table.seq).limit(limit)
+        with self._database.reading() as connection:
+            return tuple(self._stored(row) for row in connection.execute(query))
+
+    def outline(self, session_id: str) -> tuple[tuple[str, int], ...]:
+        """The id and the tokens of every log entry."""
+        table = schema.messages.c
+        query = select(table.message_id, table.tokens).where(self._own(schema.messages, session_id)).order_by(table.seq)
+        with self._database.reading() as connection:
+            return tuple((row.message_id, row.tokens) for row in connection.execute(query))
+
     def search(self, session_id: str, words: str, limit: int) -> tuple[StoredMessage, ...]:
         """Log entries that hold all the words, best first."""
-        phrases = " ".join(f'"{phrase}"' for phrase in wanted(words))
-        if not phrases:
-            return ()
-        own = {"tenant_id": self._tenant_id, "session_id": session_id}
         with self._database.reading() as connection:
-            query = text(_SEARCH[connection.dialect.name]).bindparams(*(bindparam(name, type_=_EXACT) for name in own))
-            rows = connection.execute(query, {**own, "words": phrases, "limit": limit})
+            rows = search.entries(connection, self._tenant_id, session_id, words, limit)
             return tuple(self._stored(row) for row in rows)
+
+    def sessions_with(self, words: str) -> frozenset[str]:
+        """The sessions that have a log entry with all the words in it."""
+        with self._database.reading() as connection:
+            return search.sessions(connection, self._tenant_id, words)
 
     # -- the rest -------------------------------------------------------------------------------------------------
 
@@ -273,21 +292,6 @@ class SqlCompactionStore:
         return and_(table.c.tenant_id == self._tenant_id, table.c.session_id == session_id)
 
 
-_EXACT = schema.Exact()
-_SEARCH = {
-    "sqlite": (
-        "SELECT m.seq, m.body, m.tokens FROM compact_words w JOIN compact_messages m ON m.rowid = w.rowid "
-        "WHERE compact_words MATCH :words AND m.tenant_id = :tenant_id AND m.session_id = :session_id "
-        "ORDER BY w.rank, m.seq DESC LIMIT :limit"
-    ),
-    "postgresql": (
-        "SELECT seq, body, tokens FROM compact_messages, websearch_to_tsquery('simple', :words) q "
-        f"WHERE {schema.TSVECTOR} @@ q AND tenant_id = :tenant_id AND session_id = :session_id "
-        f"ORDER BY ts_rank_cd({schema.TSVECTOR}, q) DESC, seq DESC LIMIT :limit"
-    ),
-}
-
-
 def _message_row(stored: StoredMessage) -> dict[str, Any]:
     body = dump_message(stored.message)
     return {
@@ -298,25 +302,6 @@ def _message_row(stored: StoredMessage) -> dict[str, Any]:
         "tokens": stored.tokens,
         "words": searchable(stored.message),
     }
-
-
-def _call_row(call: ModelCall) -> dict[str, Any]:
-    return {
-        "turn_number": call.turn_number,
-        "plan_version": call.plan_version,
-        "summary_version": call.summary_version,
-        "last_seq": call.last_seq,
-        "messages": call.messages,
-        "evicted": call.evicted,
-        "tokens_estimated": call.tokens_estimated,
-        "tokens_reported": call.tokens_reported,
-        "tiers": json.dumps(dict(call.tiers)),
-    }
-
-
-def _call(row: Row[*tuple[Any, ...]]) -> ModelCall:
-    known = {name: value for name, value in row._mapping.items() if name not in ("tenant_id", "session_id")}
-    return ModelCall(**{**known, "tiers": json.loads(row.tiers)})
 
 
 def _info(row: Row[*tuple[Any, ...]]) -> SessionInfo:

@@ -1,0 +1,94 @@
+"""How the viewer is reached, and what it takes to be safe there."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import secrets
+import socket
+from dataclasses import dataclass, field
+
+from compact.core.errors import ConfigError
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 5175
+_WILDCARDS = ("0.0.0.0", "::", "")
+_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+_LEAST_TOKEN_CHARS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewerSettings:
+    """Where it listens, and who may come in; anything but loopback needs a token."""
+
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
+    token: str = field(default="", repr=False)
+    is_read_only: bool = False
+    csrf: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
+    _salt: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
+
+    def __post_init__(self) -> None:
+        hint = 'make one with `python -c "import secrets; print(secrets.token_urlsafe())"` and pass it as --token'
+        if not self.token and not is_loopback(self.host):
+            what = f"{self.host or 'every address'} is not loopback: who reaches it would read every session"
+            raise ConfigError(what, field="token", hint=hint)
+        if self.token and len(self.token) < _LEAST_TOKEN_CHARS:
+            what = f"a token of {len(self.token)} characters is soon guessed; {_LEAST_TOKEN_CHARS} is the least"
+            raise ConfigError(what, field="token", hint=hint)
+
+    @property
+    def cookie_name(self) -> str:
+        """One for each port: cookies do not tell ports apart."""
+        return f"compact_viewer_{self.port}"
+
+    @property
+    def cookie_value(self) -> str:
+        """What a browser keeps instead of the token; worth nothing once this process has ended."""
+        return hmac.new(self._salt.encode(), self.token.encode(), hashlib.sha256).hexdigest()
+
+    def is_token(self, given: str) -> bool:
+        """True for the token, in the same time for every other text."""
+        return secrets.compare_digest(given.encode("utf-8", "replace"), self.token.encode())
+
+    def is_cookie(self, given: str) -> bool:
+        """True for the cookie that was given out."""
+        return secrets.compare_digest(given.encode("utf-8", "replace"), self.cookie_value.encode())
+
+    def is_csrf(self, given: str) -> bool:
+        """True for the token that the page got with its first request."""
+        return secrets.compare_digest(given.encode("utf-8", "replace"), self.csrf.encode())
+
+    def knows_host(self, name: str) -> bool:
+        """True if this is a name we are called by: a page of somebody else's can make any other name lead here."""
+        name = name.lower().rstrip(".")
+        if name in _LOOPBACK_NAMES or name == self.host.lower():
+            return True
+        if self.host not in _WILDCARDS:
+            return False
+        return _is_address(name) or name in (socket.gethostname().lower(), socket.getfqdn().lower())
+
+    @property
+    def url(self) -> str:
+        """Where to look."""
+        name = "127.0.0.1" if self.host in _WILDCARDS else self.host
+        return f"http://[{name}]:{self.port}/" if ":" in name else f"http://{name}:{self.port}/"
+
+
+def is_loopback(host: str) -> bool:
+    """True if only this machine can reach it."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,282 @@
+// The window over model calls: what each prompt was made of, where the limits are, when it was compacted.
+import { h, isNarrow, replace, s } from "../dom.js";
+import { short, whole } from "../format.js";
+import { icon } from "../icons.js";
+import { areas, grid, thresholds } from "./layers.js";
+import { Overview } from "./overview.js";
+import { patterns, TIERS } from "./patterns.js";
+import { frame, Sight } from "./scale.js";
+
+const DRAG_PX = 6;
+const FLAG_PX = 42;
+
+export class Timeline {
+  /** `openCall(number)`, `planHref(version)`; `onCursor(call)` whenever another call is pointed at. */
+  constructor({ openCall, planHref, onCursor }) {
+    Object.assign(this, { openCall, planHref, onCursor });
+    this.sight = new Sight();
+    this.hidden = new Set();
+    this.cursor = -1;
+    this.fit = false;
+    this.calls = [];
+    this.svg = s("svg", { class: "timeline-svg", "aria-hidden": "true" });
+    this.marks = h("div", { class: "marks" });
+    this.line = h("div", { class: "cursor-line", hidden: true });
+    this.band = h("div", { class: "drag-band", hidden: true });
+    this.pad = h("div", {
+      class: "pad",
+      tabindex: 0,
+      role: "slider",
+      "aria-label": "Model call",
+      "aria-orientation": "horizontal",
+    });
+    this.plot = h("div", { class: "plot" }, this.svg, this.band, this.line, this.pad, this.marks);
+    this.overview = new Overview(this.sight, () => this.draw());
+    this.buttons = this.makeButtons();
+    this.el = h("div", { class: "timeline" }, this.plot, this.overview.el);
+    this.listen();
+    this.watch = new ResizeObserver(() => this.draw());
+    this.watch.observe(this.plot);
+  }
+
+  destroy() {
+    this.watch.disconnect();
+  }
+
+  makeButtons() {
+    const button = (name, label, action) =>
+      h(
+        "button",
+        { class: "btn ghost square", type: "button", title: label, "aria-label": label, on: { click: action } },
+        icon(name),
+      );
+    const scale = h(
+      "button",
+      {
+        class: "btn ghost small",
+        type: "button",
+        "aria-pressed": "false",
+        title: "Scale to the data instead of the window",
+      },
+      "Fit",
+    );
+    scale.addEventListener("click", () => {
+      this.fit = !this.fit;
+      scale.setAttribute("aria-pressed", String(this.fit));
+      this.draw();
+    });
+    return h(
+      "div",
+      { class: "zoom", role: "group", "aria-label": "Zoom" },
+      scale,
+      button("minus", "Zoom out (−)", () => this.zoom(2)),
+      button("plus", "Zoom in (+)", () => this.zoom(0.5)),
+      button("fit", "Show all calls (0)", () => this.reset()),
+    );
+  }
+
+  update({ calls, limits, plans }) {
+    const at = this.calls[this.cursor]?.number;
+    const followed = this.cursor === this.calls.length - 1;
+    Object.assign(this, { calls, limits, plans });
+    this.sight.grow(calls.length);
+    const same = calls.findIndex((call) => call.number === at);
+    this.cursor = followed || same < 0 ? calls.length - 1 : same;
+    this.draw();
+    this.onCursor(calls[this.cursor]);
+  }
+
+  hide(key, isHidden) {
+    if (isHidden) this.hidden.add(key);
+    else this.hidden.delete(key);
+    this.draw();
+  }
+
+  most() {
+    const used = this.calls
+      .slice(this.sight.from, this.sight.to)
+      .map((call) => TIERS.reduce((sum, { key }) => sum + (this.hidden.has(key) ? 0 : (call.tiers?.[key] ?? 0)), 0));
+    const data = Math.max(1, ...used);
+    const limit = this.limits?.window ?? 0;
+    return this.fit ? data * 1.08 : Math.max(data, limit) * 1.04;
+  }
+
+  draw() {
+    const width = this.plot.clientWidth;
+    if (!width || !this.calls.length) return;
+    const narrow = isNarrow();
+    const height = narrow ? 230 : 320;
+    const margin = { left: narrow ? 38 : 46, right: narrow ? 8 : 96, top: 30, bottom: 26 };
+    const most = this.most();
+    this.frame = frame({ width, height, margin, sight: this.sight, most });
+    const { defs, url } = (this.patterns ??= patterns());
+    const inSight = this.calls.slice(this.sight.from, this.sight.to);
+    this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    this.svg.setAttribute("height", height);
+    replace(
+      this.svg,
+      defs,
+      grid(this.frame, most, this.sight, this.calls),
+      s(
+        "g",
+        { class: "areas" },
+        areas({
+          frame: this.frame,
+          calls: inSight,
+          first: this.sight.from,
+          hidden: this.hidden,
+          limit: this.fit ? 0 : this.limits?.window,
+          url,
+        }),
+      ),
+      thresholds(this.frame, this.limits, most),
+    );
+    Object.entries({
+      left: margin.left,
+      top: margin.top,
+      width: this.frame.inner.width,
+      height: this.frame.inner.height,
+    }).forEach(([key, px]) => this.pad.style.setProperty(key, `${px}px`));
+    this.drawMarks();
+    this.drawCursor();
+    this.overview.draw(this.calls, this.plans, { margin, limit: this.limits?.window });
+  }
+
+  planAt(plan) {
+    const index = this.calls.findIndex((call) => call.number === plan.first_call);
+    return index >= 0 ? index : plan.first_call === null ? this.calls.length : -1;
+  }
+
+  drawMarks() {
+    const placed = (this.plans ?? [])
+      .map((plan) => ({ plan, index: this.planAt(plan) }))
+      .filter(({ index }) => index >= this.sight.from && index <= this.sight.to && index >= 0)
+      .map(({ plan, index }) => ({ plan, x: this.frame.x(index) }));
+    replace(
+      this.marks,
+      placed.map(({ plan, x }, i) => this.mark(plan, x, (placed[i + 1]?.x ?? Infinity) - x)),
+    );
+  }
+
+  /** A mark with a flag if there is room for one before the next mark, else with a diamond. */
+  mark(plan, x, room) {
+    const isRestored = plan.restored_from !== null;
+    const names = {
+      "is-restored": isRestored,
+      "is-tight": room < FLAG_PX,
+      "is-flip": x + FLAG_PX > this.frame.width,
+      "is-current": plan.is_current,
+    };
+    const label = `${isRestored ? "Restored plan" : "Compaction"} v${plan.version}: ${whole(plan.tokens_before)} to ${whole(plan.tokens_after)} tokens`;
+    const flag = room < FLAG_PX ? null : [icon(isRestored ? "undo" : "layers"), h("span", null, `v${plan.version}`)];
+    return h(
+      "a",
+      {
+        class: ["mark", ...Object.keys(names).filter((key) => names[key])].join(" "),
+        href: this.planHref(plan.version),
+        title: label,
+        "aria-label": label,
+        style: { left: `${x}px`, height: `${this.frame.inner.height + 18}px` },
+      },
+      h("span", { class: "mark-flag" }, flag),
+    );
+  }
+
+  drawCursor() {
+    const call = this.calls[this.cursor];
+    const isIn = call && this.cursor >= this.sight.from && this.cursor < this.sight.to;
+    this.line.hidden = !isIn;
+    if (!call) return;
+    const props = {
+      "aria-valuemin": this.calls[0].number,
+      "aria-valuemax": this.calls.at(-1).number,
+      "aria-valuenow": call.number,
+      "aria-valuetext": `Call ${call.number}: ${whole(call.tokens)} tokens, plan ${call.plan_version}`,
+    };
+    for (const [key, value] of Object.entries(props)) this.pad.setAttribute(key, value);
+    if (!isIn) return;
+    this.line.style.setProperty("left", `${this.frame.x(this.cursor)}px`);
+    this.line.style.setProperty("width", `${Math.max(1.5, this.frame.slot)}px`);
+    this.line.style.setProperty("height", `${this.frame.inner.height}px`);
+    this.line.dataset.tokens = short(call.tokens);
+  }
+
+  point(index) {
+    const next = Math.max(0, Math.min(this.calls.length - 1, index));
+    if (next === this.cursor) return;
+    this.cursor = next;
+    this.drawCursor();
+    this.onCursor(this.calls[next]);
+  }
+
+  zoom(factor) {
+    this.sight.zoom(
+      factor,
+      this.sight.from <= this.cursor && this.cursor < this.sight.to ? this.cursor + 0.5 : undefined,
+    );
+    this.draw();
+  }
+
+  reset() {
+    this.sight.set(0, this.calls.length);
+    this.draw();
+  }
+
+  key(event) {
+    const step = event.shiftKey ? Math.max(1, Math.round(this.sight.size / 10)) : 1;
+    const moves = { ArrowLeft: this.cursor - step, ArrowRight: this.cursor + step };
+    if (event.key in moves) {
+      this.sight.keep(Math.max(0, Math.min(this.calls.length - 1, moves[event.key])));
+      this.point(moves[event.key]);
+      this.draw();
+    } else if (event.key === "+" || event.key === "=") this.zoom(0.5);
+    else if (event.key === "-") this.zoom(2);
+    else if (event.key === "0") this.reset();
+    else return false;
+    return true;
+  }
+
+  listen() {
+    let from = null;
+    const px = (event) => event.clientX - this.plot.getBoundingClientRect().left;
+    this.pad.addEventListener("pointerdown", (event) => {
+      from = px(event);
+      if (event.pointerType === "mouse") this.pad.setPointerCapture(event.pointerId);
+    });
+    this.pad.addEventListener("pointermove", (event) => {
+      if (!this.frame) return;
+      this.point(this.frame.indexAt(px(event)));
+      if (from !== null && event.pointerType === "mouse") this.showBand(from, px(event));
+    });
+    this.pad.addEventListener("pointerup", (event) => {
+      const to = px(event);
+      const isDrag = from !== null && Math.abs(to - from) > DRAG_PX && event.pointerType === "mouse";
+      if (isDrag) this.select(Math.min(from, to), Math.max(from, to));
+      else if (from !== null && event.pointerType === "mouse" && event.button === 0)
+        this.openCall(this.calls[this.cursor].number);
+      else this.point(this.frame.indexAt(to));
+      from = null;
+      this.band.hidden = true;
+    });
+    this.pad.addEventListener("pointercancel", () => {
+      from = null;
+      this.band.hidden = true;
+    });
+    this.pad.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter") return;
+      event.preventDefault();
+      this.openCall(this.calls[this.cursor].number);
+    });
+  }
+
+  showBand(from, to) {
+    this.band.hidden = Math.abs(to - from) <= DRAG_PX;
+    this.band.style.setProperty("left", `${Math.min(from, to)}px`);
+    this.band.style.setProperty("width", `${Math.abs(to - from)}px`);
+  }
+
+  select(from, to) {
+    this.sight.set(this.frame.indexAt(from), this.frame.indexAt(to) + 1);
+    this.draw();
+  }
+}
