@@ -25,9 +25,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from compact import CompactConfig, CompactManager
-from compact.adapters.chat import ChatDialect
 from compact.core.groups import group_messages
 from compact.core.messages import Message
+from compact.dialects.entries import ChatEntries
 from compact.tokens import get_tokenizer
 
 Wire = dict[str, Any]
@@ -47,7 +47,7 @@ class Scale:
 
     def __init__(self) -> None:
         self._count = get_tokenizer("gpt-4o").count_message
-        self._read = ChatDialect().read
+        self._read = ChatEntries().read
         self._known: dict[str, int] = {}
         self._own: dict[int, int] = {}
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compact.adapters.chat import ChatDialect
 from compact.core.constraints import standing_constraints
 from compact.core.messages import Message
+from compact.dialects.entries import ChatEntries
 
 SHARE = 0.125  # of a conversation is what a compaction leaves here
 
@@ -45,7 +45,7 @@ def text_of(message: dict[str, Any]) -> str:
 
 def read(messages: Iterable[dict[str, Any]]) -> list[Message]:
     """The messages as the product sees them."""
-    return [ChatDialect().read(message, f"m{number}") for number, message in enumerate(messages)]
+    return [ChatEntries().read(message, f"m{number}") for number, message in enumerate(messages)]
 
 
 def false_alarms(transcript: Transcript) -> float:

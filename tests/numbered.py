@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from compact.adapters.chat import ChatDialect
 from compact.core.messages import Message, ToolCall
+from compact.dialects.entries import ChatEntries
 from conversations import Wire
 
 
 def numbered(history: Iterable[Wire | Message]) -> tuple[Message, ...]:
     """The messages of a history, each with its place as its id."""
-    dialect = ChatDialect()
+    dialect = ChatEntries()
     read = (item if isinstance(item, Message) else dialect.read(item, "messages") for item in history)
     return tuple(replace(message, id=f"m{place}") for place, message in enumerate(read))
 

@@ -101,7 +101,7 @@ def test_ten_megabytes_of_one_character_are_cut_and_quickly(character: str) -> N
 
 def test_nested_parts_are_read_and_returned_untouched() -> None:
     manager, _ = watched()
-    content = [{"type": "tool_result", "content": [{"type": "text", "text": "deep"}]}, "bare text", {"type": "odd"}]
+    content = [{"type": "custom_result", "content": [{"type": "text", "text": "deep"}]}, "bare text", {"type": "odd"}]
     history = [{"role": "user", "content": content}]
     assert manager.preflight("s", history) == history
     assert manager.history("s")[0].text == "deep\nbare text"

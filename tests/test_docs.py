@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,8 +17,8 @@ from compact.cli.main import app
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
-WITH_CODE = [README, ROOT / "docs" / "summaries.md"]
+PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -46,16 +48,35 @@ def commands(page: Path) -> list[list[str]]:
     return [words for line in lines if (words := shlex.split(line, comments=True))]
 
 
-@pytest.mark.parametrize("page", WITH_CODE, ids=name)
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name)
 def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len(blocks(page, "python")) >= 2
+    """Whoever pastes a page's snippets one after the other, in an empty folder and without a key, sees them work."""
     run(page, tmp_path, monkeypatch)
-    assert (tmp_path / ".compact" / "state.db").is_file()
 
 
-def test_only_these_pages_hold_code() -> None:
-    """A page with code that nobody runs would grow old unnoticed."""
-    assert [page for page in PAGES if blocks(page, "python")] == WITH_CODE
+@pytest.mark.parametrize("page", GUIDES, ids=name)
+def test_every_guide_has_code_to_paste_and_says_what_to_install(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert blocks(page, "python") or page.stem == "proxy", "a guide without code"
+    assert re.search(r"pip install [\"']?compact-context", text), "a guide says what to install"
+
+
+def test_the_reference_pages_are_what_the_code_says() -> None:
+    script = ROOT / "tools" / "make_reference.py"
+    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}run: python tools/make_reference.py"
+
+
+def test_the_site_builds_without_a_broken_link(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    pages = {
+        page.relative_to(ROOT / "docs").with_suffix(".html") for page in PAGES if page.is_relative_to(ROOT / "docs")
+    }
+    assert all((tmp_path / page).is_file() for page in pages)
+    listed = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert all(str(page.with_suffix(".md")) in listed for page in pages), "a page that the menu does not name"
 
 
 def test_the_readme_prints_a_status(
@@ -110,7 +131,7 @@ def test_commands_exist(page: Path) -> None:
         assert (ROOT / script).exists(), script
     for words in commands(page):
         if words[0] == "make":
-            assert words[1] in targets
+            assert not words[1:] or words[1] in targets
         elif words[0] == "compact":
             for command in [words[1], *(words[i + 1] for i, word in enumerate(words) if word == "|")]:
                 shown = CliRunner().invoke(app, [command, "--help"])

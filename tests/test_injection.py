@@ -12,11 +12,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from compact import CompactConfig, CompactManager, ConfigError, InsufficientBudget, Message
-from compact.adapters.chat import ChatDialect
 from compact.core.errors import InjectionTooLarge
 from compact.core.events import CompactionCompletedEvent, CompactionErrorEvent, HistoryBranchedEvent
 from compact.core.legality import check_chat
 from compact.core.records import Commit, SessionHead, VersionConflict
+from compact.dialects.entries import ChatEntries
 from compact.injection import Answer, InjectionContext, Injector
 from compact.stores.memory import InMemoryCompactionStore
 from compact.testing import RecordingSink, Wire, WordTokenizer, assistant, dialogue, system, tool_exchange, user
@@ -55,7 +55,7 @@ def without_injected(prompt: list[Wire]) -> list[Wire]:
 
 
 def check(prompt: list[Wire]) -> tuple[object, ...]:
-    dialect = ChatDialect()
+    dialect = ChatEntries()
     return check_chat([dialect.read(item, f"messages[{place}]") for place, item in enumerate(prompt)])
 
 
@@ -205,7 +205,7 @@ def test_what_another_process_wrote_meanwhile_changes_nothing_about_it(tmp_path:
 
 def test_a_compaction_leaves_room_for_all_reserves() -> None:
     manager, _ = watched(numbered(reserve=100), numbered("other", reserve=150), policy={"injection_reserve": 50})
-    assert manager._budget.injection_reserve == 300
+    assert manager._budget.window.injection_reserve == 300
     manager.preflight("s", dialogue(30, words=40))
     assert manager.status("s").thresholds["ceiling"] == 700
 
@@ -239,7 +239,7 @@ def test_injected_tokens_are_measured_and_recorded() -> None:
     assert manager.status("s").used_tokens == 4 + 3 + 20
     (call,) = manager.model_calls("s")
     assert call.tokens_estimated == 27
-    assert call.tiers == {"user": 2, "assistant": 2, "injected": 20}
+    assert call.tiers == {"system": 3, "tail": 4, "injected": 20}
 
 
 def test_what_is_reported_for_it_does_not_look_like_growth() -> None:
@@ -272,7 +272,7 @@ def test_a_target_holds_for_the_whole_list() -> None:
     manager, _ = watched(numbered(words=29, reserve=50))
     out = manager.manual_compact("s", dialogue(20, words=20), target_tokens=300)
     assert is_injected(out[-1])
-    read = [ChatDialect().read(item, "x") for item in out]
+    read = [ChatEntries().read(item, "x") for item in out]
     assert sum(map(WordTokenizer().count_message, read)) <= 300
 
 

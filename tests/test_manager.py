@@ -266,11 +266,6 @@ def test_what_a_repair_adds_counts() -> None:
     assert manager.status("s").used_tokens <= 256
 
 
-def test_an_exporter_that_does_nothing_yet_says_so() -> None:
-    _, sink = watched(settings={"telemetry": {"exporter": "otlp"}, "policy": {"hard_cap_buffer": 0}})
-    assert "otlp is not in this version yet" in sink.of(NoticeEvent)[0].message
-
-
 def test_unknown_models_say_what_they_fell_back_to() -> None:
     sink = RecordingSink()
     CompactManager(CompactConfig(model="nobody-knows-this", telemetry={"exporter": "none"}), on_event=sink)

@@ -136,7 +136,7 @@ def test_protected_message_never_pruned() -> None:
     criteria = user("never delete a booking", protected=True)
     history = [*dialogue(10, words=50), criteria, *dialogue(10, words=50)]
     out = manager.manual_compact("s", history)
-    assert any(message is criteria for message in out)
+    assert user("never delete a booking") in out, "as it came, but for our own mark"
     assert given
     assert "never delete a booking" not in [message.text for message in given]
 
@@ -226,7 +226,7 @@ def test_three_layer_output_structure() -> None:
     history = [system("be careful"), *dialogue(10, words=50), criteria, *dialogue(10, words=50)]
     out = manager.manual_compact("s", history)
     assert out[0] is history[0]
-    assert out[1] is criteria
+    assert out[1] == user("never delete a booking")
     assert out[2]["role"] == "assistant"
     assert out[2]["content"].startswith("<COMPACT-SUMMARY v1>")
     assert out[3:] == history[-12:]
@@ -306,7 +306,7 @@ def test_property_test_invariants() -> None:
         manager, _ = watched(window=2_000 + 37 * run)
         rule = user(f"rule {run}", protected=True)
         out = manager.preflight("s", [*dialogue(run % 17 + 5, words=60 + run), rule, *tool_run(run % 11 + 3, words=70)])
-        assert any(message is rule for message in out)
+        assert user(f"rule {run}") in out
         assert manager.status("s").used_tokens <= 500 + 37 * run
 
 

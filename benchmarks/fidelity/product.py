@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from compact import CompactConfig, CompactManager
-from compact.adapters.chat import ChatDialect
+from compact.dialects.entries import ChatEntries
 from fidelity.specifics import specific_names
 from fidelity.transcripts import MODEL, Wire, text_of, token_counts
 
@@ -55,7 +55,7 @@ def check_output(
 ) -> list[Failure]:
     """The gates that one look at an output can tell: legal, within budget, nothing invented."""
     failures: list[Failure] = []
-    dialect = ChatDialect()
+    dialect = ChatEntries()
     violations = dialect.check([dialect.read(message, "messages") for message in after])
     if violations:
         failures.append(Failure("legal", name, f"{len(violations)} violations, first: {violations[0]}"))

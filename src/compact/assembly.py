@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
-from compact.adapters.chat import ChatDialect
 from compact.archive import FilesystemArchive, S3Archive
+from compact.background import InProcessPreparer
 from compact.config import CompactConfig
+from compact.core.ahead import Ahead
 from compact.core.announcer import Announcer
 from compact.core.appraiser import Appraiser
 from compact.core.artifacts import SecurityContext
@@ -22,7 +24,9 @@ from compact.core.keeper import Keeper
 from compact.core.layers import KeepRules
 from compact.core.protocols import CompactionStrategy, EventSink, ProviderAwareTokenizer, StorageAdapter, Summarizer
 from compact.core.records import CompactionStore
+from compact.core.session import Session
 from compact.core.summary_writer import SummaryWriter
+from compact.dialects.entries import ChatEntries
 from compact.injection import Injection, Injector
 from compact.pricing import ModelPricer
 from compact.recall.rehydration import RehydrationConfig, RehydrationInterceptor
@@ -66,13 +70,14 @@ def build_engine(
         adapter_name=config.storage.adapter,
         redact=redactor.message,
         tenant_id=config.state.tenant_id,
+        rules=build_rules(config),
         # Whoever asks a model takes longer: so long nobody else writes the same summary, or has to wait for it.
         claim_seconds=30.0 if is_by_code else 60.0,
     )
-    dialect = ChatDialect()
+    form = ChatEntries()
     compactor = Compactor(
         tokenizer=tokenizer,
-        dialect=dialect,
+        form=form,
         coordinator=CompactionCoordinator(
             build_strategies(config, fills_target=is_by_code) if strategies is None else strategies
         ),
@@ -92,12 +97,12 @@ def build_engine(
         rules=build_rules(config),
         appraiser=Appraiser(
             announcer=announcer,
-            dialect=dialect,
+            form=form,
             price=build_pricer(config, summarizer),
             expected_calls=policy.expected_calls,
         ),
     )
-    injection = Injection(injectors=tuple(injectors), dialect=dialect, tokenizer=tokenizer, announcer=announcer)
+    injection = Injection(injectors=tuple(injectors), form=form, tokenizer=tokenizer, announcer=announcer)
     return Engine(
         decider=Decider(enabled=policy.enabled, every_call=policy.cadence == "every_call", injects=bool(injectors)),
         compactor=compactor,
@@ -185,7 +190,7 @@ def build_store(config: CompactConfig) -> CompactionStore:
     from compact.stores.database import Database  # SQLAlchemy is only loaded by those who use it
     from compact.stores.sql import SqlCompactionStore
 
-    return SqlCompactionStore(Database(config.state.url), read=ChatDialect().read, tenant_id=config.state.tenant_id)
+    return SqlCompactionStore(Database(config.state.url), read=ChatEntries().read, tenant_id=config.state.tenant_id)
 
 
 def build_archive(config: CompactConfig) -> FilesystemArchive | S3Archive | None:
@@ -227,3 +232,34 @@ def build_budget(config: CompactConfig, injectors: Sequence[Injector] = ()) -> T
             hint="lower policy.hard_cap_buffer and the other reserves (injectors' too), or raise max_context_tokens",
         )
     return budget
+
+
+class Preparer(Protocol):
+    """Has summaries written ahead."""
+
+    def __call__(self, session: Session) -> None:
+        """Start preparing for a session, without waiting."""
+        ...
+
+    def close(self) -> None:
+        """Wait for what is under way here."""
+        ...
+
+
+def build_preparer(config: CompactConfig, prepare: Callable[[Session], bool], *, is_quick: bool) -> Preparer | None:
+    """Who has summaries written ahead: nobody for the built-in summariser (`is_quick`), which is quicker than a job."""
+    wish = config.summarizer.prepare
+    if wish == "never" or (wish == "auto" and is_quick and not config.summarizer.uses_model):
+        return None
+    if config.state.url.startswith("postgresql"):
+        from compact.job_queue import QueuePreparer  # procrastinate is only loaded by those who use it
+
+        return QueuePreparer(config.state.url, tenant_id=config.state.tenant_id)
+    return InProcessPreparer(prepare)
+
+
+def build_ahead(engine: Engine, preparer: Preparer) -> Ahead:
+    """How an engine has summaries written ahead; what a queue is asked for is under way in another process."""
+    if isinstance(preparer, InProcessPreparer):
+        return Ahead(keeper=engine.keeper, announcer=engine.announcer, start=preparer, under_way=preparer.under_way)
+    return Ahead(keeper=engine.keeper, announcer=engine.announcer, start=preparer)

@@ -24,7 +24,7 @@ from typing import Any, TypeAlias, cast
 from compact.core.announcer import Announcer
 from compact.core.errors import CompactError, ConfigError, InjectionTooLarge
 from compact.core.messages import Message
-from compact.core.protocols import Dialect, ProviderAwareTokenizer
+from compact.core.protocols import EntryForm, ProviderAwareTokenizer
 from compact.core.session import Injected, Session
 from compact.core.waiting import Trip
 
@@ -81,7 +81,7 @@ class Injection:
     """Asks all injectors, in their order, for one prompt."""
 
     injectors: tuple[Injector, ...]
-    dialect: Dialect
+    form: EntryForm
     tokenizer: ProviderAwareTokenizer
     announcer: Announcer
 
@@ -147,7 +147,7 @@ class Injection:
             return None
         if isinstance(piece, str):
             return Message("user", f"[{name}: added for this call, not a message from the user]\n{piece}")
-        message = self.dialect.read(piece, f"injector {name}")
+        message = self.form.read(piece, f"injector {name}")
         if isinstance(piece, Message):
             message = replace(message, original=None)  # it is written like the rest of the caller's list
         if message.role not in ROLES or message.tool_calls or message.is_empty:

@@ -5,53 +5,48 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
-from compact.assembly import build_archive, build_budget, build_engine, build_store
-from compact.background import InProcessPreparer
+from compact.assembly import (
+    build_ahead,
+    build_archive,
+    build_budget,
+    build_engine,
+    build_preparer,
+    build_store,
+)
 from compact.config import CompactConfig
-from compact.core.ahead import Ahead
 from compact.core.budget import TokenBudget
 from compact.core.coordinator import CompactionResult
 from compact.core.errors import ConfigError, InvalidHistory
-from compact.core.events import NoticeEvent
-from compact.core.messages import copy_plain
-from compact.core.protocols import CompactionStrategy, EventSink, ProviderAwareTokenizer, Summarizer
+from compact.core.events import CompactionEvent, NoticeEvent
+from compact.core.protocols import CompactionStrategy, ProviderAwareTokenizer, Summarizer
 from compact.core.records import CompactionStore
 from compact.core.session import Session
 from compact.core.status import SessionStatus, status_of
+from compact.core.waiting import Trip
+from compact.dialects import Dialect
 from compact.driving import adrive, drive
 from compact.injection import Injector
 from compact.redaction import Redactor
+from compact.request_budget import RequestBudget, Tools
 from compact.session_desk import GuardedSession, SessionDesk
-from compact.telemetry.dispatcher import Dispatcher
+from compact.telemetry.emitters import AnySink
+from compact.telemetry.exporters import ExportSettings, build_dispatcher
 from compact.tokens import model_info
 from compact.tokens.usage import reported_input_tokens
 
 M = TypeVar("M")
-Tools = Sequence[Mapping[str, Any]]
-
-
-class Preparer(Protocol):
-    """Has summaries written ahead."""
-
-    def __call__(self, session: Session) -> None:
-        """Start preparing for a session, without waiting."""
-        ...
-
-    def close(self) -> None:
-        """Wait for what is under way here."""
-        ...
 
 
 class CompactManager(SessionDesk):
     """Keeps histories inside their window, one session beside the other.
 
     Safe to share between threads and tasks: two calls for one session never interleave, different sessions never
-    wait for each other. `on_event` gets every event; `tokenizer`, `strategies`, `summarizer` and `store` stand in for
-    what the configuration would choose, and `redaction_callback` has the last word on every text that leaves.
+    wait for each other. `on_event` gets every event, with `event_metadata` in each; `tokenizer`, `strategies`,
+    `summarizer` and `store` stand in for what the configuration would choose, and `redaction_callback` has the last
+    word on every text that leaves.
     `injectors` add content to the end of every prompt, each within the tokens it reserves.
     """
 
@@ -64,7 +59,8 @@ class CompactManager(SessionDesk):
         summarizer: Summarizer | None = None,
         store: CompactionStore | None = None,
         injectors: Sequence[Injector] = (),
-        on_event: EventSink | None = None,
+        on_event: AnySink | None = None,
+        event_metadata: Mapping[str, Any] | None = None,
         redaction_callback: Callable[[str], str] | None = None,
     ) -> None:
         if summarizer is not None and not callable(summarizer):
@@ -75,12 +71,13 @@ class CompactManager(SessionDesk):
         self._redactor = Redactor(redaction.enabled, redaction.patterns, redaction_callback)
         self._store = store or build_store(self.config)
         archive = build_archive(self.config)
-        self._events = Dispatcher.for_exporter(
-            self.config.telemetry.exporter,
+        self._events = build_dispatcher(
+            ExportSettings(**self.config.telemetry.for_exporters()),
             on_event,
             archive=archive,
             archive_may_wait=self.config.storage.adapter == "s3",
             redact=self._redactor.value,
+            metadata=event_metadata,
         )
         self._engine = build_engine(
             self.config,
@@ -93,44 +90,56 @@ class CompactManager(SessionDesk):
             summarizer=summarizer,
             injectors=injectors,
         )
-        self._preparer = self._build_preparer(summarizer)
+        self._preparer = build_preparer(self.config, self._prepare, is_quick=summarizer is None)
         if self._preparer:
-            self._engine = replace(self._engine, ahead=self._build_ahead(self._preparer))
-        self._budget = build_budget(self.config, injectors)
+            self._engine = replace(self._engine, ahead=build_ahead(self._engine, self._preparer))
+        self._budget = RequestBudget(build_budget(self.config, injectors), self._engine.tokenizer)
         self._sessions: dict[str, GuardedSession] = {}
         self._registry = threading.Lock()
-        self._count_instructions = lru_cache(maxsize=64)(self._engine.tokenizer.count_text)
-        self._tools_counted: tuple[object, int] = ([], 0)
         for notice in model_info(self.config.model).notices:
-            self._events(NoticeEvent(thread_id="", message=notice))
-        exporter = self.config.telemetry.exporter
-        if exporter not in ("console", "none"):
-            notice = (
-                f"telemetry.exporter {exporter} is not in this version yet: events only reach on_event and the archive"
-            )
             self._events(NoticeEvent(thread_id="", message=notice))
         if not self._redactor.is_enabled:
             warning = "redaction is switched off: archives and exports hold secrets as they are"
             self._events(NoticeEvent(thread_id="", message=warning, severity="high"))
 
     def preflight(
-        self, session_id: str, messages: Sequence[M], *, tools: Tools = (), instructions: str = ""
+        self,
+        session_id: str,
+        messages: Sequence[M],
+        *,
+        tools: Tools = (),
+        instructions: str = "",
+        dialect: str | Dialect | None = None,
     ) -> list[M]:
         """The history as it should be sent: unchanged below the trigger, compacted from there on.
 
-        Pass the tool schemas and instructions that are sent beside the messages, so that they are counted.
+        Pass the tool schemas and instructions that are sent beside the messages, so that they are counted. The dialect
+        (`chat`, `responses`, `anthropic`, `gemini`) is found out unless it is named.
         """
         guarded, budget = self._enter(session_id, messages, tools, instructions)
         with guarded.lock.hold():
-            return cast(list[M], drive(self._engine.preflight(guarded.session, messages, budget)))
+            return drive(self._preflight(guarded, messages, budget, dialect))
 
     async def apreflight(
-        self, session_id: str, messages: Sequence[M], *, tools: Tools = (), instructions: str = ""
+        self,
+        session_id: str,
+        messages: Sequence[M],
+        *,
+        tools: Tools = (),
+        instructions: str = "",
+        dialect: str | Dialect | None = None,
     ) -> list[M]:
         """`preflight` for event loops: waits for a summary without blocking."""
         guarded, budget = self._enter(session_id, messages, tools, instructions)
         async with guarded.lock.ahold():
-            return cast(list[M], await adrive(self._engine.preflight(guarded.session, messages, budget)))
+            return await adrive(self._preflight(guarded, messages, budget, dialect))
+
+    def _preflight(
+        self, guarded: GuardedSession, messages: Sequence[M], budget: TokenBudget, dialect: str | Dialect | None
+    ) -> Trip[list[M]]:
+        entries = yield from self._come_in(guarded, messages, dialect)
+        prompt = yield from self._engine.preflight(guarded.session, entries, budget)
+        return cast(list[M], guarded.door.leave(prompt))
 
     def manual_compact(
         self,
@@ -141,14 +150,12 @@ class CompactManager(SessionDesk):
         *,
         tools: Tools = (),
         instructions: str = "",
+        dialect: str | Dialect | None = None,
     ) -> list[M]:
         """Compact now, whatever the usage; with `target_tokens`, the whole list returned fits it."""
         guarded, budget = self._enter(session_id, messages, tools, instructions)
         with guarded.lock.hold():
-            trip = self._engine.manual_compact(
-                guarded.session, messages, budget, note=note or "", target_tokens=target_tokens
-            )
-            return cast(list[M], drive(trip))
+            return drive(self._manual_compact(guarded, messages, budget, dialect, note or "", target_tokens))
 
     async def amanual_compact(
         self,
@@ -159,14 +166,41 @@ class CompactManager(SessionDesk):
         *,
         tools: Tools = (),
         instructions: str = "",
+        dialect: str | Dialect | None = None,
     ) -> list[M]:
         """`manual_compact` for event loops."""
         guarded, budget = self._enter(session_id, messages, tools, instructions)
         async with guarded.lock.ahold():
-            trip = self._engine.manual_compact(
-                guarded.session, messages, budget, note=note or "", target_tokens=target_tokens
-            )
-            return cast(list[M], await adrive(trip))
+            return await adrive(self._manual_compact(guarded, messages, budget, dialect, note or "", target_tokens))
+
+    def _manual_compact(
+        self,
+        guarded: GuardedSession,
+        messages: Sequence[M],
+        budget: TokenBudget,
+        dialect: str | Dialect | None,
+        note: str,
+        target_tokens: int | None,
+    ) -> Trip[list[M]]:
+        entries = yield from self._come_in(guarded, messages, dialect)
+        trip = self._engine.manual_compact(guarded.session, entries, budget, note=note, target_tokens=target_tokens)
+        return cast(list[M], guarded.door.leave((yield from trip)))
+
+    def _come_in(
+        self, guarded: GuardedSession, messages: Sequence[object], dialect: str | Dialect | None
+    ) -> Trip[Sequence[object]]:
+        """A caller's list as entries of the log, in whatever dialect it is."""
+        door = guarded.door
+        door.choose(messages, dialect, likely=self._likely_dialect)
+        if door.must_learn:
+            yield from self._engine.refresh(guarded.session)
+            door.learn(guarded.session.shown)
+        return door.enter(messages)
+
+    @property
+    def _likely_dialect(self) -> str:
+        """What plain text is taken for, which could be in any dialect: what the model's own provider takes."""
+        return "anthropic" if self.config.model.startswith("claude") else "chat"
 
     def plan(
         self,
@@ -177,6 +211,7 @@ class CompactManager(SessionDesk):
         target_tokens: int | None = None,
         tools: Tools = (),
         instructions: str = "",
+        dialect: str | Dialect | None = None,
     ) -> CompactionResult:
         """What `preflight` would do with this history, or with `now` or a target what `manual_compact` would do.
 
@@ -186,24 +221,42 @@ class CompactManager(SessionDesk):
         guarded, budget = self._enter(session_id, messages, tools, instructions, register=False)
         with guarded.lock.hold():
             drive(self._engine.refresh(guarded.session))
+            entries = drive(self._come_in(guarded, messages, dialect))
             trial = guarded.session.fork()
         silent = self._engine.silent()
-        return silent.dry_run(trial, messages, budget, now=now, target_tokens=target_tokens)
+        return silent.dry_run(trial, entries, budget, now=now, target_tokens=target_tokens)
 
     def status(self, session_id: str) -> SessionStatus:
         """How full the window is, what is in it, and why it did or did not compact."""
         with self._opened(session_id) as session:
-            used = self._engine.decider.used_tokens(session, session.budget or self._budget)
-            session.budget = session.budget or self._budget
+            used = self._engine.decider.used_tokens(session, session.budget or self._budget.window)
+            session.budget = session.budget or self._budget.window
             return status_of(session, self._engine.compactor.rules, used_tokens=used)
 
     def observe_usage(self, session_id: str, usage: object) -> None:
         """Take in the input tokens a provider reported for the last prompt: a number, or its `usage` as it is."""
         reported = reported_input_tokens(usage)
         with self._opened(session_id) as session:
-            estimated = self._engine.decider.estimated_tokens(session, session.budget or self._budget)
+            estimated = self._engine.decider.estimated_tokens(session, session.budget or self._budget.window)
             session.calibration = session.calibration.observe(estimated_tokens=estimated, reported_tokens=reported)
             drive(self._engine.keeper.report_usage(session, reported))
+
+    @property
+    def store(self) -> CompactionStore:
+        """Where log, plans, model calls and artifacts live."""
+        return self._store
+
+    def emit(self, event: CompactionEvent) -> None:
+        """Have every sink hear of something that happened around this manager, in an adapter for instance."""
+        self._events(event)
+
+    def forget(self, session_id: str) -> None:
+        """Let a session go from memory; the store still has it, and the next call brings it back."""
+        with self._registry:
+            guarded = self._sessions.pop(session_id, None)
+        if guarded:
+            with guarded.lock.hold():
+                drive(self._engine.keeper.flush(guarded.session))
 
     def delete(self, session_id: str) -> bool:
         """Remove a session and all that belongs to it, from memory and from the store."""
@@ -249,40 +302,15 @@ class CompactManager(SessionDesk):
             guarded = self._sessions.get(session_id) or GuardedSession(Session(session_id))
             if register:
                 self._sessions[session_id] = guarded
-        return guarded, self._budget_with(tools, instructions)
+        return guarded, self._budget.beside(tools, instructions)
 
     def prepare_summary(self, session_id: str) -> bool:
         """Write the summary that a session's next compaction will need; False if it needs none."""
         with self._opened(session_id) as session:
             trial = session.fork()
-        trial.budget = trial.budget or self._budget
+        trial.budget = trial.budget or self._budget.window
         return drive(self._engine.prepare(trial, waits=True))
 
-    def _build_preparer(self, summarizer: Summarizer | None) -> Preparer | None:
-        """Who writes summaries ahead: nobody for the built-in summariser, which is quicker than a job."""
-        wish = self.config.summarizer.prepare
-        is_quick = summarizer is None and not self.config.summarizer.uses_model
-        if wish == "never" or (wish == "auto" and is_quick):
-            return None
-        if self.config.state.url.startswith("postgresql"):
-            from compact.job_queue import QueuePreparer  # procrastinate is only loaded by those who use it
-
-            return QueuePreparer(self.config.state.url, tenant_id=self.config.state.tenant_id)
-        return InProcessPreparer(lambda session: drive(self._engine.prepare(session)))
-
-    def _build_ahead(self, preparer: Preparer) -> Ahead:
-        """Who has summaries written ahead; what a queue is asked for is under way in another process."""
-        keeper, announcer = self._engine.keeper, self._engine.announcer
-        if isinstance(preparer, InProcessPreparer):
-            return Ahead(keeper=keeper, announcer=announcer, start=preparer, under_way=preparer.under_way)
-        return Ahead(keeper=keeper, announcer=announcer, start=preparer)
-
-    def _budget_with(self, tools: Tools, instructions: str) -> TokenBudget:
-        if not tools and not instructions:
-            return self._budget
-        counted, tokens = self._tools_counted
-        if list(tools) != counted:  # schemas are the same from call to call: counted once, compared in C
-            counted, tokens = copy_plain(list(tools)), self._engine.tokenizer.count_tools(tools)
-            self._tools_counted = (counted, tokens)
-        system = self._count_instructions(instructions) if instructions else 0
-        return replace(self._budget, tool_schema_tokens=tokens, system_tokens=system)
+    def _prepare(self, session: Session) -> bool:
+        """What a preparer does, off the critical path."""
+        return drive(self._engine.prepare(session))

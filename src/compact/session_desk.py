@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from compact.config import CompactConfig
 from compact.core.artifacts import SecurityContext
+from compact.core.content_events import ContentRecalledEvent
 from compact.core.engine import Engine
 from compact.core.errors import CompactError, UnknownSession
 from compact.core.messages import Message
@@ -18,17 +20,20 @@ from compact.core.renderer import RenderedPrompt
 from compact.core.report import CompactionReport, reports_of
 from compact.core.session import Session
 from compact.core.why import Sighting, trace_phrase
+from compact.dialects.doorway import Doorway
 from compact.driving import drive
 from compact.recall.search import Recall, recall
 from compact.session_lock import SessionLock
+from compact.telemetry.dispatcher import Dispatcher
 
 
 @dataclass(slots=True)
 class GuardedSession:
-    """A session, and the lock that lets one call at a time into it."""
+    """A session, the lock that lets one call at a time into it, and the form its caller speaks."""
 
     session: Session
     lock: SessionLock = field(default_factory=SessionLock)
+    door: Doorway = field(default_factory=Doorway)
 
 
 class SessionDesk:
@@ -36,6 +41,7 @@ class SessionDesk:
 
     config: CompactConfig
     _engine: Engine
+    _events: Dispatcher
     _store: CompactionStore
     _sessions: dict[str, GuardedSession]
     _registry: threading.Lock
@@ -106,14 +112,36 @@ class SessionDesk:
         self, session_id: str, query: str, *, max_tokens: int = 2000, security: SecurityContext | None = None
     ) -> Recall:
         """What left the prompt: by message or artifact id exactly, by words otherwise, within a number of tokens."""
-        return recall(
+        started_at, count_text = time.time(), self._engine.tokenizer.count_text
+        answer = recall(
             self._store,
             session_id,
             query,
             security=security or SecurityContext(tenant_id=self.config.state.tenant_id),
-            count_text=self._engine.tokenizer.count_text,
+            count_text=count_text,
             max_tokens=max_tokens,
         )
+        self._tell_recall(session_id, answer, started_at)
+        return answer
+
+    def _tell_recall(self, session_id: str, answer: Recall, started_at: float) -> None:
+        guarded = self._sessions.get(session_id)
+        self._events(
+            ContentRecalledEvent(
+                thread_id=session_id,
+                turn_number=guarded.session.turn_number if guarded else 0,
+                plan_version=guarded.session.plan.version if guarded else 0,
+                started_at=started_at,
+                ended_at=max(started_at, time.time()),
+                query=answer.query,
+                message_ids=tuple(entry.message_id for entry in answer.found),
+                tokens=sum(self._engine.tokenizer.count_text(entry.content) for entry in answer.found),
+            )
+        )
+
+    def flush(self, timeout_seconds: float = 5.0) -> bool:
+        """Have every event sent that waits to be; False if that took too long."""
+        return self._events.flush(timeout_seconds)
 
     @contextmanager
     def _opened(self, session_id: str) -> Iterator[Session]:

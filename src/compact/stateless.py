@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, TypeVar
 
-from compact.adapters.chat import ChatDialect
 from compact.assembly import build_budget
 from compact.config import CompactConfig
 from compact.core.groups import group_messages
 from compact.core.messages import Message
 from compact.core.renderer import summary_id, summary_message
+from compact.dialects import CHAT, Block, detect
+from compact.dialects.entries import ChatEntries
 from compact.manager import CompactManager
 from compact.tokens import get_tokenizer
 
@@ -67,7 +68,9 @@ def should_compact(messages: Sequence[object], config: CompactConfig | None = No
 
 def select_messages_to_compact(messages: Sequence[M], keep_last: int = 10) -> CompactionSelection[M]:
     """Split a history so that at least the newest `keep_last` messages stay, and no call parts from its result."""
-    read = _read(messages)
+    blocks = _blocks(messages)
+    entries = [entry for block in blocks for entry in block.entries]
+    read = _entries(entries)
     kept: set[int] = {index for index, message in enumerate(read) if message.role in ("system", "developer")}
     recent = 0
     for group in reversed(group_messages(read)):
@@ -76,11 +79,14 @@ def select_messages_to_compact(messages: Sequence[M], keep_last: int = 10) -> Co
         kept.update(group.indices)
         recent += len(group.indices)
     summary = next((message for message in read if message.id.startswith(summary_id(0)[:-1])), None)
-    return CompactionSelection(
-        [message for index, message in enumerate(messages) if index not in kept],
-        [message for index, message in enumerate(messages) if index in kept],
-        summary.text if summary else None,
-    )
+    to_compact: list[M] = []
+    to_keep: list[M] = []
+    place = 0
+    for block in blocks:
+        end = place + len(block.entries)
+        (to_keep if not kept.isdisjoint(range(place, end)) else to_compact).extend(block.items)
+        place = end
+    return CompactionSelection(to_compact, to_keep, summary.text if summary else None)
 
 
 def compact(
@@ -115,8 +121,17 @@ def safe_compact(
 
 
 def _read(messages: Sequence[object]) -> list[Message]:
-    dialect = ChatDialect()
-    return [dialect.read(message, f"messages[{place}]") for place, message in enumerate(messages)]
+    return _entries([entry for block in _blocks(messages) for entry in block.entries])
+
+
+def _blocks(messages: Sequence[object]) -> list[Block]:
+    """A history in the blocks of whatever dialect it is in."""
+    return list((detect(messages) or CHAT).read(messages, 0))
+
+
+def _entries(entries: Sequence[object]) -> list[Message]:
+    form = ChatEntries()
+    return [form.read(entry, f"messages[{place}]") for place, entry in enumerate(entries)]
 
 
 @lru_cache(maxsize=1)

@@ -13,10 +13,13 @@ from typing import Any, TypeVar
 from compact.core.coordinator import CompactionCoordinator, Goal
 from compact.core.events import CompactionEvent
 from compact.core.layers import KeepRules
-from compact.core.messages import Message
+from compact.core.messages import Message, copy_plain
 from compact.core.plan import CompactionPlan
-from compact.core.protocols import CompactionStrategy, Dialect, ProviderAwareTokenizer
+from compact.core.protocols import CompactionStrategy, ProviderAwareTokenizer
 from compact.core.renderer import PromptRenderer
+from compact.dialects import Dialect
+from compact.dialects.entries import ChatEntries
+from compact.dialects.translation import Translator
 from compact.testing_model import (
     Answer,
     ModelRequest,
@@ -174,12 +177,25 @@ def check_tokenizer(tokenizer: ProviderAwareTokenizer) -> None:
 
 
 def check_dialect(dialect: Dialect, sample: Sequence[object]) -> None:
-    """What the engine relies on in a dialect; `sample` is a legal history in it."""
-    messages = [dialect.read(item, f"sample[{place}]") for place, item in enumerate(sample)]
-    assert not dialect.check(messages), "the sample is not legal in its own dialect"
-    for item, message in zip(sample, messages, strict=True):
-        assert message.original == item, "the original is kept as it came"
-        assert dialect.write(message, item) == item, "reading and writing again gives the same"
+    """What the doors rely on in a dialect; `sample` is a legal history in it, as it goes to the provider."""
+    before = copy_plain(list(sample))
+    assert not dialect.check(sample), "the sample is not legal in its own dialect"
+    assert not any(dialect.recognises(item) is False for item in sample), "a dialect knows its own items"
+    blocks = list(dialect.read(sample, 0))
+    there = [item for block in blocks for item in block.items]
+    assert len(there) == len(sample), "every item is in one block"
+    assert all(a is b for a, b in zip(there, sample, strict=True)), "blocks hold the items themselves, in order"
+    translator = Translator(dialect)
+    entries = translator.entries(sample)
+    given_back = translator.items(entries)
+    assert all(a is b for a, b in zip(given_back, sample, strict=True)), "what nobody changed is given back as it is"
+    form = ChatEntries()
+    messages = [form.read(entry, f"entries[{place}]") for place, entry in enumerate(entries)]
+    assert not form.check(messages), "entries are legal Chat Completions"
+    stored = json.loads(json.dumps(entries))
+    rebuilt = [item for block in dialect.join(list(dialect.write(stored))) for item in block.items]
+    assert rebuilt == list(sample), "items can be made from their entries alone, after these were stored"
+    assert list(sample) == before, "the caller's items are not touched"
 
 
 def check_strategy(strategy: CompactionStrategy, messages: Sequence[Message], rules: KeepRules | None = None) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from compact import CompactConfig, CompactManager
-from compact.adapters.chat import ChatDialect
+from compact.dialects.entries import ChatEntries
 from compact.stores.database import Database
 from compact.stores.sql import SqlCompactionStore
 from compact.testing import assistant, system, tool_run, user
@@ -44,7 +44,7 @@ def manager(url: str) -> Callable[..., CompactManager]:
     def make(days_ago: float = 0) -> CompactManager:
         config = CompactConfig(storage={"adapter": "none"}, telemetry={"exporter": "none"})
         clock = lambda: time.time() - days_ago * DAY  # noqa: E731
-        store = SqlCompactionStore(Database(url), read=ChatDialect().read, clock=clock)
+        store = SqlCompactionStore(Database(url), read=ChatEntries().read, clock=clock)
         return CompactManager(config, store=store)
 
     return make

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from compact.adapters.chat import ChatDialect
 from compact.core.groups import calls_answered, group_messages, turn_numbers
 from compact.core.layers import KeepRules, partition
 from compact.core.messages import Message
+from compact.dialects.entries import ChatEntries
 from compact.testing import assistant, dialogue, system, tool_exchange, tool_run, user
 from conversations import Wire, histories
 
 
 def read(history: list[Wire]) -> list[Message]:
-    return [ChatDialect().read(item, "x") for item in history]
+    return [ChatEntries().read(item, "x") for item in history]
 
 
 def layers_of(history: list[Wire], **rules: int) -> tuple[list[int], ...]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from compact.adapters.chat import ChatDialect
 from compact.core.legality import EMPTY_CONTENT, MISSING_RESULT, check_chat, repair_chat
 from compact.core.messages import Message, Slot, ToolCall
+from compact.dialects.chat import ChatDialect
+from compact.dialects.entries import ChatEntries
 from compact.testing import assistant, check_dialect, dialogue, system, tool_exchange, user
 from conversations import Wire, histories
 
@@ -79,7 +80,7 @@ def test_nothing_at_all_becomes_a_word() -> None:
 
 @given(histories())
 def test_whatever_comes_in_goes_out_legal_and_whole(history: list[Wire]) -> None:
-    dialect = ChatDialect()
+    dialect = ChatEntries()
     messages = [dialect.read(item, "x") for item in history]
     given_slots = [Slot(message, (f"m{place}",)) for place, message in enumerate(messages)]
     repaired, repairs = repair_chat(given_slots)
@@ -97,7 +98,7 @@ def test_the_chat_dialect_passes_the_suite() -> None:
         *tool_exchange("c1", "result"),
         {"role": "assistant", "content": "", "tool_calls": [custom], "refusal": None},
         {"role": "tool", "tool_call_id": "c9", "content": [{"type": "text", "text": "files"}]},
-        {**user("hi"), "name": "ada", "id": "u-1", "meta": {"label": "x"}},
+        {**user("hi"), "name": "ada", "id": "u-1"},
         assistant("bye"),
     ]
     check_dialect(ChatDialect(), sample)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.adapters.chat import ChatDialect
 from compact.core.artifacts import artifact_id_for
 from compact.core.coordinator import CompactionCoordinator, CompactionResult, Goal
 from compact.core.durability import ToolDurabilityPolicy
@@ -20,6 +19,7 @@ from compact.core.plan import CompactionPlan, ExternalizationRecord
 from compact.core.protocols import CompactionStrategy
 from compact.core.renderer import PromptRenderer
 from compact.core.turn import TurnContext
+from compact.dialects.entries import ChatEntries
 from compact.strategies.clear import ClearStrategy
 from compact.strategies.externalize import ExternalizeStrategy, preview
 from compact.testing import WordTokenizer, check_strategy, dialogue, tool_exchange, tool_run, user
@@ -29,7 +29,7 @@ FLOOR = KeepRules(recent_turns=1, tool_io_pairs=1)
 
 
 def read(history: Sequence[Wire]) -> list[Message]:
-    dialect = ChatDialect()
+    dialect = ChatEntries()
     return [
         Message(m.role, m.content, m.tool_calls, m.tool_call_id, m.name, f"m{place}", m.meta)
         for place, m in enumerate((dialect.read(item, "x") for item in history), 1)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from compact.adapters.chat import ChatDialect
 from compact.core.coordinator import CompactionCoordinator, CompactionProposal, CompactionResult, Goal, PlanningContext
 from compact.core.durability import DeterminismMetadata, ToolDurability, ToolDurabilityPolicy, envelope, policy_for
 from compact.core.layers import KeepRules
@@ -17,6 +16,7 @@ from compact.core.messages import Message
 from compact.core.plan import ClearRecord, CompactionPlan, SpanReference, SummarizationRecord
 from compact.core.protocols import CompactionStrategy
 from compact.core.turn import TurnContext
+from compact.dialects.entries import ChatEntries
 from compact.strategies import ClearStrategy, DeduplicateStrategy, DropStrategy, SummarizeStrategy, WindowStrategy
 from compact.strategies.clear import telling_lines
 from compact.testing import WordTokenizer, check_strategy, dialogue, tool_exchange, tool_run, user
@@ -33,7 +33,7 @@ ALL = [
 
 
 def read(history: Sequence[Wire]) -> list[Message]:
-    dialect = ChatDialect()
+    dialect = ChatEntries()
     return [
         Message(m.role, m.content, m.tool_calls, m.tool_call_id, m.name, f"m{place}", m.meta)
         for place, m in enumerate((dialect.read(item, "x") for item in history), 1)

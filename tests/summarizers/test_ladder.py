@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from compact import CompactConfig, CompactManager, SummaryRequest
-from compact.adapters.chat import ChatDialect
 from compact.core.errors import SummaryRefused, SummaryTooLong, SummaryTruncated
 from compact.core.events import CompactionCompletedEvent, CompactionErrorEvent, SummaryCreatedEvent
 from compact.core.summary import StructuredSummary
 from compact.core.summary_ladder import Rung
+from compact.dialects.entries import ChatEntries
 from compact.testing import (
     RecordingSink,
     ScriptedModel,
@@ -73,8 +73,8 @@ def summary_text(out: list[Wire]) -> str:
 
 
 def is_fit_to_send(out: list[Wire]) -> bool:
-    read = [ChatDialect().read(message, "out") for message in out]
-    return not ChatDialect().check(read) and sum(map(WordTokenizer().count_message, read)) <= WINDOW
+    read = [ChatEntries().read(message, "out") for message in out]
+    return not ChatEntries().check(read) and sum(map(WordTokenizer().count_message, read)) <= WINDOW
 
 
 def test_an_answer_in_order_is_used_at_once() -> None:

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compact import CompactConfig, CompactManager, ConfigError, InsufficientBudget, StructuredSummary, SummaryRequest
-from compact.adapters.chat import ChatDialect
 from compact.core.errors import SummarizerUnavailable
 from compact.core.events import CompactionErrorEvent, NoticeEvent
 from compact.core.summary import SummaryCheck
+from compact.dialects.entries import ChatEntries
 from compact.summarizers.extractive import extractive_summary
 from compact.summarizers.llm import LlmSummarizer
 from compact.summarizers.model_client import Finish, ModelAnswer
@@ -490,8 +490,8 @@ def test_any_history_and_any_answers_give_a_prompt_that_can_be_sent(
             out = manager.manual_compact("s", history)
         except InsufficientBudget:
             return
-        read = [ChatDialect().read(message, "out") for message in out]
-        assert ChatDialect().check(read) == ()
+        read = [ChatEntries().read(message, "out") for message in out]
+        assert ChatEntries().check(read) == ()
         assert sum(map(tokenizer.count_message, read)) <= window
         assert sum("<COMPACT-SUMMARY" in message.text for message in read) <= 1
         assert sum(message.text.count("</COMPACT-SUMMARY>") for message in read) <= 1

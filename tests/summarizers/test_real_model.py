@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from compact import CompactConfig, CompactManager
-from compact.adapters.chat import ChatDialect
 from compact.core.events import CompactionErrorEvent, SummaryCreatedEvent
 from compact.core.plan import SummarizationRecord
+from compact.dialects.entries import ChatEntries
 from compact.testing import (
     RecordingSink,
     ScriptedModel,
@@ -305,8 +305,8 @@ def test_task_and_wishes_stay_word_for_word_over_both_rounds(runs: list[Played])
 def test_every_prompt_is_legal_and_fits(runs: list[Played]) -> None:
     """Calls keep their results, and the window is kept."""
     for prompt in (*runs[0].prompts, runs[0].resumed):
-        messages = [ChatDialect().read(message, "prompt") for message in prompt]
-        assert not ChatDialect().check(messages)
+        messages = [ChatEntries().read(message, "prompt") for message in prompt]
+        assert not ChatEntries().check(messages)
         assert sum(map(WordTokenizer().count_message, messages)) < WINDOW * 0.7
 
 

@@ -1,1 +1,1 @@
-"""The wire dialects and frameworks that can be plugged in, one file each."""
+"""The doors to agent frameworks, one file each; each names the extra it needs."""

@@ -18,6 +18,7 @@ from compact.cli import (
     export,
     inspect,
     plan,
+    proxy,
     prune,
     recall,
     report,
@@ -26,6 +27,7 @@ from compact.cli import (
     sessions,
     show,
     undo,
+    view,
     why,
     worker,
 )
@@ -51,6 +53,7 @@ app.command("plan")(plan.plan)
 app.command("inspect")(inspect.inspect)
 app.command("sessions")(sessions.sessions)
 app.command("show")(show.show)
+app.command("view")(view.view)
 app.command("diff")(diff.diff)
 app.command("why")(why.why)
 app.command("report")(report.report)
@@ -59,6 +62,7 @@ app.command("undo")(undo.undo)
 app.command("export")(export.export)
 app.command("prune")(prune.prune)
 app.add_typer(config.app, name="config")
+app.command("proxy")(proxy.proxy)
 app.command("worker")(worker.worker)
 app.command("doctor")(doctor.doctor)
 

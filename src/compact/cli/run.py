@@ -12,7 +12,7 @@ import typer
 from compact.cli import screen
 from compact.cli.options import AsJson, ConfigFile, File, Index, Model, TargetTokens, Window
 from compact.cli.settings import load_config, quiet
-from compact.cli.transcripts import as_list, read_transcript, write_transcript
+from compact.cli.transcripts import as_list, read_transcript, with_marks, write_transcript
 
 if TYPE_CHECKING:
     from compact.core.events import CompactionEvent
@@ -52,7 +52,7 @@ def run(
         from compact.stateless import estimate_messages_tokens
 
         manager = CompactManager(settings, on_event=events.append)
-        compacted = manager.manual_compact(_SESSION, messages, note, target_tokens)
+        compacted = with_marks(manager.manual_compact(_SESSION, messages, note, target_tokens), messages)
         # Counted again from the result itself: what is reported is what is there.
         tokens_after = estimate_messages_tokens(compacted, settings)
     screen.warn_about(events)

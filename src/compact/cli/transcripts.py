@@ -47,6 +47,16 @@ def read_transcript(source: str, index: int = 0) -> list[Any]:
     return cast(list[Any], messages)
 
 
+def with_marks(compacted: Sequence[Any], messages: Sequence[Any]) -> list[Any]:
+    """A compacted transcript with the `meta` its messages had: what is kept in a file may be compacted again."""
+    from compact.dialects.dialect import without
+    from compact.dialects.translation import META, look_of
+
+    marked = [message for message in messages if isinstance(message, dict) and META in message]
+    by_look = {look_of((without(message, META),)): message for message in marked}
+    return [by_look.get(look_of((message,)), message) for message in compacted] if by_look else list(compacted)
+
+
 def write_transcript(path: Path, messages: Sequence[object]) -> None:
     """JSON, or JSONL if the name says so; packed if it ends in .gz."""
     suffixes = path.suffixes[-2:]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from compact.core.announcer import Announcer
 from compact.core.coordinator import CompactionResult
 from compact.core.economics import Economics, Pricer, PromptChange, PromptState, price_by_ratios
-from compact.core.protocols import Dialect
+from compact.core.protocols import EntryForm
 from compact.core.renderer import PromptRenderer
 from compact.core.session import Session
 
@@ -20,7 +20,7 @@ class Appraiser:
     """
 
     announcer: Announcer
-    dialect: Dialect
+    form: EntryForm
     renderer: PromptRenderer = field(default_factory=PromptRenderer)
     price: Pricer = price_by_ratios
     expected_calls: int = 20
@@ -29,7 +29,7 @@ class Appraiser:
         """The result of planning with its price; this may wait for a price list."""
         if result.tokens_freed <= 0:
             return result
-        slots, _ = self.dialect.repair(self.renderer.render(session.thread.view, result.plan).slots)
+        slots, _ = self.form.repair(self.renderer.render(session.thread.view, result.plan).slots)
         tokens = session.prompt_tokens - result.tokens_freed
         change = PromptState.of(session).change_to(slots, tokens=tokens, summary=result.plan.summary, session=session)
         return replace(result, economics=self._economics(session, change, may_wait=True))

@@ -14,7 +14,7 @@ from compact.core.errors import InsufficientBudget
 from compact.core.keeper import Keeper
 from compact.core.layers import KeepRules
 from compact.core.plan import CompactionAction, SummarizationRecord
-from compact.core.protocols import Dialect, ProviderAwareTokenizer
+from compact.core.protocols import EntryForm, ProviderAwareTokenizer
 from compact.core.renderer import PromptRenderer
 from compact.core.session import Decision, Session
 from compact.core.summary_writer import SummaryWriter
@@ -30,7 +30,7 @@ class Compactor:
     """Who does what in a compaction; it has no state of its own."""
 
     tokenizer: ProviderAwareTokenizer
-    dialect: Dialect
+    form: EntryForm
     coordinator: CompactionCoordinator
     writer: SummaryWriter
     announcer: Announcer
@@ -176,8 +176,8 @@ class Compactor:
     def render(self, session: Session) -> None:
         """Make the prompt of a session anew, from its log and plan."""
         prompt = self.renderer.render(session.thread.view, session.plan)
-        slots, repairs = self.dialect.repair(prompt.slots)
-        session.show(prompt, slots, self.dialect, self.tokenizer.count_message)
+        slots, repairs = self.form.repair(prompt.slots)
+        session.show(prompt, slots, self.form, self.tokenizer.count_message)
         placeholders = [slot.message for slot in slots if not slot.ids]
         session.repair_tokens = sum(map(self.tokenizer.count_message, placeholders)) + _REPAIR_TOKENS * len(repairs)
         if repairs:

@@ -117,7 +117,7 @@ class Engine:
                 session.inject(added)
             if (yield from self.keeper.save(session, self.decider.estimated_tokens(session, budget))):
                 break
-        return session.output(incoming, match, self.compactor.dialect)
+        return session.output(incoming, match, self.compactor.form)
 
     def _bring_back(self, session: Session, budget: TokenBudget) -> Trip[None]:
         """Show what the newest messages ask for of what was moved out, as far as there is room."""
@@ -139,7 +139,7 @@ class Engine:
 
     def take_in(self, session: Session, incoming: Sequence[object], budget: TokenBudget) -> Match:
         """Match a caller's list with the log and bring the prompt up to date."""
-        match = session.take_in(incoming, self.compactor.dialect, self.tokenizer)
+        match = session.take_in(incoming, self.compactor.form, self.tokenizer)
         session.budget = budget
         if match.branched:
             standing = session.plan.standing_on(session.thread.view_ids)
@@ -148,7 +148,7 @@ class Engine:
                 edited = replace(standing, version=version, reason="the past was edited", origin=None)
                 session.put_in_force(edited)
             self.announcer.branched(session, match)
-        if match.branched or self.compactor.dialect.check(match.new):
+        if match.branched or self.compactor.form.check(match.new):
             self.compactor.render(session)
         else:
             session.extend(match.new, self.compactor.renderer)

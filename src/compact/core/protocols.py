@@ -69,7 +69,7 @@ class Rehydrator(Protocol):
         ...
 
 
-class Dialect(Protocol):
+class EntryForm(Protocol):
     """How one wire form is read, written and kept legal."""
 
     @property

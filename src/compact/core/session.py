@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from compact.core.budget import Calibration, TokenBudget
 from compact.core.messages import Message, Slot, copy_plain
 from compact.core.plan import CompactionPlan
-from compact.core.protocols import Dialect, ProviderAwareTokenizer
+from compact.core.protocols import EntryForm, ProviderAwareTokenizer
 from compact.core.records import Commit, ModelCall, SessionHead, StoredMessage, StoredSession
 from compact.core.renderer import PromptRenderer, RenderedPrompt
 from compact.core.thread import Match, Shown, Thread
@@ -159,13 +159,18 @@ class Session:
         """The tokens of log entries, as counted when they arrived."""
         return [self._tokens[message.id] for message in messages]
 
+    @property
+    def shown(self) -> Sequence[object]:
+        """The newest prompt, entry by entry, as callers were given it; without what stands behind the log."""
+        return self._shown.originals
+
     def slot_tokens(self) -> Sequence[int]:
         """The tokens of each slot of the prompt."""
         return self._slot_tokens
 
-    def take_in(self, incoming: Sequence[object], dialect: Dialect, tokenizer: ProviderAwareTokenizer) -> Match:
+    def take_in(self, incoming: Sequence[object], form: EntryForm, tokenizer: ProviderAwareTokenizer) -> Match:
         """Append what is new to the log and count it, once."""
-        match = self._match(incoming, dialect)
+        match = self._match(incoming, form)
         for message in match.new:
             if message.id not in self._tokens:
                 self._tokens[message.id] = tokenizer.count_message(message)
@@ -178,7 +183,7 @@ class Session:
         self.inject(())
         return match
 
-    def _match(self, incoming: Sequence[object], dialect: Dialect) -> Match:
+    def _match(self, incoming: Sequence[object], form: EntryForm) -> Match:
         """Match a caller's list with the log; what stood at the end of an earlier prompt and not in the log is ours."""
         for known in self._ephemeral:
             end = known.start + len(known.entries)
@@ -186,11 +191,11 @@ class Session:
                 self._remember(known)
                 break
         else:
-            return self.thread.match(incoming, output=self._shown, read=dialect.read)
+            return self.thread.match(incoming, output=self._shown, read=form.read)
 
         def read(item: object, _: str) -> Message:
             # Errors name the place in the caller's own list.
-            return dialect.read(item, f"messages[{next(n for n, own in enumerate(incoming) if own is item)}]")
+            return form.read(item, f"messages[{next(n for n, own in enumerate(incoming) if own is item)}]")
 
         match = self.thread.match([*incoming[: known.start], *incoming[end:]], output=self._shown, read=read)
         owners = [*match.owners[: known.start], *[_OURS] * len(known.entries), *match.owners[known.start :]]
@@ -225,7 +230,7 @@ class Session:
         self,
         rendered: RenderedPrompt,
         slots: tuple[Slot, ...],
-        dialect: Dialect,
+        form: EntryForm,
         count_message: Callable[[Message], int],
     ) -> None:
         """Take a prompt that was made anew: as it was rendered, and its slots after what had to be repaired."""
@@ -234,7 +239,7 @@ class Session:
         self.tokens_by_role, self._slot_tokens, self.prompt_tokens = Counter(), [], 0
         for slot in slots:
             untouched, message = self._is_untouched(slot), slot.message
-            self._shown.originals.append(message.original if untouched else dialect.write(message, self._like))
+            self._shown.originals.append(message.original if untouched else form.write(message, self._like))
             self._shown.ids.append(slot.ids)
             self._shown.owners.append(message.id if untouched else "")
             record = self.plan.get_action(slot.ids[0])[1] if id(slot) in as_planned else None
@@ -250,12 +255,12 @@ class Session:
     def _is_untouched(self, slot: Slot) -> bool:
         return len(slot.ids) == 1 and slot.message is self.thread.get(slot.ids[0])
 
-    def output(self, incoming: Sequence[object], match: Match, dialect: Dialect) -> list[object]:
+    def output(self, incoming: Sequence[object], match: Match, form: EntryForm) -> list[object]:
         """The prompt as the caller wants it: its own objects wherever nothing was changed."""
         self.sent = self.prompt.slots
-        ephemeral = self._written(dialect)
+        ephemeral = self._written(form)
         if ephemeral:
-            self._remember(Ephemeral(len(self._shown.owners), tuple(self._written(dialect))))
+            self._remember(Ephemeral(len(self._shown.owners), tuple(self._written(form))))
         if self._shown.owners == match.owners:
             return [*incoming, *ephemeral]
         own = dict(zip(match.owners, incoming, strict=True))
@@ -266,9 +271,9 @@ class Session:
         ]
         return kept + ephemeral
 
-    def _written(self, dialect: Dialect) -> list[object]:
-        """What stands behind the log in the newest prompt, in the caller's dialect."""
+    def _written(self, form: EntryForm) -> list[object]:
+        """What stands behind the log in the newest prompt, in the caller's form."""
         added = [*self.brought, *(entry.message for entry in self.injected)]
         if isinstance(self._like, Message):
             added = [replace(message, original=None) for message in added]
-        return [dialect.write(message, self._like) for message in added]
+        return [form.write(message, self._like) for message in added]

@@ -53,7 +53,17 @@ def message_tokens(message: Message, count_text: CountText, *, image_rule: Image
         tokens += call_tokens(call.name, call.arguments, count_text)
     # Some dialects keep a call both as a part and as a tool call; the model sees it once.
     counted_ids = {call.id for call in message.tool_calls}
+    tokens += content_tokens(_beside(message), count_text, image_rule=image_rule)
     return tokens + content_tokens(message.content, count_text, image_rule=image_rule, counted_ids=counted_ids)
+
+
+def _beside(message: Message) -> Content:
+    """What stays with a message beside its content, whatever is cleared: thinking, the work of built-in tools."""
+    if not isinstance(message.original, Mapping):
+        return None
+    native: object = message.original.get("native")
+    kept: object = native.get("beside") if isinstance(native, Mapping) else None
+    return tuple(kept) if isinstance(kept, list) else None
 
 
 def call_tokens(name: str, arguments: str, count_text: CountText) -> int:

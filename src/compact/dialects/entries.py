@@ -12,7 +12,7 @@ from compact.core.legality import Repair, Violation, check_chat, repair_chat
 from compact.core.messages import ROLES, Content, Message, Slot, ToolCall, copy_plain
 
 
-class ChatDialect:
+class ChatEntries:
     """Reads and writes Chat Completions messages; fields it does not know are passed through."""
 
     name = "chat"

@@ -1,0 +1,114 @@
+"""A session of the OpenAI Agents SDK in our own store: every item that was ever added, here and in other processes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from compact.core.messages import Message, copy_plain
+from compact.core.records import Commit, SessionHead, StoredMessage, VersionConflict
+from compact.dialects.dialect import NATIVE
+from compact.manager import CompactManager
+
+if TYPE_CHECKING:
+    from agents.items import TResponseInputItem
+    from agents.memory import SessionSettings
+
+T = TypeVar("T")
+_MOST_TRIES = 20
+
+
+class CompactSession:
+    """The `Session` protocol on a manager's store; `get_items` gives the whole history, whatever was compacted.
+
+    The items have a log of their own beside the one that requests are made from: a request may be made of a part of
+    the history (a limit, a handoff's filter), and the history stays what it is. What is popped leaves the history, not
+    the log; `clear_session` deletes both.
+    """
+
+    session_settings: SessionSettings | None
+
+    def __init__(
+        self, session_id: str, manager: CompactManager, *, session_settings: SessionSettings | None = None
+    ) -> None:
+        self.session_id = session_id
+        self.session_settings = session_settings
+        self._manager = manager
+        self._store = manager.store
+        self._key = f"{session_id}/items"
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """All items, or the newest ones, oldest first."""
+        if limit is None and self.session_settings is not None:
+            limit = self.session_settings.limit
+        items = [item for _, item in await self._wait_for(self._load)]
+        if limit is None:
+            return items
+        return items[-limit:] if limit > 0 else []
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Put items behind the history."""
+        if items:
+            await self._wait_for(lambda: self._append(cast(Sequence[Any], items)))
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Take the newest item away and return it."""
+        return await self._wait_for(self._pop)
+
+    async def clear_session(self) -> None:
+        """Delete the history, and with it all that was made of it."""
+        await self._wait_for(lambda: self._store.delete(self._key))
+        await self._wait_for(lambda: self._manager.delete(self.session_id))
+
+    def _load(self) -> list[tuple[str, Any]]:
+        stored = self._store.load(self._key)
+        if stored is None:
+            return []
+        by_id = {entry.message.id: cast(dict[str, Any], entry.message.original) for entry in stored.messages}
+        return [(message_id, copy_plain(by_id[message_id][NATIVE])) for message_id in stored.view_ids]
+
+    def _append(self, items: Sequence[Any]) -> None:
+        def commit(head: SessionHead) -> Commit:
+            places = enumerate(items, head.last_seq + 1)
+            messages = tuple(StoredMessage(place, _message(place, item), 0) for place, item in places)
+            return Commit(session_id=self._key, expected=head, messages=messages)
+
+        self._commit(commit)
+
+    def _pop(self) -> Any:
+        popped: list[Any] = []
+
+        def commit(head: SessionHead) -> Commit | None:
+            kept = self._load()
+            popped[:] = [item for _, item in kept[-1:]]
+            if not popped:
+                return None
+            return Commit(session_id=self._key, expected=head, view_ids=tuple(key for key, _ in kept[:-1]))
+
+        self._commit(commit)
+        return popped[0] if popped else None
+
+    def _commit(self, make: Callable[[SessionHead], Commit | None]) -> None:
+        """Write; if another process was quicker, on top of what it wrote."""
+        for attempt in range(1, _MOST_TRIES + 1):
+            commit = make(self._store.head(self._key))
+            if commit is None:
+                return
+            try:
+                self._store.commit(commit)
+            except VersionConflict:
+                if attempt == _MOST_TRIES:
+                    raise
+            else:
+                return
+
+    async def _wait_for(self, step: Callable[[], T]) -> T:
+        return await asyncio.to_thread(step) if self._store.blocks else step()
+
+
+def _message(place: int, item: Any) -> Message:
+    """An entry that holds an item as it is; its text is searched for in the other log, where it is read."""
+    role = item.get("role") if item.get("role") in ("user", "assistant", "system", "developer") else "assistant"
+    entry = {"role": role, "content": "", NATIVE: copy_plain(item)}
+    return Message(role=role, content="", id=f"i{place}", original=entry)

@@ -1,0 +1,206 @@
+"""Anthropic Messages: turns of content blocks, where results are the first blocks of the user's next turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from compact.core.legality import Violation
+from compact.core.messages import Message
+from compact.dialects.anthropic_check import check_anthropic as check_anthropic
+from compact.dialects.dialect import NATIVE, Block, Entry, foreign, without
+from compact.dialects.interleaving import (
+    BESIDE,
+    EMPTY_CONTENT,
+    OPENING,
+    ORDER,
+    as_plain,
+    assistant_entry,
+    call_of,
+    calls_of,
+    is_summary,
+    lay_out,
+    native_of,
+    read_object,
+    write_json,
+)
+
+_ROLES = ("user", "assistant", "system")
+# What stands in the content of an assistant's turn; all other blocks (thinking, server tools) stay beside it.
+_CONTENT_BLOCKS = frozenset({"text", "image", "document"})
+_OWN_BLOCKS = frozenset(
+    {"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use", "mcp_tool_result"}
+    | {"search_result", "container_upload", "document", "image"}
+)
+_FOREIGN_BLOCKS = frozenset({"image_url", "input_audio", "file", "refusal", "input_text", "output_text", "input_image"})
+_CHAT_KEYS = frozenset({"tool_calls", "tool_call_id", "parts", "function_call"})
+_MARK = "cache_control"
+
+
+class AnthropicDialect:
+    """Messages as `client.messages.create` takes them: dicts, with blocks that may be objects of the SDK."""
+
+    name = "anthropic"
+
+    def recognises(self, item: object) -> bool | None:
+        """Blocks of its own tell; plain text may be anybody's."""
+        if isinstance(item, Message) or not isinstance(item, Mapping):
+            return False
+        fields = cast(Mapping[str, Any], item)
+        if fields.get("role") not in _ROLES or "type" in fields or _CHAT_KEYS & fields.keys():
+            return False
+        content = fields.get("content")
+        if isinstance(content, str):
+            return None
+        if not isinstance(content, list | tuple):
+            return False
+        kinds = [_kind(block) for block in cast(Sequence[object], content)]
+        if any(kind in _OWN_BLOCKS or kind.endswith("_tool_result") for kind in kinds):
+            return True
+        return False if _FOREIGN_BLOCKS & set(kinds) or "" in kinds else None
+
+    def read(self, items: Sequence[Any], place: int) -> Iterator[Block]:
+        """Each turn is a block: an assistant's is one entry, a user's one for each result and one for the rest."""
+        for number, item in enumerate(items):
+            fields = as_plain(item)
+            if isinstance(item, Message) or not isinstance(fields, dict) or fields.get("role") not in _ROLES:
+                raise foreign(item, place + number, self.name)
+            if not isinstance(fields.get("content"), str | list) or _CHAT_KEYS & fields.keys():
+                raise foreign(item, place + number, self.name)
+            yield Block((item,), tuple(_read(fields)))
+
+    def write(self, entries: Sequence[Entry]) -> Iterator[Block]:
+        """Each entry as a turn of its own; `join` puts together what belongs together."""
+        for entry in entries:
+            role, blocks = _write(entry)
+            rest = native_of(entry).get("item", {})
+            is_bare = isinstance(entry["content"], str) and entry["content"] and len(blocks) == 1 and not rest
+            content = entry["content"] if is_bare and set(blocks[0]) == {"type", "text"} else blocks
+            yield Block(({"role": role, "content": content, **rest},), (entry,))
+
+    def join(self, blocks: Sequence[Block]) -> Sequence[Block]:
+        """Neighbours of one role become one turn, and the first turn is the user's."""
+        joined: list[Block] = []
+        for block in blocks:
+            if joined and block.items and _roles(joined[-1])[-1:] == _roles(block)[:1] != ["system"]:
+                joined[-1] = _merged(joined[-1], block)
+            else:
+                joined.append(block)
+        first = next((role for block in joined for role in _roles(block) if role != "system"), "user")
+        if first != "user":
+            joined.insert(0, Block(({"role": "user", "content": OPENING},), ()))
+        return joined
+
+    def check(self, items: Sequence[Any]) -> tuple[Violation, ...]:
+        """Everything the Messages API would reject."""
+        return check_anthropic(items)
+
+
+def _kind(block: object) -> str:
+    kind = block.get("type") if isinstance(block, Mapping) else getattr(block, "type", None)
+    return kind if isinstance(kind, str) else ""
+
+
+def _roles(block: Block) -> list[str]:
+    return [item["role"] for item in block.items]
+
+
+def _merged(first: Block, second: Block) -> Block:
+    """Two turns as one; a block may hold several items, of which the last and the first meet."""
+    *before, last = first.items
+    following, *after = second.items
+    rest = {**without(last, "role", "content"), **without(following, "role", "content")}
+    content = [*_blocks_of(last), *_blocks_of(following)]
+    # Whatever order they are in, results come first.
+    content.sort(key=lambda block: _kind(block) != "tool_result")
+    turn = {"role": last["role"], "content": content, **rest}
+    return Block((*before, turn, *after), (*first.entries, *second.entries))
+
+
+def _blocks_of(item: Mapping[str, Any]) -> list[Any]:
+    content = item["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+
+
+def _read(item: dict[str, Any]) -> Iterator[Entry]:
+    role, content = item["role"], item["content"]
+    rest = without(item, "role", "content")
+    native: dict[str, Any] = {"item": rest} if rest else {}
+    if role == "system":
+        native["role"] = role  # to be told from the instructions that others add to a prompt
+    if isinstance(content, str):
+        yield item if not native else {"role": role, "content": content, NATIVE: native}
+        return
+    if role == "assistant":
+        pieces = [(_kind_of_piece(block), block) for block in content]
+        extras = [without(block, "type", "id", "name", "input") for kind, block in pieces if kind == "c"]
+        if any(extras):
+            native["calls"] = extras
+        yield assistant_entry([(kind, _as_call(block) if kind == "c" else block) for kind, block in pieces], native)
+        return
+    results = [block for block in content if _kind(block) == "tool_result"]
+    others = [block for block in content if _kind(block) != "tool_result"]
+    for number, block in enumerate(results, 1):
+        last = number == len(results) and not others
+        yield _read_result(block, native if last else {})
+    if others or not results:
+        marks = [block[_MARK] for block in others if isinstance(block, dict) and block.get(_MARK)]
+        native |= {_MARK: marks[-1]} if marks else {}
+        yield {"role": role, "content": others, **({NATIVE: native} if native else {})}
+
+
+def _kind_of_piece(block: object) -> str:
+    if _kind(block) == "tool_use":
+        return "c"
+    return "p" if _kind(block) in _CONTENT_BLOCKS else "b"
+
+
+def _as_call(block: Mapping[str, Any]) -> dict[str, Any]:
+    return call_of(block.get("id", ""), block.get("name", ""), write_json(block.get("input")))
+
+
+def _read_result(block: dict[str, Any], item: Mapping[str, Any]) -> Entry:
+    native = {**without(block, "tool_use_id", "content"), **item}
+    content = block.get("content")
+    if not content and content != "":
+        native["no_content"] = content if "content" in block else False
+    return {"role": "tool", "tool_call_id": block.get("tool_use_id", ""), "content": content or "", NATIVE: native}
+
+
+def _write(entry: Entry) -> tuple[str, list[dict[str, Any]]]:
+    """The role and the blocks of a turn."""
+    native = native_of(entry)
+    if entry["role"] == "tool":
+        return "user", [_write_result(entry)]
+    parts = _write_content(entry["content"], native.get(_MARK))
+    # A result whose call is gone is told by the user: an assistant's turn may be the beginning of the reply.
+    if entry["role"] != "assistant" or is_summary(entry) or native.get("type") == "tool_result":
+        return native.get("role", "user"), parts or [_text(EMPTY_CONTENT)]
+    extras = native.get("calls") or [{}] * len(entry.get("tool_calls") or ())
+    calls = [
+        {"type": "tool_use", "id": call_id, "name": name, "input": read_object(arguments), **extra}
+        for (call_id, name, arguments), extra in zip(calls_of(entry), extras, strict=True)
+    ]
+    blocks = lay_out(native.get(ORDER, ""), parts, calls, native.get(BESIDE, ()))
+    return "assistant", blocks or [_text(EMPTY_CONTENT)]
+
+
+def _write_result(entry: Entry) -> dict[str, Any]:
+    native = {"type": "tool_result", **native_of(entry)}
+    no_content = native.pop("no_content", None)
+    block = {"type": "tool_result", "tool_use_id": entry["tool_call_id"], **without(native, "type", "item")}
+    if entry["content"] == "" and "no_content" in native_of(entry):
+        return block if no_content is False else {**block, "content": no_content}
+    return {**block, "content": entry["content"]}
+
+
+def _write_content(content: object, mark: object) -> list[dict[str, Any]]:
+    if isinstance(content, list | tuple):
+        return list(cast(Sequence[dict[str, Any]], content))
+    if not isinstance(content, str) or not content.strip():
+        return []
+    return [{**_text(content), _MARK: mark}] if mark else [_text(content)]
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}

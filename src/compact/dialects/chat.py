@@ -1,0 +1,73 @@
+"""Chat Completions: the form the log has, so that nothing needs to be translated but our own `meta`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from compact.core.legality import Violation, check_chat
+from compact.core.messages import ROLES, Message
+from compact.dialects.dialect import NATIVE, Block, Entry, without
+from compact.dialects.entries import ChatEntries
+from compact.dialects.translation import META
+
+_OWN_PARTS = frozenset({"image_url", "input_audio", "file", "refusal"})
+# Parts that other dialects have, and only they; what nobody knows is passed through.
+_FOREIGN_PARTS = frozenset(
+    {"input_text", "output_text", "input_image", "input_file"}
+    | {"tool_use", "tool_result", "thinking", "redacted_thinking"}
+)
+
+
+class ChatDialect:
+    """Plain dicts as Chat Completions takes them, and our own `Message`."""
+
+    name = "chat"
+
+    def recognises(self, item: object) -> bool | None:
+        """Tool calls, results and parts of its own tell; plain text may be anybody's."""
+        if isinstance(item, Message):
+            return True
+        if not isinstance(item, Mapping):
+            return False
+        fields = cast(Mapping[str, Any], item)
+        if fields.get("role") not in ROLES or "parts" in fields or fields.get("type") not in (None, "message"):
+            return False
+        if fields["role"] == "tool" or fields.get("tool_calls"):
+            return True
+        return _recognises_content(fields.get("content"))
+
+    def read(self, items: Sequence[Any], place: int) -> Iterator[Block]:
+        """Each item is its own entry."""
+        return (Block((item,), (item,)) for item in items)
+
+    def write(self, entries: Sequence[Entry]) -> Iterator[Block]:
+        """Each entry as it stands, without what is ours."""
+        for entry in entries:
+            is_plain = isinstance(entry, Message) or not (META in entry or NATIVE in entry)
+            yield Block((entry if is_plain else without(entry, META, NATIVE),), (entry,))
+
+    def join(self, blocks: Sequence[Block]) -> Sequence[Block]:
+        """The engine keeps Chat Completions legal by itself."""
+        return blocks
+
+    def check(self, items: Sequence[Any]) -> tuple[Violation, ...]:
+        """Everything Chat Completions would reject, keys that it does not know included."""
+        read = ChatEntries().read
+        unknown = (
+            Violation("unknown_key", place, f"a message has no {key!r}")
+            for place, item in enumerate(items)
+            if isinstance(item, Mapping)
+            for key in (META, NATIVE)
+            if key in item
+        )
+        return (*unknown, *check_chat([read(item, f"messages[{place}]") for place, item in enumerate(items)]))
+
+
+def _recognises_content(content: object) -> bool | None:
+    if not isinstance(content, list | tuple):
+        return None
+    kinds = {part.get("type") for part in cast(Sequence[Any], content) if isinstance(part, Mapping)}
+    if kinds & _OWN_PARTS:
+        return True
+    return False if kinds & _FOREIGN_PARTS else None

@@ -1,0 +1,83 @@
+"""Where one session's lists come in and go out: in the dialect that was named, or the one they are in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from operator import is_
+from typing import Any
+
+from compact.dialects import CHAT, detect, get_dialect
+from compact.dialects.dialect import NATIVE, Dialect, without
+from compact.dialects.translation import META, Translator
+
+
+@dataclass(slots=True)
+class Doorway:
+    """Remembers a session's dialect, and how its items looked; one call at a time."""
+
+    _translator: Translator = field(default_factory=lambda: Translator(CHAT))
+    _is_decided: bool = False
+    _is_plain: bool = True
+    _has_learned: bool = False
+    _scanned: int = 0
+    _unmarked: int = 0
+    _entered: Sequence[Any] = ()
+
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect of the last list."""
+        return self._translator.dialect
+
+    def choose(self, items: Sequence[Any], named: str | Dialect | None, likely: str = "chat") -> None:
+        """Find out which dialect a list is in; `likely` is taken for one that could be in several."""
+        if named is not None:
+            self._become(get_dialect(named))
+            self._is_decided = True
+        elif not self._is_decided:
+            found = detect(items, min(self._scanned, len(items)))
+            self._is_decided, self._scanned = found is not None, len(items)
+            self._become(found or get_dialect(likely))
+        is_chat = self.dialect is CHAT
+        self._is_plain = is_chat and not self._translator.knows_meta and not self._has_new_meta(items)
+
+    @property
+    def must_learn(self) -> bool:
+        """True if what this session was shown before, perhaps in another process, is not known here yet."""
+        return not self._has_learned
+
+    def learn(self, shown: Sequence[Any]) -> None:
+        """Recognise what a session was shown before, should it come back."""
+        self._has_learned = True
+        if shown and (not self._is_plain or any(map(_is_marked, shown))):
+            self._is_plain = False  # what comes back has lost its marks, and has them here
+            self._translator.learn(shown)
+
+    def enter(self, items: Sequence[Any]) -> Sequence[Any]:
+        """A caller's list as entries of the log."""
+        self._entered = items
+        return items if self._is_plain else self._translator.entries(items)
+
+    def leave(self, entries: Sequence[Any]) -> list[Any]:
+        """A prompt as the caller's items; nothing of ours is in them."""
+        if not self._is_plain:
+            return self._translator.items(entries)
+        if len(entries) == len(self._entered) and all(map(is_, entries, self._entered)):
+            return list(entries)
+        return [without(entry, META, NATIVE) if _is_marked(entry) else entry for entry in entries]
+
+    def _has_new_meta(self, items: Sequence[Any]) -> bool:
+        """True if a message has marks of ours; in a list without any, only what is new is looked at."""
+        is_longer = self._unmarked <= len(items) and all(map(is_, self._entered, items))
+        start = self._unmarked if is_longer else 0
+        has_meta = any(type(item) is dict and META in item for item in items[start:])
+        self._unmarked = 0 if has_meta else len(items)
+        return has_meta
+
+    def _become(self, dialect: Dialect) -> None:
+        if dialect is not self.dialect:
+            self._translator, self._has_learned = Translator(dialect), False
+
+
+def _is_marked(entry: object) -> bool:
+    return type(entry) is dict and (META in entry or NATIVE in entry)

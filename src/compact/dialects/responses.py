@@ -1,0 +1,171 @@
+"""OpenAI Responses: a flat list of items, where reasoning and calls are items of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from compact.core.legality import Violation
+from compact.core.messages import Message
+from compact.dialects.dialect import NATIVE, Block, Entry, foreign, without
+from compact.dialects.interleaving import as_plain, native_of
+from compact.dialects.responses_check import check_responses as check_responses
+from compact.dialects.responses_outputs import read_output, write_output
+from compact.dialects.responses_runs import ITEM_TYPES, call_id_of, is_call, is_output, read_run, write_run
+
+_ROLES = ("user", "assistant", "system", "developer")
+_OWN_PARTS = frozenset({"input_text", "output_text", "input_image", "input_file"})
+# Said by the application, not by the model, and not to be summarised away.
+_STANDING = frozenset({"additional_tools", "compaction", "compaction_trigger", "configuration_update"})
+_FOREIGN_KEYS = frozenset({"tool_calls", "tool_call_id", "parts"})
+
+
+class ResponsesDialect:
+    """Items as `client.responses.create(input=...)` takes them: dicts, or what `response.output` holds."""
+
+    name = "responses"
+
+    def recognises(self, item: object) -> bool | None:
+        """The type of an item tells, or the types of its parts; a role and a text may be anybody's."""
+        if isinstance(item, Message):
+            return False
+        fields = _fields(item)
+        kind = fields.get("type")
+        if _FOREIGN_KEYS & fields.keys() or fields.get("role", "user") not in _ROLES:
+            return False
+        if kind not in (None, "message"):
+            return True if kind in ITEM_TYPES else None if isinstance(kind, str) and "role" not in fields else False
+        if "role" not in fields:
+            return False
+        return _recognises_content(fields.get("content"), is_typed=kind == "message")
+
+    def read(self, items: Sequence[Any], place: int) -> Iterator[Block]:
+        """Each message and each result is a block; so is a run of items that the model made."""
+        start = 0
+        plain = [self._plain(item, place + number) for number, item in enumerate(items)]
+        while start < len(items):
+            end = _end_of_run(plain, start)
+            if end > start:
+                entry = read_run(plain[start:end])
+            else:
+                end, entry = start + 1, _read_single(plain[start])
+            yield Block(tuple(items[start:end]), (entry,))
+            start = end
+
+    def write(self, entries: Sequence[Entry]) -> Iterator[Block]:
+        """Each entry as the items it was made of."""
+        for entry in entries:
+            yield Block(tuple(_write(entry)), (entry,))
+
+    def join(self, blocks: Sequence[Block]) -> Sequence[Block]:
+        """Items may follow each other as they like; a result that was made up is of the kind that its call wants."""
+        kinds = {call_id_of(item): item["type"] for block in blocks for item in _mappings(block) if is_call(item)}
+        return [_retyped(block, kinds) for block in blocks]
+
+    def check(self, items: Sequence[Any]) -> tuple[Violation, ...]:
+        """Everything the Responses API would reject."""
+        return check_responses(items)
+
+    def _plain(self, item: Any, place: int) -> dict[str, Any]:
+        fields = as_plain(item)
+        is_item = isinstance(fields, dict) and not _FOREIGN_KEYS & fields.keys()
+        is_known = is_item and (fields.get("role") in _ROLES or isinstance(fields.get("type"), str))
+        if isinstance(item, Message) or not is_known:
+            raise foreign(item, place, self.name)
+        if fields.get("type", "message") == "message" and not isinstance(fields.get("content"), str | list):
+            raise foreign(item, place, self.name)
+        return fields
+
+
+def _fields(item: object) -> Mapping[str, Any]:
+    if isinstance(item, Mapping):
+        return cast(Mapping[str, Any], item)
+    found = {key: getattr(item, key) for key in ("type", "role", "content", "parts") if hasattr(item, key)}
+    return found if hasattr(item, "model_dump") else {}
+
+
+def _recognises_content(content: object, *, is_typed: bool) -> bool | None:
+    if isinstance(content, str):
+        return True if is_typed else None
+    if not isinstance(content, list | tuple):
+        return False
+    kinds = {_fields(part).get("type") for part in cast(Sequence[object], content)}
+    return bool(kinds & _OWN_PARTS) or (is_typed and kinds <= {"refusal"})
+
+
+def _end_of_run(items: Sequence[dict[str, Any]], start: int) -> int:
+    """Where the run of model-made items that begins here ends; `start` itself if none begins.
+
+    A reply that is complete ends it: the next one may come in another call.
+    """
+    has_calls, has_reply, end = False, False, start
+    waiting: set[str] = set()
+    while end < len(items):
+        item = items[end]
+        kind = item.get("type", "message")
+        is_answer = is_output(item) and (bool(waiting) or _stands_for_calls(items[start:end], item))
+        if not is_answer and (not _is_model_made(item) or (has_reply and not has_calls and _begins_reply(item))):
+            break
+        waiting -= {call_id_of(item)} if kind == "program_output" else set()
+        waiting |= {call_id_of(item)} if kind == "program" else set()
+        has_calls = has_calls or bool(call_id_of(item))
+        has_reply = has_reply or kind == "message"
+        end += 1
+    return end
+
+
+def _begins_reply(item: Mapping[str, Any]) -> bool:
+    return item.get("type", "message") in ("message", "reasoning")
+
+
+def _stands_for_calls(run: Sequence[Mapping[str, Any]], output: Mapping[str, Any]) -> bool:
+    """True if the call of a result is not in the list: a reference stands for it."""
+    has_reference = any(item.get("type") == "item_reference" for item in run)
+    return has_reference and all(call_id_of(item) != call_id_of(output) for item in run if not is_output(item))
+
+
+def _mappings(block: Block) -> Iterator[Mapping[str, Any]]:
+    return (item for item in map(as_plain, block.items) if isinstance(item, dict))
+
+
+def _retyped(block: Block, kinds: Mapping[str, str]) -> Block:
+    entry = block.entries[0] if len(block.entries) == 1 else {}
+    kind = kinds.get(entry.get("tool_call_id") or "", "function_call")
+    if entry.get("role") != "tool" or NATIVE in entry or kind == "function_call":
+        return block
+    return Block(tuple(write_output({**entry, NATIVE: {"type": f"{kind}_output"}})), block.entries)
+
+
+def _is_model_made(item: Mapping[str, Any]) -> bool:
+    kind = item.get("type", "message")
+    if kind == "message":
+        return item.get("role") == "assistant"
+    return kind not in _STANDING and not is_output(item)
+
+
+def _read_single(item: dict[str, Any]) -> Entry:
+    """A message of somebody else, a result, or what the application says in items of its own."""
+    kind = item.get("type", "message")
+    if is_output(item):
+        return read_output(item)
+    if kind != "message":
+        # Such items are no words of anybody: they stay, and whoever counts sees how large they are.
+        return {"role": "developer", "content": [{"type": kind, "item": item}], NATIVE: {"item": True}}
+    if item.keys() <= {"role", "content"}:
+        return item
+    return {"role": item["role"], "content": item["content"], NATIVE: without(item, "role", "content")}
+
+
+def _write(entry: Entry) -> Iterator[dict[str, Any]]:
+    role, content, native = entry["role"], entry["content"], native_of(entry)
+    match role:
+        case "tool":
+            yield from write_output(entry)
+        case "assistant" if is_output({"call_id": "gone", **native}):
+            yield {"role": "assistant", "content": content}  # a result without its call, told as text
+        case "assistant":
+            yield from write_run(entry)
+        case _ if native.get("item") is True:
+            yield content[0]["item"] if isinstance(content, list) else {"role": "developer", "content": content}
+        case _:
+            yield {"role": role, "content": content, **native}

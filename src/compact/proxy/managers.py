@@ -1,0 +1,49 @@
+"""One manager for every model that is asked for, all on one store; a single one if a model or a window is set."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+from compact.assembly import build_store
+from compact.config import CompactConfig
+from compact.core.protocols import EventSink
+from compact.manager import CompactManager
+
+# Names come from outside: who invents one for every request gets the manager of the settings.
+_MOST_MODELS = 32
+
+
+class Managers:
+    """Managers by the name of the model, made when they are first needed."""
+
+    def __init__(self, config: CompactConfig, on_event: EventSink | None = None) -> None:
+        self._config, self._on_event = config, on_event
+        self._is_set = bool({"model", "max_context_tokens"} & config.model_fields_set)
+        self._store = build_store(config)
+        self._lock = threading.Lock()
+        self._managers: dict[str, CompactManager] = {}
+        self._get(config.model)
+
+    def __call__(self, model: str) -> CompactManager:
+        """Who knows the window of a model."""
+        with self._lock:
+            is_known = model in self._managers
+            may_be_added = bool(model) and not self._is_set and len(self._managers) < _MOST_MODELS
+            return self._get(model if is_known or may_be_added else self._config.model)
+
+    @property
+    def all(self) -> Mapping[str, CompactManager]:
+        """Every manager there is."""
+        return dict(self._managers)
+
+    def close(self) -> None:
+        """Let go of everything that is held open."""
+        for manager in self._managers.values():
+            manager.close()
+
+    def _get(self, model: str) -> CompactManager:
+        if model not in self._managers:
+            config = self._config.model_copy(update={"model": model})
+            self._managers[model] = CompactManager(config, store=self._store, on_event=self._on_event)
+        return self._managers[model]

@@ -1,0 +1,42 @@
+"""The budget of one request: the window, less what is sent beside the messages, which is counted once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from compact.core.budget import TokenBudget
+from compact.core.messages import copy_plain
+from compact.core.protocols import ProviderAwareTokenizer
+
+Tools: TypeAlias = Sequence[Mapping[str, Any]]
+# One process may run several agents, each with tools of its own.
+_REMEMBERED_TOOLS = 8
+
+
+class RequestBudget:
+    """Knows the budget of a window, and what tool schemas and instructions take of it."""
+
+    def __init__(self, window: TokenBudget, tokenizer: ProviderAwareTokenizer) -> None:
+        self.window = window
+        self._tokenizer = tokenizer
+        self._count_instructions = lru_cache(maxsize=64)(tokenizer.count_text)
+        self._counted: list[tuple[object, int]] = []
+
+    def beside(self, tools: Tools, instructions: str) -> TokenBudget:
+        """The budget of a request with these tools and instructions."""
+        if not tools and not instructions:
+            return self.window
+        system = self._count_instructions(instructions) if instructions else 0
+        return replace(self.window, tool_schema_tokens=self._count_tools(list(tools)), system_tokens=system)
+
+    def _count_tools(self, tools: list[Mapping[str, Any]]) -> int:
+        """Schemas are the same from call to call: they are compared, in C, and not counted again."""
+        known = next((tokens for counted, tokens in self._counted if counted == tools), None)
+        if known is not None:
+            return known
+        tokens = self._tokenizer.count_tools(tools)
+        self._counted = [(copy_plain(tools), tokens), *self._counted[: _REMEMBERED_TOOLS - 1]]
+        return tokens

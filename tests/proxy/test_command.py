@@ -1,0 +1,86 @@
+"""The command, as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from proxy.models import Model, Turn
+from proxy.provider import Provider
+
+COMMAND = [sys.executable, "-m", "compact.cli.main", "proxy"]
+HELLO = {"model": "gpt-4o", "messages": [{"role": "user", "content": "hi"}]}
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("COMPACT_")}
+    return {**kept, **more}
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_it_listens_and_stops_when_told(end: signal.Signals, tmp_path: Path) -> None:
+    """It says where it is, answers, and has everything in its store when it is gone."""
+    with Provider(Model(lambda _: Turn("hello"))) as provider:
+        process = subprocess.Popen(
+            [*COMMAND, "--upstream", provider.url, "--port", "0"],
+            cwd=tmp_path,
+            env=environment(),
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert process.stderr
+            where = re.search(r"http://127\.0\.0\.1:\d+", process.stderr.readline())
+            assert where
+            answer = httpx2.post(f"{where[0]}/v1/chat/completions", json=HELLO, timeout=60)
+            process.send_signal(end)
+            _, rest = process.communicate(timeout=60)
+        finally:
+            process.kill()
+            process.wait()
+    assert answer.json()["choices"][0]["message"]["content"] == "hello"
+    assert answer.headers["x-compact"].startswith("unchanged; tokens=")
+    assert "Traceback" not in rest
+    assert process.returncode in (130, -end)
+    assert (tmp_path / ".compact" / "state.db").stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--upstream", "api.openai.com"], "is not the URL of an HTTP server"),
+        (["--upstream", "https://x", "--host", "0.0.0.0"], "could use this proxy"),
+        ([], "Missing option '--upstream'"),
+    ],
+)
+def test_a_wrong_setting_is_told_in_two_lines(options: list[str], message: str, tmp_path: Path) -> None:
+    done = subprocess.run([*COMMAND, *options], cwd=tmp_path, env=environment(), capture_output=True, text=True)
+    assert done.returncode == 2
+    first, second = done.stderr.strip().splitlines()
+    assert message in first
+    assert second.startswith("hint: ")
+
+
+def test_a_missing_package_is_named_with_its_extra(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['uvicorn'] = None; from compact.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "proxy", "--upstream", "https://api.openai.com"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "needs the package uvicorn" in done.stderr
+    assert "pip install 'compact-context[proxy]'" in done.stderr
+
+
+def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
+    with Provider(lambda _: []) as provider:
+        port = provider.url.rpartition(":")[2]
+        command = [*COMMAND, "--upstream", "https://x", "--port", port]
+        done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True)
+    assert done.returncode == 2
+    assert f"cannot listen on 127.0.0.1:{port}" in done.stderr

@@ -1,0 +1,21 @@
+"""What the proxy adds to a call, measured on loopback; benchmarks/proxy.py prints it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "proxy.py"
+
+
+def test_a_call_that_is_not_compacted_hardly_takes_longer() -> None:
+    """A generous limit on the quickest calls, because machines that run tests are busy; Nagle alone would add 40 ms."""
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARK), "--json", "--calls", "40"], capture_output=True, text=True, check=True
+    )
+    rows = json.loads(done.stdout)["rows"]
+    assert {row["wire"] for row in rows} == {"chat", "anthropic", "responses"}
+    for row in rows:
+        assert row["best_ms"] < 25, row

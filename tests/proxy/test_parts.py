@@ -1,0 +1,208 @@
+"""The parts by themselves: whose conversation it is, which headers travel, what an answer says was counted."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from compact.core.errors import ConfigError
+from compact.proxy.headers import for_client, for_upstream
+from compact.proxy.sessions import SessionNames, mark_of
+from compact.proxy.upstream import Upstream
+from compact.proxy.usage import UsageReader
+from compact.proxy.verdict import Verdict
+from compact.proxy.wires import ANTHROPIC, CHAT, RESPONSES, Wire, first_answer, wire_of
+
+KEY = {b"authorization": b"Bearer sk-1"}
+CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+OPENING = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Go."}]
+
+
+def name(names: SessionNames, *more: Any, wire: Wire = CHAT, headers: Any = KEY, **body: Any) -> str:
+    stored: dict[str, frozenset[str]] = {}
+    whole = {wire.items_key: [*OPENING, *more], **body}
+    return names.name(wire, whole, headers, lambda session_id: stored.get(session_id, frozenset()))
+
+
+def answered(call_id: str) -> dict[str, Any]:
+    return {"role": "assistant", "tool_calls": [{**CALL, "id": call_id}]}
+
+
+def test_a_conversation_keeps_its_session() -> None:
+    names = SessionNames()
+    assert name(names) == name(names, answered("a")) == name(names, answered("a"), answered("b"))
+
+
+def test_conversations_that_begin_alike_part_at_the_first_answer() -> None:
+    """The first has the name of the opening; whoever begins again later does not come into its session."""
+    names = SessionNames()
+    first = name(names, answered("a"))
+    second = name(names, answered("b"))
+    assert first != second
+    assert second.startswith(first)
+    assert name(names) not in (first, second)
+    assert name(names, answered("a"), answered("c")) == first
+    assert name(names, answered("b"), answered("c")) == second
+
+
+def test_what_another_process_knows_counts() -> None:
+    """A session in the store belongs to the conversation whose first answer is in it."""
+    opening = name(SessionNames())
+    body = {"messages": [*OPENING, answered("a")]}
+    own = SessionNames().name(CHAT, body, KEY, lambda _: frozenset({mark_of("a")}))
+    others = SessionNames().name(CHAT, body, KEY, lambda _: frozenset({mark_of("z")}))
+    assert own == opening != others
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"headers": {b"x-api-key": b"sk-2"}},
+        {"prompt_cache_key": "thread-7"},
+        {"metadata": {"user_id": "session-9"}},
+        {"wire": ANTHROPIC, "system": "Be long."},
+    ],
+)
+def test_key_instructions_and_the_clients_own_marks_tell_conversations_apart(other: dict[str, Any]) -> None:
+    names = SessionNames()
+    assert name(names) != name(names, **other)
+
+
+def test_cache_marks_and_wrapping_are_not_another_opening() -> None:
+    wrapped = [{"type": "text", "text": "Go.", "cache_control": {"type": "ephemeral"}}]
+    names = SessionNames()
+    plain, marked = ({"messages": [{"role": "user", "content": said}]} for said in ("Go.", wrapped))
+    assert names.name(ANTHROPIC, plain, KEY, _nothing) == names.name(ANTHROPIC, marked, KEY, _nothing)
+
+
+def _nothing(_: str) -> frozenset[str]:
+    return frozenset()
+
+
+def test_a_given_name_is_used_but_never_with_another_key() -> None:
+    names = SessionNames()
+    mine = {**KEY, b"x-compact-session": b"run-1"}
+    assert name(names, headers=mine).startswith("run-1-")
+    assert name(names, headers=mine) != name(names, headers={**mine, b"authorization": b"Bearer sk-2"})
+    assert name(names, headers={b"x-compact-session": b"run-1"}) == "run-1"
+    odd = name(names, headers={b"x-compact-session": "../ü\t/etc".encode()})
+    assert odd.startswith("named-")
+    assert odd.isascii()
+
+
+@pytest.mark.parametrize(
+    ("items", "answer"),
+    [
+        ([*OPENING, {"role": "assistant", "content": " Yes. "}], "Yes."),
+        ([*OPENING, {"type": "reasoning", "id": "rs"}, {"type": "function_call", "call_id": "c"}], "c"),
+        (
+            [{"role": "assistant", "content": [{"type": "thinking", "thinking": "?"}, {"type": "text", "text": "A"}]}],
+            "A",
+        ),
+        ([{"role": "assistant", "content": [{"type": "text", "text": "A"}, {"type": "tool_use", "id": "t"}]}], "t"),
+        (OPENING, ""),
+    ],
+)
+def test_the_first_answer_is_known_on_every_wire(items: list[Any], answer: str) -> None:
+    assert first_answer(items) == answer
+
+
+@pytest.mark.parametrize(
+    ("path", "wire"),
+    [
+        ("/v1/chat/completions", CHAT),
+        ("/openai/deployments/x/chat/completions", CHAT),
+        ("/v1/responses", RESPONSES),
+        ("/v1/messages", ANTHROPIC),
+        ("/v1/messages/count_tokens", None),
+        ("/v1/responses/resp_1/cancel", None),
+        ("/v1/threads/t_1/messages", None),
+        ("/v1/completions", None),
+    ],
+)
+def test_three_endings_hold_a_conversation(path: str, wire: Wire | None) -> None:
+    assert wire_of("POST", path) is wire
+    assert wire_of("GET", path) is None
+
+
+def test_headers_of_one_hop_stay_and_all_others_keep_their_place() -> None:
+    came = [
+        (b"Host", b"localhost:5176"),
+        (b"X-A", b"1"),
+        (b"Connection", b"keep-alive, X-Hop"),
+        (b"x-hop", b"gone"),
+        (b"TE", b"trailers"),
+        (b"Content-Length", b"10"),
+        (b"x-a", b"2"),
+        (b"X-Compact-Session", b"s"),
+        (b"Expect", b"100-continue"),
+    ]
+    sent = [(b"Host", b"api"), (b"X-A", b"1"), (b"Content-Length", b"10"), (b"x-a", b"2")]
+    assert for_upstream(came, b"api") == sent
+    assert for_upstream(came, b"api", new_length=7) == [(n, b"7" if n == b"Content-Length" else v) for n, v in sent]
+    chunked = [(b"Host", b"x"), (b"Transfer-Encoding", b"chunked")]
+    assert for_upstream(chunked, b"api") == [(b"Host", b"api"), (b"Transfer-Encoding", b"chunked")]
+    assert for_upstream(chunked, b"api", new_length=7) == [(b"Host", b"api"), (b"Content-Length", b"7")]
+    assert for_client([(b"transfer-encoding", b"chunked"), (b"ETag", b"e")]) == [(b"ETag", b"e")]
+
+
+STREAM = (
+    b'event: message_start\r\ndata: {"message": {"usage": {"input_tokens": 5, "cache_read_input_tokens": 95}}}\r\n\r\n'
+    b'data: {"type": "content_block_delta", "delta": {"text": "the word \\"usage\\" alone"}}\n\n'
+    b'data: {"usage": {"output_tokens": 9, "input_tokens": 999}}\n\n'
+)
+COUNTED = {"input_tokens": 5, "cache_read_input_tokens": 95, "output_tokens": 9}
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize("packed", [False, True])
+def test_usage_is_read_off_a_stream_however_it_is_cut(size: int, packed: bool) -> None:
+    """What the prompt took is told first; what tools of the provider read later does not count."""
+    headers = {
+        b"content-type": b"text/event-stream; charset=utf-8",
+        **({b"content-encoding": b"gzip"} if packed else {}),
+    }
+    data, reader = gzip.compress(STREAM) if packed else STREAM, UsageReader(headers)
+    for start in range(0, len(data), size):
+        reader.feed(data[start : start + size])
+    assert reader.end() == COUNTED
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        ({b"content-type": b"application/json", b"content-encoding": b"br"}, b'{"usage": {"input_tokens": 1}}'),
+        ({b"content-type": b"application/json", b"content-encoding": b"gzip"}, b"this is not gzip"),
+        ({b"content-type": b"application/json"}, b'{"usage": {"input_tokens": 1}'),
+        ({b"content-type": b"application/json"}, b'["usage"]'),
+        ({b"content-type": b"text/plain"}, b'{"usage": {"input_tokens": 1}}'),
+        ({}, b""),
+    ],
+)
+def test_what_cannot_be_read_is_no_report(headers: dict[bytes, bytes], body: bytes) -> None:
+    reader = UsageReader(headers)
+    reader.feed(body)
+    assert reader.end() is None
+
+
+def test_a_report_in_an_endless_answer_is_not_waited_for() -> None:
+    reader = UsageReader({b"content-type": b"application/json"})
+    for _ in range(10):
+        reader.feed(b" " * 1_000_000)
+    reader.feed(json.dumps({"usage": {"input_tokens": 1}}).encode())
+    assert reader.end() is None
+
+
+def test_a_verdict_is_one_line_of_plain_text() -> None:
+    told = Verdict("compacted", plan=3, tokens=40, tokens_before=90, session_id="s-ü").header
+    assert told == (b"X-Compact", b"compacted; plan=3 before=90 after=40 session=s-?")
+
+
+@pytest.mark.parametrize("url", ["api.openai.com", "ftp://x", "https://", "https://me:secret@x", "https://x/?key=1"])
+def test_an_upstream_is_a_server_and_nothing_else(url: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        Upstream(url)
+    assert error.value.hint
