@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: check run test lint types contracts bench fidelity break lock clean
+.PHONY: check run test lint types contracts docs bench fidelity break lock clean
 
 check: lint types contracts test  ## what CI runs
 
@@ -29,6 +29,10 @@ types: $(READY)
 contracts: $(READY)
 	$(BIN)/lint-imports
 
+docs: $(READY)  ## the site, in site/
+	$(BIN)/python tools/make_reference.py
+	$(BIN)/mkdocs build --strict --quiet
+
 bench: $(READY)  ## what a preflight costs, and how it grows
 	$(BIN)/python benchmarks/preflight.py
 	$(BIN)/python benchmarks/store.py
@@ -48,4 +52,4 @@ lock:  ## rewrites requirements.lock; needs uv
 	uv pip compile pyproject.toml --all-extras --group dev --universal --generate-hashes --no-emit-index-url --no-header --quiet -o requirements.lock
 
 clean:
-	rm -rf .venv build dist .pytest_cache .ruff_cache .coverage .hypothesis .import_linter_cache
+	rm -rf .venv build dist site .pytest_cache .ruff_cache .coverage .hypothesis .import_linter_cache
