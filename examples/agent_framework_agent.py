@@ -24,8 +24,7 @@ from agent_framework import (
 )
 
 from compact import CompactConfig, CompactManager
-from compact.adapters.agent_framework_agents import CompactProvider, protected
-from compact.adapters.agent_framework_workflows import AgentTurnExecutor, CompactionExecutor
+from compact.adapters.agent_framework import AgentTurnExecutor, CompactionExecutor, CompactProvider, protected
 
 RULE = "Never quote station 12: its sensor is broken."
 

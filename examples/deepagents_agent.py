@@ -16,7 +16,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 
 from compact import CompactConfig, CompactManager
-from compact.adapters.langchain_middleware import DEEPAGENTS_SLOT, CompactionMiddleware
+from compact.adapters.langchain import DEEPAGENTS_SLOT, CompactionMiddleware
 
 TASK = "Read the reports 1 to 30 and say what is odd."
 requests: dict[str, list[int]] = {"main": [], "helper": []}

@@ -16,7 +16,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 
 from compact import CompactConfig, CompactManager
-from compact.adapters.langchain_middleware import CompactionMiddleware, protected
+from compact.adapters.langchain import CompactionMiddleware, protected
 
 RULE = "Never quote station 12: its sensor is broken."
 requests: list[str] = []

@@ -12,7 +12,7 @@ from typing import Any
 import litellm
 
 from compact import CompactConfig, CompactManager
-from compact.adapters.litellm import CompactLogger
+from compact.adapters.litellm import CompactionLogger
 from compact.testing import ScriptedModel, say
 
 QUESTIONS = [f"What did you see in town {number}? Spare no detail." for number in range(1, 41)]
@@ -21,7 +21,7 @@ ANSWER = "There was a market, and beside it a well, and beside the well a man wh
 
 async def main() -> None:
     manager = CompactManager(CompactConfig(model="gpt-4o", max_context_tokens=8_000))
-    litellm.callbacks.append(CompactLogger(manager))
+    litellm.callbacks.append(CompactionLogger(manager))
     history: list[Any] = [{"role": "system", "content": "You are a traveller."}]
     with ScriptedModel(say(ANSWER)) as model:
         for question in QUESTIONS:

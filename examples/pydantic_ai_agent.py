@@ -13,7 +13,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from compact import CompactConfig, CompactManager
-from compact.adapters.pydantic_ai_capability import CompactionCapability, protected
+from compact.adapters.pydantic_ai import CompactionCapability, protected
 
 RULE = "Never quote station 12: its sensor is broken."
 requests: list[str] = []

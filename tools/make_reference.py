@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -17,10 +18,27 @@ from pydantic.fields import FieldInfo
 import compact
 from compact.config import CompactConfig
 
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # or it asks the network when it is imported
 DOCS = Path(__file__).parents[1] / "docs"
 MADE = "<!-- Made by tools/make_reference.py: change the code, not this page. -->"
 # What is public beside the front door, by the room it lives in.
-ROOMS: dict[str, tuple[str, ...]] = {}
+ROOMS: dict[str, tuple[str, ...]] = {
+    "Adapters": tuple(
+        f"compact.adapters.{name}"
+        for name in (
+            "openai_agents",
+            "langchain",
+            "pydantic_ai",
+            "agent_framework",
+            "google_adk",
+            "strands",
+            "anthropic",
+            "litellm",
+            "own_loop",
+        )
+    ),
+    "Testing": ("compact.testing",),
+}
 
 
 def main() -> int:
@@ -123,12 +141,15 @@ def api() -> str:
         for module in modules:
             loaded = importlib.import_module(module)
             parts.append(f"### {module}")
-            parts.append(_words(inspect.getdoc(loaded) or ""))
-            parts.extend(
-                f"`{name}{_signature(getattr(loaded, name))}`: {_words(_summary(getattr(loaded, name)))}"
-                for name in loaded.__all__
-            )
+            parts.append(_words((inspect.getdoc(loaded) or "").split("\n\n")[0]))
+            parts.append("\n".join(f"- {_line(name, getattr(loaded, name))}" for name in loaded.__all__))
     return "\n\n".join(parts) + "\n"
+
+
+def _line(name: str, value: Any) -> str:
+    if not callable(value) or not inspect.getdoc(value):
+        return f"`{name}`" + (f": `{_cell(value)}`" if isinstance(value, str | dict) else "")
+    return f"`{name}{_signature(value)}`: {_words(_summary(value))}"
 
 
 def _entry(name: str, value: Any) -> Iterator[str]:

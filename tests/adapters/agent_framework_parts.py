@@ -20,10 +20,10 @@ from agent_framework import (
 )
 
 from adapters.scenario import Call, Scenario, Step, Watch, look_up
-from compact.adapters.agent_framework_agents import (
+from compact.adapters.agent_framework_messages import plain
+from compact.adapters.agent_framework_provider import (
     protected,
 )
-from compact.adapters.agent_framework_messages import plain
 from compact.adapters.agent_framework_requests import DIALECT, text_of, tool_schemas
 
 

@@ -16,8 +16,8 @@ from google.adk.sessions import InMemorySessionService
 from google.genai import types
 
 from adapters.scenario import Call, Step, Watch, look_up
-from compact.adapters.google_adk_plugin import (
-    CompactPlugin,
+from compact.adapters.google_adk import (
+    CompactionPlugin,
     protected,
     system_text,
     tool_schemas,
@@ -68,7 +68,7 @@ def look_up_depot(depot: int) -> str:
 class Desk:
     """The scenario's agent, its session service and its runner."""
 
-    def __init__(self, watch: Watch, plugin: CompactPlugin) -> None:
+    def __init__(self, watch: Watch, plugin: CompactionPlugin) -> None:
         self.watch = watch
         agent = LlmAgent(
             name="auditor", model=FakeLlm(watch=watch), instruction=watch.scenario.instructions, tools=[look_up_depot]

@@ -11,7 +11,7 @@ from strands.types.exceptions import ContextWindowOverflowException
 
 from adapters.scenario import Call, Scenario, Step, Watch, look_up
 from compact import CompactManager
-from compact.adapters.strands_agents import CompactPlugin, chat_tools
+from compact.adapters.strands import CompactionPlugin, chat_tools
 from compact.adapters.strands_dialect import StrandsDialect
 
 
@@ -85,7 +85,7 @@ def opening(scenario: Scenario) -> list[Any]:
 
 def build(watch: Watch, manager: CompactManager, model: FakeModel | None = None, **settings: Any) -> Agent:
     """The agent of the scenario."""
-    plugins = [CompactPlugin(manager, session_id="s")]
+    plugins = [CompactionPlugin(manager, session_id="s")]
     parts: dict[str, Any] = {"messages": opening(watch.scenario), "callback_handler": None, **settings}
     return Agent(
         model=model or FakeModel(watch),

@@ -39,13 +39,13 @@ from adapters.agent_framework_parts import (
 )
 from adapters.scenario import Final, Scenario, Watch, look_up
 from compact import CompactConfig, CompactManager
-from compact.adapters.agent_framework_agents import (
+from compact.adapters.agent_framework_messages import plain
+from compact.adapters.agent_framework_provider import (
     SUPPORTED_VERSIONS,
     CompactProvider,
     CompactStrategy,
     recall_tool,
 )
-from compact.adapters.agent_framework_messages import plain
 from compact.adapters.agent_framework_requests import DIALECT, input_tokens, text_of, tool_schemas
 from compact.core.events import CompactionErrorEvent, HistoryBranchedEvent, NoticeEvent
 
@@ -260,7 +260,7 @@ class TestPackage:
 
     def test_a_missing_package_names_the_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "agent_framework", None)
-        for module in ("messages", "requests", "strategy", "agents"):
+        for module in ("messages", "requests", "strategy", "provider"):
             monkeypatch.delitem(sys.modules, f"compact.adapters.agent_framework_{module}")
         with pytest.raises(ImportError, match=r'pip install "compact-context\[agent-framework\]"'):
-            import_module("compact.adapters.agent_framework_agents")
+            import_module("compact.adapters.agent_framework_provider")

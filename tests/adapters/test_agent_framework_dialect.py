@@ -20,10 +20,10 @@ from adapters.dialect_properties import (
     stays_legal,
     windows,
 )
-from compact.adapters.agent_framework_agents import (
+from compact.adapters.agent_framework_messages import Mirror, message_of, plain
+from compact.adapters.agent_framework_provider import (
     protected,
 )
-from compact.adapters.agent_framework_messages import Mirror, message_of, plain
 from compact.adapters.agent_framework_requests import DIALECT
 from compact.testing import check_dialect
 from dialect_conversations import PROTECTED, Step, conversations

@@ -13,7 +13,7 @@ from packaging.specifiers import SpecifierSet
 from adapters.langchain_parts import ScriptedChat, look_up_depot, play, texts, turns
 from adapters.scenario import TOOL, WINDOW_TOKENS, Watch, look_up
 from compact import CompactConfig, CompactManager
-from compact.adapters.langchain_middleware import DEEPAGENTS_SLOT, SUPPORTED_VERSIONS, CompactionMiddleware
+from compact.adapters.langchain import DEEPAGENTS_SLOT, SUPPORTED_VERSIONS, CompactionMiddleware
 from compact.core.events import CompactionCompletedEvent, CompactionErrorEvent
 from compact.testing import RecordingSink
 

@@ -32,14 +32,14 @@ from adapters.langchain_parts import (
 )
 from adapters.scenario import WINDOW_TOKENS, Rejected, Watch
 from compact import CompactConfig, CompactManager
-from compact.adapters.langchain_messages import MARK
-from compact.adapters.langchain_middleware import (
+from compact.adapters.langchain import (
     SUPPORTED_VERSIONS,
     CompactionMiddleware,
     protected,
     schemas_of,
     session_of,
 )
+from compact.adapters.langchain_messages import MARK
 from compact.core.errors import InsufficientBudget
 from compact.core.events import CompactionErrorEvent, NoticeEvent
 from compact.testing import RecordingSink, WordTokenizer
@@ -329,6 +329,6 @@ def test_the_hook_is_as_we_know_it() -> None:
 
 
 def test_a_missing_package_names_the_extra() -> None:
-    code = "import sys; sys.modules['langchain'] = None; import compact.adapters.langchain_middleware"
+    code = "import sys; sys.modules['langchain'] = None; import compact.adapters.langchain"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert 'pip install "compact-context[langchain]"' in done.stderr

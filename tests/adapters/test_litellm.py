@@ -21,7 +21,7 @@ from packaging.specifiers import SpecifierSet
 
 from adapters.scenario import INSTRUCTIONS, TOOL_SCHEMA, Call, Final, Step, Watch, look_up
 from compact import CompactConfig, CompactManager
-from compact.adapters.litellm import SUPPORTED_VERSIONS, CompactLogger
+from compact.adapters.litellm import SUPPORTED_VERSIONS, CompactionLogger
 from compact.core.events import CompactionCompletedEvent, CompactionErrorEvent, NoticeEvent
 from compact.recall.tool import TOOL_SCHEMA as RECALL_SCHEMA
 from compact.testing import RecordingSink, tool_run
@@ -120,7 +120,7 @@ def texts(history: list[Any]) -> list[str]:
 def test_the_scenario_async(watch: Watch) -> None:
     """A loop that appends LiteLLM's own message objects, as most do."""
     manager = watch.manager()
-    litellm.callbacks = [CompactLogger(manager)]
+    litellm.callbacks = [CompactionLogger(manager)]
     history = opening(watch)
 
     async def main() -> None:
@@ -145,7 +145,7 @@ def test_the_scenario_async(watch: Watch) -> None:
 def test_the_scenario_sync_without_a_name(watch: Watch) -> None:
     """`completion` has no hook in LiteLLM; ours does the same, and knows the conversation by its history."""
     manager = watch.manager()
-    compacting = CompactLogger(manager)
+    compacting = CompactionLogger(manager)
     history = opening(watch)
     for prompt in watch.scenario.prompts:
         history.append({"role": "user", "content": prompt})
@@ -164,7 +164,7 @@ def test_the_scenario_sync_without_a_name(watch: Watch) -> None:
 def test_the_scenario_streamed(watch: Watch) -> None:
     """What a stream says at its end is taken in, unless there is a newer request by then."""
     manager = watch.manager()
-    litellm.callbacks = [CompactLogger(manager, session_id="chat-1")]
+    litellm.callbacks = [CompactionLogger(manager, session_id="chat-1")]
     history = opening(watch)
 
     async def main() -> None:
@@ -204,7 +204,7 @@ def test_without_the_callback_the_scenario_is_rejected(watch: Watch) -> None:
 # -- names, failures ----------------------------------------------------------------------------------------------
 
 
-def hook(compacting: CompactLogger, call_type: str = "acompletion", **kwargs: Any) -> dict[str, Any] | None:
+def hook(compacting: CompactionLogger, call_type: str = "acompletion", **kwargs: Any) -> dict[str, Any] | None:
     return asyncio.run(compacting.async_pre_call_deployment_hook(kwargs, call_type))
 
 
@@ -222,21 +222,21 @@ HELLO: list[Any] = [{"role": "user", "content": "Hi."}]
 )
 def test_who_names_the_session(settings: dict[str, Any], arguments: dict[str, Any], name: str) -> None:
     manager = CompactManager()
-    hook(CompactLogger(manager, **settings), messages=HELLO, **arguments)
+    hook(CompactionLogger(manager, **settings), messages=HELLO, **arguments)
     assert [session.session_id for session in manager.sessions()] == [name]
 
 
 def test_other_kinds_of_calls_are_left_alone() -> None:
     """Embeddings, images and whatever comes next."""
     sink = RecordingSink()
-    assert hook(CompactLogger(CompactManager(on_event=sink)), "aembedding", input=["text"]) is None
+    assert hook(CompactionLogger(CompactManager(on_event=sink)), "aembedding", input=["text"]) is None
     assert not sink.events
 
 
 def test_messages_that_the_hook_is_not_shown_are_told() -> None:
     """LiteLLM passes on keyword arguments only; whoever writes the messages second would never know."""
     sink = RecordingSink()
-    compacting = CompactLogger(CompactManager(on_event=sink))
+    compacting = CompactionLogger(CompactManager(on_event=sink))
     assert hook(compacting, model="m") is None
     assert hook(compacting, model="m") is None
     (notice,) = sink.of(NoticeEvent)
@@ -249,20 +249,20 @@ def test_a_failure_lets_the_request_out_as_it_is_unless_strict() -> None:
     manager = CompactManager(on_event=sink)
     messages: list[Any] = [{**HELLO[0], "meta": {"protected": True}}, {"role": "nobody"}]
     expected = [*HELLO, {"role": "nobody"}]
-    changed = hook(CompactLogger(manager, session_id="s"), messages=messages)
+    changed = hook(CompactionLogger(manager, session_id="s"), messages=messages)
     assert changed is not None
     assert changed["messages"] == expected
-    assert CompactLogger(manager, session_id="s").prepare(messages=messages)["messages"] == expected
+    assert CompactionLogger(manager, session_id="s").prepare(messages=messages)["messages"] == expected
     assert [event.error_type for event in sink.of(CompactionErrorEvent)] == ["InvalidHistory"] * 2
     with pytest.raises(Exception, match="unknown role 'nobody'"):
-        hook(CompactLogger(manager, strict=True), messages=messages)
+        hook(CompactionLogger(manager, strict=True), messages=messages)
 
 
 def test_late_usage_of_an_older_request_is_not_taken_in() -> None:
     """It would be compared with a prompt that it was not about."""
     sink = RecordingSink()
     manager = CompactManager(CompactConfig(max_context_tokens=4_000), on_event=sink)
-    compacting = CompactLogger(manager, session_id="s")
+    compacting = CompactionLogger(manager, session_id="s")
     history = tool_run(3, words=100)
     hook(compacting, messages=history, litellm_call_id="first")
     hook(compacting, messages=[*history, *HELLO], litellm_call_id="second")
@@ -288,7 +288,7 @@ def test_the_hooks_are_as_the_package_has_them() -> None:
         "async_log_success_event",
         "log_success_event",
     ):
-        ours, theirs = getattr(CompactLogger, name), getattr(CustomLogger, name)
+        ours, theirs = getattr(CompactionLogger, name), getattr(CustomLogger, name)
         assert list(inspect.signature(ours).parameters) == list(inspect.signature(theirs).parameters), name
 
 

@@ -32,7 +32,7 @@ from pydantic_ai.usage import RequestUsage, UsageLimits
 
 from adapters.scenario import WINDOW_TOKENS, Call, Rejected, Watch, look_up
 from compact import CompactConfig, CompactManager
-from compact.adapters.pydantic_ai_capability import (
+from compact.adapters.pydantic_ai import (
     SUPPORTED_VERSIONS,
     CompactionCapability,
     protected,
@@ -391,6 +391,6 @@ def test_the_hook_is_as_we_know_it() -> None:
 
 
 def test_a_missing_package_names_the_extra() -> None:
-    code = "import sys; sys.modules['pydantic_ai'] = None; import compact.adapters.pydantic_ai_capability"
+    code = "import sys; sys.modules['pydantic_ai'] = None; import compact.adapters.pydantic_ai"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert 'pip install "compact-context[pydantic-ai]"' in done.stderr

@@ -21,7 +21,7 @@ from strands.types.exceptions import ContextWindowOverflowException
 from adapters.adapter_checks import seen_and_counted
 from adapters.scenario import TOOL_SCHEMA, Call, Final, Watch, fact
 from adapters.strands_parts import FakeModel, build, chunks, look_up_depot, opening, texts
-from compact.adapters.strands_agents import SUPPORTED_VERSIONS, CompactPlugin, chat_tools, input_tokens, system_text
+from compact.adapters.strands import SUPPORTED_VERSIONS, CompactionPlugin, chat_tools, input_tokens, system_text
 from compact.adapters.strands_dialect import StrandsDialect
 from compact.core.events import CompactionCompletedEvent, CompactionErrorEvent, HistoryBranchedEvent
 
@@ -107,7 +107,7 @@ class TestFailures:
         watch = Watch()
         manager = watch.manager()
         monkeypatch.setattr(manager, "_enter", _explode)
-        plugin = CompactPlugin(manager, strict=True)
+        plugin = CompactionPlugin(manager, strict=True)
         agent = Agent(model=FakeModel(watch), plugins=[plugin], callback_handler=None, retry_strategy=None)
         with pytest.raises(RuntimeError, match="broken"):
             agent("go")
@@ -175,16 +175,16 @@ class TestPlugin:
             """Mine."""
             return query
 
-        plugin = CompactPlugin(Watch().manager())
+        plugin = CompactionPlugin(Watch().manager())
         agent = Agent(model=FakeModel(Watch()), tools=[own], plugins=[plugin], callback_handler=None)
         assert agent.tool_registry.registry["recall"] is own
-        without = CompactPlugin(Watch().manager(), offer_recall=False)
+        without = CompactionPlugin(Watch().manager(), offer_recall=False)
         agent = Agent(model=FakeModel(Watch()), plugins=[without], callback_handler=None)
         assert "recall" not in agent.tool_registry.registry
 
     def test_agents_that_share_a_plugin_have_sessions_of_their_own(self) -> None:
         watch = Watch()
-        plugin = CompactPlugin(watch.manager(), session_id="s")
+        plugin = CompactionPlugin(watch.manager(), session_id="s")
         parts: dict[str, Any] = {"model": FakeModel(watch), "plugins": [plugin], "callback_handler": None}
         agents = [Agent(**parts), Agent(**parts, name="scout"), Agent(**parts, name="scout"), Agent(**parts)]
         names = [plugin.session_of(agent) for agent in agents]
@@ -197,7 +197,7 @@ class TestPlugin:
         watch = Watch()
         manager = watch.manager()
         inner, outer = ByNumber("look_up_depot", "depot", watch, 30), ByNumber("scout", "input", watch, 2)
-        plugin = CompactPlugin(manager, session_id="scout")
+        plugin = CompactionPlugin(manager, session_id="scout")
         scout = Agent(model=inner, name="scout", tools=[look_up_depot], plugins=[plugin], callback_handler=None)
         lead = Agent(model=outer, tools=[scout.as_tool(description="Looks depots up.")], callback_handler=None)
         lead("go")
@@ -208,7 +208,7 @@ class TestPlugin:
         assert all(len(request) < 32_000 for request in inner.sent)
 
     def test_without_a_name_the_session_is_strands_own(self, tmp_path: Any) -> None:
-        plugin = CompactPlugin(Watch().manager())
+        plugin = CompactionPlugin(Watch().manager())
         stored = FileSessionManager("audit", storage_dir=str(tmp_path))
         parts: dict[str, Any] = {"model": FakeModel(Watch()), "callback_handler": None, "plugins": [plugin]}
         assert plugin.session_of(Agent(**parts, session_manager=stored)) == "audit"
@@ -245,6 +245,6 @@ class TestPackage:
 
     def test_a_missing_package_names_the_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "strands", None)
-        monkeypatch.delitem(sys.modules, "compact.adapters.strands_agents")
+        monkeypatch.delitem(sys.modules, "compact.adapters.strands")
         with pytest.raises(ImportError, match=r'pip install "compact-context\[strands\]"'):
-            import_module("compact.adapters.strands_agents")
+            import_module("compact.adapters.strands")

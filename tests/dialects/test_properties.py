@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from compact import CompactConfig, CompactManager, InsufficientBudget
@@ -26,9 +26,7 @@ from dialect_conversations import PROTECTED, WRITERS, Step, Wire, conversations
 pytestmark = pytest.mark.parametrize("name", WRITERS)
 windows = st.sampled_from([260, 500, 1200])
 modes = st.sampled_from(["raw", "copies", "sent back"])
-few = settings(
-    max_examples=15, phases=[Phase.generate], suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
-)
+few = settings(max_examples=12)
 
 
 def manager_for(window: int, *, url: str = "memory:", **plugs: Any) -> CompactManager:
@@ -187,7 +185,7 @@ def test_twice_is_once_and_between_compactions_each_prompt_extends_the_last(
 
 
 @given(steps=conversations(min_turns=2), window=windows, mode=modes)
-@settings(few, max_examples=8)
+@settings(few, max_examples=6)
 def test_a_session_goes_on_in_another_process(name: str, steps: list[Step], window: int, mode: str) -> None:
     """Every call is made by a new manager on one database, and by one that stays: they say the same."""
     stays, write = manager_for(window), WRITERS[name]

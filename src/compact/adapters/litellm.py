@@ -2,9 +2,9 @@
 
     import litellm
     from compact import CompactConfig, CompactManager
-    from compact.adapters.litellm import CompactLogger
+    from compact.adapters.litellm import CompactionLogger
 
-    compacting = CompactLogger(CompactManager(CompactConfig(model="gpt-4o")))
+    compacting = CompactionLogger(CompactManager(CompactConfig(model="gpt-4o")))
     litellm.callbacks.append(compacting)
     await litellm.acompletion(model="gpt-4o", messages=history, litellm_session_id="chat-1")
     compacting.completion(model="gpt-4o", messages=history, litellm_session_id="chat-1")  # LiteLLM has no sync hook
@@ -35,13 +35,15 @@ from compact.adapters.which_session import SessionFinder
 from compact.core.events import NoticeEvent
 from compact.manager import CompactManager
 
+__all__ = ["SUPPORTED_VERSIONS", "CompactionLogger"]
+
 SUPPORTED_VERSIONS = ">=1.80,<2"
 SessionId: TypeAlias = str | Callable[[Mapping[str, Any]], str] | None
 _CHAT_CALLS = ("completion", "acompletion")
 _MOST_REMEMBERED = 10_000
 
 
-class CompactLogger(CustomLogger):
+class CompactionLogger(CustomLogger):
     """Compacts what LiteLLM sends, and takes in the usage that comes back.
 
     The conversation is named by `session_id` (a name, or a function of the call's arguments), by LiteLLM's own

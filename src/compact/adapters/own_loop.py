@@ -16,6 +16,8 @@ from compact.adapters.plain_items import as_plain, own_objects
 from compact.dialects import Dialect
 from compact.manager import CompactManager
 
+__all__ = ["abefore_model_call", "before_model_call", "prepare_step"]
+
 
 class ModelCallContext(Protocol):
     """What a loop knows before a model call; `tools` and `instructions` are counted if it has them."""

@@ -31,7 +31,7 @@ class ChatDialect:
         if not isinstance(item, Mapping):
             return False
         fields = cast(Mapping[str, Any], item)
-        if fields.get("role") not in ROLES or "parts" in fields or fields.get("type") not in (None, "message"):
+        if fields.get("role") not in ROLES or "parts" in fields or "type" in fields:
             return False
         if fields["role"] == "tool" or fields.get("tool_calls"):
             return True

@@ -80,7 +80,8 @@ def call_of(call_id: str, name: str, arguments: str) -> dict[str, Any]:
 def calls_of(entry: Entry) -> Iterator[tuple[str, str, str]]:
     """Id, name and arguments of each call of an entry."""
     for call in entry.get("tool_calls") or ():
-        yield call["id"], call["function"]["name"], call["function"]["arguments"]
+        said = call.get("function") or call["custom"]
+        yield call["id"], said["name"], said.get("arguments", said.get("input", ""))
 
 
 def write_json(value: object) -> str:

@@ -8,9 +8,9 @@ import json
 import pytest
 
 from compact import CompactConfig
-from proxy.conftest import Running, running
-from proxy.models import Model, Turn
-from proxy.provider import END, Part, Provider, Received, chunk, head, request, talk, whole
+from proxying.conftest import Running, running
+from proxying.models import Model, Turn
+from proxying.provider import END, Part, Provider, Received, chunk, head, request, talk, whole
 
 HELLO = b'{ "model": "gpt-4o",\n  "messages": [{"role":"user","content":"caf\\u00e9 \xc3\xa9"}], "temperature": 1.0 }'
 

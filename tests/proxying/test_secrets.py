@@ -12,10 +12,10 @@ import pytest
 from compact import CompactConfig
 from compact.core.errors import ConfigError
 from compact.proxy.settings import ProxySettings
-from proxy.agents import AGENTS, Caller
-from proxy.conftest import running
-from proxy.models import Model
-from proxy.provider import Cut, Provider, as_json, request, talk
+from proxying.agents import AGENTS, Caller
+from proxying.conftest import running
+from proxying.models import Model
+from proxying.provider import Cut, Provider, as_json, request, talk
 
 KEY = "sk-live-Zq81xxVerySecretKey77"
 

@@ -11,10 +11,10 @@ import httpx2
 import openai
 import pytest
 
-from proxy.agents import Caller, ChatAgent
-from proxy.conftest import eventually, running
-from proxy.models import Model, Turn, named, sse
-from proxy.provider import END, Cut, Part, Provider, Received, as_json, chunk, head, until_the_end, whole
+from proxying.agents import Caller, ChatAgent
+from proxying.conftest import eventually, running
+from proxying.models import Model, Turn, named, sse
+from proxying.provider import END, Cut, Part, Provider, Received, as_json, chunk, head, until_the_end, whole
 
 HELLO = [{"role": "user", "content": "hi"}]
 

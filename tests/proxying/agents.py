@@ -11,8 +11,8 @@ from typing import Any
 import anthropic
 import openai
 
-from proxy.models import Fields, Turn
-from proxy.provider import until_the_end
+from proxying.models import Fields, Turn
+from proxying.provider import until_the_end
 
 WORDS = "the harbour master counts the berths again while the pilot boat waits outside the breakwater " * 45
 TOOL = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}

@@ -12,7 +12,7 @@ from compact.testing_model.anthropic_wire import AnthropicWire
 from compact.testing_model.openai_wire import OpenAIWire
 from compact.testing_model.rules import Rejected, Rules, count_pieces
 from compact.tokens import get_tokenizer
-from proxy.provider import Part, Received, as_json, events
+from proxying.provider import Part, Received, as_json, events
 
 Fields = dict[str, Any]
 

@@ -2,10 +2,10 @@
 
     from strands import Agent
     from compact import CompactConfig, CompactManager
-    from compact.adapters.strands_agents import CompactPlugin
+    from compact.adapters.strands import CompactionPlugin
 
     manager = CompactManager(CompactConfig(model="claude-sonnet-4-5"))
-    agent = Agent(plugins=[CompactPlugin(manager)])
+    agent = Agent(plugins=[CompactionPlugin(manager)])
 
 A message is protected by `metadata`: `{"role": "user", "content": […], "metadata": {"custom": {"protected": True}}}`,
 or by Strands' own pin. Strands takes metadata off before a request leaves.
@@ -36,12 +36,14 @@ from compact.adapters.strands_dialect import StrandsDialect
 from compact.manager import CompactManager
 from compact.recall.tool import TOOL_NAME, TOOL_SCHEMA
 
+__all__ = ["SUPPORTED_VERSIONS", "CompactionPlugin", "recall_tool"]
+
 SUPPORTED_VERSIONS = ">=1.60,<2"
 # After an overflow nobody foresaw, the next request is this share of the one that was too large.
 _AFTER_OVERFLOW = 0.6
 
 
-class CompactPlugin(Plugin):
+class CompactionPlugin(Plugin):
     """Keeps the requests of an agent inside the window; one plugin may serve several agents.
 
     Each agent is a session of its own: `session_id` for the first, or what Strands calls the session. It takes the
@@ -141,7 +143,7 @@ class CompactPlugin(Plugin):
 class _WholeHistory(NullConversationManager):
     """Leaves `agent.messages` alone; an overflow that the provider reports is answered with a compaction, once."""
 
-    def __init__(self, plugin: CompactPlugin, session_id: str) -> None:
+    def __init__(self, plugin: CompactionPlugin, session_id: str) -> None:
         super().__init__()
         self._plugin, self._session_id = plugin, session_id
         self._answered_at = -1

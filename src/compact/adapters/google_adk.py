@@ -2,10 +2,10 @@
 
     from google.adk.apps import App
     from compact import CompactConfig, CompactManager
-    from compact.adapters.google_adk_plugin import CompactPlugin
+    from compact.adapters.google_adk import CompactionPlugin
 
     manager = CompactManager(CompactConfig(model="gemini-2.5-pro"))
-    app = App(name="audit", root_agent=agent, plugins=[CompactPlugin(manager)])
+    app = App(name="audit", root_agent=agent, plugins=[CompactionPlugin(manager)])
 
 A message is protected by `protected(content)`, which tags its first part: `part_metadata={"compact": {"protected":
 True}}`. The tag is stored with the session and taken off before a request leaves.
@@ -37,6 +37,8 @@ from compact.dialects.translation import META
 from compact.manager import CompactManager
 from compact.recall.tool import TOOL_NAME, TOOL_SCHEMA, answer_tool_call
 
+__all__ = ["SUPPORTED_VERSIONS", "CompactionPlugin", "RecallTool", "protected"]
+
 SUPPORTED_VERSIONS = ">=2.10,<3"
 # The key in `part_metadata` under which a message is tagged.
 TAGS = "compact"
@@ -53,7 +55,7 @@ def protected(content: types.Content) -> types.Content:
     return content
 
 
-class CompactPlugin(BasePlugin):
+class CompactionPlugin(BasePlugin):
     """Keeps the requests of all agents of an app inside the window.
 
     A session of the manager is one agent's view of a session of ADK: `app/user/session` for the root agent, with the

@@ -2,7 +2,7 @@
 
     from langchain.agents import create_agent
     from compact import CompactConfig, CompactManager
-    from compact.adapters.langchain_middleware import CompactionMiddleware
+    from compact.adapters.langchain import CompactionMiddleware
 
     manager = CompactManager(CompactConfig(model="gpt-4o"))
     agent = create_agent("openai:gpt-4o", tools, middleware=[CompactionMiddleware(manager)])
@@ -36,6 +36,8 @@ from compact.adapters.langchain_messages import protected as protected
 from compact.core.events import NoticeEvent
 from compact.manager import CompactManager
 from compact.recall.tool import TOOL_NAME, TOOL_SCHEMA
+
+__all__ = ["DEEPAGENTS_SLOT", "SUPPORTED_VERSIONS", "CompactionMiddleware", "protected", "recall_tool", "session_of"]
 
 SUPPORTED_VERSIONS = {"langchain": ">=1.3,<2", "langgraph": ">=1.2,<2", "deepagents": ">=0.7"}
 # The name of deepagents' own summariser: a middleware of this name stands in its place.

@@ -2,7 +2,7 @@
 
     from pydantic_ai import Agent
     from compact import CompactConfig, CompactManager
-    from compact.adapters.pydantic_ai_capability import CompactionCapability
+    from compact.adapters.pydantic_ai import CompactionCapability
 
     manager = CompactManager(CompactConfig(model="gpt-4o"))
     agent = Agent("openai:gpt-4o", capabilities=[CompactionCapability(manager)])
@@ -36,6 +36,8 @@ from compact.manager import CompactManager
 from compact.recall.tool import TOOL_NAME, TOOL_SCHEMA
 
 # `prepare_model_request`, which runs for the model that will answer and whose changes are never stored, is new in it.
+__all__ = ["SUPPORTED_VERSIONS", "CompactionCapability", "protected"]
+
 SUPPORTED_VERSIONS = ">=2.66,<3"
 SessionId: TypeAlias = str | Callable[[RunContext[Any]], str] | None
 

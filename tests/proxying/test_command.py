@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from proxy.models import Model, Turn
-from proxy.provider import Provider
+from proxying.models import Model, Turn
+from proxying.provider import Provider
 
 COMMAND = [sys.executable, "-m", "compact.cli.main", "proxy"]
 HELLO = {"model": "gpt-4o", "messages": [{"role": "user", "content": "hi"}]}

@@ -19,7 +19,7 @@ from packaging.specifiers import SpecifierSet
 
 from adapters.scenario import INSTRUCTIONS, TOOL_SCHEMA, Call, Rejected, Step, Watch, look_up
 from compact import CompactConfig, CompactManager
-from compact.adapters.anthropic_sdk import SUPPORTED_VERSIONS, CompactionMiddleware, compaction_middleware
+from compact.adapters.anthropic import SUPPORTED_VERSIONS, CompactionMiddleware, compaction_middleware
 from compact.core.events import CompactionCompletedEvent, CompactionErrorEvent
 from compact.recall.tool import TOOL_SCHEMA as RECALL_SCHEMA
 from compact.testing import RecordingSink
@@ -341,6 +341,6 @@ def test_the_hooks_are_as_the_package_has_them() -> None:
 
 
 def test_a_missing_package_names_the_extra() -> None:
-    code = "import sys; sys.modules['anthropic'] = None\nimport compact.adapters.anthropic_sdk"
+    code = "import sys; sys.modules['anthropic'] = None\nimport compact.adapters.anthropic"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert 'pip install "compact-context[anthropic]"' in done.stderr

@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from compact import CompactConfig
-from proxy.agents import AGENTS, Caller, ChatAgent
-from proxy.conftest import eventually, running
-from proxy.models import Model, Turn
-from proxy.provider import Provider, Received
+from proxying.agents import AGENTS, Caller, ChatAgent
+from proxying.conftest import eventually, running
+from proxying.models import Model, Turn
+from proxying.provider import Provider, Received
 
 WINDOW = 8_000
 SMALL = CompactConfig(

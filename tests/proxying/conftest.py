@@ -15,7 +15,7 @@ from compact import CompactConfig
 from compact.proxy.app import ProxyApp
 from compact.proxy.server import build_server, listen
 from compact.proxy.settings import ProxySettings
-from proxy.provider import OPEN, PATIENCE_SECONDS
+from proxying.provider import OPEN, PATIENCE_SECONDS
 
 
 @dataclass

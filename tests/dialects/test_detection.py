@@ -1,0 +1,88 @@
+"""How a list tells which dialect it is in, and what is said about lists that are in none or in two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compact import CompactConfig, CompactManager, ConfigError, InvalidHistory
+from compact.core.messages import Message
+from compact.dialects import DIALECTS, detect, get_dialect
+
+CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+USE = {"type": "tool_use", "id": "c", "name": "f", "input": {}}
+CERTAIN: list[tuple[str, Any]] = [
+    ("chat", {"role": "tool", "tool_call_id": "c", "content": "x"}),
+    ("chat", {"role": "assistant", "content": None, "tool_calls": [CALL]}),
+    ("chat", {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}),
+    ("chat", Message("user", "x")),
+    ("responses", {"type": "message", "role": "user", "content": "x"}),
+    ("responses", {"role": "user", "content": [{"type": "input_text", "text": "x"}]}),
+    ("responses", {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}),
+    ("responses", {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}),
+    ("responses", {"type": "reasoning", "id": "r", "summary": []}),
+    ("anthropic", {"role": "assistant", "content": [USE]}),
+    ("anthropic", {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c"}]}),
+    ("anthropic", {"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": "x"}}]}),
+    ("anthropic", {"role": "assistant", "content": [{"type": "web_search_tool_result", "tool_use_id": "c"}]}),
+    ("gemini", {"role": "user", "parts": [{"text": "x"}]}),
+    ("gemini", {"parts": [{"functionCall": {"name": "f"}}], "role": "model"}),
+]
+PLAIN = {"role": "user", "content": "hello"}
+
+
+@pytest.mark.parametrize(("name", "item"), CERTAIN)
+def test_one_item_of_its_own_tells(name: str, item: Any) -> None:
+    assert [dialect.name for dialect in DIALECTS.values() if dialect.recognises(item)] == [name]
+    found = detect([item])
+    assert found is not None
+    assert found.name == name
+
+
+@pytest.mark.parametrize(
+    "item",
+    [PLAIN, {"role": "assistant", "content": [{"type": "text", "text": "x"}]}, {"type": "x_unknown", "id": "x"}],
+)
+def test_what_several_dialects_have_tells_nothing(item: Any) -> None:
+    assert detect([item, item]) is None
+
+
+@pytest.mark.parametrize("item", ["text", 7, None, {"role": "user", "parts": [{"kind": "text", "text": "x"}]}])
+def test_what_nobody_knows_is_nobodys(item: Any) -> None:
+    assert not any(dialect.recognises(item) for dialect in DIALECTS.values())
+
+
+def test_a_list_in_two_dialects_is_an_error_that_names_both_places() -> None:
+    with pytest.raises(InvalidHistory) as caught:
+        detect([PLAIN, CERTAIN[1][1], PLAIN, CERTAIN[9][1]])
+    assert "messages[1] is chat, this is anthropic" in str(caught.value)
+    assert "messages[3]" in str(caught.value)
+    assert "hint:" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize("stranger", [7, {"x": 1}, {"role": "robot", "content": "x"}, {"role": "robot", "parts": []}])
+def test_an_item_that_a_dialect_does_not_know_is_an_error_that_names_the_place(name: str, stranger: object) -> None:
+    plain: dict[str, Any] = {"role": "user", "parts": [{"text": "x"}]} if name == "gemini" else PLAIN
+    with CompactManager(CompactConfig(telemetry={"exporter": "none"})) as manager:
+        with pytest.raises(InvalidHistory) as caught:
+            manager.preflight("s", [plain, stranger], dialect=name)
+        assert "messages[1]" in str(caught.value)
+
+
+def test_a_dialect_that_does_not_exist_is_named_with_those_that_do() -> None:
+    with pytest.raises(ConfigError) as caught:
+        get_dialect("morse")
+    assert "morse" in str(caught.value)
+    assert "chat, responses, anthropic, gemini" in str(caught.value)
+
+
+def test_the_dialect_is_found_out_when_the_first_telling_item_comes() -> None:
+    """Plain words first, then a call: from there on the session is in that dialect."""
+    with CompactManager(CompactConfig(telemetry={"exporter": "none"})) as manager:
+        assert manager.preflight("s", [PLAIN]) == [PLAIN]
+        result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "x"}]}
+        whole = [PLAIN, {"role": "assistant", "content": [USE]}, result]
+        assert manager.preflight("s", whole) == whole
+        assert [message.role for message in manager.history("s")] == ["user", "assistant", "tool"]

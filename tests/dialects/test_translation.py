@@ -1,0 +1,119 @@
+"""What is remembered of a caller's items, so that they are known again: with and without marks, whole and in pieces."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compact import CompactConfig, CompactManager
+from compact.dialects import DIALECTS
+from compact.dialects.doorway import Doorway
+from compact.dialects.translation import Translator
+from compact.testing import WordTokenizer, assistant, dialogue, tool_exchange, user
+
+Items = list[dict[str, Any]]
+META = {"protected": True}
+
+
+def manager_on(path: Path, window: int = 400) -> CompactManager:
+    config = CompactConfig(
+        max_context_tokens=window,
+        policy={"hard_cap_buffer": 10, "keep_recent_turns": 1, "keep_tool_io_pairs": 1},
+        state={"url": f"sqlite:///{path}/state.db"},
+        telemetry={"exporter": "none"},
+    )
+    return CompactManager(config, tokenizer=WordTokenizer())
+
+
+def test_items_that_are_known_are_the_same_entries() -> None:
+    translator = Translator(DIALECTS["anthropic"])
+    items: Items = [user("a"), assistant("b"), user("c")]
+    first = translator.entries(items)
+    again = translator.entries(copy.deepcopy(items))
+    assert all(a is b for a, b in zip(first[:2], again[:2], strict=True))
+    assert again == first
+
+
+def test_an_item_changed_in_place_is_read_again() -> None:
+    translator = Translator(DIALECTS["anthropic"])
+    items: Items = [user("a"), assistant("b"), user("c")]
+    translator.entries(items)
+    items[1]["content"] = "changed"
+    assert translator.entries(items)[1]["content"] == "changed"
+
+
+def test_a_marked_run_of_several_items_is_known_without_its_mark() -> None:
+    """The mark is on one item, and is that of all that the model made with it."""
+    translator = Translator(DIALECTS["responses"])
+    run: Items = [
+        {"type": "reasoning", "id": "r", "summary": [], "meta": META},
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": "x"},
+    ]
+    entries = translator.entries([user("a"), *run])
+    out = translator.items(entries)
+    assert "meta" not in out[1]
+    assert entries[1]["meta"] == META
+    assert translator.entries([*copy.deepcopy(out), user("b")])[:3] == entries[:3]
+
+
+def test_an_item_that_only_looks_like_a_marked_one_is_not_marked() -> None:
+    translator = Translator(DIALECTS["chat"])
+    items: Items = [user("same", protected=True)]
+    for new in (assistant("b"), user("same"), assistant("c"), user("same")):
+        items.append(new)
+        entries = translator.entries(items)
+        assert [entry.get("meta") for entry in entries] == [META, *[None] * (len(items) - 1)]
+
+
+@pytest.mark.parametrize("name", ["chat", "anthropic"])
+def test_marks_are_not_lost_when_another_process_gets_the_list_back(name: str, tmp_path: Path) -> None:
+    history = [user("never delete a booking", protected=True), *dialogue(3, words=20)]
+    with manager_on(tmp_path) as manager:
+        out = manager.preflight("s", history, dialect=name)
+        assert "meta" not in out[0]
+    with manager_on(tmp_path) as manager:
+        again = manager.preflight("s", [*out, *dialogue(10, words=30), user("go on")], dialect=name)
+        assert manager.current_plan("s").version == 1
+        assert "never delete a booking" in str(again)
+        assert [message.meta for message in manager.history("s")][:2] == [META, {}]
+        assert len(manager.history("s")) == 7 + 21
+
+
+def test_turns_that_were_put_together_are_known_in_pieces(tmp_path: Path) -> None:
+    """Summary and words are one turn; who adds words of its own to the list has those in another."""
+    history = [*dialogue(12, words=30), user("go on")]
+    with manager_on(tmp_path) as manager:
+        out = manager.preflight("s", history, dialect="anthropic")
+        assert "<COMPACT-SUMMARY v1>" in str(out[0])
+        out = manager.preflight("s", [*out, user("please")], dialect="anthropic")
+        log = [message.original for message in manager.history("s")]
+    with manager_on(tmp_path) as manager:
+        manager.preflight("s", [*out, assistant("yes"), user("now")], dialect="anthropic")
+        assert [message.original for message in manager.history("s")] == [*log, assistant("yes"), user("now")]
+
+
+def test_a_list_that_got_shorter_is_looked_through_for_marks() -> None:
+    """What comes back after a compaction is shorter than what was sent; new marks may stand anywhere in it."""
+    door = Doorway()
+    door.choose(dialogue(10), None)
+    door.enter(dialogue(10))
+    shorter = [*dialogue(2), user("rule", protected=True), *dialogue(20)]
+    door.choose(shorter, None)
+    assert door.enter(shorter)[4]["meta"] == META
+    assert all("meta" not in item for item in door.leave(door.enter(shorter)))
+
+
+def test_unknown_fields_and_kinds_come_back_from_the_store(tmp_path: Path) -> None:
+    history: Items = [
+        {"role": "user", "content": [{"type": "x_unknown", "deep": [{"y": None}]}], "x_field": 1},
+        *tool_exchange("c1", "result"),
+    ]
+    with manager_on(tmp_path) as manager:
+        assert manager.preflight("s", history, dialect="chat") == history
+    with manager_on(tmp_path) as manager:
+        assert [message.original for message in manager.history("s")] == history
+        assert manager.preflight("s", history, dialect="chat") == history
