@@ -94,6 +94,20 @@ def test_3_the_output_is_legal(history: list[Wire], window: int) -> None:
     assert check_chat(read(preflight(manager_for(window), history))) == ()
 
 
+@given(histories(legal=True, min_size=6, max_size=40), windows)
+def test_5_a_step_that_is_tried_again_changes_nothing(history: list[Wire], window: int) -> None:
+    """A caller that goes on with what it was given, and sends a list once more because its step failed."""
+    manager = manager_for(window)
+    carried: list[Wire] = []
+    for start in range(0, len(history), 3):
+        whole = carried + history[start : start + 3]
+        carried = preflight(manager, whole)
+        version = manager.current_plan("s").version
+        assert preflight(manager, copy.deepcopy(whole)) == carried
+        assert manager.current_plan("s").version == version
+    assert [message.original for message in manager.history("s")] == history
+
+
 @given(histories(), windows, st.booleans())
 def test_4_the_output_fits_the_budget_or_the_error_says_why(history: list[Wire], window: int, words: bool) -> None:
     tokenizer = {"tokenizer": WordTokenizer()} if words else {"tokenizer": None}

@@ -30,7 +30,17 @@ from compact.core.events import (
 )
 from compact.session_lock import SessionLock
 from compact.summarizers.extractive import extractive_summary
-from compact.testing import RecordingSink, Wire, WordTokenizer, dialogue, system, tool_exchange, tool_run, user
+from compact.testing import (
+    RecordingSink,
+    Wire,
+    WordTokenizer,
+    assistant,
+    dialogue,
+    system,
+    tool_exchange,
+    tool_run,
+    user,
+)
 
 
 def watched(
@@ -421,3 +431,49 @@ def test_errors_are_one_family() -> None:
     assert issubclass(UnknownSession, CompactError)
     assert str(CompactError("what", hint="do this")) == "what\nhint: do this"
     assert str(CompactError("what")) == "what"
+
+
+def test_what_is_set_aside_for_the_answer_is_not_filled() -> None:
+    """A provider rejects a prompt that leaves no room for the answer that was asked for."""
+    manager, _ = watched(4_000)
+    history = dialogue(20, words=70)
+    assert manager.preflight("s", history) == history
+    assert manager.status("s").used_tokens > 2_000
+    manager.preflight("s", history, output_tokens=2_000)
+    assert manager.status("s").used_tokens <= 2_000
+
+
+def test_sessions_that_nobody_uses_leave_memory_and_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compact.manager._MOST_SESSIONS", 3)
+    manager, _ = watched()
+    for number in range(10):
+        manager.preflight(f"s{number}", [user(f"hello {number}")])
+    assert len(manager._sessions) == 3
+    assert [message.text for message in manager.history("s0")] == ["hello 0"]
+    manager.preflight("s0", [user("hello 0"), assistant("hi")])
+    assert [message.text for message in manager.history("s0")] == ["hello 0", "hi"]
+
+
+def test_leaving_waits_for_the_tasks_that_are_still_in_a_session() -> None:
+    async def main() -> list[Any]:
+        async with CompactManager(CompactConfig(state={"url": "memory:"}, telemetry={"exporter": "none"})) as manager:
+            task = asyncio.create_task(manager.apreflight("s", dialogue(3)))
+            await asyncio.sleep(0)
+        return await task
+
+    assert asyncio.run(asyncio.wait_for(main(), 60)) == dialogue(3)
+
+
+def test_chat_messages_stay_chat_for_a_model_of_anthropics() -> None:
+    """Gateways speak Chat Completions for every model."""
+    manager, _ = watched(settings={"model": "claude-sonnet-4-5"})
+    history = [{"role": "developer", "content": "be brief"}, user("hi"), {"role": "assistant", "content": None}]
+    assert manager.preflight("s", history)[:2] == history[:2]
+
+
+def test_a_mark_that_is_set_later_does_not_leave_either() -> None:
+    manager, _ = watched()
+    history = [user("first"), assistant("second")]
+    manager.preflight("s", history)
+    history[0]["meta"] = {"protected": True}
+    assert not any("meta" in message for message in manager.preflight("s", history))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from asyncio import to_thread
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
@@ -38,6 +40,8 @@ from compact.tokens import model_info
 from compact.tokens.usage import reported_input_tokens
 
 M = TypeVar("M")
+# Sessions in memory; the store has all of them, and brings back what is asked for.
+_MOST_SESSIONS = 1_000
 
 
 class CompactManager(SessionDesk):
@@ -94,7 +98,7 @@ class CompactManager(SessionDesk):
         if self._preparer:
             self._engine = replace(self._engine, ahead=build_ahead(self._engine, self._preparer))
         self._budget = RequestBudget(build_budget(self.config, injectors), self._engine.tokenizer)
-        self._sessions: dict[str, GuardedSession] = {}
+        self._sessions: OrderedDict[str, GuardedSession] = OrderedDict()
         self._registry = threading.Lock()
         for notice in model_info(self.config.model).notices:
             self._events(NoticeEvent(thread_id="", message=notice))
@@ -109,14 +113,16 @@ class CompactManager(SessionDesk):
         *,
         tools: Tools = (),
         instructions: str = "",
+        output_tokens: int = 0,
         dialect: str | Dialect | None = None,
     ) -> list[M]:
         """The history as it should be sent: unchanged below the trigger, compacted from there on.
 
-        Pass the tool schemas and instructions that are sent beside the messages, so that they are counted. The dialect
+        Pass the tool schemas and instructions that are sent beside the messages, so that they are counted, and the
+        tokens that the request sets aside for its answer (`max_tokens`), so that both fit the window. The dialect
         (`chat`, `responses`, `anthropic`, `gemini`) is found out unless it is named.
         """
-        guarded, budget = self._enter(session_id, messages, tools, instructions)
+        guarded, budget = self._enter(session_id, messages, tools, instructions, output_tokens=output_tokens)
         with guarded.lock.hold():
             return drive(self._preflight(guarded, messages, budget, dialect))
 
@@ -127,10 +133,11 @@ class CompactManager(SessionDesk):
         *,
         tools: Tools = (),
         instructions: str = "",
+        output_tokens: int = 0,
         dialect: str | Dialect | None = None,
     ) -> list[M]:
         """`preflight` for event loops: waits for a summary without blocking."""
-        guarded, budget = self._enter(session_id, messages, tools, instructions)
+        guarded, budget = self._enter(session_id, messages, tools, instructions, output_tokens=output_tokens)
         async with guarded.lock.ahold():
             return await adrive(self._preflight(guarded, messages, budget, dialect))
 
@@ -268,7 +275,7 @@ class CompactManager(SessionDesk):
         """Let go of everything that is held open; the manager is not used after this."""
         if self._preparer:
             self._preparer.close()
-        for guarded in self._sessions.values():
+        for guarded in list(self._sessions.values()):
             with guarded.lock.hold():
                 drive(self._engine.keeper.flush(guarded.session))
         self._events.close()
@@ -288,10 +295,17 @@ class CompactManager(SessionDesk):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        await to_thread(self.close)  # a task may still be in a session: waiting for it must not stop it
 
     def _enter(
-        self, session_id: str, messages: object, tools: Tools, instructions: str, *, register: bool = True
+        self,
+        session_id: str,
+        messages: object,
+        tools: Tools,
+        instructions: str,
+        *,
+        output_tokens: int = 0,
+        register: bool = True,
     ) -> tuple[GuardedSession, TokenBudget]:
         if not isinstance(session_id, str) or not session_id:
             raise InvalidHistory(f"expected a text that is not empty, got {session_id!r}", place="session_id")
@@ -302,7 +316,17 @@ class CompactManager(SessionDesk):
             guarded = self._sessions.get(session_id) or GuardedSession(Session(session_id))
             if register:
                 self._sessions[session_id] = guarded
-        return guarded, self._budget.beside(tools, instructions)
+                self._sessions.move_to_end(session_id)
+        if len(self._sessions) > _MOST_SESSIONS:
+            self._forget_oldest()
+        return guarded, self._budget.beside(tools, instructions, output_tokens)
+
+    def _forget_oldest(self) -> None:
+        """Let go of the session that nobody has used for longest; one that somebody is in stays."""
+        with self._registry:
+            oldest = next((known for known, guarded in self._sessions.items() if not guarded.lock.is_held), None)
+        if oldest is not None:
+            self.forget(oldest)
 
     def prepare_summary(self, session_id: str) -> bool:
         """Write the summary that a session's next compaction will need; False if it needs none."""

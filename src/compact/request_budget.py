@@ -25,12 +25,17 @@ class RequestBudget:
         self._count_instructions = lru_cache(maxsize=64)(tokenizer.count_text)
         self._counted: list[tuple[object, int]] = []
 
-    def beside(self, tools: Tools, instructions: str) -> TokenBudget:
-        """The budget of a request with these tools and instructions."""
-        if not tools and not instructions:
+    def beside(self, tools: Tools, instructions: str, output_tokens: int = 0) -> TokenBudget:
+        """The budget of a request with these tools and instructions, and an answer of up to so many tokens."""
+        if not tools and not instructions and not output_tokens:
             return self.window
         system = self._count_instructions(instructions) if instructions else 0
-        return replace(self.window, tool_schema_tokens=self._count_tools(list(tools)), system_tokens=system)
+        return replace(
+            self.window,
+            tool_schema_tokens=self._count_tools(list(tools)) if tools else 0,
+            system_tokens=system,
+            output_reserve=max(self.window.output_reserve, output_tokens),
+        )
 
     def _count_tools(self, tools: list[Mapping[str, Any]]) -> int:
         """Schemas are the same from call to call: they are compared, in C, and not counted again."""

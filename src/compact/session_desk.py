@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -43,7 +44,7 @@ class SessionDesk:
     _engine: Engine
     _events: Dispatcher
     _store: CompactionStore
-    _sessions: dict[str, GuardedSession]
+    _sessions: OrderedDict[str, GuardedSession]
     _registry: threading.Lock
 
     def current_plan(self, session_id: str) -> CompactionPlan:

@@ -18,6 +18,11 @@ class SessionLock:
         self._held = False
         self._waiting: deque[Future[None]] = deque()
 
+    @property
+    def is_held(self) -> bool:
+        """True if somebody holds it at this moment."""
+        return self._held
+
     @contextmanager
     def hold(self) -> Iterator[None]:
         """Hold the lock in a thread."""

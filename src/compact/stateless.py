@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 from compact.assembly import build_budget
 from compact.config import CompactConfig
 from compact.core.groups import group_messages
+from compact.core.layers import KeepRules
 from compact.core.messages import Message
 from compact.core.renderer import summary_id, summary_message
 from compact.dialects import CHAT, Block, detect
@@ -71,7 +72,8 @@ def select_messages_to_compact(messages: Sequence[M], keep_last: int = 10) -> Co
     blocks = _blocks(messages)
     entries = [entry for block in blocks for entry in block.entries]
     read = _entries(entries)
-    kept: set[int] = {index for index, message in enumerate(read) if message.role in ("system", "developer")}
+    rules = KeepRules()
+    kept: set[int] = {index for index, message in enumerate(read) if rules.pins(message)}
     recent = 0
     for group in reversed(group_messages(read)):
         if recent >= keep_last:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shlex
 import signal
@@ -55,6 +57,25 @@ def started(*words: str, **environment: str) -> Iterator[tuple[str, subprocess.P
             process.kill()
 
 
+@contextmanager
+def on_a_terminal(*words: str, **environment: str) -> Iterator[str]:
+    """The address that the command tells a person."""
+    ours, theirs = os.openpty()
+    command = [str(COMMAND), "view", "--no-open", *words]
+    surroundings = {"PATH": "/usr/bin:/bin", "PYTHONWARNINGS": "error", "TERM": "dumb", **environment}
+    with (
+        subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env=surroundings) as process,
+        os.fdopen(ours, encoding="utf-8") as screen,
+    ):
+        os.close(theirs)
+        try:
+            found = re.fullmatch(r"viewer at (http://\S+)", screen.readline().strip())
+            assert found
+            yield found[1]
+        finally:
+            process.kill()
+
+
 def test_it_tells_its_address_and_answers_there(store: str) -> None:
     with started("--store", store, "--port", "0", "--session", "a/b c") as (address, _):
         url, _, fragment = address.partition("#")
@@ -79,15 +100,28 @@ def test_it_ends_at_once_even_while_somebody_looks(store: str, how: signal.Signa
         assert process.returncode == (0 if how is signal.SIGINT else -signal.SIGTERM)
 
 
-def test_a_token_is_asked_for_and_told_with_the_address(store: str) -> None:
+def test_a_token_is_asked_for_and_told_with_the_address_on_a_terminal(store: str) -> None:
     token = "a-token-of-many-characters"
-    with started("--store", store, "--port", "0", COMPACT_VIEW_TOKEN=token) as (address, _):
+    with on_a_terminal("--store", store, "--port", "0", COMPACT_VIEW_TOKEN=token) as address:
         assert address.endswith(f"/?token={token}")
         base = address.split("?")[0]
         assert httpx.get(f"{base}api/meta").status_code == 401
         with httpx.Client(follow_redirects=True) as browser:
             assert browser.get(address).status_code == 200
             assert browser.get(f"{base}api/meta").status_code == 200
+
+
+def test_a_token_is_not_written_to_where_it_is_kept(store: str) -> None:
+    """A pipe may end in a log that others read."""
+    token = "a-token-of-many-characters"
+    with started("--store", store, "--port", "0", COMPACT_VIEW_TOKEN=token) as (address, process):
+        assert re.fullmatch(r"http://127.0.0.1:\d+/", address)
+        assert httpx.get(f"{address}api/meta").status_code == 401
+        assert httpx.get(f"{address}api/meta", headers={"Authorization": f"Bearer {token}"}).status_code == 200
+        process.terminate()
+        rest = "".join(process.communicate(timeout=PATIENCE_SECONDS))
+        assert "only shown on a terminal" in rest
+        assert token not in rest
 
 
 def test_every_other_address_needs_a_token(cli: Callable[..., Any], store: str) -> None:
@@ -125,8 +159,13 @@ def test_whoever_is_there_before_the_agents_sees_them_come(tmp_path: Path) -> No
     url = f"sqlite:///{tmp_path / 'new.db'}"
     with started("--port", "0", COMPACT_STATE__URL=url) as (address, _):
         assert httpx.get(f"{address}api/sessions").json()["total"] == 0
-        with CompactManager(CompactConfig(state={"url": url}, **QUIET)) as manager:
-            manager.preflight("late", [user("hello")])
+        with httpx.stream("GET", f"{address}api/live", timeout=PATIENCE_SECONDS) as stream:
+            frames = (json.loads(line[6:]) for line in stream.iter_lines() if line.startswith("data: "))
+            assert next(frames)["type"] == "hello"
+            with CompactManager(CompactConfig(state={"url": url}, **QUIET)) as manager:
+                manager.preflight("late", [user("hello")])
+            told = next(frames)  # a sign of life is no frame: without news, this would wait in vain
+            assert (told["type"], told["id"], told["calls"]) == ("session", "late", 1)
         assert httpx.get(f"{address}api/sessions").json()["total"] == 1
 
 

@@ -74,6 +74,26 @@ def test_with_a_token_only_those_who_have_it_come_in() -> None:
     assert "sesame" not in received.head.decode()
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "rebound.example"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "http://["},
+        {"Sec-Fetch-Site": "cross-site"},
+    ],
+    ids=str,
+)
+def test_a_page_in_the_browser_cannot_use_it(headers: dict[str, str]) -> None:
+    """Neither from another site, nor by a name that it gave our address; an agent on this machine can."""
+    with Provider(lambda _: as_json({"ok": True})) as provider, running(provider.url) as proxy:
+        refused = httpx2.post(f"{proxy.v1}/chat/completions", json={"messages": []}, headers=headers)
+        taken = httpx2.get(f"{proxy.v1}/models", headers={"Origin": "http://localhost:3000", "Sec-Fetch-Site": "none"})
+    assert (refused.status_code, taken.status_code) == (403, 200)
+    assert refused.json()["error"]["code"] == "not_an_agent"
+    assert len(provider.received) == 1
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "example.org"])
 def test_strangers_need_a_token(host: str) -> None:
     with pytest.raises(ConfigError, match="could use this proxy") as error:

@@ -156,7 +156,7 @@ def test_an_agent_that_hangs_up_ends_the_providers_work(begun: bool) -> None:
         chunk(b": hi\n\n"),
     ]
     with Provider(lambda _: [*(start if begun else []), never]) as provider, running(provider.url) as proxy:
-        client = httpx2.Client(timeout=httpx2.Timeout(30, read=0.3))
+        client = httpx2.Client(timeout=httpx2.Timeout(30, read=5))  # the first look at a request takes a while
         with pytest.raises(httpx2.ReadTimeout), client:
             client.post(f"{proxy.v1}/chat/completions", json={"messages": HELLO})
         assert provider.hangups.acquire(timeout=30)

@@ -128,6 +128,15 @@ def _no_such_number(word: str) -> Any:
 
 
 @contextmanager
+def held_port() -> Iterator[int]:
+    """A port that refuses every connection, and that nobody else gets; a server of ours may come and go on it."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))  # and never listens
+        yield holder.getsockname()[1]
+
+
+@contextmanager
 def ariadne_server(port: int = 0) -> Iterator[Ariadne]:
     """The double on a port of this machine."""
     double = Ariadne()

@@ -24,6 +24,7 @@ class Collector:
     raw: list[bytes] = field(default_factory=list)
     spans: list[Any] = field(default_factory=list)
     resources: list[dict[str, Any]] = field(default_factory=list)
+    metric_resources: list[dict[str, Any]] = field(default_factory=list)
     # By name, the newest state: attributes and value, or (count, sum) of a histogram.
     metrics: dict[str, list[tuple[dict[str, Any], Any]]] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
@@ -38,6 +39,7 @@ class Collector:
                     self.spans.extend(scope.spans)
             return
         for resource in ExportMetricsServiceRequest.FromString(body).resource_metrics:
+            self.metric_resources.append(attributes(resource.resource))
             for scope in resource.scope_metrics:
                 for metric in scope.metrics:
                     self.units[metric.name] = metric.unit

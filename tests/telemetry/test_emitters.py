@@ -24,6 +24,7 @@ from compact.core.events import (
     NoticeEvent,
 )
 from compact.redaction import Redactor
+from compact.telemetry import archived
 from compact.telemetry.complaints import Complaints
 from compact.telemetry.console import ConsoleEmitter
 from compact.telemetry.emitters import CompactionEventEmitter, CompositeEventEmitter, as_sink
@@ -139,10 +140,16 @@ def test_a_composite_closes_and_flushes_all(caplog: pytest.LogCaptureFixture) ->
             self.closed = True
             raise OSError("already gone")
 
+    class Failing(Emitter):
+        def flush(self, timeout_seconds: float) -> bool:
+            raise RuntimeError("not now")
+
     one, two = Closing(), Closing()
-    composite = CompositeEventEmitter([one, two])
+    composite = CompositeEventEmitter([one, Failing(), two])
     assert not composite.flush(1)
+    assert not CompositeEventEmitter([Failing()]).flush(1)
     composite.close()
+    assert "could not be flushed" in caplog.text
     assert one.flushed
     assert two.flushed
     assert one.closed
@@ -212,6 +219,32 @@ def test_hostile_text_is_one_line_without_markup() -> None:
     assert "[red]" in stream.getvalue()
 
 
+HOSTILE = "a\x1b]0;title\x07b\x1b[2J\x9b31m\x00\x7f\x85\rc"
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()], ids=["pipe", "terminal"])
+def test_no_text_gives_a_terminal_orders(stream: io.StringIO) -> None:
+    """Neither what an event says nor the name of its session; the colours are ours."""
+    ConsoleEmitter(stream=stream)(NoticeEvent(thread_id=f"s\n{HOSTILE}", message=HOSTILE, ended_at=1.0))
+    text = re.sub(r"\x1b\[[\d;]*m", "", stream.getvalue())
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", text)
+    assert len(stream.getvalue().splitlines()) == 1
+    assert text.count("a�]0;title�b�[2J�31m") == 2
+
+
+def test_log_lines_give_a_terminal_no_orders(caplog: pytest.LogCaptureFixture) -> None:
+    LoggingEventEmitter()(NoticeEvent(thread_id=HOSTILE, message=HOSTILE))
+    (record,) = caplog.records
+    assert not re.search(r"[\x00-\x1f\x7f-\x9f]", record.getMessage())
+
+
+def test_complaints_give_a_terminal_no_orders(capsys: pytest.CaptureFixture[str]) -> None:
+    Complaints("[X]")(f"the server said {HOSTILE}")
+    line = capsys.readouterr().err
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", line)
+    assert line.startswith("[X] the server said a�]0;title�b")
+
+
 def test_without_logging_set_up_a_piped_process_says_only_what_it_must() -> None:
     code = (
         "from compact import CompactConfig, CompactManager\n"
@@ -258,6 +291,45 @@ def test_metrics_are_bounded() -> None:
         collector.record({"event": "compact.error", "error_type": f"E{number}", "thread_id": ""})
     assert len(collector.global_metrics.errors_by_type) == 201
     assert collector.global_metrics.errors_by_type["other"] == 800
+    for number in range(1_000):
+        collector.record({"event": f"{number}" + "x" * 10_000, "thread_id": "s"})
+    names = collector.thread_metrics("s").events
+    assert len(names) == 51
+    assert max(map(len, names)) == 200
+    assert names.total() == 1_000
+
+
+def test_a_counter_never_falls() -> None:
+    """What became longer frees nothing."""
+    collector = MetricsCollector()
+    for before, after in ((100, 40), (10, 30)):
+        data = {"event": "compact.content_cleared", "tokens_before": before, "tokens_after": after, "message_count": 1}
+        collector.record(data)
+    assert collector.global_metrics.tokens_freed_by_action == {"clear": 60}
+
+
+def test_closing_an_archive_that_hangs_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archived, "_CLOSE_SECONDS", 0.2)
+    hangs, released = threading.Event(), threading.Event()
+
+    def hang(event: CompactionEvent) -> None:
+        hangs.set()
+        released.wait(60)
+
+    sink = archived.InBackground(hang)
+    sink(NoticeEvent(thread_id="s", message="in hand"))
+    assert hangs.wait(30)
+    for number in range(1_100):
+        sink(NoticeEvent(thread_id="s", message=str(number)))
+    closing = threading.Thread(target=sink.close, daemon=True)
+    closing.start()
+    closing.join(20)
+    assert not closing.is_alive()
+    assert sink.dropped == 1_100
+    released.set()
+    sink._thread.join(20)
+    assert not sink._thread.is_alive()
+    assert sink.flush(20)
 
 
 def test_figures_of_each_kind() -> None:

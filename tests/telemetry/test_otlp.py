@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -110,7 +112,8 @@ def test_content_that_is_asked_for_is_redacted(collector: Collector) -> None:
     compacted(collector, content=True, secret=SECRET)
     told = attributes(collector.named("compact")[1])
     assert "<COMPACT-SUMMARY" in told["output.value"]
-    (message,) = json.loads(told["gen_ai.output.messages"])
+    (message,) = json.loads(told["gen_ai.input.messages"])
+    assert "gen_ai.output.messages" not in told
     assert message["parts"][0]["type"] == "compaction"
     assert message["parts"][0]["id"]
     assert message["parts"][0]["content"] == told["output.value"]
@@ -194,9 +197,9 @@ def test_metrics(collector: Collector) -> None:
     ((_, (_, after)),) = found["compact.tokens.after"]
     assert count == 1
     assert tokens > after > 0
-    assert {point["action"] for point, _ in found["compact.tokens.freed"]} <= {
-        "cleared", "summarized", "externalized", "dropped",
-    }  # fmt: skip
+    actions = {point["action"] for point, _ in found["compact.tokens.freed"]}
+    assert actions
+    assert actions <= {"clear", "summarize", "externalize", "drop"}
     ((_, (calls, seconds)),) = found["compact.preflight.duration"]
     assert calls == 2
     assert seconds > 0
@@ -317,3 +320,75 @@ def test_several_exporters_at_once(collector: Collector) -> None:
             manager.preflight("s", full_history())
         assert len(server.of("compact.preflight")) == len(collector.named("compact")) == 1
     assert not sink.of(NoticeEvent)
+
+
+def test_an_application_can_mark_its_own_call() -> None:
+    """For one whose span begins after the preflight."""
+    from compact.telemetry import mark_compacted
+
+    theirs = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(theirs))
+    with provider.get_tracer("agent").start_as_current_span("chat") as span:
+        mark_compacted(span)
+    mark_compacted(span)  # it has ended: nothing happens
+    (chat,) = theirs.get_finished_spans()
+    assert dict(chat.attributes or {}) == {"gen_ai.conversation.compacted": True}
+
+
+def test_each_manager_is_an_instance_of_its_own(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts of two in one process would overwrite each other; what the operator sets is left."""
+    for _ in range(2):
+        compacted(collector)
+    instances = {found["service.instance.id"] for found in collector.metric_resources}
+    assert len(instances) == 2
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.instance.id=mine")
+    compacted(collector)
+    assert collector.metric_resources[-1]["service.instance.id"] == "mine"
+    assert collector.metric_resources[-1]["service.name"] == "compact"
+
+
+def test_flush_and_close_keep_their_limits_and_never_raise(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from opentelemetry.sdk.metrics import MeterProvider
+
+    released = threading.Event()
+
+    def hang(self: MeterProvider, timeout_millis: float = 0) -> bool:
+        return released.wait(60)
+
+    def fail(self: MeterProvider, timeout_millis: float = 0) -> bool:
+        raise RuntimeError("t0ken")
+
+    monkeypatch.setattr("compact.telemetry.otlp._CLOSE_SECONDS", 0.2)
+    exporter = OtlpExporter(collector.endpoint)
+    start = time.monotonic()
+    with monkeypatch.context() as patched:
+        patched.setattr(MeterProvider, "force_flush", hang)
+        assert not exporter.flush(0.2)
+        patched.setattr(MeterProvider, "force_flush", fail)
+        assert not exporter.flush(10)
+        patched.setattr(MeterProvider, "shutdown", hang)
+        exporter.close()
+        patched.setattr(MeterProvider, "shutdown", fail)
+        exporter.close()
+    assert time.monotonic() - start < 30
+    released.set()
+    exporter.close()
+    assert "the SDK failed: RuntimeError" in caplog.text
+    assert "t0ken" not in caplog.text
+
+
+def test_spans_that_are_given_up_are_counted(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("compact.telemetry.otlp._PATIENCE_SECONDS", 0.0)
+    collector.status = 400
+    worker = ExportWorker(OtlpExporter(collector.endpoint))
+    Dispatcher([worker])(NoticeEvent(thread_id="s", message="x"))
+    assert not worker.flush(30)
+    assert worker.dropped == 1
+    collector.status = 200
+    worker.close()
+    assert "and are lost" in caplog.text

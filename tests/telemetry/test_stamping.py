@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import random
 import threading
 from collections.abc import Callable
 from contextvars import Context
@@ -304,6 +305,20 @@ def test_nothing_is_remembered_of_what_is_over() -> None:
         with pytest.raises(Exception, match="token"):
             manager.manual_compact("s", full_history(), target_tokens=1)
     assert stamping._running == before
+
+
+def test_a_callers_seeded_sequence_stays_as_it_is() -> None:
+    """Ids are not drawn from the generator that everybody shares."""
+    random.seed(7)
+    expected = random.random()
+    random.seed(7)
+    sink = RecordingSink()
+    for _ in range(100):
+        Dispatcher([sink])(NoticeEvent(thread_id="s", message=""))
+    assert random.random() == expected
+    ids = {event.event_id for event in sink.events}
+    assert len(ids) == 100
+    assert all(len(event_id) == 16 and int(event_id, 16) for event_id in ids)
 
 
 def test_a_dispatcher_without_sinks_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,6 +70,14 @@ def test_names_of_a_viewer_for_everybody() -> None:
     assert not one.knows_host("192.168.0.10")
 
 
+def test_the_names_of_this_machine_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer may take seconds, and everybody would wait for it."""
+    wide = ViewerSettings(host="0.0.0.0", token=TOKEN)
+    wide.learn_names()
+    monkeypatch.setattr(socket, "getfqdn", lambda: pytest.fail("asked again"))
+    assert not wide.knows_host("evil.example")
+
+
 # -- tokens -------------------------------------------------------------------------------------------------------
 
 
@@ -158,6 +166,7 @@ FOREIGN = [
     {"Origin": EVIL},
     {"Origin": "null"},
     {"Origin": "http://127.0.0.1:1"},
+    {"Origin": "http://["},
     {"Sec-Fetch-Site": "cross-site"},
     {"Sec-Fetch-Site": "same-site"},
 ]
@@ -186,14 +195,14 @@ def test_a_link_from_elsewhere_leads_here(open_one: Running) -> None:
 def test_our_own_page_may(open_one: Running) -> None:
     own = {"Origin": open_one.url, "Sec-Fetch-Site": "same-origin"}
     assert open_one.client.post("/ingest", json=span(), headers=own).status_code == 200
-    assert open_one.post("/api/sessions/nobody/undo", {}, **own).status_code == 404
+    assert open_one.post("/api/sessions/nobody/undo", {"version": 0}, **own).status_code == 404
 
 
 def test_writes_need_the_page_s_own_token(open_one: Running) -> None:
     path = "/api/sessions/nobody/undo"
     assert open_one.client.post(path, json={}).status_code == 403
     assert open_one.client.post(path, json={}, headers={"X-Compact-CSRF": "guessed"}).status_code == 403
-    assert open_one.post(path, {}).status_code == 404
+    assert open_one.post(path, {"version": 0}).status_code == 404
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
@@ -212,7 +221,14 @@ def test_forms_are_not_taken(open_one: Running, kind: str) -> None:
     ["/", "/static/app.js", "/api/meta", "/api/sessions/nobody", "/nothing", "/healthz", "/metrics", "/events?since=x"],
 )
 def test_every_answer_has_its_headers(open_one: Running, path: str) -> None:
-    headers = open_one.client.get(path).headers
+    check_headers(open_one.client.get(path).headers)
+
+
+def test_a_refusal_has_them_too(open_one: Running) -> None:
+    check_headers(open_one.client.get("/api/meta", headers={"Origin": "http://["}).headers)
+
+
+def check_headers(headers: httpx.Headers) -> None:
     policy = dict(rule.strip().split(" ", 1) for rule in headers["content-security-policy"].split(";"))
     assert policy == {
         "default-src": "'none'",

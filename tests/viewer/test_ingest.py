@@ -140,6 +140,17 @@ def test_what_is_not_json_is_refused(empty: Running, body: bytes) -> None:
     assert empty.client.post("/ingest", content=body).status_code == 400
 
 
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "Infinity", "-Infinity", "NaN"])
+def test_a_number_that_is_not_finite_rejects_its_whole_batch(empty: Running, number: str) -> None:
+    """It could be taken, but never sent on."""
+    empty.send(span(1, data={"a": 1}))
+    body = json.dumps({"batch": [span(2), span(1, data={"a": "HERE"})]}).replace('"HERE"', number)
+    answer = empty.client.post("/ingest", content=body)
+    assert (answer.status_code, "finite" in answer.json()["hint"]) == (400, True)
+    assert empty.get("/healthz")["events"]["count"] == 1
+    assert kept_span(empty)["data"] == {"a": 1}
+
+
 def test_what_is_nested_too_deeply_is_refused(empty: Running) -> None:
     deep: Any = "end"
     for _ in range(300):

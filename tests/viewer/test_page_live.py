@@ -122,6 +122,25 @@ def test_a_server_that_went_away_is_told_and_found_again(
     end(again)
 
 
+def test_a_page_without_its_token_says_so(tmp_path: Path, look: Callable[..., Look]) -> None:
+    """The server is there, and it is not the network that one has to look at."""
+    with running(f"sqlite:///{tmp_path / 'state.db'}", token="a-token-of-many-characters") as viewer:
+        window = look(viewer)
+        window.expected += ["401", "ERR_", "Failed to load"]
+        page = window.go()
+        expect(page.locator("#banner")).to_contain_text("a token is needed here")
+        page.goto("about:blank")
+
+
+def test_a_session_that_is_deleted_leaves_the_list(own: Running, own_url: str, look: Callable[..., Look]) -> None:
+    page = look(own).go()
+    is_live(page)
+    expect(page.locator(".session-row")).to_have_count(len(seeding.SESSIONS))
+    with seeding.manager_on(own_url) as manager:
+        manager.delete(seeding.BUSY)
+    expect(page.locator(".session-row")).to_have_count(len(seeding.SESSIONS) - 1)
+
+
 def start_command(url: str, folder: Path, port: int) -> tuple[subprocess.Popen[str], int]:
     """Run `compact view` and wait until it tells its address."""
     arguments = ["view", "--no-open", "--port", str(port), "--store", url]
@@ -189,6 +208,19 @@ def test_a_refused_undo_is_told_in_the_dialog(own: Running, look: Callable[..., 
     expect(page.locator("dialog [data-confirm]")).to_be_enabled()
 
 
+def test_an_undo_that_was_not_meant_is_refused(own: Running, own_url: str, look: Callable[..., Look]) -> None:
+    """While the question stood there, another plan came into force."""
+    window = look(own)
+    window.expected += ["409"]
+    page = window.go("s", seeding.BUSY)
+    page.get_by_role("button", name="Undo compaction").click()
+    with seeding.manager_on(own_url) as manager:
+        now = manager.restore(seeding.BUSY, 1).version
+    page.locator("dialog [data-confirm]").click()
+    expect(page.locator(".dialog-error")).to_contain_text(f"plan v{now} is in force by now")
+    assert own.get(f"/api/sessions/{seeding.BUSY}")["plan_version"] == now
+
+
 # -- traces -------------------------------------------------------------------------------------------------------
 
 
@@ -245,6 +277,20 @@ def test_a_trace_is_a_tree_with_bars_to_scale(own: Running, look: Callable[..., 
     expect(page.locator(".span-row")).to_have_count(3)
 
 
+def test_bars_are_to_the_scale_of_their_operation(own: Running, look: Callable[..., Look]) -> None:
+    """Hours lie between two operations of a session; what takes a second is seen in both."""
+    later = {"started_at": "2026-01-01T19:00:00Z", "ended_at": "2026-01-01T19:00:02Z"}
+    half = {"started_at": "2026-01-01T19:00:01Z", "ended_at": "2026-01-01T19:00:02Z"}
+    own.send(*trace_events(), span(5, trace_id="turn", span_id="next", **later))
+    own.send(span(6, trace_id="turn", span_id="half", parent_id="next", **half))
+    page = look(own).go("t", "turn")
+    expect(page.locator(".span-row")).to_have_count(5)
+    tracks = [box.bounding_box() for box in page.locator(".track").all()]
+    bars = [box.bounding_box() for box in page.locator(".span-bar").all()]
+    shares = [bar["width"] / track["width"] for bar, track in zip(bars, tracks, strict=True) if bar and track]
+    assert shares == pytest.approx([1, 1 / 2, 1 / 4, 1, 1 / 2], abs=0.02)
+
+
 def test_payloads_are_covered_until_they_are_revealed(own: Running, look: Callable[..., Look]) -> None:
     """Response, properties and the raw span, only after a click; then for every span."""
     own.send(*trace_events())
@@ -270,6 +316,8 @@ def test_spans_arrive_in_an_open_trace(own: Running, look: Callable[..., Look]) 
     window = look(own)
     page = window.go("t", "turn")
     is_live(page)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
     going = span(4, trace_id="turn", span_id="late", parent_id="root", name="late one", started_at=at(3))
     del going["ended_at"]
     sent = time.monotonic()
@@ -279,6 +327,7 @@ def test_spans_arrive_in_an_open_trace(own: Running, look: Callable[..., Look]) 
     _log.info("a span was seen %.2f s after it was sent", time.monotonic() - sent)
     own.send({**going, "ended_at": at(4)})
     expect(late.locator(".took")).to_have_text("1.00 s")
+    assert not [url for url in asked if "/api/traces" in url], "news bring all there is to know"
     page.reload()
     expect(page.locator(".span-row")).to_have_count(4)
 

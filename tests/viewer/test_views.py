@@ -396,7 +396,7 @@ def test_where_a_phrase_went(api: Running) -> None:
 
 def test_a_compaction_can_be_taken_back(own: Running, own_url: str) -> None:
     before = own.get(of(BUSY))
-    answer = own.post(of(BUSY, "undo"), {})
+    answer = own.post(of(BUSY, "undo"), {"version": before["plan_version"]})
     assert answer.status_code == 200
     after = own.get(of(BUSY))
     assert answer.json()["plan_version"] == after["plan_version"] == before["plan_version"] + 1
@@ -407,7 +407,7 @@ def test_a_compaction_can_be_taken_back(own: Running, own_url: str) -> None:
 
 
 def test_any_version_can_be_brought_back(own: Running) -> None:
-    answer = own.post(of(BUSY, "restore"), {"version": 0})
+    answer = own.post(of(BUSY, "restore"), {"version": 0, "from": own.get(of(BUSY))["plan_version"]})
     assert answer.status_code == 200
     newest = own.get(of(BUSY))["plan_version"]
     page = own.get(of(BUSY, "plans", newest), only="all", limit=1000)
@@ -420,11 +420,27 @@ def test_any_version_can_be_brought_back(own: Running) -> None:
     "body", [{"version": -1}, {"version": "1"}, {"version": True}, {"version": 1.5}, {}, [], {"version": 10**20}]
 )
 def test_a_version_that_is_none_is_refused(own: Running, body: object) -> None:
+    assert own.post(of(BUSY, "undo"), body).status_code == 400
     assert own.post(of(BUSY, "restore"), body).status_code == 400
+    sent = {**body, "from": 1} if isinstance(body, dict) else body
+    assert own.post(of(BUSY, "restore"), sent).status_code == 400
+
+
+def test_only_what_was_seen_is_taken_back(own: Running, own_url: str) -> None:
+    """Between the question and the answer another plan came into force: that one was not meant."""
+    seen = own.get(of(BUSY))["plan_version"]
+    with seeding.manager_on(own_url) as manager:
+        now = manager.restore(BUSY, 1).version
+    for path, body in (("undo", {"version": seen}), ("restore", {"version": 0, "from": seen})):
+        answer = own.post(of(BUSY, path), body)
+        assert answer.status_code == 409
+        assert answer.json()["error"] == f"plan v{now} is in force by now, not v{seen}: nothing was changed"
+    assert own.get(of(BUSY))["plan_version"] == now
+    assert own.post(of(BUSY, "undo"), {"version": now}).status_code == 200
 
 
 def test_a_version_that_never_was_is_refused(own: Running) -> None:
-    answer = own.post(of(BUSY, "restore"), {"version": 99})
+    answer = own.post(of(BUSY, "restore"), {"version": 99, "from": own.get(of(BUSY))["plan_version"]})
     assert answer.status_code == 400
     assert "0, 1" in answer.json()["hint"]
 
@@ -458,3 +474,16 @@ def test_metrics_count_events_once_and_survive_anything(own: Running) -> None:
     assert "compact_viewer_events_received_total 6" in lines
     assert "compact_viewer_events_unreadable_total 1" in lines
     assert "compact_viewer_events_kept 5" in lines
+
+
+def test_metrics_stay_small_whatever_is_sent(own: Running) -> None:
+    """Names that are not ours are not counted, long texts are cut, and no number is too large to be shown."""
+    failed = {"event": "compact.error", "error_type": "B" * 5_000, "message": "", "fallback": ""}
+    own.send(span(1, data={**failed, "thread_id": "t" * 5_000}), span(2, data={"event": "compact.made_up"}))
+    large = {"message_count": 1, "tokens_before": 10**400, "tokens_after": 1}
+    own.send(span(3, data={"event": "compact.content_cleared", "thread_id": "s", **large}))
+    text = own.client.get("/metrics").text
+    assert "made_up" not in text
+    assert 'error_type="' + "B" * 200 + '"} 1' in text
+    assert "compact_viewer_events_unreadable_total 1" in text
+    assert [len(thread) for thread in own.app.state.live.numbers.collector.threads()] == [200]

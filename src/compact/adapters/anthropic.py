@@ -27,8 +27,7 @@ except ImportError as error:
     ) from error
 
 from compact.adapters.failing_open import tell_failure, without_marks
-from compact.adapters.which_session import SessionFinder
-from compact.dialects.dialect import without
+from compact.adapters.which_session import SessionFinder, without_cache_marks
 from compact.manager import CompactManager
 
 __all__ = ["SESSION_HEADER", "SUPPORTED_VERSIONS", "compaction_middleware"]
@@ -59,7 +58,7 @@ class CompactionMiddleware(Middleware):
         self._manager = manager
         self._session_id = session_id
         self._strict = strict
-        self._finder = SessionFinder("anthropic", normalise=_without_cache_marks)
+        self._finder = SessionFinder("anthropic", normalise=without_cache_marks)
 
     def handle(self, request: APIRequest, call_next: Callable[[APIRequest], Any]) -> Any:
         """The seam of the synchronous client."""
@@ -175,7 +174,12 @@ def _beside(body: Mapping[str, Any]) -> dict[str, Any]:
     system = body.get("system") or ""
     if not isinstance(system, str):
         system = "\n".join(str(block.get("text", "")) for block in system)
-    return {"tools": body.get("tools") or (), "instructions": system}
+    output = body.get("max_tokens")
+    return {
+        "tools": body.get("tools") or (),
+        "instructions": system,
+        "output_tokens": output if isinstance(output, int) else 0,
+    }
 
 
 def _with_messages(request: APIRequest, body: Mapping[str, Any], messages: list[Any]) -> APIRequest:
@@ -190,15 +194,3 @@ def _header(request: APIRequest, name: str) -> str:
 def _can_be_parsed(request: APIRequest, response: Any) -> bool:
     """True unless it is an error, or the caller is going to read the body itself."""
     return response.http_response.is_success and _header(request, _RAW_MODE_HEADER) != "stream"
-
-
-def _without_cache_marks(message: Any) -> Any:
-    """A message without `cache_control`, which moves on with every call."""
-    content = message.get("content") if isinstance(message, dict) else None
-    if not isinstance(content, list) or not any(_has_mark(block) for block in content):
-        return message
-    return {**message, "content": [without(block, "cache_control") if _has_mark(block) else block for block in content]}
-
-
-def _has_mark(block: Any) -> bool:
-    return isinstance(block, dict) and "cache_control" in block

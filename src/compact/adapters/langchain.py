@@ -162,18 +162,16 @@ class CompactionMiddleware(AgentMiddleware[Any, Any, Any]):
 def session_of(config: RunnableConfig, messages: Sequence[AnyMessage], named: SessionId = None) -> str:
     """The id under which the manager knows the conversation that a run belongs to.
 
-    That is the thread. An agent that another one calls as a tool has its own for each call; an agent that is a node of
-    a larger graph has its own for each conversation that it is handed. Without a thread, it is the conversation's
-    first message that tells.
+    That is the name that was given, or the thread. An agent that another one calls as a tool has its own for each
+    call; an agent that is a node of a larger graph has its own for each conversation that it is handed. Without a
+    thread, it is the conversation's first message that tells.
     """
-    if named is not None:
-        return named(config) if callable(named) else named
     own = config.get("configurable") or {}
     first = (messages[0].id if messages else None) or "new"
     above = str(own.get("checkpoint_ns") or "").split("|")[:-1]
     path = [place if place.startswith(f"{_TOOLS_NODE}:") else place.split(":")[0] for place in above]
     is_called = any(place.startswith(f"{_TOOLS_NODE}:") for place in above)
-    thread = own.get("thread_id")
+    thread = (named(config) if callable(named) else named) if named is not None else own.get("thread_id")
     tail = [] if is_called or (thread and not above) else [first]
     return "/".join([*([str(thread)] if thread else []), *path, *tail])
 

@@ -31,7 +31,7 @@ except ImportError as error:
 
 from compact.adapters.failing_open import tell, tell_failure, without_marks
 from compact.adapters.plain_items import as_plain, own_objects
-from compact.adapters.which_session import SessionFinder
+from compact.adapters.which_session import SessionFinder, without_cache_marks
 from compact.core.events import NoticeEvent
 from compact.manager import CompactManager
 
@@ -56,7 +56,7 @@ class CompactionLogger(CustomLogger):
         self._manager = manager
         self._session_id = session_id
         self._strict = strict
-        self._finder = SessionFinder("litellm")
+        self._finder = SessionFinder("litellm", normalise=without_cache_marks)
         self._under_way: OrderedDict[str, str] = OrderedDict()
         self._newest: OrderedDict[str, str] = OrderedDict()
         self._observing = threading.Lock()
@@ -73,7 +73,7 @@ class CompactionLogger(CustomLogger):
         session_id = "litellm"
         try:
             session_id = self._begin(kwargs, plain)
-            sent = await self._manager.apreflight(session_id, plain, tools=kwargs.get("tools") or (), dialect="chat")
+            sent = await self._manager.apreflight(session_id, plain, **_beside(kwargs), dialect="chat")
         except Exception as error:
             sent = self._failed(session_id, error, plain, kwargs)
         return {**kwargs, "messages": own_objects(sent, plain, messages)}
@@ -88,7 +88,7 @@ class CompactionLogger(CustomLogger):
         session_id = "litellm"
         try:
             session_id = self._begin(kwargs, plain)
-            sent = self._manager.preflight(session_id, plain, tools=kwargs.get("tools") or (), dialect="chat")
+            sent = self._manager.preflight(session_id, plain, **_beside(kwargs), dialect="chat")
         except Exception as error:
             sent = self._failed(session_id, error, plain, kwargs)
         return {**kwargs, "messages": own_objects(sent, plain, messages)}
@@ -167,3 +167,9 @@ class CompactionLogger(CustomLogger):
                 self._manager.observe_usage(session_id, tokens)
             except Exception as error:
                 tell_failure(self._manager, session_id, error, "the reported usage is not taken in")
+
+
+def _beside(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """What is sent beside the messages, and what is set aside for the answer."""
+    output = kwargs.get("max_completion_tokens") or kwargs.get("max_tokens")
+    return {"tools": kwargs.get("tools") or (), "output_tokens": output if isinstance(output, int) else 0}

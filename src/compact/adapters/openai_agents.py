@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 try:
@@ -58,6 +59,8 @@ class _Under:
     manager: CompactManager
     session_id: str
     awaits_usage: bool = False
+    # True as long as the session is at what this run has sent, and has not gone on for somebody else.
+    is_ours: Callable[[], bool] = lambda: True
 
 
 _current: ContextVar[_Under | None] = ContextVar("compact_agents_session", default=None)
@@ -94,7 +97,9 @@ class _Filter:
             if self._is_kept_by_the_server(base, items):
                 return ModelInputData(input=without_marks(items), instructions=instructions)
             session_id = self._finder.find(items, base=base, speaker=data.agent.name)
-            under = _Under(self.manager, session_id)
+            # Whoever gives no name may share one with others who began alike, until they part.
+            is_ours = _always if base else partial(self._finder.is_at, session_id, items)
+            under = _Under(self.manager, session_id, is_ours=is_ours)
             _current.set(under)
             with _span(session_id, items) as span:
                 sent = await self.manager.apreflight(
@@ -151,7 +156,7 @@ def recall_tool(manager: CompactManager, *, session_id: str | None = None, max_t
     async def invoke(context: ToolContext[Any], arguments: str) -> str:
         under = _current.get()
         here = session_id or (under.session_id if under and under.manager is manager else None)
-        if here is None:
+        if here is None or (session_id is None and under and not under.is_ours()):
             return "nothing has left this conversation"
 
         def recall(query: str) -> object:
@@ -170,6 +175,10 @@ def recall_tool(manager: CompactManager, *, session_id: str | None = None, max_t
         params_json_schema=function["parameters"],
         on_invoke_tool=invoke,
     )
+
+
+def _always() -> bool:
+    return True
 
 
 def _is_delta(items: Sequence[Any]) -> bool:

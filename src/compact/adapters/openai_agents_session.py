@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from compact.core.messages import Message, copy_plain
@@ -59,7 +60,14 @@ class CompactSession:
     async def clear_session(self) -> None:
         """Delete the history, and with it all that was made of it."""
         await self._wait_for(lambda: self._store.delete(self._key))
-        await self._wait_for(lambda: self._manager.delete(self.session_id))
+        for session_id in await self._wait_for(self._made_of_it):
+            await self._wait_for(partial(self._manager.delete, session_id))
+
+    def _made_of_it(self) -> list[str]:
+        """The session, and those of the agents that were tools in it."""
+        under = f"{self.session_id}/"
+        known = (info.session_id for info in self._manager.sessions())
+        return [self.session_id, *(session_id for session_id in known if session_id.startswith(under))]
 
     def _load(self) -> list[tuple[str, Any]]:
         stored = self._store.load(self._key)

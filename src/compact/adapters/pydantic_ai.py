@@ -160,8 +160,9 @@ class CompactionCapability(AbstractCapability[Any]):
 def _session_of(ctx: RunContext[Any], named: SessionId) -> str:
     """The conversation; inside of a run of the same one, a session of its own under it."""
     if named is not None:
-        return named(ctx) if callable(named) else named
-    conversation = ctx.conversation_id or ctx.run_id or "conversation"
+        conversation = named(ctx) if callable(named) else named
+    else:
+        conversation = ctx.conversation_id or ctx.run_id or "conversation"
     if conversation not in _open_runs.get():
         return conversation
     name = (ctx.agent.name if ctx.agent else None) or "agent"

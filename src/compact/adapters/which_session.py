@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
+from compact.dialects.dialect import without
 from compact.dialects.translation import look_of
 
 _MOST_OPENINGS = 2_000
@@ -52,7 +53,7 @@ class SessionFinder:
         tool of another) sends in the middle of it: those have names of their own under it.
         """
         looks = [self.normalise(item) for item in items]
-        opening = hashlib.sha256(look_of(looks[:1]).encode()).hexdigest()[:12]
+        opening = hashlib.sha256(look_of(looks[: _opening_length(looks)]).encode()).hexdigest()[:12]
         with self._lock:
             siblings = self._threads.setdefault((base, opening), [])
             self._threads.move_to_end((base, opening))
@@ -64,6 +65,13 @@ class SessionFinder:
             thread.speakers.add(speaker)
             self._forget_oldest()
             return thread.session_id
+
+    def is_at(self, session_id: str, items: Sequence[Any]) -> bool:
+        """True if a session has gone on to this list and no further: another conversation, alike so far, may have."""
+        looks = [self.normalise(item) for item in items]
+        with self._lock:
+            threads = [thread for siblings in self._threads.values() for thread in siblings]
+        return any(thread.session_id == session_id and thread.seen == looks for thread in threads)
 
     def _begin(self, base: str, speaker: str, opening: str) -> _Thread:
         if not base:
@@ -80,3 +88,21 @@ class SessionFinder:
             (base, _), gone = self._threads.popitem(last=False)
             if any(thread.session_id == base for thread in gone):
                 self._main.pop(base, None)
+
+
+def _opening_length(items: Sequence[Any]) -> int:
+    """The items up to the first one that a user said: what stands before it, many conversations share."""
+    said = (place for place, item in enumerate(items, 1) if isinstance(item, dict) and item.get("role") == "user")
+    return next(said, 1)
+
+
+def without_cache_marks(message: Any) -> Any:
+    """A message without `cache_control`, which moves on with every call."""
+    content = message.get("content") if isinstance(message, dict) else None
+    if not isinstance(content, list) or not any(_has_mark(block) for block in content):
+        return message
+    return {**message, "content": [without(block, "cache_control") if _has_mark(block) else block for block in content]}
+
+
+def _has_mark(block: Any) -> bool:
+    return isinstance(block, dict) and "cache_control" in block

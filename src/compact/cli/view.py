@@ -76,12 +76,16 @@ def _run(
 ) -> None:
     from compact.viewer.server import ViewerServer, create_app
 
-    address = _address(viewer, session)
+    address = _address(viewer, session, token=viewer.token)
 
     def tell() -> None:
-        screen.line(f"viewer at {address}")
+        # Whoever reads a log or the other end of a pipe need not be whoever may come in.
+        is_seen = screen.is_live(sys.stdout)
+        screen.line(f"viewer at {address if is_seen else _address(viewer, session)}")
+        if viewer.token and not is_seen:
+            screen.remark("add ?token=… to the address: the token is only shown on a terminal")
         screen.remark("Ctrl-C stops it")
-        if opens and screen.is_live(sys.stdout):
+        if opens and is_seen:
             typer.launch(address)
 
     app = create_app(settings, viewer, pricing=pricing)
@@ -89,10 +93,10 @@ def _run(
         ViewerServer(app, viewer, on_started=tell).run(sockets=[listening])
 
 
-def _address(viewer: ViewerSettings, session: str | None) -> str:
-    """Where to look, with the token that is taken out of it at once."""
-    token = f"?token={quote(viewer.token)}" if viewer.token else ""
-    return viewer.url + token + (f"#/s/{quote(session, safe='')}" if session is not None else "")
+def _address(viewer: ViewerSettings, session: str | None, *, token: str = "") -> str:
+    """Where to look; a token in it is taken out of it at once."""
+    query = f"?token={quote(token)}" if token else ""
+    return viewer.url + query + (f"#/s/{quote(session, safe='')}" if session is not None else "")
 
 
 def _listen(host: str, port: int) -> socket.socket:

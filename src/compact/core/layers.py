@@ -1,4 +1,4 @@
-"""S1's partition of a history: pinned, recent dialogue pairs, recent tool groups, and the remainder."""
+"""The partition of a history: pinned, recent dialogue pairs, recent tool groups, and the remainder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ class KeepRules:
 
     def pins(self, message: Message) -> bool:
         """True if a message is never touched."""
-        return message.role in self.pinned_roles or bool(message.meta.get(self.protected_flag))
+        marks = message.meta
+        # Adapters mark with the usual word, whatever the policy's own is.
+        return message.role in self.pinned_roles or bool(marks.get(self.protected_flag) or marks.get("protected"))
 
     def reductions(self) -> Iterator[KeepRules]:
         """These rules, then ever smaller ones: one pair less, one tool group less, in turn, down to (1, 1)."""

@@ -83,6 +83,8 @@ class Session:
         self._tokens: dict[str, int] = {}
         self._slot_tokens: list[int] = []
         self._shown = Shown()
+        # How many messages of the line the prompt accounts for; and the prompt before it, with the same.
+        self._covered, self._before = 0, (Shown(), 0)
         self._like: object = None
 
     @classmethod
@@ -191,15 +193,22 @@ class Session:
                 self._remember(known)
                 break
         else:
-            return self.thread.match(incoming, output=self._shown, read=form.read)
+            return self.thread.match(incoming, output=self._shown, read=form.read, earlier=self._earlier)
 
         def read(item: object, _: str) -> Message:
             # Errors name the place in the caller's own list.
             return form.read(item, f"messages[{next(n for n, own in enumerate(incoming) if own is item)}]")
 
-        match = self.thread.match([*incoming[: known.start], *incoming[end:]], output=self._shown, read=read)
+        without = [*incoming[: known.start], *incoming[end:]]
+        match = self.thread.match(without, output=self._shown, read=read, earlier=self._earlier)
         owners = [*match.owners[: known.start], *[_OURS] * len(known.entries), *match.owners[known.start :]]
         return replace(match, owners=owners)
+
+    @property
+    def _earlier(self) -> Shown | None:
+        """The prompt before the newest one, as long as nothing has happened since."""
+        shown, covered = self._before
+        return shown if shown.originals and covered == len(self.thread.view) else None
 
     def _remember(self, known: Ephemeral) -> None:
         others = (other for other in self._ephemeral if other != known)
@@ -223,6 +232,7 @@ class Session:
         self._shown.originals.extend(message.original for message in new)
         self._shown.ids.extend((message.id,) for message in new)
         self._shown.owners.extend(message.id for message in new)
+        self._covered = len(self.thread.view)
         for message in new:
             self._weigh_slot(message, self._tokens[message.id])
 
@@ -235,6 +245,7 @@ class Session:
     ) -> None:
         """Take a prompt that was made anew: as it was rendered, and its slots after what had to be repaired."""
         as_planned = {id(slot) for slot in rendered.slots}
+        self._before, self._covered = (self._shown, self._covered), len(self.thread.view)
         self.prompt, self._shown = replace(rendered, slots=slots), Shown()
         self.tokens_by_role, self._slot_tokens, self.prompt_tokens = Counter(), [], 0
         for slot in slots:

@@ -91,10 +91,21 @@ class Thread:
         """An entry of the log by its id."""
         return self._by_id.get(message_id)
 
-    def match(self, incoming: Sequence[object], *, output: Shown, read: Callable[[object, str], Message]) -> Match:
-        """Find what is new in a caller's list and append it; on an edited past, start a branch."""
+    def match(
+        self,
+        incoming: Sequence[object],
+        *,
+        output: Shown,
+        read: Callable[[object, str], Message],
+        earlier: Shown | None = None,
+    ) -> Match:
+        """Find what is new in a caller's list and append it; on an edited past, start a branch.
+
+        `earlier` is the prompt that a compaction has just replaced: a caller that tries again sends it once more.
+        """
+        lists = (self._raw, output, earlier) if earlier else (self._raw, output)
         # The longer one first: a repaired prompt is the raw history with a little more behind it.
-        for shown in sorted((self._raw, output), key=lambda shown: -len(shown.originals)):
+        for shown in sorted(lists, key=lambda shown: -len(shown.originals)):
             known = len(shown.originals)
             if not known and self.view:
                 continue  # nothing was shown yet: that is no prefix of anything

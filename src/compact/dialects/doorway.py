@@ -21,7 +21,6 @@ class Doorway:
     _is_plain: bool = True
     _has_learned: bool = False
     _scanned: int = 0
-    _unmarked: int = 0
     _entered: Sequence[Any] = ()
 
     @property
@@ -37,9 +36,13 @@ class Doorway:
         elif not self._is_decided:
             found = detect(items, min(self._scanned, len(items)))
             self._is_decided, self._scanned = found is not None, len(items)
-            self._become(found or get_dialect(likely))
+            self._become(found or _likely(items, get_dialect(likely)))
         is_chat = self.dialect is CHAT
-        self._is_plain = is_chat and not self._translator.knows_meta and not self._has_new_meta(items)
+        self._is_plain = (
+            is_chat
+            and not self._translator.knows_meta
+            and not any(isinstance(item, dict) and META in item for item in items)
+        )
 
     @property
     def must_learn(self) -> bool:
@@ -66,18 +69,15 @@ class Doorway:
             return list(entries)
         return [without(entry, META, NATIVE) if _is_marked(entry) else entry for entry in entries]
 
-    def _has_new_meta(self, items: Sequence[Any]) -> bool:
-        """True if a message has marks of ours; in a list without any, only what is new is looked at."""
-        is_longer = self._unmarked <= len(items) and all(map(is_, self._entered, items))
-        start = self._unmarked if is_longer else 0
-        has_meta = any(type(item) is dict and META in item for item in items[start:])
-        self._unmarked = 0 if has_meta else len(items)
-        return has_meta
-
     def _become(self, dialect: Dialect) -> None:
         if dialect is not self.dialect:
             self._translator, self._has_learned = Translator(dialect), False
 
 
 def _is_marked(entry: object) -> bool:
-    return type(entry) is dict and (META in entry or NATIVE in entry)
+    return isinstance(entry, dict) and (META in entry or NATIVE in entry)
+
+
+def _likely(items: Sequence[Any], dialect: Dialect) -> Dialect:
+    """The dialect that a list is taken for which could be in several: the likely one, if it knows all of it."""
+    return CHAT if any(dialect.recognises(item) is False for item in items) else dialect

@@ -16,7 +16,7 @@ from compact.proxy.client import Client, ClientGone, Message, Receive, Scope, Se
 from compact.proxy.desk import Desk, hear
 from compact.proxy.headers import TOKEN_HEADER, by_name, for_client, for_upstream
 from compact.proxy.managers import Managers
-from compact.proxy.settings import ProxySettings
+from compact.proxy.settings import ProxySettings, is_by_a_page
 from compact.proxy.upstream import Response, Upstream, UpstreamError, UpstreamTimeout
 from compact.proxy.usage import UsageReader
 from compact.proxy.verdict import HEADER, Verdict
@@ -69,6 +69,10 @@ class ProxyApp:
         if not self._may_come_in(client):
             text = "this proxy wants its token in the header X-Compact-Token"
             await _refuse(send, 401, "wrong_token", text)
+            return
+        if not self._settings.token and is_by_a_page(client.by_name, self._settings.host):
+            text = "this proxy answers agents on this machine, not pages; with a token it answers whoever has it"
+            await _refuse(send, 403, "not_an_agent", text)
             return
         tasks = [asyncio.ensure_future(work) for work in (self._answer(client, send), client.gone())]
         try:

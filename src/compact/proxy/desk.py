@@ -88,6 +88,7 @@ class Desk:
                 items,
                 tools=wire.tools(body),
                 instructions=wire.instructions(body),
+                output_tokens=wire.output_tokens(body),
                 dialect=wire.dialect,
             )
         finally:

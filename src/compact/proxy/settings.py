@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from compact.core.errors import ConfigError
 
@@ -49,3 +51,25 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+def is_by_a_page(headers: Mapping[bytes, bytes], host: str) -> bool:
+    """True for what a page in somebody's browser sends: it may not use this machine's proxy, nor a name for it.
+
+    Agents are no browsers; they name an address of this machine. A page of another site says so, or has given its own
+    name an address of ours.
+    """
+    if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
+        return True
+    places = [f"//{headers.get(b'host', b'').decode('latin-1')}"]
+    if b"origin" in headers:
+        places.append(headers[b"origin"].decode("latin-1"))
+    return not all(_is_here(place, host) for place in places)
+
+
+def _is_here(place: str, host: str) -> bool:
+    try:
+        name = urlsplit(place).hostname or ""
+    except ValueError:
+        return False
+    return name == host.strip("[]").lower() or is_loopback(name)

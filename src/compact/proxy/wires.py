@@ -37,6 +37,11 @@ class Wire:
         tools = body.get("tools")
         return [tool for tool in cast("list[Any]", tools) if isinstance(tool, dict)] if isinstance(tools, list) else []
 
+    def output_tokens(self, body: Body) -> int:
+        """What the request sets aside for its answer."""
+        asked = (body.get(name) for name in ("max_completion_tokens", "max_output_tokens", "max_tokens"))
+        return next((tokens for tokens in asked if isinstance(tokens, int)), 0)
+
     def history_is_elsewhere(self, body: Body) -> str:
         """The name of what says so; empty if the whole conversation is in the request."""
         return next((name for name in self.kept_elsewhere if body.get(name)), "")

@@ -24,6 +24,7 @@ _HOMES = {
     "compact.telemetry.log": "LoggingEventEmitter",
     "compact.telemetry.metrics": "CompactionMetrics MetricsCollector",
     "compact.telemetry.otlp": "OtlpExporter",
+    "compact.telemetry.otlp_spans": "mark_compacted",
     "compact.telemetry.prometheus": "render_prometheus",
     "compact.telemetry.worker": "Exporter ExportWorker Outgoing Undelivered",
 }
@@ -68,6 +69,7 @@ if TYPE_CHECKING:  # the same names, for those who read types
     from compact.telemetry.metrics import CompactionMetrics as CompactionMetrics
     from compact.telemetry.metrics import MetricsCollector as MetricsCollector
     from compact.telemetry.otlp import OtlpExporter as OtlpExporter
+    from compact.telemetry.otlp_spans import mark_compacted as mark_compacted
     from compact.telemetry.prometheus import render_prometheus as render_prometheus
     from compact.telemetry.worker import Exporter as Exporter
     from compact.telemetry.worker import ExportWorker as ExportWorker

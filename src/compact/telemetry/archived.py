@@ -71,6 +71,7 @@ class InBackground:
                 _log.warning("%s could not be archived: %s", event.name, error)
             finally:
                 self._waiting.task_done()
+        self._waiting.task_done()
 
     def flush(self, timeout_seconds: float = 5.0) -> bool:
         """Wait until all is written that waits now; False if that takes longer."""
@@ -79,7 +80,20 @@ class InBackground:
 
     def close(self) -> None:
         """Write what is waiting, as far as that takes no longer than a moment."""
-        self._waiting.put(None)
-        self._thread.join(_CLOSE_SECONDS)
+        ends_at = time.monotonic() + _CLOSE_SECONDS
+        try:
+            self._waiting.put(None, timeout=_CLOSE_SECONDS)
+        except queue.Full:  # it hangs: what waits is let go, so that there is a place for its end
+            self._let_go()
+        self._thread.join(max(0.0, ends_at - time.monotonic()))
         if self.dropped or self._thread.is_alive():
             _log.warning("%d events were not archived", self.dropped + self._waiting.qsize())
+
+    def _let_go(self) -> None:
+        try:
+            while True:
+                self._waiting.get_nowait()
+                self._waiting.task_done()
+                self.dropped += 1
+        except queue.Empty:
+            self._waiting.put_nowait(None)

@@ -31,11 +31,13 @@ class AriadneExporter:
         self._url = f"{self._place.scheme}://{self._place.hostname}:{self._port}{self._place.path}"
         self._timeout_seconds = timeout_seconds
         self._headers = {"Content-Type": "application/json", "User-Agent": "compact"}
-        if token:
+        if token := _header_safe(token):
             self._headers["Authorization"] = f"Bearer {token}"
         self._connection: http.client.HTTPConnection | None = None
         self._traces: OrderedDict[str, None] = OrderedDict()
-        self._pending: deque[bytes] = deque()
+        # The bodies of requests, and how many events are in each.
+        self._pending: deque[tuple[bytes, int]] = deque()
+        self._lost = 0
         self.complain = Complaints("[Ariadne]")
 
     def see(self, event: CompactionEvent) -> object:
@@ -48,13 +50,15 @@ class AriadneExporter:
         for outgoing in batch:
             try:
                 span, is_cut = span_of(outgoing)
+                trace = trace_of(outgoing)
             except Exception as error:  # one event that cannot be told keeps no other from being sent
-                self.complain(f"{outgoing.event.name} could not be written: {type(error).__name__}: {error}")
+                self.complain(f"{outgoing.event.name} could not be written: {type(error).__name__}")
+                self._lost += 1
                 continue
             if is_cut:
                 self.complain(f"{outgoing.event.name} is longer than the server takes: it was cut, and marked")
             if span["trace_id"] not in self._traces:
-                events.append(trace_of(outgoing.event))
+                events.append(trace)
             self._remember(span["trace_id"])
             events.append(span)
         self._pending.extend(bodies(events))
@@ -65,15 +69,30 @@ class AriadneExporter:
         if len(self._traces) > _MOST_TRACES:
             self._traces.popitem(last=False)
 
-    def send(self) -> None:
-        """Post what waits, in order; what the server will never take is left out, and said."""
-        while self._pending:
-            status, answer = self._post(self._pending[0])
-            if status in _TRY_AGAIN:
-                raise Undelivered(f"{self._url} answered {status}; trying again later")
-            if status != 200:
-                self.complain(f"{self._url} answered {status}, so a batch is lost: {_details(answer)}")
-            self._pending.popleft()
+    def send(self) -> int:
+        """Post what waits, in order; what the server will never take is left out, said, and counted."""
+        try:
+            while self._pending:
+                self._send_first()
+        except Undelivered:
+            raise
+        except Exception:  # it would fail in the same way for ever, and what waits would never end
+            self._pending.clear()
+            self._lost = 0
+            self.close()
+            raise
+        lost, self._lost = self._lost, 0
+        return lost
+
+    def _send_first(self) -> None:
+        body, events = self._pending[0]
+        status, answer = self._post(body)
+        if status in _TRY_AGAIN:
+            raise Undelivered(f"{self._url} answered {status}; trying again later")
+        if status != 200:
+            self.complain(f"{self._url} answered {status}, so a batch is lost: {_details(answer)}")
+            self._lost += events
+        self._pending.popleft()
 
     def _post(self, body: bytes) -> tuple[int, str]:
         was_open = self._connection is not None
@@ -119,12 +138,22 @@ class AriadneExporter:
         """In a copy of the process, the connection is the original's."""
         self._connection = None
         self._pending.clear()
+        self._lost = 0
 
     def close(self) -> None:
         """Close the connection."""
         connection, self._connection = self._connection, None
         if connection:
             connection.close()
+
+
+def _header_safe(token: str) -> str:
+    """The token without the blanks around it; one that no header can carry is refused, and not repeated."""
+    token = token.strip()
+    if not (token.isascii() and token.isprintable()):
+        hint = "copy it again: it may have printable ASCII characters only, in one line"
+        raise ConfigError("the token cannot stand in a header", field="telemetry.ariadne_token", hint=hint)
+    return token
 
 
 def _parsed(url: str) -> SplitResult:

@@ -38,8 +38,9 @@ _NO_SESSION = "compact"
 _ON_THE_SPAN = frozenset({"event_id", "parent_id", "started_at", "ended_at"})
 
 
-def trace_of(event: CompactionEvent) -> dict[str, Any]:
-    """The trace that a session is."""
+def trace_of(outgoing: Outgoing) -> dict[str, Any]:
+    """The trace that a session is; its name is not redacted, the caller's metadata is."""
+    event = outgoing.event
     session = event.thread_id or _NO_SESSION
     trace = {
         "type": "trace",
@@ -47,7 +48,7 @@ def trace_of(event: CompactionEvent) -> dict[str, Any]:
         "name": cut_text(session, _MAX_NAME),
         "started_at": wire_time(event.started_at),
     }
-    metadata = {str(name): cut_text(str(value), _MAX_NAME) for name, value in event.metadata.items()}
+    metadata = {str(name): cut_text(str(value), _MAX_NAME) for name, value in outgoing.data["metadata"].items()}
     return {**trace, "metadata": metadata} if metadata else trace
 
 
@@ -138,19 +139,20 @@ def wire_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def bodies(events: Iterable[Mapping[str, Any]], *, max_bytes: int = MAX_BODY_BYTES) -> Iterator[bytes]:
-    """Requests that each stay below the limit, in order."""
+def bodies(events: Iterable[Mapping[str, Any]], *, max_bytes: int = MAX_BODY_BYTES) -> Iterator[tuple[bytes, int]]:
+    """Requests that each stay below the limit, in order, and how many spans are in each."""
     parts: list[bytes] = []
-    size = 0
+    size = spans = 0
     for event in events:
         part = to_json(event)
         if parts and size + len(part) + 1 > max_bytes:
-            yield _body(parts)
-            parts, size = [], 0
+            yield _body(parts), spans
+            parts, size, spans = [], 0, 0
         parts.append(part)
         size += len(part) + 1
+        spans += event["type"] == "span"
     if parts:
-        yield _body(parts)
+        yield _body(parts), spans
 
 
 def _body(parts: list[bytes]) -> bytes:

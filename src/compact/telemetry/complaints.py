@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from compact.telemetry.fitting import one_line
+
 _EVERY_SECONDS = 60.0
 _MOST_KINDS = 100
 _FIGURES = re.compile(r"[\d.,]+")
@@ -28,7 +30,7 @@ class Complaints:
         self._lock = threading.Lock()
 
     def __call__(self, text: str) -> None:
-        text, now = " ".join(text.split()), self._clock()
+        text, now = one_line(text), self._clock()
         kind = _FIGURES.sub("#", text)
         with self._lock:
             at, unsaid = self._said.get(kind, (float("-inf"), 0))

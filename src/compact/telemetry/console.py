@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from compact.core.events import CompactionCompletedEvent, CompactionErrorEvent, CompactionEvent, NoticeEvent
+from compact.telemetry.fitting import one_line
 from compact.telemetry.log import LoggingEventEmitter, line_of
 
 _log = logging.getLogger("compact")
@@ -47,7 +48,7 @@ class ConsoleEmitter:
         level, line = line_of(event)
         if level < _LEVELS.get(self._level, logging.INFO if is_terminal else logging.WARNING):
             return
-        text = " ".join(str(self._redact(line or event.to_dict())).split())
+        text = one_line(str(self._redact(line or event.to_dict())))
         if is_terminal:
             self._show(event, text, stream)
         else:
@@ -74,7 +75,7 @@ def _clock(event: CompactionEvent) -> str:
 
 
 def _session(event: CompactionEvent) -> str:
-    return f" [{event.thread_id}]" if event.thread_id else ""
+    return f" [{one_line(event.thread_id)}]" if event.thread_id else ""
 
 
 def _word(event: CompactionEvent) -> str:

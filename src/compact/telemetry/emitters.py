@@ -61,10 +61,16 @@ class CompositeEventEmitter:
         return bool(self._sinks)
 
     def flush(self, timeout_seconds: float = 5.0) -> bool:
-        """Have everything sent that waits; False if that took too long somewhere."""
-        flushes = [flush for emitter in self._emitters if (flush := _method(emitter, "flush"))]
-        results = [flush(timeout_seconds) for flush in flushes]  # every one, even if an earlier one failed
-        return False not in results
+        """Have everything sent that waits; False if that failed or took too long somewhere."""
+        is_done = True
+        for emitter in self._emitters:  # every one, even if an earlier one failed
+            if flush := _method(emitter, "flush"):
+                try:
+                    is_done = flush(timeout_seconds) is not False and is_done
+                except Exception:
+                    _log.exception("the event sink %r could not be flushed", emitter)
+                    is_done = False
+        return is_done
 
     def close(self) -> None:
         """Close everyone that can be closed."""

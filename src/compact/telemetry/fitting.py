@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, cast
 
 _MAX_DEPTH = 50
+# A terminal takes some of them for orders: to clear the screen, to set its title, to write over what stands there.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def one_line(text: str) -> str:
+    """The text as one line, with every control character replaced."""
+    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", " ".join(text.split()))
 
 
 def to_json(value: object) -> bytes:

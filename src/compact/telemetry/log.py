@@ -14,6 +14,7 @@ from compact.core.events import (
     HistoryRepairedEvent,
     NoticeEvent,
 )
+from compact.telemetry.fitting import one_line
 
 _log = logging.getLogger("compact")
 
@@ -46,9 +47,9 @@ class LoggingEventEmitter:
         level, line = line_of(event)
         if not self._log.isEnabledFor(level):
             return
-        text = self._redact(line) if line else self._redact(event.to_dict())
+        text = one_line(str(self._redact(line))) if line else self._redact(event.to_dict())
         if event.thread_id:
-            self._log.log(level, "[%s] %s", event.thread_id, text)
+            self._log.log(level, "[%s] %s", one_line(event.thread_id), text)
         else:
             self._log.log(level, "%s", text)
 

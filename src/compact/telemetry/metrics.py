@@ -14,8 +14,10 @@ from compact.core.events import CompactionEvent
 # A process may see any number of sessions; the oldest are only in the totals.
 _MOST_THREADS = 1000
 # What others send may be called anything; beyond so many names it is counted as `other`.
-_MOST_NAMES = 200
-_CONTENT = {
+_MOST_NAMES, _MOST_NAMES_IN_THREAD = 200, 50
+_LONGEST_NAME = 200
+# The same words in every exporter.
+ACTIONS = {
     "compact.content_cleared": "clear",
     "compact.content_summarized": "summarize",
     "compact.content_externalized": "externalize",
@@ -45,6 +47,7 @@ class Histogram:
 class CompactionMetrics:
     """Aggregated statistics of one session, or of all."""
 
+    most_names: int = _MOST_NAMES
     events: Counter[str] = field(default_factory=Counter[str])
     checks: int = 0
     compactions: int = 0
@@ -77,17 +80,22 @@ class CompactionMetrics:
         """What all compactions freed."""
         return self.tokens_before - self.tokens_after
 
+    def add(self, counter: Counter[str], name: str, amount: int) -> None:
+        """Count by a name that somebody else chose: it may be long, and there may be many."""
+        name = name[:_LONGEST_NAME]
+        counter[name if name in counter or len(counter) < self.most_names else "other"] += amount
+
     def record(self, data: Mapping[str, Any]) -> None:
         """Count one event, given as `CompactionEvent.to_dict()`."""
         name = str(data.get("event", ""))
-        _add(self.events, name, 1)
+        self.add(self.events, name, 1)
         count = _COUNTERS.get(name)
         if count:
             count(self, data)
-        elif name in _CONTENT:
-            freed = int(data["tokens_before"]) - int(data["tokens_after"])
-            self.tokens_freed_by_action[_CONTENT[name]] += freed
-            self.messages_by_action[_CONTENT[name]] += int(data["message_count"])
+        elif name in ACTIONS:
+            freed = max(0, int(data["tokens_before"]) - int(data["tokens_after"]))  # a counter never falls
+            self.tokens_freed_by_action[ACTIONS[name]] += freed
+            self.messages_by_action[ACTIONS[name]] += int(data["message_count"])
 
 
 class MetricsCollector:
@@ -112,7 +120,9 @@ class MetricsCollector:
             thread_id = str(data.get("thread_id", ""))
             if not thread_id:
                 return
-            self._threads.setdefault(thread_id, CompactionMetrics()).record(data)
+            if thread_id not in self._threads:
+                self._threads[thread_id] = CompactionMetrics(most_names=_MOST_NAMES_IN_THREAD)
+            self._threads[thread_id].record(data)
             self._threads.move_to_end(thread_id)
             if len(self._threads) > _MOST_THREADS:
                 self._threads.popitem(last=False)
@@ -141,10 +151,6 @@ class MetricsCollector:
         """Start anew."""
         with self._lock:
             self._all, self._threads = CompactionMetrics(), OrderedDict()
-
-
-def _add(counter: Counter[str], name: str, amount: int) -> None:
-    counter[name if name in counter or len(counter) < _MOST_NAMES else "other"] += amount
 
 
 def reason_of(reason: str) -> str:
@@ -178,13 +184,13 @@ def _completed(metrics: CompactionMetrics, data: Mapping[str, Any]) -> None:
 
 def _error(metrics: CompactionMetrics, data: Mapping[str, Any]) -> None:
     metrics.errors += 1
-    _add(metrics.errors_by_type, str(data["error_type"]), 1)
+    metrics.add(metrics.errors_by_type, str(data["error_type"]), 1)
 
 
 def _report(metrics: CompactionMetrics, data: Mapping[str, Any]) -> None:
     for states in data["counts"].values():
         for state, count in states.items():
-            _add(metrics.entities, str(state), int(count))
+            metrics.add(metrics.entities, str(state), int(count))
     metrics.missing_constraints += len(data["missing_constraints"])
 
 
@@ -213,7 +219,7 @@ def _blocked(metrics: CompactionMetrics, data: Mapping[str, Any]) -> None:
 
 
 def _dropped(metrics: CompactionMetrics, data: Mapping[str, Any]) -> None:
-    _add(metrics.dropped_by_exporter, str(data["exporter"]), int(data["count"]))
+    metrics.add(metrics.dropped_by_exporter, str(data["exporter"]), int(data["count"]))
 
 
 _COUNTERS = {

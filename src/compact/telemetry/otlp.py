@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
+import uuid
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from opentelemetry import trace
@@ -22,19 +24,20 @@ from opentelemetry.metrics import MeterProvider as AnyMeterProvider
 from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
-from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.resources import SERVICE_INSTANCE_ID, SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExportResult
 
 from compact.core.events import CompactionCompletedEvent, CompactionEvent
 from compact.telemetry.complaints import Complaints
 from compact.telemetry.otlp_metrics import Instruments
-from compact.telemetry.otlp_spans import SpanTree, mark_compacted
+from compact.telemetry.otlp_spans import SpanTree, is_model_call, mark_compacted
 from compact.telemetry.worker import Outgoing, Undelivered
 
 _log = logging.getLogger("compact")
 _SCOPE = "compact"
 _TIMEOUT_SECONDS = 3.0
+_CLOSE_SECONDS = 5.0
 _MOST_SPANS = 4096
 # A server that says no to the same spans for so long will not take them at all.
 _PATIENCE_SECONDS = 600.0
@@ -60,16 +63,18 @@ class OtlpExporter:
         self._finished: deque[ReadableSpan] = deque(maxlen=_MOST_SPANS)
         self._spans = None if tracer_provider else self._span_exporter()
         is_wanted = os.environ.get("OTEL_METRICS_EXPORTER") != "none"
-        self._own_metrics = self._meter_provider() if is_wanted and not meter_provider else None
+        self._metrics = self._metric_exporter() if is_wanted and not meter_provider else None
+        self._own_metrics = _meter_provider(self._metrics) if self._metrics else None
         tracer = (tracer_provider or self._tracer_provider()).get_tracer(_SCOPE)
         self._tree = SpanTree(tracer, content=content)
         self._instruments = Instruments((meter_provider or self._own_metrics or NoOpMeterProvider()).get_meter(_SCOPE))
         self._refused_since: float | None = None
+        self._lost = 0
         self.complain = Complaints("[OTLP]", write=_log.warning)
 
     def see(self, event: CompactionEvent) -> object:
         """The agent's own span, which what happens now is a part of."""
-        if isinstance(event, CompactionCompletedEvent):
+        if isinstance(event, CompactionCompletedEvent) and is_model_call(trace.get_current_span()):
             mark_compacted(trace.get_current_span())
         return None if event.parent_id else trace.get_current_span().get_span_context()
 
@@ -80,16 +85,21 @@ class OtlpExporter:
                 self._tree.add(outgoing)
                 self._instruments.record(outgoing)
             except Exception as error:  # one event that cannot be told keeps no other from being sent
-                self.complain(f"{outgoing.event.name} could not be told: {type(error).__name__}: {error}")
+                self.complain(f"{outgoing.event.name} could not be told: {type(error).__name__}")
+                self._lost += 1
 
-    def send(self) -> None:
-        """Send the spans that have ended; metrics go out by themselves."""
-        if self._spans is None or not self._finished:
-            return
+    def send(self) -> int:
+        """Send the spans that have ended, and say how much was lost; metrics go out by themselves."""
+        if self._spans is not None and self._finished:
+            self._export(self._spans)
+        lost, self._lost = self._lost, 0
+        return lost
+
+    def _export(self, exporter: OTLPSpanExporter) -> None:
         spans = list(self._finished)
         token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
         try:
-            is_sent = self._spans.export(spans) is SpanExportResult.SUCCESS
+            is_sent = exporter.export(spans) is SpanExportResult.SUCCESS
         finally:
             detach(token)
         if not is_sent:
@@ -104,21 +114,29 @@ class OtlpExporter:
         if time.monotonic() - self._refused_since < _PATIENCE_SECONDS:
             raise Undelivered(f"{count} spans were not taken; trying again later")
         self.complain(f"{count} spans were refused for {_PATIENCE_SECONDS / 60:.0f} minutes, and are lost")
+        self._lost += count
 
     def flush(self, timeout_seconds: float) -> bool:
-        """Send the metrics, too."""
-        if self._own_metrics is None:
+        """Send the metrics, too; False if that failed, or took longer."""
+        metrics = self._own_metrics
+        if metrics is None:
             return True
-        return bool(self._own_metrics.force_flush(timeout_seconds * 1000))
+        return self._within(timeout_seconds, lambda: bool(metrics.force_flush(timeout_seconds * 1000)))
 
     def forget_connections(self) -> None:
         """In a copy of the process, connections are the original's."""
         self._finished.clear()
+        self._lost = 0
         if self._spans:
             self._spans = self._span_exporter()
+        if self._metrics:  # its provider cannot be given another one
+            self._metrics._session = self._metric_exporter()._session  # pyright: ignore[reportPrivateUsage]
 
     def close(self) -> None:
-        """Send what is left, and stop."""
+        """Send what is left, and stop; what takes longer than a moment is left."""
+        self._within(_CLOSE_SECONDS, self._stop)
+
+    def _stop(self) -> bool:
         self._tree.close()
         if self._spans:
             if self._refused_since is None:
@@ -126,6 +144,26 @@ class OtlpExporter:
             self._spans.shutdown()
         if self._own_metrics:
             self._own_metrics.shutdown(_TIMEOUT_SECONDS * 1000)
+        return True
+
+    def _within(self, seconds: float, work: Callable[[], bool]) -> bool:
+        """What it says, or False: the SDK heeds no limits, and may raise."""
+        results: list[bool] = []
+
+        def run() -> None:
+            try:
+                results.append(work())
+            except Exception as error:
+                self.complain(f"the SDK failed: {type(error).__name__}")
+
+        thread = threading.Thread(target=run, name="compact-otlp-sdk", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # some versions of Python start none at the end of the process
+            run()
+        else:
+            thread.join(seconds)
+        return bool(results and results[0])
 
     def _send_the_last(self) -> None:
         try:
@@ -143,9 +181,8 @@ class OtlpExporter:
         provider.add_span_processor(_Collected(self._finished))
         return provider
 
-    def _meter_provider(self) -> MeterProvider:
-        exporter = OTLPMetricExporter(self._place("metrics"), timeout=_timeout())
-        return MeterProvider([PeriodicExportingMetricReader(exporter)], _resource(), shutdown_on_exit=False)
+    def _metric_exporter(self) -> OTLPMetricExporter:
+        return OTLPMetricExporter(self._place("metrics"), timeout=_timeout())
 
     def _place(self, signal: str) -> str | None:
         """Where a signal goes; None leaves it to the usual variables, and localhost:4318."""
@@ -162,6 +199,14 @@ class _Collected(SpanProcessor):
         context = span.context
         if context and context.trace_flags.sampled:
             self._finished.append(span)
+
+
+def _meter_provider(exporter: OTLPMetricExporter) -> MeterProvider:
+    """Two of the same name and instance would overwrite each other's counts, so each is an instance of its own."""
+    resource = _resource()
+    if SERVICE_INSTANCE_ID not in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", ""):
+        resource = resource.merge(Resource({SERVICE_INSTANCE_ID: str(uuid.uuid4())}))
+    return MeterProvider([PeriodicExportingMetricReader(exporter)], resource, shutdown_on_exit=False)
 
 
 def _resource() -> Resource:

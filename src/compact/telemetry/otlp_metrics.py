@@ -23,7 +23,7 @@ from compact.core.events import (
     TokenEstimateEvent,
     VersionConflictEvent,
 )
-from compact.telemetry.metrics import BUCKETS, reason_of
+from compact.telemetry.metrics import ACTIONS, BUCKETS, reason_of
 from compact.telemetry.worker import Outgoing
 
 _COUNTERS = {
@@ -74,8 +74,7 @@ class Instruments:
             case CompactionReportEvent():
                 self._reported(outgoing.data)
             case event if isinstance(event, ContentChangedEvent):
-                action = event.name.removeprefix("compact.content_")
-                self._count("compact.tokens.freed", max(0, event.tokens_freed), action=action)
+                self._count("compact.tokens.freed", max(0, event.tokens_freed), action=ACTIONS[event.name])
             case event:
                 self._counted(event)
 

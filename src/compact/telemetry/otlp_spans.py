@@ -172,10 +172,10 @@ class SpanTree:
                 }
             case SummaryCreatedEvent() if self._content:
                 part = {"type": "compaction", "id": event.event_id, "content": _plain(data["summary"])}
-                messages = [{"role": "assistant", "parts": [part], "finish_reason": "stop"}]
+                messages = [{"role": "assistant", "parts": [part]}]
                 return {
                     "output.value": _plain(data["summary"]),
-                    "gen_ai.output.messages": json.dumps(messages, ensure_ascii=False),
+                    "gen_ai.input.messages": json.dumps(messages, ensure_ascii=False),
                 }
             case _:
                 return {}
@@ -192,10 +192,15 @@ class SpanTree:
 
 
 def mark_compacted(span: Span) -> None:
-    """Tell on the agent's own span of a model call, if that is the current one, that its prompt was compacted."""
-    attributes: Mapping[str, Any] = getattr(span, "attributes", None) or {}
-    if span.is_recording() and attributes.get("gen_ai.operation.name") in ("chat", "generate_content"):
+    """Tell on the span of a model call that its prompt was compacted."""
+    if span.is_recording():
         span.set_attribute("gen_ai.conversation.compacted", True)
+
+
+def is_model_call(span: Span) -> bool:
+    """True if it says so itself, by the names of the GenAI conventions."""
+    attributes: Mapping[str, Any] = getattr(span, "attributes", None) or {}
+    return attributes.get("gen_ai.operation.name") in ("chat", "generate_content")
 
 
 def _about(event: CompactionEvent, operation: str, openinference_kind: str) -> Attributes:

@@ -64,8 +64,11 @@ class Exporter(Protocol):
         """Turn events into what is to be sent; called once for each."""
         ...
 
-    def send(self) -> None:
-        """Send all that was taken and is not sent yet, or raise Undelivered and keep the rest."""
+    def send(self) -> int | None:
+        """Send all that was taken and is not sent yet, or raise Undelivered and keep the rest.
+
+        What it returns is how many events were lost, since nobody will ever take them.
+        """
         ...
 
     def complain(self, text: str) -> None:
@@ -107,6 +110,7 @@ class ExportWorker:
         self._queue: deque[Outgoing] = deque()
         self._thread: threading.Thread | None = None
         self._put = self._in_hand = self._failures = self._hurried = 0
+        self._lost = self._lost_at_flush = self._telling = 0
 
     @property
     def dropped(self) -> int:
@@ -139,13 +143,18 @@ class ExportWorker:
         self(event)
 
     def flush(self, timeout_seconds: float = 5.0) -> bool:
-        """Have everything sent that was put in so far; False if it could not be, in that time."""
+        """Have everything sent that was put in so far; False if it could not be, in that time.
+
+        That is also False if any of it was given up, or refused for good, since this was asked last.
+        """
         ends_at = time.monotonic() + timeout_seconds
         with self._changed:
-            target = self._put
+            target, lost_before = self._put, self._lost_at_flush
             self._hurry()
             done = self._changed.wait_for(lambda: self._put - self.waiting >= target, timeout_seconds)
             self._hurried -= 1
+            self._lost_at_flush = self._lost
+            done = done and self._lost == lost_before
         flush: Callable[[float], bool] | None = getattr(self.exporter, "flush", None)
         return (flush(max(0.1, ends_at - time.monotonic())) if flush else True) and done
 
@@ -157,7 +166,7 @@ class ExportWorker:
             before, self._is_closed, self._failures = self._dropped, True, 0
             self._hurry()
             self._changed.wait_for(lambda: not self.waiting or self._has_given_up, timeout=self._close_seconds)
-            self._dropped += self.waiting
+            self._lose(self.waiting)
             self._queue.clear()
             self._is_over, thread = True, self._thread
         if self._dropped > before:
@@ -170,6 +179,10 @@ class ExportWorker:
     def _has_given_up(self) -> bool:
         """True if it was closed and nobody is there: what waits will never be sent."""
         return self._is_over or (self._is_closed and self._failures >= _TRIES_AT_CLOSE)
+
+    def _lose(self, count: int) -> None:
+        self._dropped += count
+        self._lost += count
 
     def _hurry(self) -> None:
         self._hurried += 1
@@ -186,15 +199,22 @@ class ExportWorker:
         while batch := self._next_batch():
             try:
                 self.exporter.take(batch)
-                is_sent = self._send()
-            except Exception as error:
-                self.exporter.complain(f"{len(batch):,} events could not be sent: {type(error).__name__}: {error}")
-                is_sent = False
+                lost = self._send()
+            except Exception as error:  # its text may hold what was to be sent
+                self.exporter.complain(f"{len(batch):,} events could not be sent: {type(error).__name__}")
+                lost = None
             with self._changed:
-                if not is_sent and not self._is_over:  # then they were counted
-                    self._dropped += self._in_hand
-                self._in_hand = 0
-                self._changed.notify_all()
+                self._over_with(lost)
+
+    def _over_with(self, lost: int | None) -> None:
+        """Count what was lost of the batch in hand; None is all of it."""
+        lost = self._in_hand if lost is None else min(lost, self._in_hand)
+        if not self._is_over:  # else they were counted
+            self._lose(lost)
+        if lost and lost == self._in_hand:  # so was the event that told of others: they are told of again
+            self._told_dropped -= self._telling
+        self._in_hand = self._telling = 0
+        self._changed.notify_all()
 
     def _next_batch(self) -> list[Outgoing]:
         """What waits, after a moment for more of it; nothing if there was none for a while."""
@@ -207,6 +227,7 @@ class ExportWorker:
             batch = [self._queue.popleft() for _ in range(min(len(self._queue), self._max_batch))]
             self._in_hand = len(batch)
             dropped, self._told_dropped = self._dropped - self._told_dropped, self._dropped
+            self._telling = dropped
             overflowed, self._overflowed = self._overflowed, 0
         if overflowed:
             self.exporter.complain(f"the queue was full: {overflowed:,} events were dropped")
@@ -218,12 +239,12 @@ class ExportWorker:
     def _goes_now(self) -> bool:
         return bool(self._hurried) or len(self._queue) >= self._max_batch
 
-    def _send(self) -> bool:
-        """Send what was taken, however long that takes; False if the worker was closed and nobody had taken it."""
+    def _send(self) -> int | None:
+        """Send what was taken, however long that takes, and say how much was lost; None is all, since it was closed."""
         pause = _FIRST_PAUSE_SECONDS
         while True:
             try:
-                self.exporter.send()
+                lost = self.exporter.send() or 0
             except Undelivered as error:
                 if not self._is_over:  # what became of the rest was told
                     self.exporter.complain(str(error))
@@ -233,14 +254,14 @@ class ExportWorker:
                 self._failures += 1
                 self._changed.notify_all()
                 if self._has_given_up:
-                    return False
+                    return None
                 if self._hurried:
                     self._changed.wait(_HURRIED_PAUSE_SECONDS)
                 else:
                     self._changed.wait_for(lambda: self._hurried, pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
         self._failures = 0
-        return True
+        return lost
 
     def after_fork(self) -> None:
         """Begin anew in a copy of the process: what waits is sent by the original."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, NoReturn
 
 from starlette.requests import Request
@@ -17,9 +18,9 @@ async def read_json(request: Request, *, limit_bytes: int) -> Any:
     """The body as data; one that is too large is not read to its end."""
     body = await _read(request, limit_bytes)
     try:
-        return json.loads(body, parse_constant=_no_constant)
+        return json.loads(body, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError):
-        raise Refusal(400, "the body is not JSON", "send one object, in UTF-8") from None
+        raise Refusal(400, "the body is not JSON", "send one object, in UTF-8, with finite numbers") from None
 
 
 async def _read(request: Request, limit_bytes: int) -> bytes:
@@ -40,3 +41,11 @@ def _too_large(limit_bytes: int) -> Refusal:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    """A number such as 1e400 is read as infinite, which cannot be sent on."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:40]} is not finite")
+    return number

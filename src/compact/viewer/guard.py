@@ -61,9 +61,8 @@ class Guard:
         raw: bytes = scope.get("raw_path") or b""
         path = raw.split(b"?")[0].decode("ascii", "replace") or scope["path"]
         scope = {**scope, "path": path}
-        refusal = self._refusal(scope, path)
         try:
-            await (refusal or self._app)(scope, receive, send_guarded)
+            await (self._refusal(scope, path) or self._app)(scope, receive, send_guarded)
         except ClientDisconnect:
             return
         except Exception as error:
@@ -115,12 +114,20 @@ def _wrong_site(headers: Headers, method: str, path: str) -> Answer | None:
     """A browser says which page asks; programs say nothing, and may."""
     site, origin = headers.get("sec-fetch-site", ""), headers.get("origin")
     is_ours = site in ("", "same-origin", "none")
-    if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+    if origin is not None and _place(origin) != headers.get("host", "").lower():
         is_ours = False
     is_visit = method in _SAFE and headers.get("sec-fetch-mode") == "navigate" and not path.startswith(_WITH_DATA)
     if is_ours or is_visit:
         return None
     return refused(403, "another page asks for this", "only this viewer's own page may")
+
+
+def _place(origin: str) -> str:
+    """The name and port of an origin; nothing for one that is none."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
 
 
 def _host_name(host: str) -> str:

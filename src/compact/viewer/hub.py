@@ -78,7 +78,8 @@ class Subscriber:
 class Hub:
     """Hands what happens to all who listen; used from one event loop only."""
 
-    def __init__(self, *, most_subscribers: int = 64, most_frames: int = 2_000, most_chars: int = 8_000_000) -> None:
+    # The largest request that is taken holds fewer events than this: nobody is too slow for a single one.
+    def __init__(self, *, most_subscribers: int = 64, most_frames: int = 10_000, most_chars: int = 8_000_000) -> None:
         self._most_subscribers, self._most_frames, self._most_chars = most_subscribers, most_frames, most_chars
         self._subscribers: set[Subscriber] = set()
         self._is_closed = False

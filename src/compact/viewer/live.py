@@ -14,7 +14,7 @@ from compact.core.records import SessionInfo
 from compact.viewer.hub import Hub, Subscriber, data_frame, text_frame
 from compact.viewer.ingest import Event
 from compact.viewer.numbers import Numbers
-from compact.viewer.ring import Kept, Ring
+from compact.viewer.ring import Kept, Ring, event_name, key_of
 from compact.viewer.source import Source
 
 _POLL_SECONDS = 1.0
@@ -31,20 +31,26 @@ class Live:
         self.events = Hub()
         self.pages = Hub()
         self.numbers = Numbers()
-        self._seen: dict[str, SessionInfo] = {}
+        # None before the store was first asked, which is not the same as a store without sessions.
+        self._seen: dict[str, SessionInfo] | None = None
 
     def take_in(self, events: list[Event]) -> None:
-        """Keep what came, count it, and tell everybody."""
+        """Keep what came, all of it or nothing; count it, and tell everybody."""
         now = time.time()
+        names = {known.key: known.event_name for event in events if (known := self.ring.known(event))}
+        kept = self.ring.add(events, received_at=now)
         for event in events:
-            before = self.ring.known(event)
-            kept = self.ring.add(event, received_at=now)
-            if before is None or before.event_name != kept.event_name:  # sent again, it still happened once
+            key = key_of(event)
+            name = event_name(event) or names.get(key, "")
+            if names.get(key) != name:  # sent again, it still happened once
                 self.numbers.take_in(event)
-            self.events.publish(kept, lambda event=event: data_frame(event))
-            self.pages.publish(kept, lambda kept=kept: data_frame(self._told(kept)))
-            if kept.thread_id:
-                self._tell_session(kept.thread_id, self._seen.get(kept.thread_id), now)
+            names[key] = name
+            self.events.publish(kept[key], lambda event=event: data_frame(event))
+        # A page that is told how things are does not need to know how they came to be so.
+        for one in kept.values():
+            self.pages.publish(one, lambda one=one: data_frame(self._told(one)))
+        for thread_id in dict.fromkeys(one.thread_id for one in kept.values() if one.thread_id):
+            self._tell_session(thread_id, self._known(thread_id), now)
 
     def listen(self, wants: Callable[[Kept], bool], *, replay: bool) -> Subscriber:
         """One who follows events as Ariadne sends them; with what is in memory first, if asked."""
@@ -64,15 +70,19 @@ class Live:
 
     def tell_session(self, session_id: str) -> None:
         """Something is known of a session that was not known before."""
-        self._tell_session(session_id, self._seen.get(session_id), time.time())
+        self._tell_session(session_id, self._known(session_id), time.time())
+
+    async def ask(self) -> None:
+        """Compare the store with what it was; all is known, and nothing news, the first time."""
+        with contextlib.suppress(Exception):  # a store that is away is told by every other request
+            self._compare(await run_in_threadpool(self._source.sessions))
 
     async def watch(self) -> None:
         """Notice what other processes write to the store, as long as somebody looks."""
         while True:
             await self.pages.has_listeners.wait()
             started = time.monotonic()
-            with contextlib.suppress(Exception):  # a store that is away is told by every other request
-                self._compare(await run_in_threadpool(self._source.sessions))
+            await self.ask()
             taken = time.monotonic() - started
             await asyncio.sleep(max(self._poll_seconds, _POLL_SHARE * taken))
 
@@ -83,13 +93,16 @@ class Live:
 
     def _compare(self, infos: tuple[SessionInfo, ...]) -> None:
         before, self._seen = self._seen, {info.session_id: info for info in infos}
-        if not before:
+        if before is None:
             return
         for info in infos:
             if before.get(info.session_id) != info:
                 self._tell_session(info.session_id, info, info.updated_at)
         for session_id in before.keys() - self._seen.keys():
             self.pages.publish(session_id, lambda gone=session_id: data_frame({"type": "gone", "id": gone}))
+
+    def _known(self, session_id: str) -> SessionInfo | None:
+        return (self._seen or {}).get(session_id)
 
     def _tell_session(self, session_id: str, info: SessionInfo | None, at: float) -> None:
         known: Mapping[str, Any] = {
@@ -103,5 +116,6 @@ class Live:
 
     def _told(self, kept: Kept) -> dict[str, Any]:
         if kept.type == "span":
-            return {"type": "span", "span": self.ring.span(kept)}
-        return {"type": "trace", "trace": self.ring.about(kept.trace_id)}
+            return {"type": "span", "span": kept.told()}
+        found = self.ring.find_one(kept.trace_id)
+        return {"type": "trace", "trace": found.about() if found else None}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from compact.core.events import CompactionEventType
 from compact.telemetry.metrics import MetricsCollector
 from compact.telemetry.prometheus import CONTENT_TYPE, render_prometheus
 from compact.viewer.ingest import moment
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from compact.viewer.live import Live
 
 __all__ = ["CONTENT_TYPE", "Numbers"]
+
+_NAMES = frozenset(kind.value for kind in CompactionEventType)
+_MOST_CHARS = 200
+_MOST_NUMBER = 2**53
 
 
 class Numbers:
@@ -25,12 +30,12 @@ class Numbers:
     def take_in(self, event: Mapping[str, Any]) -> None:
         """Count a span whose data is one of our events; one that says something else is left alone."""
         data = event.get("data")
-        if not isinstance(data, Mapping) or not str(data.get("event", "")).startswith("compact."):
+        if not isinstance(data, Mapping) or str(data.get("event", "")) not in _NAMES:
             return
         times = {name: moment(event[name]) for name in ("started_at", "ended_at") if name in event}
         try:
-            self.collector.record({**data, **times})
-        except (KeyError, TypeError, ValueError, AttributeError):
+            self.collector.record({**{name: _bounded(value) for name, value in data.items()}, **times})
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             # Anybody may send anything: what has our name and not our fields is counted as that.
             self.unreadable += 1
 
@@ -55,3 +60,12 @@ class Numbers:
             for line in (f"# HELP {name} {text}", f"# TYPE {name} {kind}", f"{name} {value}")
         ]
         return render_prometheus(self.collector) + "\n".join(lines) + "\n"
+
+
+def _bounded(value: Any) -> Any:
+    """What is counted by stays in memory: long texts are cut, and numbers that nothing can have are refused."""
+    if isinstance(value, str):
+        return value[:_MOST_CHARS]
+    if isinstance(value, int | float) and abs(value) > _MOST_NUMBER:
+        raise ValueError("larger than anything that is counted")
+    return value

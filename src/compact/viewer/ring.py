@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -30,8 +30,14 @@ class Kept:
     thread_id: str
     event_name: str
     is_error: bool
-    at: float
+    started_at: float | None
+    ended_at: float | None
     received_at: float
+
+    @property
+    def at(self) -> float:
+        """When it happened, as far as is known."""
+        return self.ended_at or self.started_at or self.received_at
 
     @property
     def key(self) -> Key:
@@ -47,6 +53,10 @@ class Kept:
         """The event as it came, with all updates."""
         return json.loads(self.text)
 
+    def told(self) -> dict[str, Any]:
+        """The event, with when it came."""
+        return {**self.event(), "received_at": self.received_at}
+
 
 @dataclass(slots=True)
 class Trace:
@@ -55,8 +65,44 @@ class Trace:
     trace_id: str
     updated_at: float
     keys: dict[Key, None] = field(default_factory=dict[Key, None])
-    threads: set[str] = field(default_factory=set[str])
+    # How many of its events name a session: one that none names any more is forgotten.
+    threads: Counter[str] = field(default_factory=Counter[str])
     errors: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A trace as it was when it was asked for; it does not change, so any thread may read it."""
+
+    trace_id: str
+    updated_at: float
+    own: Kept | None
+    spans: tuple[Kept, ...]
+    threads: tuple[str, ...]
+    errors: int
+
+    def about(self) -> dict[str, Any]:
+        """The trace without its spans; one that never said its end ended with its last span."""
+        told = self.own.event() if self.own else {}
+        ends = [span.ended_at for span in self.spans if span.ended_at is not None]
+        has_ended = bool(ends) and len(ends) == len(self.spans)
+        starts = [span.started_at or span.at for span in self.spans]
+        return {
+            "trace_id": self.trace_id,
+            "name": told.get("name", ""),
+            "group_id": told.get("group_id", ""),
+            "metadata": told.get("metadata", {}),
+            "started_at": _seconds(told, "started_at") or min(starts, default=None),
+            "ended_at": _seconds(told, "ended_at") or (max(ends) if has_ended else None),
+            "updated_at": self.updated_at,
+            "sessions": sorted(self.threads)[:20],
+            "spans": len(self.spans),
+            "errors": self.errors,
+        }
+
+    def whole(self) -> dict[str, Any]:
+        """The trace with all its spans."""
+        return {**self.about(), "spans": sorted((span.told() for span in self.spans), key=_beginning)}
 
 
 class Ring:
@@ -82,16 +128,30 @@ class Ring:
 
     def known(self, event: Event) -> Kept | None:
         """What an event updates."""
-        return self._kept.get((event["type"], event["trace_id"], event.get("span_id", "")))
+        return self._kept.get(key_of(event))
 
-    def add(self, event: Event, *, received_at: float) -> Kept:
-        """Keep an event, joined with what it updates; the oldest go when there are too many."""
-        self.received += 1
-        before = self.known(event)
+    def add(self, events: Sequence[Event], *, received_at: float) -> dict[Key, Kept]:
+        """Keep events, each joined with what it updates, all or none; returns what they have become.
+
+        Only the last state of each is written as text: a request of many updates must not take many times the room.
+        """
+        newest: dict[Key, Event] = {}
+        for event in events:
+            key = key_of(event)
+            known = None if key in newest else self._kept.get(key)
+            before = newest.pop(key, None) or (known.event() if known else {})
+            newest[key] = _updated(before, event)
+        made = {key: _kept(event, received_at) for key, event in newest.items()}
+        self.received += len(events)
+        for kept in made.values():
+            self._put(kept)
+        return made
+
+    def _put(self, kept: Kept) -> None:
+        """Keep an event in the place of what it updates; the oldest go when there are too many."""
+        before = self._kept.get(kept.key)
         if before:
-            event = _updated(before.event(), event)
             self._remove(before)
-        kept = _kept(event, received_at)
         self._kept[kept.key] = kept
         self.bytes += kept.size
         self._index(kept)
@@ -100,29 +160,16 @@ class Ring:
         while len(self._traces) > self._trace_capacity:
             for key in list(next(iter(self._traces.values())).keys):
                 self._evict(self._kept[key])
-        return kept
 
-    def traces(self, *, thread_id: str = "", limit: int = 50) -> list[dict[str, Any]]:
+    def find(self, *, thread_id: str = "", limit: int = 50) -> list[Found]:
         """The traces that came in last, the newest first; those of one session, if asked."""
         found = [trace for trace in reversed(self._traces.values()) if not thread_id or thread_id in trace.threads]
-        return [self._about(trace) for trace in found[:limit]]
+        return [self._found(trace) for trace in found[:limit]]
 
-    def trace(self, trace_id: str) -> dict[str, Any] | None:
-        """A trace with all its spans."""
-        found = self._traces.get(trace_id)
-        if found is None:
-            return None
-        spans = [self.span(self._kept[key]) for key in found.keys if key[0] == "span"]
-        return {**self._about(found), "spans": sorted(spans, key=_beginning)}
-
-    def about(self, trace_id: str) -> dict[str, Any] | None:
-        """A trace without its spans."""
-        found = self._traces.get(trace_id)
-        return self._about(found) if found else None
-
-    def span(self, kept: Kept) -> dict[str, Any]:
-        """A span, with when it came."""
-        return {**kept.event(), "received_at": kept.received_at}
+    def find_one(self, trace_id: str) -> Found | None:
+        """One trace."""
+        trace = self._traces.get(trace_id)
+        return self._found(trace) if trace else None
 
     def threads_in_error(self) -> set[str]:
         """The sessions of which something failed."""
@@ -134,7 +181,7 @@ class Ring:
         trace.errors += kept.is_error
         trace.updated_at = kept.received_at
         if kept.thread_id:
-            trace.threads.add(kept.thread_id)
+            trace.threads[kept.thread_id] += 1
         self._traces.move_to_end(kept.trace_id)
 
     def _evict(self, kept: Kept) -> None:
@@ -147,25 +194,31 @@ class Ring:
         trace = self._traces[kept.trace_id]
         del trace.keys[kept.key]
         trace.errors -= kept.is_error
+        trace.threads[kept.thread_id] -= 1
+        if trace.threads[kept.thread_id] <= 0:
+            del trace.threads[kept.thread_id]
         if not trace.keys:
             del self._traces[kept.trace_id]
 
-    def _about(self, trace: Trace) -> dict[str, Any]:
-        own = self._kept.get(("trace", trace.trace_id, ""))
-        told = own.event() if own else {}
-        spans = [self._kept[key] for key in trace.keys if key[0] == "span"]
-        return {
-            "trace_id": trace.trace_id,
-            "name": told.get("name", ""),
-            "group_id": told.get("group_id", ""),
-            "metadata": told.get("metadata", {}),
-            "started_at": _seconds(told, "started_at") or min((span.at for span in spans), default=None),
-            "ended_at": _seconds(told, "ended_at"),
-            "updated_at": trace.updated_at,
-            "sessions": sorted(trace.threads)[:20],
-            "spans": len(spans),
-            "errors": trace.errors,
-        }
+    def _found(self, trace: Trace) -> Found:
+        return Found(
+            trace_id=trace.trace_id,
+            updated_at=trace.updated_at,
+            own=self._kept.get(("trace", trace.trace_id, "")),
+            spans=tuple(self._kept[key] for key in trace.keys if key[0] == "span"),
+            threads=tuple(trace.threads),
+            errors=trace.errors,
+        )
+
+
+def key_of(event: Event) -> Key:
+    """What an event has in common with its updates."""
+    return event["type"], event["trace_id"], event.get("span_id", "")
+
+
+def event_name(event: Event) -> str:
+    """What our own exporter says that happened; nothing for what others send."""
+    return _text(event.get("data", {}), "event")
 
 
 def _kept(event: Event, received_at: float) -> Kept:
@@ -177,9 +230,10 @@ def _kept(event: Event, received_at: float) -> Kept:
         span_id=event.get("span_id", ""),
         kind=event.get("kind", ""),
         thread_id=_text(data, "thread_id"),
-        event_name=_text(data, "event"),
+        event_name=event_name(event),
         is_error=event.get("status") == "error",
-        at=_seconds(event, "ended_at") or _seconds(event, "started_at") or received_at,
+        started_at=_seconds(event, "started_at"),
+        ended_at=_seconds(event, "ended_at"),
         received_at=received_at,
     )
 

@@ -153,24 +153,35 @@ async def why(request: Request) -> Response:
 
 async def undo(request: Request) -> Response:
     """Take the last compaction back."""
-    await read_json(request, limit_bytes=API_BYTES)
-    return await _restored(request, None)
+    body = await _change(request)
+    return await _restored(request, None, seen=_version(body, "version"))
 
 
 async def restore(request: Request) -> Response:
     """Bring a plan back."""
+    body = await _change(request)
+    return await _restored(request, _version(body, "version"), seen=_version(body, "from"))
+
+
+async def _change(request: Request) -> object:
+    """What is to be changed, if anything may."""
     body = await read_json(request, limit_bytes=API_BYTES)
-    version = body.get("version") if isinstance(body, dict) else None
-    if isinstance(version, bool) or not isinstance(version, int) or not 0 <= version <= _MOST_NUMBER:
-        raise Refusal(400, "version is not a number", 'send {"version": N}')
-    return await _restored(request, version)
-
-
-async def _restored(request: Request, version: int | None) -> Response:
     if request.app.state.settings.is_read_only:
         raise Refusal(403, "this viewer only reads", "start it without --read-only")
+    return body
+
+
+def _version(body: object, name: str) -> int:
+    version = body.get(name) if isinstance(body, dict) else None
+    if isinstance(version, bool) or not isinstance(version, int) or not 0 <= version <= _MOST_NUMBER:
+        hint = 'undo takes {"version": the one in force}, restore {"version": N, "from": the one in force}'
+        raise Refusal(400, f"{name} is not a number", hint)
+    return version
+
+
+async def _restored(request: Request, version: int | None, *, seen: int) -> Response:
     session_id = _id(request)
-    plan, tokens = await run_in_threadpool(_source(request).restore, session_id, version)
+    plan, tokens = await run_in_threadpool(lambda: _source(request).restore(session_id, version, seen=seen))
     _live(request).tell_session(session_id)
     return Answer({"plan_version": plan.version, "tokens": tokens})
 
@@ -179,15 +190,17 @@ async def traces(request: Request) -> Response:
     """The traces that came in last."""
     session_id = request.query_params.get("session", "")
     limit = _number(request, "limit", 50, most=_MOST_ROWS)
-    return Answer({"traces": _live(request).ring.traces(thread_id=session_id, limit=limit)})
+    # Who is in the ring is looked up here, where nobody writes to it meanwhile; reading them takes longer.
+    found = _live(request).ring.find(thread_id=session_id, limit=limit)
+    return await run_in_threadpool(lambda: Answer({"traces": [trace.about() for trace in found]}))
 
 
 async def trace(request: Request) -> Response:
     """One trace with its spans."""
-    found = _live(request).ring.trace(_id(request))
+    found = _live(request).ring.find_one(_id(request))
     if found is None:
         raise Refusal(404, "there is no such trace in memory", "the oldest make room for new ones")
-    return Answer(found)
+    return await run_in_threadpool(lambda: Answer(found.whole()))
 
 
 async def live(request: Request) -> Response:

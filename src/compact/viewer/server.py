@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -60,6 +61,8 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
             loop.call_soon_threadsafe(live.tell_session, session_id)
 
     losses.on_known = tell
+    await run_in_threadpool(app.state.settings.learn_names)
+    await live.ask()  # before anybody looks, so that whatever comes later is news
     watch = asyncio.create_task(live.watch())
     yield
     watch.cancel()

@@ -8,6 +8,7 @@ import ipaddress
 import secrets
 import socket
 from dataclasses import dataclass, field
+from functools import cache
 
 from compact.core.errors import ConfigError
 
@@ -67,7 +68,12 @@ class ViewerSettings:
             return True
         if self.host not in _WILDCARDS:
             return False
-        return _is_address(name) or name in (socket.gethostname().lower(), socket.getfqdn().lower())
+        return _is_address(name) or name in _own_names()
+
+    def learn_names(self) -> None:
+        """Find out what this machine is called, which may take a while, before a request has to wait for it."""
+        if self.host in _WILDCARDS:
+            _own_names()
 
     @property
     def url(self) -> str:
@@ -84,6 +90,11 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+@cache
+def _own_names() -> frozenset[str]:
+    return frozenset({socket.gethostname().lower(), socket.getfqdn().lower()})
 
 
 def _is_address(name: str) -> bool:

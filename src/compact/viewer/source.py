@@ -169,11 +169,17 @@ class Source:
         """The tokens of a message, by the tokenizer that is set here."""
         return self._engine.tokenizer.count_message(message)
 
-    def restore(self, session_id: str, version: int | None) -> tuple[CompactionPlan, int]:
-        """Bring a plan back, or take the last compaction back; returns the plan in force and what it takes."""
+    def restore(self, session_id: str, version: int | None, *, seen: int) -> tuple[CompactionPlan, int]:
+        """Bring a plan back, or take the last compaction back; returns the plan in force and what it takes.
+
+        `seen` is the version in force when somebody decided to: if it is another by now, nothing is done.
+        """
         # A manager of its own: the one that reads must not keep every session that was ever changed here.
         manager = CompactManager(self.config, store=self.store, on_event=_let_go)
         before = manager.current_plan(session_id)
+        if before.version != seen:
+            what = f"plan v{before.version} is in force by now, not v{seen}: nothing was changed"
+            raise Refusal(409, what, "close this, look at the session again, and decide anew")
         plan = manager.undo(session_id) if version is None else manager.restore(session_id, version)
         used = manager.status(session_id).used_tokens
         if plan.version != before.version and self.store.get_current_plan(session_id)[1] != plan.version:

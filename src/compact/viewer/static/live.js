@@ -1,10 +1,11 @@
 // What happens while the page is open: one stream, which can be paused without losing count.
+import { get } from "./api.js";
 import { debounce } from "./dom.js";
 
 const RETRY_MS = 1500;
 const listeners = new Set();
 const watchers = new Set();
-const status = { state: "connecting", paused: false, waiting: 0 };
+const status = { state: "connecting", paused: false, waiting: 0, trouble: "" };
 let source = null;
 let wasOpen = false;
 
@@ -57,10 +58,19 @@ export function togglePause() {
 function opened() {
   const again = wasOpen;
   wasOpen = true;
-  tell({ state: "open" });
+  tell({ state: "open", trouble: "" });
   if (!again) return;
   if (status.paused) tell({ waiting: status.waiting + 1 });
   else deliver({ type: "refresh" });
+}
+
+/** A stream does not tell why it failed; any other question does. */
+async function explain() {
+  const said = await get("/api/meta").then(
+    () => "The live stream ended.",
+    (error) => [error.message, error.hint].filter(Boolean).join(": "),
+  );
+  if (status.state === "reconnecting") tell({ trouble: said });
 }
 
 export function connect() {
@@ -72,5 +82,6 @@ export function connect() {
     tell({ state: "reconnecting" });
     source.close();
     setTimeout(connect, RETRY_MS);
+    explain();
   };
 }

@@ -67,7 +67,7 @@ export function drawTop() {
   watching = true;
 }
 
-function drawLive({ state, paused, waiting }) {
+function drawLive({ state, paused, waiting, trouble }) {
   const [name, text] =
     state !== "open"
       ? ["off", state === "connecting" ? "Connecting" : "Offline"]
@@ -87,7 +87,7 @@ function drawLive({ state, paused, waiting }) {
     replace(
       banner,
       h("span", { class: "spinner" }),
-      "The viewer's server does not answer. Reconnecting: what is shown may be old.",
+      `${trouble || "The live stream ended."} Reconnecting: what is shown may be old.`,
     );
 }
 

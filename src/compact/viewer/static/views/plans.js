@@ -105,7 +105,7 @@ export function confirmUndo(session, again) {
     danger: true,
     body: effect(`In session ${session.id}, ${before}`, `${whole(current.tokens_before)} tokens`),
     onConfirm: async () => {
-      const done = await post(`/api/sessions/${part(session.id)}/undo`, {});
+      const done = await post(`/api/sessions/${part(session.id)}/undo`, { version: current.version });
       toast(`Undone: plan v${done.plan_version} is in force, ${count(done.tokens, "token")}.`);
       await again();
     },
@@ -122,7 +122,8 @@ export function confirmRestore(session, plan, again) {
       `${whole(plan.tokens_after)} tokens when it was made`,
     ),
     onConfirm: async () => {
-      const done = await post(`/api/sessions/${part(session.id)}/restore`, { version: plan.version });
+      const asked = { version: plan.version, from: session.plan_version };
+      const done = await post(`/api/sessions/${part(session.id)}/restore`, asked);
       toast(`Restored: plan v${done.plan_version} is in force, ${count(done.tokens, "token")}.`);
       await again();
     },

@@ -216,7 +216,7 @@ class SessionsPage {
     );
     const again = debounce(() => this.source.refresh(...(this.list.span ?? [0, 0])), 400);
     this.ctx.onLive((event) => {
-      if (event.type === "session" || event.type === "refresh") again();
+      if (["session", "gone", "refresh"].includes(event.type)) again();
     });
     const tick = setInterval(() => this.list.redraw(), TICK_MS); // "2m ago" grows older by itself
     this.ctx.onEnd(() => {

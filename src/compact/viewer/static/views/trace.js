@@ -13,14 +13,16 @@ import { Inspector } from "./inspector.js";
 import { extent, millis, rowsOf, stateOf } from "./tree.js";
 
 const ROW_PX = 34;
+// As many as the server keeps of all traces.
+const MOST_SPANS = 10_000;
 
-function bar(span, [from, to_]) {
+function bar(span, { from, until }) {
   const start = millis(span.started_at);
   if (!Number.isFinite(start)) return h("span", { class: "track" });
   const end = millis(span.ended_at);
-  const all = to_ - from;
+  const all = until - from;
   const left = (100 * (start - from)) / all;
-  const width = (100 * ((Number.isFinite(end) ? end : to_) - start)) / all;
+  const width = (100 * ((Number.isFinite(end) ? end : until) - start)) / all;
   return h(
     "span",
     { class: "track" },
@@ -28,8 +30,8 @@ function bar(span, [from, to_]) {
   );
 }
 
-function spanRow(range, toggle) {
-  return ({ span, depth, children, isClosed }) => {
+function spanRow(toggle) {
+  return ({ span, depth, range, children, isClosed }) => {
     const state = stateOf(span);
     const took = span.ended_at ? duration(millis(span.ended_at) - millis(span.started_at)) : "open";
     const fold = children
@@ -59,7 +61,7 @@ function spanRow(range, toggle) {
           h("span", { class: "clip" }, shown(span.name || span.kind || "span")),
           span.kind && span.kind !== span.name ? h("span", { class: "kind clip" }, shown(span.kind)) : null,
         ),
-        bar(span, range()),
+        bar(span, range),
         h("span", { class: "num dim took" }, took),
       ],
     };
@@ -70,15 +72,14 @@ class TracePage {
   constructor(ctx, id, trace) {
     Object.assign(this, { ctx, id, trace });
     this.closed = new Set();
+    this.drawSoon = debounce(() => this.draw(), 250);
+    this.readSoon = debounce(() => this.again(), 250);
     this.source = new ArraySource((row) => row.span.span_id);
     this.inspector = new Inspector();
     this.title = h("div", { class: "page-head" });
     this.list = new VirtualList({
       source: this.source,
-      row: spanRow(
-        () => extent(this.trace.spans),
-        (span) => this.toggle(span),
-      ),
+      row: spanRow((span) => this.toggle(span)),
       height: () => ROW_PX,
       label: "Spans",
       role: "tree",
@@ -133,21 +134,43 @@ class TracePage {
     const split = h("div", { class: "trace-split" }, tree, isNarrow() ? null : this.inspector.el);
     replace(this.ctx.main, h("div", { class: "page trace-page" }, this.title, none, split));
     this.draw();
-    const soon = debounce(() => this.again(), 250);
-    this.ctx.onLive((event) => {
-      if (event.type === "refresh" || (event.span ?? event.trace)?.trace_id === this.id) soon();
-    });
     this.ctx.onEnd(() => {
-      soon.cancel();
+      this.drawSoon.cancel();
+      this.readSoon.cancel();
       this.list.destroy();
       closeDrawer();
     });
   }
 
+  /** News come with all there is to know of a span, so that nothing has to be asked for. */
+  take(event) {
+    if (event.type === "refresh") return this.readSoon();
+    if ((event.span ?? event.trace)?.trace_id !== this.id) return;
+    if (event.span) putSpan(this.trace, event.span);
+    else this.trace = { ...event.trace, spans: this.trace.spans };
+    this.drawSoon();
+  }
+
   async again() {
-    this.trace = await readTrace(this.ctx, this.id).catch(() => this.trace); // a failure shows in the banner
+    const read = await readTrace(this.ctx, this.id).catch(() => null); // a failure shows in the banner
+    if (!read) return;
+    // What came while the answer was on its way is not in it.
+    const newest = Math.max(0, ...read.spans.map((span) => span.received_at));
+    const later = this.trace.spans.filter((span) => span.received_at > newest);
+    this.trace = read;
+    for (const span of later) putSpan(read, span);
     this.draw();
   }
+}
+
+/** Have a span as it is now in a trace. */
+function putSpan(trace, span) {
+  const at = trace.spans.findIndex((known) => known.span_id === span.span_id);
+  if (at < 0) trace.spans.push(span);
+  else if (trace.spans[at].received_at <= span.received_at) trace.spans[at] = span;
+  if (trace.spans.length > MOST_SPANS) trace.spans.shift();
+  const session = span.data?.thread_id;
+  if (session && typeof session === "string" && !trace.sessions?.length) trace.sessions = [session];
 }
 
 const readTrace = (ctx, id) => get(`/api/traces/${part(id)}`, {}, ctx.signal);
@@ -155,8 +178,12 @@ const readTrace = (ctx, id) => get(`/api/traces/${part(id)}`, {}, ctx.signal);
 export async function traceView(ctx, { trace: id, params }) {
   ctx.crumbs([{ text: "Traces", href: "#/traces" }, { text: id }], "traces");
   replace(ctx.main, h("div", { class: "page" }, loading(9)));
-  const page = new TracePage(ctx, id, await readTrace(ctx, id));
+  const early = [];
+  let page = null;
+  ctx.onLive((event) => (page ? page.take(event) : early.push(event)));
+  page = new TracePage(ctx, id, await readTrace(ctx, id));
   page.start();
+  early.forEach((event) => page.take(event));
   const wanted = params.span ? page.source.find(params.span) : 0;
   if (!isNarrow()) page.list.select(Math.max(0, wanted), { show: Boolean(params.span) });
   return { keys: (event) => (event.key === "Escape" && closeDrawer()) || page.list.key(event) };

@@ -20,27 +20,43 @@ function parents(spans) {
   return under;
 }
 
-/** Rows of the tree; spans that are each other's parents, in a ring, are shown at the top rather than not at all. */
+/** Widen a range of milliseconds so that a span is in it. */
+function widen(range, span) {
+  const start = millis(span.started_at);
+  if (!Number.isFinite(start)) return;
+  const end = millis(span.ended_at);
+  range.from = Math.min(range.from, start);
+  range.until = Math.max(range.until, start + 1, Number.isFinite(end) ? end : start);
+}
+
+/**
+ * Rows of the tree; spans that are each other's parents, in a ring, are shown at the top rather than not at all.
+ * Each row has the range of the operation it belongs to, from its first beginning to its last end: beside the hours
+ * of a whole session, what takes milliseconds would not be seen.
+ */
 export function rowsOf(spans, closed) {
   const under = parents(spans);
   const rows = [];
   const seen = new Set();
-  const walk = (span, depth) => {
+  const walk = (span, depth, range) => {
     if (seen.has(span.span_id)) return;
     seen.add(span.span_id);
+    widen(range, span);
     const children = under.get(span.span_id) ?? [];
     const isClosed = closed.has(span.span_id);
-    rows.push({ span, depth, children: children.length, isClosed });
-    if (isClosed) children.forEach((child) => skip(child));
-    else children.forEach((child) => walk(child, depth + 1));
+    rows.push({ span, depth, range, children: children.length, isClosed });
+    if (isClosed) children.forEach((child) => skip(child, range));
+    else children.forEach((child) => walk(child, depth + 1, range));
   };
-  const skip = (span) => {
+  const skip = (span, range) => {
     if (seen.has(span.span_id)) return;
     seen.add(span.span_id);
-    (under.get(span.span_id) ?? []).forEach(skip);
+    widen(range, span);
+    (under.get(span.span_id) ?? []).forEach((child) => skip(child, range));
   };
-  (under.get(null) ?? []).forEach((span) => walk(span, 0));
-  spans.forEach((span) => walk(span, 0));
+  const root = (span) => walk(span, 0, { from: Infinity, until: -Infinity });
+  (under.get(null) ?? []).forEach(root);
+  spans.forEach(root);
   return rows;
 }
 
