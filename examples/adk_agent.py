@@ -2,7 +2,7 @@
 
 It runs offline: a script stands for the model. Write `model="gemini-2.5-pro"` instead, and nothing else changes.
 
-    pip install "compact-context[adk]"
+    pip install "compact-context[google-adk]"
     python adk_agent.py
 """
 

@@ -76,7 +76,9 @@ def conversations(draw: st.DrawFn, *, min_turns: int = 1, max_turns: int = 5) ->
     for turn in range(turns):
         user = _drawn_user(draw, len(steps))
         # Where these words join the results before them in one turn, they would protect those too.
-        steps.append(replace(user, is_protected=False) if steps and steps[-1].calls else user)
+        user = replace(user, is_protected=False) if steps and steps[-1].calls else user
+        # Providers allow four marks.
+        steps.append(replace(user, is_marked=False) if sum(step.is_marked for step in steps) == 4 else user)
         for _ in range(draw(st.integers(0, 4))):
             steps.append(_drawn_model(draw, len(steps), draw(_calls(len(steps)))))
         does_not_wait = steps[-1].calls and draw(_seldom)
@@ -199,10 +201,8 @@ def _responses_output(call: Call) -> Wire:
 def anthropic(steps: Sequence[Step]) -> list[Wire]:
     """Anthropic Messages; results and the user's next words are one turn."""
     items: list[Wire] = []
-    marks = 0
     for step in steps:
-        for item in _anthropic(step, may_mark=marks < 4):
-            marks += json.dumps(item).count("cache_control")
+        for item in _anthropic(step):
             if items and items[-1]["role"] == item["role"]:
                 content = [*_blocks(items[-1]["content"]), *_blocks(item["content"])]
                 items[-1] = {**items[-1], **item, "content": content}
@@ -215,9 +215,9 @@ def _blocks(content: str | list[Wire]) -> list[Wire]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
-def _anthropic(step: Step, *, may_mark: bool) -> Iterator[Wire]:
+def _anthropic(step: Step) -> Iterator[Wire]:
     source = {"type": "base64", "media_type": "image/png", "data": IMAGE}
-    mark = {"cache_control": {"type": "ephemeral"}} if step.is_marked and may_mark else {}
+    mark = {"cache_control": {"type": "ephemeral"}} if step.is_marked else {}
     if step.role == "user":
         blocks: list[Wire] = [{"type": "text", "text": step.text, **mark}]
         blocks += [{"type": "image", "source": source}] if step.has_image else []

@@ -244,5 +244,5 @@ class TestPackage:
     def test_a_missing_package_names_the_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "google.adk.agents.callback_context", None)
         monkeypatch.delitem(sys.modules, "compact.adapters.google_adk")
-        with pytest.raises(ImportError, match=r'pip install "compact-context\[adk\]"'):
+        with pytest.raises(ImportError, match=r'pip install "compact-context\[google-adk\]"'):
             import_module("compact.adapters.google_adk")

@@ -10,6 +10,7 @@ from compact.cli import demo_replay
 from compact.cli.demo_replay import Replay, Tally, load_session, protected_messages
 from compact.cli.settings import load_config, quiet
 from compact.core.budget import TokenBudget
+from compact.core.layers import KeepRules
 
 
 def test_piped(process):
@@ -54,7 +55,7 @@ def test_claims_are_measured():
 
 def test_lost_protection_is_not_hidden(cli, monkeypatch):
     """If the message were missing, the demo would say so and fail."""
-    monkeypatch.setenv("COMPACT_PROTECTED_FLAG", "something_else")
+    monkeypatch.setattr(KeepRules, "pins", lambda self, message: message.role in self.pinned_roles)
     monkeypatch.setenv("COMPACT_SUMMARIZER__MAX_TOKENS", "256")
     done = cli("demo", "--window", 40_000)
     assert done.code == 1

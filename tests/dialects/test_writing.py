@@ -8,7 +8,7 @@ import pytest
 
 from compact.core.messages import Message
 from compact.dialects import DIALECTS
-from compact.dialects.interleaving import OPENING, lay_out
+from compact.dialects.interleaving import CLOSING, OPENING, lay_out
 from compact.dialects.responses_outputs import NO_SCREENSHOT
 from dialect_conversations import IMAGE
 
@@ -70,7 +70,7 @@ def test_shorter_arguments_are_written_as_an_object() -> None:
 @pytest.mark.parametrize(("name", "words"), [("anthropic", "content"), ("gemini", "parts")])
 def test_the_summary_travels_in_a_turn_of_the_user(name: str, words: str) -> None:
     out = written(name, [SUMMARY, {"role": "user", "content": "next"}, {"role": "assistant", "content": "done"}])
-    assert [item["role"] for item in out] == ["user", "model" if name == "gemini" else "assistant"]
+    assert [item["role"] for item in out[:2]] == ["user", "model" if name == "gemini" else "assistant"]
     assert [part["text"] for part in out[0][words]] == [SUMMARY["content"], "next"]
     assert DIALECTS[name].check(out) == ()
 
@@ -80,6 +80,12 @@ def test_a_list_that_would_begin_with_the_assistant_gets_an_opening(name: str) -
     out = written(name, [{"role": "assistant", "content": "done"}, {"role": "user", "content": "next"}])
     assert OPENING in str(out[0])
     assert DIALECTS[name].check(out) == ()
+
+
+def test_a_gemini_list_whose_end_was_summarised_ends_with_the_user() -> None:
+    """The model's next calls would otherwise stand right behind its own words, where no call may be."""
+    out = written("gemini", [SUMMARY, {"role": "user", "content": "next"}, {"role": "assistant", "content": "done"}])
+    assert out[-1] == {"role": "user", "parts": [{"text": CLOSING}]}
 
 
 def test_an_empty_result_stays_what_it_was() -> None:

@@ -2,7 +2,7 @@
 
     from agent_framework import Agent
     from compact import CompactConfig, CompactManager
-    from compact.adapters.agent_framework_provider import CompactProvider, protected
+    from compact.adapters.agent_framework import CompactProvider, protected
 
     manager = CompactManager(CompactConfig(model="gpt-4o"))
     agent = Agent(client, tools=tools, context_providers=[CompactProvider(manager)])

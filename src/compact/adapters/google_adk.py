@@ -28,7 +28,7 @@ try:
     from google.genai import types
 except ImportError as error:
     raise ImportError(
-        'the Google ADK adapter needs the package google-adk\nhint: pip install "compact-context[adk]"'
+        'the Google ADK adapter needs the package google-adk\nhint: pip install "compact-context[google-adk]"'
     ) from error
 
 from compact.adapters.failing_open import tell, tell_failure

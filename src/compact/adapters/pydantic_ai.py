@@ -35,9 +35,9 @@ from compact.core.events import NoticeEvent
 from compact.manager import CompactManager
 from compact.recall.tool import TOOL_NAME, TOOL_SCHEMA
 
-# `prepare_model_request`, which runs for the model that will answer and whose changes are never stored, is new in it.
 __all__ = ["SUPPORTED_VERSIONS", "CompactionCapability", "protected"]
 
+# `prepare_model_request`, which runs for the model that will answer and whose changes are never stored, is new in it.
 SUPPORTED_VERSIONS = ">=2.66,<3"
 SessionId: TypeAlias = str | Callable[[RunContext[Any]], str] | None
 

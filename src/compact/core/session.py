@@ -272,7 +272,7 @@ class Session:
         ephemeral = self._written(form)
         if ephemeral:
             self._remember(Ephemeral(len(self._shown.owners), tuple(self._written(form))))
-        if self._shown.owners == match.owners:
+        if self._shown.owners == match.owners and self._is_shown_as_sent(incoming):
             return [*incoming, *ephemeral]
         own = dict(zip(match.owners, incoming, strict=True))
         shown = self._shown
@@ -281,6 +281,11 @@ class Session:
             for owner, original in zip(shown.owners, shown.originals, strict=True)
         ]
         return kept + ephemeral
+
+    def _is_shown_as_sent(self, incoming: Sequence[object]) -> bool:
+        """True if the texts of ours in a caller's list are those of now: a stub may have become shorter."""
+        shown = zip(self._shown.owners, incoming, self._shown.originals, strict=False)
+        return all(owner or item == original for owner, item, original in shown)
 
     def _written(self, form: EntryForm) -> list[object]:
         """What stands behind the log in the newest prompt, in the caller's form."""

@@ -28,6 +28,7 @@ from compact.dialects.gemini_parts import (
 )
 from compact.dialects.interleaving import (
     BESIDE,
+    CLOSING,
     EMPTY_CONTENT,
     OPENING,
     ORDER,
@@ -80,7 +81,7 @@ class GeminiDialect:
             yield Block((with_bytes(content) if native.get("as") == "bytes" else content,), (entry,))
 
     def join(self, blocks: Sequence[Block]) -> Sequence[Block]:
-        """Neighbours of one kind become one turn, and the first turn is the user's."""
+        """Neighbours of one kind become one turn, the first turn is the user's, and so is the one behind a summary."""
         names = {call_id: name for block in blocks for entry in block.entries for call_id, name, _ in calls_of(entry)}
         joined: list[Block] = []
         for block in (_named(block, names) for block in blocks):
@@ -89,7 +90,10 @@ class GeminiDialect:
             else:
                 joined.append(block)
         if joined and joined[0].items and _role(joined[0].items[0]) == "model":
-            joined.insert(0, Block(({"role": "user", "parts": [{"text": OPENING}]},), ()))
+            joined.insert(0, _words(OPENING))
+        has_summary = any(is_summary(entry) for block in joined for entry in block.entries)
+        if has_summary and joined[-1].items and _role(joined[-1].items[-1]) == "model":
+            joined.append(_words(CLOSING))
         if not any(native_of(entry).get("as") == "object" for block in joined for entry in block.entries):
             return joined
         like = next((item for block in joined for item in block.items if not isinstance(item, dict)), None)
@@ -220,6 +224,10 @@ def _write(entry: Entry) -> tuple[str, list[dict[str, Any]]]:
 def _role(item: object) -> str:
     role = cast(Mapping[str, Any], item).get("role") if isinstance(item, Mapping) else getattr(item, "role", None)
     return "model" if role == "model" else "user"
+
+
+def _words(text: str) -> Block:
+    return Block(({"role": "user", "parts": [{"text": text}]},), ())
 
 
 def _has_responses(item: object) -> bool:

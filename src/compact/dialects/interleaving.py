@@ -17,6 +17,8 @@ BESIDE = "beside"
 ORDER = "order"
 # Where a conversation must begin with the user, this stands there when what is left of one does not.
 OPENING = "[the beginning of the conversation is not shown]"
+# And this at the end, where it is the user's turn to speak and all that was said last has been summarised.
+CLOSING = "[what came after this is in the summary]"
 _SUMMARY_START = "<COMPACT-SUMMARY v"
 # The model may have been shown no more than this: whatever comes back is valid JSON, and an object.
 _CUT_ARGUMENTS = "shortened"

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 ImageRule: TypeAlias = Literal["tiles", "area", "largest"]
 Size: TypeAlias = tuple[int, int]
 
-IMAGE_TYPES = frozenset({"image_url", "input_image", "image"})
+IMAGE_TYPES = frozenset({"image_url", "input_image", "image", "computer_screenshot"})
 LOW_DETAIL_TOKENS = 85
 TILE_TOKENS = 170
 MAX_TILES = 8
@@ -27,7 +27,7 @@ _PREFIX_CHARS = (1024, 128 * 1024, 2 * 1024 * 1024)
 
 
 def image_tokens(part: Mapping[str, Any], rule: ImageRule = "largest") -> int:
-    """Tokens of a chat `image_url`, a Responses `input_image` or an Anthropic `image` part."""
+    """Tokens of an image: a part of Chat Completions, Responses, Anthropic, or Gemini (as `inlineData`)."""
     payload, detail = _payload_and_detail(part)
     size = image_size(payload) if payload else None
     if rule == "tiles":
@@ -55,7 +55,8 @@ def image_size(payload: str) -> Size | None:
 
 def _payload_and_detail(part: Mapping[str, Any]) -> tuple[str, str]:
     """The data URL or base64 text and the detail asked for, whichever of the wire forms the part has."""
-    holder: Any = part.get("image_url") or part.get("source") or part
+    inline = part.get("inlineData") or part.get("inline_data")
+    holder: Any = part.get("image_url") or part.get("source") or inline or part
     if isinstance(holder, str):
         holder = {"url": holder}
     if not isinstance(holder, Mapping):

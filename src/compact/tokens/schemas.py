@@ -20,7 +20,8 @@ ENUM_TOKENS = -3
 ENUM_ITEM_TOKENS = 3
 TOOLS_END_TOKENS = 12
 
-_SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema")
+_SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema")
+_DECLARATION_KEYS = ("functionDeclarations", "function_declarations")
 _LIST_KEYS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _MAP_KEYS = ("$defs", "definitions", "patternProperties")
 # Schemas from strangers may be absurdly deep; below this their text is counted instead.
@@ -30,10 +31,20 @@ _MAX_DEPTH = 32
 def tools_tokens(
     tools: Sequence[Mapping[str, Any]], count_text: CountText, *, function_tokens: int = FUNCTION_TOKENS
 ) -> int:
-    """Tokens of all tool schemas of a prompt, in the chat, Responses or Anthropic form."""
-    if not tools:
+    """Tokens of all tool schemas of a prompt, in the chat, Responses, Anthropic or Gemini form."""
+    listed = [one for tool in tools for one in _declared(tool)]
+    if not listed:
         return 0
-    return TOOLS_END_TOKENS + sum(function_tokens + _tool_tokens(tool, count_text) for tool in tools)
+    return TOOLS_END_TOKENS + sum(function_tokens + _tool_tokens(tool, count_text) for tool in listed)
+
+
+def _declared(tool: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The functions that one tool of Gemini declares; any other tool is one by itself."""
+    key = next((key for key in _DECLARATION_KEYS if isinstance(tool.get(key), list | tuple)), None)
+    if key is None:
+        return [tool]
+    rest = {name: value for name, value in tool.items() if name != key and value is not None}
+    return [*(_mapping(one) or {"name": json_text(one)} for one in tool[key]), *([rest] if rest else [])]
 
 
 def _tool_tokens(tool: Mapping[str, Any], count_text: CountText) -> int:
