@@ -112,7 +112,7 @@ def test_a_summary_takes_pointers_in_and_names_the_artifacts() -> None:
     out = manager.manual_compact("s", [*history, *dialogue(4, words=30)])
     assert manager.current_plan("s").externalizations == ()
     assert artifact_id in next(m["content"] for m in out if "<COMPACT-SUMMARY" in str(m["content"]))
-    dialect = manager._engine.compactor.dialect
+    dialect = manager._engine.compactor.form
     assert check_chat([dialect.read(m, "x") for m in out]) == ()
     assert "berth 42" in str(manager.recall("s", artifact_id))
 

@@ -7,6 +7,7 @@ are not read again, and whatever nobody has changed is given back as the caller'
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -130,16 +131,31 @@ class Translator:
         fresh: list[Any] = []
         # Those that still have their marks are known first: others may look the same without them.
         marked = self._marked_again(items, place, taken) if self._made else {}
+        # And so are those that never had any: an item that was marked may look the same once it is not.
+        unmarked = self._looks_without_marks() if self._has_marks and place < len(self._seen) else Counter[str]()
         for position in range(place, len(items)):
             item = items[position]
-            made = marked.get(position) or (self._made_like(item, taken) if self._made else None)
+            look = look_of((item,)) if unmarked else ""
+            made = marked.get(position)
+            if made is None and unmarked[look] <= 0 and self._made:
+                made = self._made_like(item, taken)
             if made is None:
+                unmarked[look] -= 1
                 fresh.append(item)
                 continue
             yield from self._read_fresh(fresh, position - len(fresh))
             fresh = []
             yield _Known((copy_plain(item),), (_unmarked(item),), made.entries)
         yield from self._read_fresh(fresh, len(items) - len(fresh))
+
+    def _looks_without_marks(self) -> Counter[str]:
+        """How the caller's own items of the last list looked that had no `meta`, and how many there were of each."""
+        blocks = (block for block in self._current if len(block.items) == 1 and not block.has_meta)
+        return Counter(
+            block.look
+            for block in blocks
+            if not any(block.entries is made.entries for made in self._made.get(block.look, ()))
+        )
 
     def _marked_again(self, items: Sequence[Any], place: int, taken: set[int]) -> dict[int, _Known]:
         """What items with a `meta` are that were seen with it before, by their places."""
