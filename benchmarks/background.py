@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from compact import CompactConfig, CompactManager, StructuredSummary, SummaryRequest
-from compact.core.events import CompactionCompletedEvent, CompactionEvent, TriggerDecisionEvent
+from compact.core.engine.events import CompactionCompletedEvent, CompactionEvent, TriggerDecisionEvent
 from compact.testing import Wire, assistant, system, tool_exchange, user
 
 TARGET_MS = 10.0

@@ -25,8 +25,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from compact import CompactConfig, CompactManager
-from compact.core.groups import group_messages
-from compact.core.messages import Message
+from compact.core.log.groups import group_messages
+from compact.core.log.messages import Message
 from compact.dialects.entries import ChatEntries
 from compact.tokens import get_tokenizer
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compact.core.constraints import standing_constraints
-from compact.core.messages import Message
+from compact.core.facts.constraints import standing_constraints
+from compact.core.log.messages import Message
 from compact.dialects.entries import ChatEntries
 
 SHARE = 0.125  # of a conversation is what a compaction leaves here

@@ -7,7 +7,7 @@ No framework and no model: a loop of its own reads the sources, and the figures 
 """
 
 from compact import CompactConfig, CompactManager
-from compact.core.events import CompactionCompletedEvent
+from compact.core.engine.events import CompactionCompletedEvent
 
 SESSION = "research"
 rounds: list[CompactionCompletedEvent] = []

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 
 from compact import CompactConfig, CompactManager
-from compact.core.records import Commit, SessionHead
+from compact.core.audit.records import Commit, SessionHead
 from compact.stores.memory import InMemoryCompactionStore
 from compact.testing import check_compaction_store, tool_run
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from compact import CompactConfig, CompactionProposal, CompactManager, PlanningContext, SpanReference
-from compact.core.plan import ClearRecord
+from compact.core.plan.plan import ClearRecord
 from compact.dialects.entries import ChatEntries
 from compact.strategies import ClearStrategy, SummarizeStrategy
 from compact.testing import assistant, check_strategy, tool_exchange, user

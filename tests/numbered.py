@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from compact.core.messages import Message, ToolCall
+from compact.core.log.messages import Message, ToolCall
 from compact.dialects.entries import ChatEntries
 from conversations import Wire
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from compact import CompactConfig, CompactManager
-from compact.core.events import ArchivalEvent, CompactionErrorEvent, CompactionEvent, NoticeEvent
+from compact.core.engine.events import ArchivalEvent, CompactionErrorEvent, CompactionEvent, NoticeEvent
 from compact.telemetry.archived import InBackground
 from compact.testing import RecordingSink, WordTokenizer, dialogue, user
 

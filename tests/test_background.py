@@ -16,15 +16,15 @@ import pytest
 
 from compact import CompactConfig, CompactManager, StructuredSummary, SummaryRequest
 from compact.background import InProcessPreparer
-from compact.core.events import (
+from compact.core.engine.events import (
     CompactionCompletedEvent,
     CompactionErrorEvent,
     NoticeEvent,
     SummaryCreatedEvent,
     TriggerDecisionEvent,
 )
-from compact.core.plan import SummarizationRecord
-from compact.core.session import Session
+from compact.core.engine.session import Session
+from compact.core.plan.plan import SummarizationRecord
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import RecordingSink, Wire, WordTokenizer, assistant, dialogue, system, tool_run, user
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compact import CompactConfig, CompactManager, InvalidHistory, Message
-from compact.core.events import HistoryRepairedEvent
+from compact.core.engine.events import HistoryRepairedEvent
 from compact.testing import RecordingSink, dialogue, tool_exchange, user
 
 

@@ -12,10 +12,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from compact import CompactConfig, CompactManager, ConfigError, InsufficientBudget, Message
+from compact.core.audit.records import Commit, SessionHead
+from compact.core.audit.store import VersionConflict
+from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent, HistoryBranchedEvent
 from compact.core.errors import InjectionTooLarge
-from compact.core.events import CompactionCompletedEvent, CompactionErrorEvent, HistoryBranchedEvent
-from compact.core.legality import check_chat
-from compact.core.records import Commit, SessionHead, VersionConflict
+from compact.core.log.legality import check_chat
 from compact.dialects.entries import ChatEntries
 from compact.injection import Answer, InjectionContext, Injector
 from compact.stores.memory import InMemoryCompactionStore

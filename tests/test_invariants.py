@@ -11,12 +11,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from compact import CompactConfig, CompactManager, InsufficientBudget, StructuredSummary, SummaryRequest
-from compact.core.events import CompactionCompletedEvent
-from compact.core.ledger import FactKind
-from compact.core.legality import check_chat
-from compact.core.messages import Message
-from compact.core.pieces import argument_texts
-from compact.core.renderer import PromptRenderer
+from compact.core.engine.events import CompactionCompletedEvent
+from compact.core.facts.ledger import FactKind
+from compact.core.facts.pieces import argument_texts
+from compact.core.log.legality import check_chat
+from compact.core.log.messages import Message
+from compact.core.plan.renderer import PromptRenderer
 from compact.dialects.entries import ChatEntries
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import RecordingSink, WordTokenizer
@@ -287,7 +287,7 @@ def test_an_edited_past_starts_a_branch_and_loses_nothing(
 
 @given(histories(max_size=30))
 def test_rendering_without_a_plan_gives_back_the_same_messages(history: list[Wire]) -> None:
-    from compact.core.plan import CompactionPlan
+    from compact.core.plan.plan import CompactionPlan
 
     messages = read(history)
     assert PromptRenderer().render(messages, CompactionPlan("s")).messages == tuple(messages)

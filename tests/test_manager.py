@@ -21,7 +21,7 @@ from compact import (
     SummaryRequest,
     UnknownSession,
 )
-from compact.core.events import (
+from compact.core.engine.events import (
     CompactionCompletedEvent,
     CompactionErrorEvent,
     CompactionEvent,

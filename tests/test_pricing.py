@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from compact import CompactConfig, CompactManager, Message, StructuredSummary, SummaryRequest
-from compact.core.economics import Economics, PromptChange
-from compact.core.events import CompactionCompletedEvent, CompactionErrorEvent, TriggerDecisionEvent
+from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent, TriggerDecisionEvent
+from compact.core.plan.economics import Economics, PromptChange
 from compact.pricing import ModelPricer, model_prices
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import RecordingSink, Wire, WordTokenizer, dialogue, tool_run, user

@@ -11,7 +11,7 @@ import pytest
 
 from compact import CompactConfig, CompactManager, ConfigError, InsufficientBudget, StructuredSummary, SummaryRequest
 from compact.assembly import build_budget
-from compact.core.events import (
+from compact.core.engine.events import (
     CompactionCompletedEvent,
     CompactionErrorEvent,
     PrunedMessagesEvent,
@@ -19,8 +19,8 @@ from compact.core.events import (
     TokenEstimateEvent,
     TriggerDecisionEvent,
 )
-from compact.core.ledger import FactKind
-from compact.core.messages import Message
+from compact.core.facts.ledger import FactKind
+from compact.core.log.messages import Message
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import (
     RecordingSink,
@@ -193,7 +193,7 @@ def test_incremental_reduction_on_budget_overflow() -> None:
 
 
 def test_reduction_goes_one_by_one_and_in_turn_to_the_floor() -> None:
-    from compact.core.layers import KeepRules
+    from compact.core.plan.layers import KeepRules
 
     steps = [(r.recent_turns, r.tool_io_pairs) for r in KeepRules(recent_turns=3, tool_io_pairs=4).reductions()]
     assert steps == [(3, 4), (2, 4), (2, 3), (1, 3), (1, 2), (1, 1)]

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from compact.core.protocols import ProviderAwareTokenizer
+from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.dialects.entries import ChatEntries
 from compact.tokens import get_tokenizer
 

@@ -17,9 +17,10 @@ __version__ = "0.1.0"
 _HOMES = {
     "compact.config": ("CompactConfig", "CompactPolicy"),
     "compact.manager": ("CompactManager",),
-    "compact.core.budget": ("TokenBudget",),
-    "compact.core.coordinator": ("CompactionCoordinator", "CompactionProposal", "CompactionResult", "PlanningContext"),
-    "compact.core.economics": ("Economics",),
+    "compact.core.plan.budget": ("TokenBudget",),
+    "compact.core.plan.coordinator": ("CompactionCoordinator", "CompactionResult"),
+    "compact.core.plan.strategy": ("CompactionProposal", "PlanningContext"),
+    "compact.core.plan.economics": ("Economics",),
     "compact.core.errors": (
         "CompactError",
         "ConfigError",
@@ -28,13 +29,14 @@ _HOMES = {
         "InvalidHistory",
         "UnknownSession",
     ),
-    "compact.core.events": ("CompactionEvent",),
-    "compact.core.messages": ("Message", "ToolCall"),
-    "compact.core.plan": ("CompactionAction", "CompactionPlan", "SpanReference"),
-    "compact.core.renderer": ("PromptRenderer", "RenderedPrompt"),
-    "compact.core.report": ("CompactionReport",),
-    "compact.core.status": ("SessionStatus",),
-    "compact.core.summary": ("StructuredSummary", "SummaryRequest"),
+    "compact.core.engine.events": ("CompactionEvent",),
+    "compact.core.log.messages": ("Message", "ToolCall"),
+    "compact.core.plan.plan": ("CompactionAction", "CompactionPlan", "SpanReference"),
+    "compact.core.plan.renderer": ("PromptRenderer", "RenderedPrompt"),
+    "compact.core.audit.report": ("CompactionReport",),
+    "compact.core.engine.status": ("SessionStatus",),
+    "compact.core.summary.summarizer": ("SummaryRequest",),
+    "compact.core.summary.summary": ("StructuredSummary",),
     "compact.injection": ("InjectionContext", "Injector"),
     "compact.stateless": (
         "compact",
@@ -52,30 +54,30 @@ __all__ = sorted([*_HOME_OF, "__version__"])  # pyright: ignore[reportUnsupporte
 if TYPE_CHECKING:
     from compact.config import CompactConfig as CompactConfig
     from compact.config import CompactPolicy as CompactPolicy
-    from compact.core.budget import TokenBudget as TokenBudget
-    from compact.core.coordinator import CompactionCoordinator as CompactionCoordinator
-    from compact.core.coordinator import CompactionProposal as CompactionProposal
-    from compact.core.coordinator import CompactionResult as CompactionResult
-    from compact.core.coordinator import PlanningContext as PlanningContext
-    from compact.core.economics import Economics as Economics
+    from compact.core.audit.report import CompactionReport as CompactionReport
+    from compact.core.engine.events import CompactionEvent as CompactionEvent
+    from compact.core.engine.status import SessionStatus as SessionStatus
     from compact.core.errors import CompactError as CompactError
     from compact.core.errors import ConfigError as ConfigError
     from compact.core.errors import InjectionTooLarge as InjectionTooLarge
     from compact.core.errors import InsufficientBudget as InsufficientBudget
     from compact.core.errors import InvalidHistory as InvalidHistory
     from compact.core.errors import UnknownSession as UnknownSession
-    from compact.core.events import CompactionEvent as CompactionEvent
-    from compact.core.messages import Message as Message
-    from compact.core.messages import ToolCall as ToolCall
-    from compact.core.plan import CompactionAction as CompactionAction
-    from compact.core.plan import CompactionPlan as CompactionPlan
-    from compact.core.plan import SpanReference as SpanReference
-    from compact.core.renderer import PromptRenderer as PromptRenderer
-    from compact.core.renderer import RenderedPrompt as RenderedPrompt
-    from compact.core.report import CompactionReport as CompactionReport
-    from compact.core.status import SessionStatus as SessionStatus
-    from compact.core.summary import StructuredSummary as StructuredSummary
-    from compact.core.summary import SummaryRequest as SummaryRequest
+    from compact.core.log.messages import Message as Message
+    from compact.core.log.messages import ToolCall as ToolCall
+    from compact.core.plan.budget import TokenBudget as TokenBudget
+    from compact.core.plan.coordinator import CompactionCoordinator as CompactionCoordinator
+    from compact.core.plan.coordinator import CompactionResult as CompactionResult
+    from compact.core.plan.economics import Economics as Economics
+    from compact.core.plan.plan import CompactionAction as CompactionAction
+    from compact.core.plan.plan import CompactionPlan as CompactionPlan
+    from compact.core.plan.plan import SpanReference as SpanReference
+    from compact.core.plan.renderer import PromptRenderer as PromptRenderer
+    from compact.core.plan.renderer import RenderedPrompt as RenderedPrompt
+    from compact.core.plan.strategy import CompactionProposal as CompactionProposal
+    from compact.core.plan.strategy import PlanningContext as PlanningContext
+    from compact.core.summary.summarizer import SummaryRequest as SummaryRequest
+    from compact.core.summary.summary import StructuredSummary as StructuredSummary
     from compact.injection import InjectionContext as InjectionContext
     from compact.injection import Injector as Injector
     from compact.manager import CompactManager as CompactManager

@@ -8,24 +8,28 @@ from typing import Protocol
 from compact.archive import FilesystemArchive, S3Archive
 from compact.background import InProcessPreparer
 from compact.config import CompactConfig
-from compact.core.ahead import Ahead
-from compact.core.announcer import Announcer
-from compact.core.appraiser import Appraiser
-from compact.core.artifacts import SecurityContext
-from compact.core.budget import TokenBudget
-from compact.core.compacting import Compactor
-from compact.core.coordinator import CompactionCoordinator
-from compact.core.deciding import Decider
-from compact.core.durability import ToolDurabilityPolicy
-from compact.core.economics import USUAL_RATIOS, Prices
-from compact.core.engine import Engine
+from compact.core.audit.archive import StorageAdapter
+from compact.core.audit.artifacts import SecurityContext
+from compact.core.audit.store import CompactionStore
+from compact.core.engine.compaction import Compactor
+from compact.core.engine.emitter import Announcer
+from compact.core.engine.engine import Engine
+from compact.core.engine.events import EventSink
+from compact.core.engine.persistence import Keeper
+from compact.core.engine.prefetch import Ahead
+from compact.core.engine.pricing import Appraiser
+from compact.core.engine.session import Session
+from compact.core.engine.summarization import SummaryWriter
+from compact.core.engine.trigger import Decider
 from compact.core.errors import ConfigError
-from compact.core.keeper import Keeper
-from compact.core.layers import KeepRules
-from compact.core.protocols import CompactionStrategy, EventSink, ProviderAwareTokenizer, StorageAdapter, Summarizer
-from compact.core.records import CompactionStore
-from compact.core.session import Session
-from compact.core.summary_writer import SummaryWriter
+from compact.core.log.tokenizer import ProviderAwareTokenizer
+from compact.core.plan.budget import TokenBudget
+from compact.core.plan.coordinator import CompactionCoordinator
+from compact.core.plan.durability import ToolDurabilityPolicy
+from compact.core.plan.economics import USUAL_RATIOS, Prices
+from compact.core.plan.layers import KeepRules
+from compact.core.plan.strategy import CompactionStrategy
+from compact.core.summary.summarizer import Summarizer
 from compact.dialects.entries import ChatEntries
 from compact.injection import Injection, Injector
 from compact.pricing import ModelPricer

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
-from compact.core.session import Session
+from compact.core.engine.session import Session
 
 _log = logging.getLogger("compact")
 # How much a prompt must have grown before it is looked at again whether a summary should be, or can be prepared.

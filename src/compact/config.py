@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 
 from compact.config_sources import CONFIG_VERSION, explain, from_environment, merged, migrated, read_file
-from compact.core.durability import ToolDurability
+from compact.core.plan.durability import ToolDurability
 
 
 class _Section(BaseModel):

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, TypeVar
 
-from compact.core.waiting import Trip
+from compact.core.steps import Trip
 
 T = TypeVar("T")
 

@@ -21,12 +21,13 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, TypeAlias, cast
 
-from compact.core.announcer import Announcer
+from compact.core.engine.emitter import Announcer
+from compact.core.engine.session import Injected, Session
 from compact.core.errors import CompactError, ConfigError, InjectionTooLarge
-from compact.core.messages import Message
-from compact.core.protocols import EntryForm, ProviderAwareTokenizer
-from compact.core.session import Injected, Session
-from compact.core.waiting import Trip
+from compact.core.log.messages import Message
+from compact.core.log.tokenizer import ProviderAwareTokenizer
+from compact.core.protocols import EntryForm
+from compact.core.steps import Trip
 
 Piece: TypeAlias = str | Message | Mapping[str, Any]
 Answer: TypeAlias = Piece | Sequence[Piece] | None

@@ -19,15 +19,17 @@ from compact.assembly import (
     build_store,
 )
 from compact.config import CompactConfig
-from compact.core.budget import TokenBudget
-from compact.core.coordinator import CompactionResult
+from compact.core.audit.store import CompactionStore
+from compact.core.engine.events import CompactionEvent, NoticeEvent
+from compact.core.engine.session import Session
+from compact.core.engine.status import SessionStatus, status_of
 from compact.core.errors import ConfigError, InvalidHistory
-from compact.core.events import CompactionEvent, NoticeEvent
-from compact.core.protocols import CompactionStrategy, ProviderAwareTokenizer, Summarizer
-from compact.core.records import CompactionStore
-from compact.core.session import Session
-from compact.core.status import SessionStatus, status_of
-from compact.core.waiting import Trip
+from compact.core.log.tokenizer import ProviderAwareTokenizer
+from compact.core.plan.budget import TokenBudget
+from compact.core.plan.coordinator import CompactionResult
+from compact.core.plan.strategy import CompactionStrategy
+from compact.core.steps import Trip
+from compact.core.summary.summarizer import Summarizer
 from compact.dialects import Dialect
 from compact.driving import adrive, drive
 from compact.injection import Injector

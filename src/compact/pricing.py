@@ -16,7 +16,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from compact.core.economics import USD, USUAL_RATIOS, Economics, Prices, PromptChange, price_change
+from compact.core.plan.economics import USD, USUAL_RATIOS, Economics, Prices, PromptChange, price_change
 
 _MILLION = 1_000_000
 # Who routes a model is not part of its name in the list: openrouter/, azure:, us.anthropic. … -v1:0

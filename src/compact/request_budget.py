@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from compact.core.budget import TokenBudget
-from compact.core.messages import copy_plain
-from compact.core.protocols import ProviderAwareTokenizer
+from compact.core.log.messages import copy_plain
+from compact.core.log.tokenizer import ProviderAwareTokenizer
+from compact.core.plan.budget import TokenBudget
 
 Tools: TypeAlias = Sequence[Mapping[str, Any]]
 # One process may run several agents, each with tools of its own.

@@ -10,17 +10,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from compact.config import CompactConfig
-from compact.core.artifacts import SecurityContext
-from compact.core.content_events import ContentRecalledEvent
-from compact.core.engine import Engine
+from compact.core.audit.artifacts import SecurityContext
+from compact.core.audit.records import ModelCall, PlanVersion, SessionInfo
+from compact.core.audit.report import CompactionReport, reports_of
+from compact.core.audit.store import CompactionStore
+from compact.core.audit.why import Sighting, trace_phrase
+from compact.core.engine.engine import Engine
+from compact.core.engine.events import ContentRecalledEvent
+from compact.core.engine.session import Session
 from compact.core.errors import CompactError, UnknownSession
-from compact.core.messages import Message
-from compact.core.plan import CompactionPlan
-from compact.core.records import CompactionStore, ModelCall, PlanVersion, SessionInfo
-from compact.core.renderer import RenderedPrompt
-from compact.core.report import CompactionReport, reports_of
-from compact.core.session import Session
-from compact.core.why import Sighting, trace_phrase
+from compact.core.log.messages import Message
+from compact.core.plan.plan import CompactionPlan
+from compact.core.plan.renderer import RenderedPrompt
 from compact.dialects.doorway import Doorway
 from compact.driving import drive
 from compact.recall.search import Recall, recall

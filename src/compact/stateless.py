@@ -10,10 +10,10 @@ from typing import Generic, TypeVar
 
 from compact.assembly import build_budget
 from compact.config import CompactConfig
-from compact.core.groups import group_messages
-from compact.core.layers import KeepRules
-from compact.core.messages import Message
-from compact.core.renderer import summary_id, summary_message
+from compact.core.log.groups import group_messages
+from compact.core.log.messages import Message
+from compact.core.plan.layers import KeepRules
+from compact.core.plan.renderer import summary_id, summary_message
 from compact.dialects import CHAT, Block, detect
 from compact.dialects.entries import ChatEntries
 from compact.manager import CompactManager

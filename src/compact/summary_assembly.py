@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from compact.config import CompactConfig
-from compact.core.economics import Prices
+from compact.core.engine.events import EventSink, NoticeEvent
 from compact.core.errors import ConfigError
-from compact.core.events import NoticeEvent
-from compact.core.protocols import EventSink, Summarizer
+from compact.core.plan.economics import Prices
+from compact.core.summary.summarizer import Summarizer
 from compact.pricing import model_prices
 from compact.redaction import Redactor
 from compact.summarizers.call_settings import CallSettings

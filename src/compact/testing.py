@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from compact.core.coordinator import CompactionCoordinator, Goal
-from compact.core.events import CompactionEvent
-from compact.core.layers import KeepRules
-from compact.core.messages import Message, copy_plain
-from compact.core.plan import CompactionPlan
-from compact.core.protocols import CompactionStrategy, ProviderAwareTokenizer
-from compact.core.renderer import PromptRenderer
+from compact.core.engine.events import CompactionEvent
+from compact.core.log.messages import Message, copy_plain
+from compact.core.log.tokenizer import ProviderAwareTokenizer
+from compact.core.plan.coordinator import CompactionCoordinator
+from compact.core.plan.layers import KeepRules
+from compact.core.plan.plan import CompactionPlan
+from compact.core.plan.renderer import PromptRenderer
+from compact.core.plan.strategy import CompactionStrategy, Goal
 from compact.dialects import Dialect
 from compact.dialects.entries import ChatEntries
 from compact.dialects.translation import Translator

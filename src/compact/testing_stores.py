@@ -11,10 +11,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from compact.core.artifacts import Artifact, ArtifactMetadata, ArtifactStore, SecurityContext
-from compact.core.ledger import Fact, FactKind, Ledger
-from compact.core.messages import Message, ToolCall
-from compact.core.plan import (
+from compact.core.audit.artifacts import Artifact, ArtifactMetadata, ArtifactStore, SecurityContext
+from compact.core.audit.records import Beside, Commit, ModelCall, SessionHead, StoredMessage
+from compact.core.audit.store import (
+    CompactionStore,
+    CompactionTransaction,
+    SummaryCache,
+    SummaryClaims,
+    VersionConflict,
+)
+from compact.core.facts.ledger import Fact, FactKind, Ledger
+from compact.core.log.messages import Message, ToolCall
+from compact.core.plan.plan import (
     ClearRecord,
     CompactionPlan,
     DropRecord,
@@ -22,19 +30,8 @@ from compact.core.plan import (
     SpanReference,
     SummarizationRecord,
 )
-from compact.core.records import (
-    Beside,
-    Commit,
-    CompactionStore,
-    CompactionTransaction,
-    ModelCall,
-    SessionHead,
-    StoredMessage,
-    SummaryCache,
-    SummaryClaims,
-    VersionConflict,
-)
-from compact.core.summary import OpenItem, StructuredSummary, SummaryCacheKey, ToolOutcome
+from compact.core.summary.summarizer import SummaryCacheKey
+from compact.core.summary.summary import OpenItem, StructuredSummary, ToolOutcome
 from compact.dialects.entries import ChatEntries
 
 Clock = Callable[[], float]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from adapters.scenario import TOOL_SCHEMA, Watch
 from compact import CompactManager
-from compact.core.events import TokenEstimateEvent
+from compact.core.engine.events import TokenEstimateEvent
 from compact.tokens import get_tokenizer
 
 

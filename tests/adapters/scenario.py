@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from compact import CompactConfig, CompactManager
-from compact.core.events import CompactionCompletedEvent, CompactionErrorEvent, TriggerDecisionEvent
+from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent, TriggerDecisionEvent
 from compact.dialects import Dialect, get_dialect
 from compact.dialects.entries import ChatEntries
 from compact.testing import RecordingSink

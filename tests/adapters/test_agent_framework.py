@@ -47,7 +47,7 @@ from compact.adapters.agent_framework_provider import (
     recall_tool,
 )
 from compact.adapters.agent_framework_requests import DIALECT, input_tokens, text_of, tool_schemas
-from compact.core.events import CompactionErrorEvent, HistoryBranchedEvent, NoticeEvent
+from compact.core.engine.events import CompactionErrorEvent, HistoryBranchedEvent, NoticeEvent
 
 
 class TestScenario:

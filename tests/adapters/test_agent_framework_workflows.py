@@ -40,7 +40,7 @@ from compact.adapters.agent_framework_workflows import (
     render_plan,
 )
 from compact.config import StateConfig
-from compact.core.events import CompactionErrorEvent, HistoryBranchedEvent
+from compact.core.engine.events import CompactionErrorEvent, HistoryBranchedEvent
 
 
 class TestWorkflow:

@@ -20,7 +20,7 @@ from packaging.specifiers import SpecifierSet
 from adapters.scenario import INSTRUCTIONS, TOOL_SCHEMA, Call, Rejected, Step, Watch, look_up
 from compact import CompactConfig, CompactManager
 from compact.adapters.anthropic import SUPPORTED_VERSIONS, CompactionMiddleware, compaction_middleware
-from compact.core.events import CompactionCompletedEvent, CompactionErrorEvent
+from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent
 from compact.recall.tool import TOOL_SCHEMA as RECALL_SCHEMA
 from compact.testing import RecordingSink
 

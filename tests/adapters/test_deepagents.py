@@ -14,7 +14,7 @@ from adapters.langchain_parts import ScriptedChat, look_up_depot, play, texts, t
 from adapters.scenario import TOOL, WINDOW_TOKENS, Watch, look_up
 from compact import CompactConfig, CompactManager
 from compact.adapters.langchain import DEEPAGENTS_SLOT, SUPPORTED_VERSIONS, CompactionMiddleware
-from compact.core.events import CompactionCompletedEvent, CompactionErrorEvent
+from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent
 from compact.testing import RecordingSink
 
 THREAD: Any = {"configurable": {"thread_id": "thread-1"}, "recursion_limit": 200}

@@ -35,7 +35,7 @@ from compact.adapters.google_adk import (
     tags_of,
     tool_schemas,
 )
-from compact.core.events import CompactionErrorEvent, HistoryBranchedEvent, NoticeEvent
+from compact.core.engine.events import CompactionErrorEvent, HistoryBranchedEvent, NoticeEvent
 
 
 class TestScenario:

@@ -40,8 +40,8 @@ from compact.adapters.langchain import (
     session_of,
 )
 from compact.adapters.langchain_messages import MARK
+from compact.core.engine.events import CompactionErrorEvent, NoticeEvent
 from compact.core.errors import InsufficientBudget
-from compact.core.events import CompactionErrorEvent, NoticeEvent
 from compact.testing import RecordingSink, WordTokenizer
 
 THREAD: Any = {"configurable": {"thread_id": "thread-1"}, "recursion_limit": 200}

@@ -22,7 +22,7 @@ from packaging.specifiers import SpecifierSet
 from adapters.scenario import INSTRUCTIONS, TOOL_SCHEMA, Call, Final, Step, Watch, look_up
 from compact import CompactConfig, CompactManager
 from compact.adapters.litellm import SUPPORTED_VERSIONS, CompactionLogger
-from compact.core.events import CompactionCompletedEvent, CompactionErrorEvent, NoticeEvent
+from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent, NoticeEvent
 from compact.recall.tool import TOOL_SCHEMA as RECALL_SCHEMA
 from compact.testing import RecordingSink, tool_run
 

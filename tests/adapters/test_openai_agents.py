@@ -33,7 +33,7 @@ from compact.adapters.openai_agents import (
     recall_tool,
 )
 from compact.adapters.openai_agents_schemas import tool_schemas
-from compact.core.events import CompactionCompletedEvent, CompactionErrorEvent, NoticeEvent
+from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent, NoticeEvent
 from compact.testing import RecordingSink
 
 PROTECTED_ITEM: Any = {"role": "user", "content": PROTECTED, "meta": {"protected": True}}

@@ -12,7 +12,7 @@ from openai.types.chat import ChatCompletionMessage
 from adapters.scenario import TOOL_SCHEMA, Call, Watch, look_up
 from compact import CompactConfig, CompactManager, InvalidHistory
 from compact.adapters.own_loop import abefore_model_call, before_model_call, prepare_step
-from compact.core.events import CompactionErrorEvent
+from compact.core.engine.events import CompactionErrorEvent
 from compact.recall.tool import TOOL_SCHEMA as RECALL_SCHEMA
 from compact.testing import RecordingSink, tool_run
 

@@ -39,8 +39,8 @@ from compact.adapters.pydantic_ai import (
     tool_schemas,
 )
 from compact.adapters.pydantic_ai_messages import PydanticAIDialect
+from compact.core.engine.events import CompactionErrorEvent, NoticeEvent
 from compact.core.errors import InsufficientBudget
-from compact.core.events import CompactionErrorEvent, NoticeEvent
 from compact.testing import RecordingSink, WordTokenizer
 
 DIALECT = PydanticAIDialect()

@@ -12,7 +12,7 @@ import pytest
 
 from compact.archive import FilesystemArchive, S3Archive, StorageAdapter
 from compact.archive import folder as folder_module
-from compact.core.messages import Message, ToolCall
+from compact.core.log.messages import Message, ToolCall
 
 # An empty archive, and a look at everything in it by the path or key that a save returns.
 MakeArchive = Callable[[], tuple[StorageAdapter, Callable[[], Mapping[str, bytes]]]]

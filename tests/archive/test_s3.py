@@ -18,7 +18,7 @@ import pytest
 from compact.archive import ArchiveError, S3Archive
 from compact.archive import s3 as s3_module
 from compact.core.errors import ConfigError
-from compact.core.messages import Message
+from compact.core.log.messages import Message
 
 KMS_KEY = "compact-archive-test-key"
 

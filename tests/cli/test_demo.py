@@ -9,8 +9,8 @@ import pytest
 from compact.cli import demo_replay
 from compact.cli.demo_replay import Replay, Tally, load_session, protected_messages
 from compact.cli.settings import load_config, quiet
-from compact.core.budget import TokenBudget
-from compact.core.layers import KeepRules
+from compact.core.plan.budget import TokenBudget
+from compact.core.plan.layers import KeepRules
 
 
 def test_piped(process):

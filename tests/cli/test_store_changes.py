@@ -157,7 +157,7 @@ def test_undo_that_somebody_else_overtakes(cli, compacted, monkeypatch):
 
 
 def _overtaken(*_: object) -> None:
-    from compact.core.records import VersionConflict
+    from compact.core.audit.store import VersionConflict
 
     raise VersionConflict("somebody was quicker")
 

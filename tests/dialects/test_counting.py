@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compact.core.messages import Message
+from compact.core.log.messages import Message
 from compact.dialects import DIALECTS
 from compact.dialects.entries import ChatEntries
 from compact.testing import WordTokenizer

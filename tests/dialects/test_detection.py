@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compact import CompactConfig, CompactManager, ConfigError, InvalidHistory
-from compact.core.messages import Message
+from compact.core.log.messages import Message
 from compact.dialects import DIALECTS, detect, get_dialect
 
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}

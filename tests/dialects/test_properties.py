@@ -13,8 +13,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from compact import CompactConfig, CompactManager, InsufficientBudget
-from compact.core.legality import Violation
-from compact.core.messages import Message
+from compact.core.log.legality import Violation
+from compact.core.log.messages import Message
 from compact.dialects import DIALECTS, Dialect, detect
 from compact.dialects.anthropic import check_anthropic
 from compact.dialects.entries import ChatEntries

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compact.core.messages import Message
+from compact.core.log.messages import Message
 from compact.dialects import DIALECTS
 from compact.dialects.interleaving import CLOSING, OPENING, lay_out
 from compact.dialects.responses_outputs import NO_SCREENSHOT

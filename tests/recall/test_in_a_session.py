@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from compact import CompactConfig, CompactError, CompactManager, UnknownSession
-from compact.core.artifacts import SecurityContext
-from compact.core.content_events import ContentRehydratedEvent, RehydrationBlockedEvent
-from compact.core.legality import check_chat
+from compact.core.audit.artifacts import SecurityContext
+from compact.core.engine.events import ContentRehydratedEvent, RehydrationBlockedEvent
+from compact.core.log.legality import check_chat
 from compact.recall.tool import TOOL_SCHEMA, answer_tool_call
 from compact.testing import (
     RecordingSink,

@@ -10,17 +10,18 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from compact.core.artifacts import SENSITIVITIES, Artifact, ArtifactMetadata, SecurityContext, artifact_id_for
-from compact.core.coordinator import CompactionCoordinator, Goal
+from compact.core.audit.artifacts import SENSITIVITIES, Artifact, ArtifactMetadata, SecurityContext, artifact_id_for
 from compact.core.errors import ConfigError
-from compact.core.layers import KeepRules
-from compact.core.legality import check_chat
-from compact.core.messages import Message, ToolCall
-from compact.core.plan import CompactionPlan, ExternalizationRecord, SpanReference, SummarizationRecord
-from compact.core.renderer import PromptRenderer, summary_message
-from compact.core.stubs import render_externalization_text
-from compact.core.summary import StructuredSummary, rounded
-from compact.core.turn import TurnContext
+from compact.core.log.legality import check_chat
+from compact.core.log.messages import Message, ToolCall
+from compact.core.plan.coordinator import CompactionCoordinator
+from compact.core.plan.layers import KeepRules
+from compact.core.plan.plan import CompactionPlan, ExternalizationRecord, SpanReference, SummarizationRecord
+from compact.core.plan.renderer import PromptRenderer, summary_message
+from compact.core.plan.strategy import Goal
+from compact.core.plan.stubs import render_externalization_text
+from compact.core.plan.turn import TurnContext
+from compact.core.summary.summary import StructuredSummary, rounded
 from compact.recall import (
     RehydrationBlocked,
     RehydrationConfig,

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.core.messages import Message, ToolCall
+from compact.core.log.messages import Message, ToolCall
 from compact.redaction import MARK, Redactor
 
 SECRET_NAMES = (

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from compact import StructuredSummary, SummaryRequest
-from compact.core.events import VersionConflictEvent
+from compact.core.engine.events import VersionConflictEvent
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import user
 from stores.worker import CountingSummarizer, crowd, crowd_history, finish, history, manager_on, start, violations

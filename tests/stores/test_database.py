@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import text
 
 from compact import ConfigError
-from compact.core.events import CompactionErrorEvent
-from compact.core.records import StoreError
+from compact.core.audit.store import StoreError
+from compact.core.engine.events import CompactionErrorEvent
 from compact.stores import schema
 from compact.stores.database import Database
 from stores.conftest import Server

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from compact import CompactManager
-from compact.core.events import CompactionErrorEvent
+from compact.core.engine.events import CompactionErrorEvent
 from compact.stores import database
 from compact.testing import RecordingSink
 from stores.conftest import Server

@@ -6,7 +6,7 @@ import random
 import time
 from pathlib import Path
 
-from compact.core.events import CompactionErrorEvent
+from compact.core.engine.events import CompactionErrorEvent
 from stores.worker import history, manager_on, start, violations, write_on
 
 PREFLIGHTS = 200

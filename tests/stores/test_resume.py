@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compact.core.events import CompactionErrorEvent, HistoryBranchedEvent
+from compact.core.engine.events import CompactionErrorEvent, HistoryBranchedEvent
 from compact.testing import user
 from stores.worker import (
     SCENES,

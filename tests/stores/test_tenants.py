@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compact import UnknownSession
-from compact.core.artifacts import Artifact, ArtifactMetadata, SecurityContext
+from compact.core.audit.artifacts import Artifact, ArtifactMetadata, SecurityContext
 from compact.testing import user
 from stores.worker import history, manager_on
 

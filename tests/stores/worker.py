@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from compact import CompactConfig, CompactManager, StructuredSummary, SummaryRequest
-from compact.core.events import CompactionErrorEvent, VersionConflictEvent
-from compact.core.legality import check_chat
-from compact.core.messages import Message
+from compact.core.engine.events import CompactionErrorEvent, VersionConflictEvent
+from compact.core.log.legality import check_chat
+from compact.core.log.messages import Message
 from compact.dialects.entries import ChatEntries
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import RecordingSink, Wire, WordTokenizer, assistant, system, tool_exchange, user

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.core.artifacts import artifact_id_for
-from compact.core.coordinator import CompactionCoordinator, CompactionResult, Goal
-from compact.core.durability import ToolDurabilityPolicy
+from compact.core.audit.artifacts import artifact_id_for
 from compact.core.errors import ConfigError
-from compact.core.layers import KeepRules
-from compact.core.messages import Message
-from compact.core.plan import CompactionPlan, ExternalizationRecord
-from compact.core.protocols import CompactionStrategy
-from compact.core.renderer import PromptRenderer
-from compact.core.turn import TurnContext
+from compact.core.log.messages import Message
+from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult
+from compact.core.plan.durability import ToolDurabilityPolicy
+from compact.core.plan.layers import KeepRules
+from compact.core.plan.plan import CompactionPlan, ExternalizationRecord
+from compact.core.plan.renderer import PromptRenderer
+from compact.core.plan.strategy import CompactionStrategy, Goal
+from compact.core.plan.turn import TurnContext
 from compact.dialects.entries import ChatEntries
 from compact.strategies.clear import ClearStrategy
 from compact.strategies.externalize import ExternalizeStrategy, preview

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from compact.core.coordinator import CompactionCoordinator, CompactionProposal, CompactionResult, Goal, PlanningContext
-from compact.core.durability import DeterminismMetadata, ToolDurability, ToolDurabilityPolicy, envelope, policy_for
-from compact.core.layers import KeepRules
-from compact.core.messages import Message
-from compact.core.plan import ClearRecord, CompactionPlan, SpanReference, SummarizationRecord
-from compact.core.protocols import CompactionStrategy
-from compact.core.turn import TurnContext
+from compact.core.log.messages import Message
+from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult
+from compact.core.plan.durability import DeterminismMetadata, ToolDurability, ToolDurabilityPolicy, envelope, policy_for
+from compact.core.plan.layers import KeepRules
+from compact.core.plan.plan import ClearRecord, CompactionPlan, SpanReference, SummarizationRecord
+from compact.core.plan.strategy import CompactionProposal, CompactionStrategy, Goal, PlanningContext
+from compact.core.plan.turn import TurnContext
 from compact.dialects.entries import ChatEntries
 from compact.strategies import ClearStrategy, DeduplicateStrategy, DropStrategy, SummarizeStrategy, WindowStrategy
 from compact.strategies.clear import telling_lines

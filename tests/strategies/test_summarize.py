@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from compact.core.coordinator import CompactionCoordinator, CompactionResult, Goal
-from compact.core.layers import KeepRules
-from compact.core.messages import Message
-from compact.core.plan import CompactionPlan, SummarizationRecord
-from compact.core.summary import StructuredSummary
+from compact.core.log.messages import Message
+from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult
+from compact.core.plan.layers import KeepRules
+from compact.core.plan.plan import CompactionPlan, SummarizationRecord
+from compact.core.plan.strategy import Goal
+from compact.core.summary.summary import StructuredSummary
 from compact.strategies import ClearStrategy, SummarizeStrategy
 from compact.testing import WordTokenizer, dialogue, system, tool_run, user
 from numbered import numbered

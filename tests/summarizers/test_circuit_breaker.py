@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from compact import CompactConfig, CompactManager, StructuredSummary, SummaryRequest
+from compact.core.engine.events import CompactionErrorEvent
 from compact.core.errors import SpendLimitReached, SummarizerPaused
-from compact.core.events import CompactionErrorEvent
 from compact.summarizers.circuit_breaker import CircuitBreaker
 from compact.testing import RecordingSink, WordTokenizer, dialogue
 

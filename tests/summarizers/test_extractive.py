@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compact.core.fact_finding import find_facts
-from compact.core.ledger import Fact, FactKind
-from compact.core.messages import Message, ToolCall
-from compact.core.pieces import argument_texts
-from compact.core.plan import SpanReference, SummarizationRecord
-from compact.core.renderer import summary_message
-from compact.core.summary import StructuredSummary, SummaryRequest, render_summary_text
+from compact.core.facts.extraction import find_facts
+from compact.core.facts.ledger import Fact, FactKind
+from compact.core.facts.pieces import argument_texts
+from compact.core.log.messages import Message, ToolCall
+from compact.core.plan.plan import SpanReference, SummarizationRecord
+from compact.core.plan.renderer import summary_message
+from compact.core.summary.summarizer import SummaryRequest
+from compact.core.summary.summary import StructuredSummary, render_summary_text
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import WordTokenizer
 from compact.tokens import get_tokenizer

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from compact import CompactConfig, CompactManager, SummaryRequest
+from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent, SummaryCreatedEvent
+from compact.core.engine.summarization import Rung
 from compact.core.errors import SummaryRefused, SummaryTooLong, SummaryTruncated
-from compact.core.events import CompactionCompletedEvent, CompactionErrorEvent, SummaryCreatedEvent
-from compact.core.summary import StructuredSummary
-from compact.core.summary_ladder import Rung
+from compact.core.summary.summary import StructuredSummary
 from compact.dialects.entries import ChatEntries
 from compact.testing import (
     RecordingSink,

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from compact.core.errors import SpendLimitReached, SummaryEmpty
-from compact.core.fact_finding import find_facts
-from compact.core.ledger import FactKind
-from compact.core.messages import Message, ToolCall
-from compact.core.summary import StructuredSummary, SummaryRequest, render_summary_text
+from compact.core.facts.extraction import find_facts
+from compact.core.facts.ledger import FactKind
+from compact.core.log.messages import Message, ToolCall
+from compact.core.summary.summarizer import SummaryRequest
+from compact.core.summary.summary import StructuredSummary, render_summary_text
 from compact.redaction import Redactor
 from compact.summarizers.call_settings import CallSettings
 from compact.summarizers.llm import LlmSummarizer

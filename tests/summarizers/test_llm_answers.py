@@ -18,7 +18,7 @@ from compact.core.errors import (
     SummaryTruncated,
     SummaryUnreadable,
 )
-from compact.core.summary import Decision, OpenItem, StructuredSummary, ToolOutcome, render_summary_text
+from compact.core.summary.summary import Decision, OpenItem, StructuredSummary, ToolOutcome, render_summary_text
 from compact.summarizers.llm_answers import Asked, find_json, read_answer
 from compact.summarizers.llm_delta import Delta, plain, read_delta
 from compact.summarizers.model_client import Finish, ModelAnswer

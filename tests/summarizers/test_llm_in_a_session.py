@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compact import CompactConfig, CompactManager, ConfigError, InsufficientBudget, StructuredSummary, SummaryRequest
+from compact.core.engine.events import CompactionErrorEvent, NoticeEvent
 from compact.core.errors import SummarizerUnavailable
-from compact.core.events import CompactionErrorEvent, NoticeEvent
-from compact.core.summary import SummaryCheck
+from compact.core.summary.summary import SummaryCheck
 from compact.dialects.entries import ChatEntries
 from compact.summarizers.extractive import extractive_summary
 from compact.summarizers.llm import LlmSummarizer

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compact.core.errors import ConfigError, SummarizerUnavailable
-from compact.core.fact_finding import find_facts
-from compact.core.messages import Message, ToolCall
-from compact.core.summary import Decision, OpenItem, StructuredSummary, SummaryRequest
+from compact.core.facts.extraction import find_facts
+from compact.core.log.messages import Message, ToolCall
+from compact.core.summary.summarizer import SummaryRequest
+from compact.core.summary.summary import Decision, OpenItem, StructuredSummary
 from compact.summarizers.llm_merging import Known
 from compact.summarizers.llm_prompt import Question, Questioner
 from compact.summarizers.llm_record import CUT_MARK, Portions, Record, clipped, fenced, step_ids

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from compact import CompactConfig, CompactManager
-from compact.core.events import CompactionErrorEvent, SummaryCreatedEvent
-from compact.core.plan import SummarizationRecord
+from compact.core.engine.events import CompactionErrorEvent, SummaryCreatedEvent
+from compact.core.plan.plan import SummarizationRecord
 from compact.dialects.entries import ChatEntries
 from compact.testing import (
     RecordingSink,

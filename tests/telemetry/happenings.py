@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from compact import CompactConfig, CompactManager
-from compact.core import content_events, events
-from compact.core.events import CompactionEvent
+from compact.core.engine import events
+from compact.core.engine.events import CompactionEvent
 from compact.testing import Wire, WordTokenizer, dialogue, system, tool_exchange, user
 
 WHERE: dict[str, Any] = {"thread_id": "s-1", "turn_number": 3, "plan_version": 2}
@@ -30,7 +30,7 @@ class Report:
 
 def one_of_each() -> list[CompactionEvent]:
     """Every kind of event there is."""
-    e, c = events, content_events
+    e = c = events
     return [
         e.CompactionCheckStartedEvent(**WHERE),
         e.OperationStartedEvent(**WHERE, operation="compaction"),
@@ -98,7 +98,7 @@ def one_of_each() -> list[CompactionEvent]:
 
 def all_kinds() -> set[type[CompactionEvent]]:
     """Every class of events that is told under a name of its own."""
-    known = [*vars(events).values(), *vars(content_events).values()]
+    known = vars(events).values()
     classes = {kind for kind in known if isinstance(kind, type) and issubclass(kind, CompactionEvent)}
     return {kind for kind in classes if hasattr(kind, "type")}
 

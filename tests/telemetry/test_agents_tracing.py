@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from agents.tracing import Span, Trace, TracingProcessor, agent_span, set_trace_processors, trace
 
-from compact.core.events import CompactionEvent
+from compact.core.engine.events import CompactionEvent
 from compact.telemetry.agents_tracing import AgentsTracing
 from compact.telemetry.dispatcher import Dispatcher
 from compact.testing import RecordingSink

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from compact.core.engine.events import CompactionEvent, NoticeEvent, PrunedMessagesEvent, SummaryCreatedEvent
 from compact.core.errors import ConfigError
-from compact.core.events import CompactionEvent, NoticeEvent, PrunedMessagesEvent, SummaryCreatedEvent
 from compact.telemetry.ariadne import AriadneExporter
 from compact.telemetry.dispatcher import Dispatcher
 from compact.telemetry.metrics import MetricsCollector

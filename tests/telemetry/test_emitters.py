@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-import compact.core.events
+import compact.core.engine.events
 import compact.telemetry
-from compact.core.content_events import ContentRecalledEvent
-from compact.core.events import (
+from compact.core.engine.events import (
     CompactionCompletedEvent,
     CompactionErrorEvent,
     CompactionEvent,
+    ContentRecalledEvent,
     EventsDroppedEvent,
     NoticeEvent,
 )
@@ -62,7 +62,7 @@ def test_everything_is_in_one_place(name: str) -> None:
     assert getattr(compact.telemetry, name)
     assert name in dir(compact.telemetry)
     if name.endswith(("Event", "Type")):
-        assert getattr(compact.core.events, name) is getattr(compact.telemetry, name)
+        assert getattr(compact.core.engine.events, name) is getattr(compact.telemetry, name)
 
 
 def test_every_event_is_there() -> None:
@@ -78,7 +78,7 @@ def test_types_and_names_are_the_same() -> None:
         assert getattr(compact.telemetry, name)
 
 
-@pytest.mark.parametrize("place", [compact.telemetry, compact.core.events])
+@pytest.mark.parametrize("place", [compact.telemetry, compact.core.engine.events])
 def test_what_is_not_there_is_said(place: object) -> None:
     with pytest.raises(AttributeError, match="has no attribute 'NoSuchEvent'"):
         place.NoSuchEvent  # noqa: B018
@@ -87,7 +87,7 @@ def test_what_is_not_there_is_said(place: object) -> None:
 def test_nothing_heavy_is_loaded() -> None:
     """Neither events nor a manager load what only an exporter needs."""
     code = (
-        "import sys, compact.telemetry, compact.core.events; from compact import CompactConfig, CompactManager\n"
+        "import sys, compact.telemetry, compact.core.engine.events; from compact import CompactConfig, CompactManager\n"
         "CompactManager(CompactConfig(state={'url': 'memory:'}, storage={'adapter': 'none'})).close()\n"
         "heavy = ('opentelemetry', 'agents', 'http.client', 'rich', 'requests')\n"
         "print([name for name in heavy if name in sys.modules])"

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from compact import CompactConfig, CompactManager
+from compact.core.engine.events import CompactionEvent, CompactionReportEvent, EventsDroppedEvent, NoticeEvent
 from compact.core.errors import ConfigError
-from compact.core.events import CompactionEvent, CompactionReportEvent, EventsDroppedEvent, NoticeEvent
 from compact.telemetry import exporters
 from compact.telemetry.exporters import ExportSettings, build_exporter
 from compact.telemetry.worker import ExportWorker, Outgoing, Undelivered

@@ -14,8 +14,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from compact.core.engine.events import CompactionEvent, NoticeEvent
 from compact.core.errors import SummarizerUnavailable
-from compact.core.events import CompactionEvent, NoticeEvent
 from compact.summarizers.model_client import ModelAnswer, ModelRequest
 from compact.summarizers.observed import ObservedClient
 from compact.telemetry.dispatcher import Dispatcher
@@ -135,8 +135,8 @@ def asked(error: Exception | None = None) -> Any:
 
 def tell(dispatcher: Dispatcher, *, error: Exception | None = None) -> None:
     """A call with a question to a model in it."""
-    from compact.core.announcer import Announcer
-    from compact.core.session import Session
+    from compact.core.engine.emitter import Announcer
+    from compact.core.engine.session import Session
 
     announcer, session = Announcer(dispatcher), Session("s")
     observed = ObservedClient(client=asked(error), emit=dispatcher, model="small", provider="openai")
@@ -298,7 +298,7 @@ def test_metadata_becomes_attributes(collector: Collector) -> None:
 
 
 def test_operations_whose_end_was_dropped_are_let_go(collector: Collector) -> None:
-    from compact.core.events import OperationStartedEvent
+    from compact.core.engine.events import OperationStartedEvent
 
     exporter = OtlpExporter(collector.endpoint)
     worker = ExportWorker(exporter, max_queued=10_000)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from compact.config import TelemetryConfig
-from compact.core.events import CompactionEvent
+from compact.core.engine.events import CompactionEvent
 from compact.telemetry import otlp_metrics, prometheus
 from telemetry.happenings import one_of_each
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from compact.core.announcer import Announcer
-from compact.core.events import (
+from compact.core.engine.emitter import Announcer
+from compact.core.engine.events import (
     CompactionCheckStartedEvent,
     CompactionCompletedEvent,
     CompactionEvent,
@@ -23,8 +23,9 @@ from compact.core.events import (
     SummaryCreatedEvent,
     TokenEstimateEvent,
 )
-from compact.core.session import Session
-from compact.core.summary import StructuredSummary, SummaryRequest
+from compact.core.engine.session import Session
+from compact.core.summary.summarizer import SummaryRequest
+from compact.core.summary.summary import StructuredSummary
 from compact.telemetry.dispatcher import Dispatcher
 from compact.testing import RecordingSink, dialogue
 from telemetry.happenings import full_history, watched

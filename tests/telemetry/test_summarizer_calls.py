@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compact.core.events import OperationStartedEvent, SummarizerCallEvent
+from compact.core.engine.events import OperationStartedEvent, SummarizerCallEvent
 from compact.summarizers.model_client import ModelAnswer, ModelRequest
 from compact.summarizers.observed import ObservedClient
 from compact.telemetry.metrics import MetricsCollector

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from compact import CompactConfig, CompactManager
-from compact.core.summary import StructuredSummary, SummaryRequest
+from compact.core.summary.summarizer import SummaryRequest
+from compact.core.summary.summary import StructuredSummary
 from compact.injection import InjectionContext, Injector
 from compact.testing import assistant, system, tool_exchange, user
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from compact.core.call_record import TIERS
-from compact.core.events import CompactionCompletedEvent, CompactionEvent
-from compact.core.ledger import Fact, FactKind, Ledger
-from compact.core.plan import CompactionPlan, SpanReference, SummarizationRecord
-from compact.core.report import EntityState
-from compact.core.summary import StructuredSummary, SummaryCheck
+from compact.core.audit.report import EntityState
+from compact.core.engine.call_record import TIERS
+from compact.core.engine.events import CompactionCompletedEvent, CompactionEvent
+from compact.core.facts.ledger import Fact, FactKind, Ledger
+from compact.core.plan.plan import CompactionPlan, SpanReference, SummarizationRecord
+from compact.core.summary.summary import StructuredSummary, SummaryCheck
 from compact.viewer.summary_view import summary_view
 from viewer import seeding
 from viewer.seeding import BUSY, EDITED, HOSTILE, INJECTED, INVENTED, LOSSY, ODD_ID, QUIET, SESSIONS, UNDONE

@@ -19,7 +19,7 @@ except ImportError as error:
         'hint: pip install "compact-context[agent-framework]"'
     ) from error
 
-from compact.core.legality import Violation, check_chat
+from compact.core.log.legality import Violation, check_chat
 from compact.dialects.dialect import NATIVE, Block, Entry, foreign, without
 from compact.dialects.entries import ChatEntries
 from compact.dialects.translation import META

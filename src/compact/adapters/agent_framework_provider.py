@@ -34,7 +34,7 @@ from agent_framework import (
 )
 
 from compact.adapters.failing_open import tell, tell_failure
-from compact.core.events import NoticeEvent
+from compact.core.engine.events import NoticeEvent
 from compact.manager import CompactManager
 from compact.recall.tool import TOOL_NAME, TOOL_SCHEMA
 

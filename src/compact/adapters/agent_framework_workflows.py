@@ -30,8 +30,8 @@ from agent_framework import (
 )
 
 from compact.adapters.failing_open import tell_failure
-from compact.core.plan import CompactionPlan
-from compact.core.renderer import PromptRenderer
+from compact.core.plan.plan import CompactionPlan
+from compact.core.plan.renderer import PromptRenderer
 from compact.dialects.entries import ChatEntries
 from compact.manager import CompactManager
 

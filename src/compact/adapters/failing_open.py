@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+from compact.core.engine.events import CompactionErrorEvent, CompactionEvent, NoticeEvent
 from compact.core.errors import InsufficientBudget
-from compact.core.events import CompactionErrorEvent, CompactionEvent, NoticeEvent
 from compact.dialects.dialect import without
 from compact.dialects.translation import META
 from compact.manager import CompactManager

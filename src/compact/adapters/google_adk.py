@@ -32,7 +32,7 @@ except ImportError as error:
     ) from error
 
 from compact.adapters.failing_open import tell, tell_failure
-from compact.core.events import NoticeEvent
+from compact.core.engine.events import NoticeEvent
 from compact.dialects.translation import META
 from compact.manager import CompactManager
 from compact.recall.tool import TOOL_NAME, TOOL_SCHEMA, answer_tool_call

@@ -23,8 +23,8 @@ except ImportError as error:
 from pydantic_core import to_jsonable_python
 
 from compact.adapters.langchain_content import join_content, split_content
-from compact.core.legality import Violation, check_chat
-from compact.core.messages import ROLES
+from compact.core.log.legality import Violation, check_chat
+from compact.core.log.messages import ROLES
 from compact.dialects.dialect import NATIVE, Block, Entry, foreign, without
 from compact.dialects.entries import ChatEntries
 from compact.dialects.translation import META

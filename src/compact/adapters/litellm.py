@@ -32,7 +32,7 @@ except ImportError as error:
 from compact.adapters.failing_open import tell, tell_failure, without_marks
 from compact.adapters.plain_items import as_plain, own_objects
 from compact.adapters.which_session import SessionFinder, without_cache_marks
-from compact.core.events import NoticeEvent
+from compact.core.engine.events import NoticeEvent
 from compact.manager import CompactManager
 
 __all__ = ["SUPPORTED_VERSIONS", "CompactionLogger"]

@@ -38,7 +38,7 @@ from compact.adapters.failing_open import tell, tell_failure, without_marks
 from compact.adapters.openai_agents_schemas import tool_schemas
 from compact.adapters.openai_agents_session import CompactSession as CompactSession
 from compact.adapters.which_session import SessionFinder
-from compact.core.events import NoticeEvent
+from compact.core.engine.events import NoticeEvent
 from compact.manager import CompactManager
 from compact.recall.tool import TOOL_NAME, TOOL_SCHEMA, answer_tool_call
 

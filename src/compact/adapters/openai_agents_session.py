@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from compact.core.messages import Message, copy_plain
-from compact.core.records import Commit, SessionHead, StoredMessage, VersionConflict
+from compact.core.audit.records import Commit, SessionHead, StoredMessage
+from compact.core.audit.store import VersionConflict
+from compact.core.log.messages import Message, copy_plain
 from compact.dialects.dialect import NATIVE
 from compact.manager import CompactManager
 

@@ -31,7 +31,7 @@ except ImportError as error:
 from compact.adapters.failing_open import AS_IT_IS, tell, tell_failure
 from compact.adapters.pydantic_ai_messages import PydanticAIDialect
 from compact.adapters.pydantic_ai_messages import protected as protected
-from compact.core.events import NoticeEvent
+from compact.core.engine.events import NoticeEvent
 from compact.manager import CompactManager
 from compact.recall.tool import TOOL_NAME, TOOL_SCHEMA
 

@@ -22,7 +22,7 @@ except ImportError as error:
     raise ImportError(f"the pydantic-ai adapter needs the package pydantic-ai-slim\n{hint}") from error
 
 from compact.adapters.pydantic_ai_parts import Data, join_content, join_response, split_content, split_response
-from compact.core.legality import Violation, check_chat
+from compact.core.log.legality import Violation, check_chat
 from compact.dialects.dialect import NATIVE, Block, Entry, foreign, without
 from compact.dialects.entries import ChatEntries
 from compact.dialects.translation import META

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from compact.adapters.strands_parts import blocks_of, call_of, content_of, from_json, to_json, use_of
-from compact.core.legality import Violation
+from compact.core.log.legality import Violation
 from compact.dialects.dialect import NATIVE, Block, Entry, foreign, without
 from compact.dialects.translation import META
 

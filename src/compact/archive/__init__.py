@@ -6,6 +6,6 @@ Only writing happens here. Whoever hands messages in has redacted them already, 
 from compact.archive.errors import ArchiveError
 from compact.archive.filesystem import FilesystemArchive
 from compact.archive.s3 import S3Archive
-from compact.core.protocols import StorageAdapter
+from compact.core.audit.archive import StorageAdapter
 
 __all__ = ["ArchiveError", "FilesystemArchive", "S3Archive", "StorageAdapter"]

@@ -18,7 +18,7 @@ from compact.archive.errors import ArchiveError
 from compact.archive.folder import Folder, open_folder
 from compact.archive.layout import EVENTS_NAME, folder_name, free_names, summary_name, transcript_name
 from compact.archive.lines import summary_document, to_line, transcript_lines
-from compact.core.messages import Message
+from compact.core.log.messages import Message
 
 _ADVICE = {
     errno.ENOSPC: ("the disk is full", "free some space, or move the archive to another disk"),

@@ -20,7 +20,7 @@ from compact.archive.errors import ArchiveError
 from compact.archive.layout import folder_name, free_names, summary_name, transcript_name
 from compact.archive.lines import summary_document, to_line, transcript_lines
 from compact.core.errors import ConfigError
-from compact.core.messages import Message
+from compact.core.log.messages import Message
 
 _CONNECT_SECONDS, _READ_SECONDS, _ATTEMPTS = 2, 5, 2
 _TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "412")

@@ -14,7 +14,7 @@ import typer
 from compact.cli import screen
 from compact.cli.options import Model, Window
 from compact.cli.settings import load_config, quiet
-from compact.core.records import StoreError
+from compact.core.audit.store import StoreError
 
 if TYPE_CHECKING:
     from compact.cli.demo_replay import Replay, Tally, Wire
@@ -157,7 +157,7 @@ def _summary(replay: Replay, tally: Tally, label: str) -> Iterator[tuple[str, st
 
 def _taken_out(replay: Replay) -> str:
     """The paths, ids, numbers and names that left with their messages, and where they are."""
-    from compact.core.report import EntityState
+    from compact.core.audit.report import EntityState
 
     reports = replay.reports()
     totals = {state: sum(report.total(state) for report in reports) for state in EntityState}

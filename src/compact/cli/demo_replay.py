@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from compact.config import CompactConfig
-    from compact.core.events import CompactionEvent
-    from compact.core.report import CompactionReport
+    from compact.core.audit.report import CompactionReport
+    from compact.core.engine.events import CompactionEvent
 
 SESSION = "demo"
 Wire = dict[str, Any]
@@ -150,7 +150,7 @@ class Replay:
 
     def _round(self, number: int, place: int, milliseconds: float) -> Round | None:
         """What the events of this call say about a compaction, if there was one."""
-        from compact.core.events import CompactionCompletedEvent
+        from compact.core.engine.events import CompactionCompletedEvent
 
         done = next((event for event in self._events if isinstance(event, CompactionCompletedEvent)), None)
         if done is None:

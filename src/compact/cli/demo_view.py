@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from compact.cli.demo_replay import Round, Step
-from compact.core.budget import TokenBudget
+from compact.core.plan.budget import TokenBudget
 
 _LABEL_COLUMNS = 16
 _MOST_COLUMNS = 120

@@ -16,8 +16,8 @@ from compact.cli.sessions import iso_time, local_time
 from compact.cli.settings import OpenStore, open_store
 
 if TYPE_CHECKING:
-    from compact.core.plan import CompactionPlan
-    from compact.core.records import PlanVersion
+    from compact.core.audit.records import PlanVersion
+    from compact.core.plan.plan import CompactionPlan
 
 _COLUMNS = ("message", "role", "from → to", "by", "why")
 

@@ -17,7 +17,7 @@ from compact.cli.settings import open_store
 from compact.cli.transcripts import TranscriptError, as_list
 
 if TYPE_CHECKING:
-    from compact.core.messages import Message
+    from compact.core.log.messages import Message
     from compact.redaction import Redactor
 
 Form = Literal["json", "jsonl"]
@@ -64,7 +64,7 @@ def export(
 
 def _record(message: Message, redactor: Redactor) -> dict[str, Any]:
     from compact.archive.lines import message_record
-    from compact.core.messages import Message
+    from compact.core.log.messages import Message
 
     # A caller that works with our own class handed in the inner one: ids that we gave are not its own.
     sent = message.original if isinstance(message.original, Message) else message

@@ -14,7 +14,7 @@ from compact.cli.transcripts import read_transcript
 
 if TYPE_CHECKING:
     from compact.config import CompactConfig
-    from compact.core.messages import Message
+    from compact.core.log.messages import Message
 
 _BIGGEST = 10
 
@@ -77,8 +77,8 @@ def _window(measured: Measured, settings: CompactConfig) -> dict[str, Any]:
 
 def _layers(measured: Measured, settings: CompactConfig) -> list[dict[str, Any]]:
     from compact.assembly import build_rules
-    from compact.core.groups import group_messages
-    from compact.core.layers import partition
+    from compact.core.log.groups import group_messages
+    from compact.core.plan.layers import partition
 
     rules = build_rules(settings)
     layers = partition(measured.messages, group_messages(measured.messages), rules)

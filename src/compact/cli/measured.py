@@ -10,8 +10,8 @@ from compact.cli.settings import quiet
 
 if TYPE_CHECKING:
     from compact.config import CompactConfig
-    from compact.core.events import CompactionEvent
-    from compact.core.messages import Message
+    from compact.core.engine.events import CompactionEvent
+    from compact.core.log.messages import Message
     from compact.manager import CompactManager
 
 SESSION = "transcript"
@@ -54,7 +54,7 @@ def measure(config: CompactConfig, raw: Sequence[Any]) -> Measured:
 
 
 def _tools(messages: Sequence[Message]) -> list[str]:
-    from compact.core.groups import calls_answered, group_messages
+    from compact.core.log.groups import calls_answered, group_messages
 
     answered = calls_answered(messages, group_messages(messages))
     names: list[str] = []

@@ -16,10 +16,11 @@ from compact.cli.transcripts import read_transcript
 
 if TYPE_CHECKING:
     from compact.config import CompactConfig
-    from compact.core.coordinator import CompactionResult
-    from compact.core.economics import Economics
-    from compact.core.plan import Record
-    from compact.core.summary import StructuredSummary, SummaryRequest
+    from compact.core.plan.coordinator import CompactionResult
+    from compact.core.plan.economics import Economics
+    from compact.core.plan.plan import Record
+    from compact.core.summary.summarizer import SummaryRequest
+    from compact.core.summary.summary import StructuredSummary
     from compact.manager import CompactManager
 
 Limit = Annotated[int, typer.Option("--limit", metavar="N", min=0, help="The most rows to list.")]

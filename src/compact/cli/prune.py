@@ -15,7 +15,7 @@ from compact.cli.settings import open_store
 from compact.core.errors import CompactError
 
 if TYPE_CHECKING:
-    from compact.core.records import SessionInfo
+    from compact.core.audit.records import SessionInfo
     from compact.manager import CompactManager
 
 _SECONDS = {"d": 86_400, "h": 3_600, "m": 60}

@@ -13,7 +13,7 @@ from compact.cli.options import AsJson, ConfigFile, Session, Store
 from compact.cli.settings import open_store
 
 if TYPE_CHECKING:
-    from compact.core.report import CompactionReport, ReportItem
+    from compact.core.audit.report import CompactionReport, ReportItem
 
 _EXAMPLES = 20
 _TEXT_CHARS = 100

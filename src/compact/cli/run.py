@@ -15,7 +15,7 @@ from compact.cli.settings import load_config, quiet
 from compact.cli.transcripts import as_list, read_transcript, with_marks, write_transcript
 
 if TYPE_CHECKING:
-    from compact.core.events import CompactionEvent
+    from compact.core.engine.events import CompactionEvent
     from compact.manager import CompactManager
 
 _SESSION = "run"

@@ -147,7 +147,7 @@ def counted(number: int, thing: str, things: str = "") -> str:
 
 def warn_about(events: Sequence[Any]) -> None:
     """Say what the manager had to assume, repair or do without."""
-    from compact.core.events import CompactionErrorEvent, HistoryRepairedEvent, NoticeEvent
+    from compact.core.engine.events import CompactionErrorEvent, HistoryRepairedEvent, NoticeEvent
 
     for event in events:
         match event:

@@ -11,7 +11,7 @@ from compact.cli.options import AsJson, ConfigFile, Store
 from compact.cli.settings import open_store
 
 if TYPE_CHECKING:
-    from compact.core.records import SessionInfo
+    from compact.core.audit.records import SessionInfo
 
 _COLUMNS = ("last used", "messages", "calls", "plan", "tokens", "session")
 

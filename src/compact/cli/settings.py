@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compact.cli.screen import remark
+from compact.core.audit.records import PlanVersion, SessionInfo
+from compact.core.audit.store import StoreError
 from compact.core.errors import CompactError, ConfigError, UnknownSession
-from compact.core.plan import CompactionPlan
-from compact.core.records import PlanVersion, SessionInfo, StoreError
+from compact.core.plan.plan import CompactionPlan
 
 if TYPE_CHECKING:
     from compact.config import CompactConfig
-    from compact.core.events import CompactionEvent
+    from compact.core.engine.events import CompactionEvent
     from compact.manager import CompactManager
 
 FOUND_NAMES = ("compact.yaml", "compact.yml", "compact.json")

@@ -15,10 +15,10 @@ from compact.cli.sessions import iso_time, local_time
 from compact.cli.settings import OpenStore, open_store
 
 if TYPE_CHECKING:
-    from compact.core.messages import Message, Slot
-    from compact.core.plan import Record
-    from compact.core.records import ModelCall, PlanVersion
-    from compact.core.status import SessionStatus
+    from compact.core.audit.records import ModelCall, PlanVersion
+    from compact.core.engine.status import SessionStatus
+    from compact.core.log.messages import Message, Slot
+    from compact.core.plan.plan import Record
 
 _CALLS = 10
 _LINES = 3

@@ -10,10 +10,10 @@ from compact.cli import screen
 from compact.cli.options import AsJson, ConfigFile, Session, Store, Yes, confirmed
 from compact.cli.settings import OpenStore, open_store
 from compact.core.errors import CompactError
-from compact.core.plan import CompactionPlan
+from compact.core.plan.plan import CompactionPlan
 
 if TYPE_CHECKING:
-    from compact.core.status import SessionStatus
+    from compact.core.engine.status import SessionStatus
 
 To = Annotated[
     int | None,

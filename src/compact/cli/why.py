@@ -15,7 +15,7 @@ from compact.cli.settings import open_store
 from compact.core.errors import CompactError
 
 if TYPE_CHECKING:
-    from compact.core.why import Sighting
+    from compact.core.audit.why import Sighting
 
 Phrase = Annotated[
     str, typer.Argument(metavar="PHRASE", help="Words as they stand in a message; upper and lower case are alike.")

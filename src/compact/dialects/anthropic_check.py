@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from compact.core.legality import Violation
+from compact.core.log.legality import Violation
 from compact.dialects.interleaving import as_plain
 
 _MOST_MARKS = 4

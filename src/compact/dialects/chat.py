@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from compact.core.legality import Violation, check_chat
-from compact.core.messages import ROLES, Message
+from compact.core.log.legality import Violation, check_chat
+from compact.core.log.messages import ROLES, Message
 from compact.dialects.dialect import NATIVE, Block, Entry, without
 from compact.dialects.entries import ChatEntries
 from compact.dialects.translation import META

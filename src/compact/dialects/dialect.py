@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from compact.core.errors import InvalidHistory
-from compact.core.legality import Violation
+from compact.core.log.legality import Violation
 
 Entry: TypeAlias = dict[str, Any]
 NATIVE = "native"

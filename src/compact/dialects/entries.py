@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any, cast
 
 from compact.core.errors import InvalidHistory
-from compact.core.legality import Repair, Violation, check_chat, repair_chat
-from compact.core.messages import ROLES, Content, Message, Slot, ToolCall, copy_plain
+from compact.core.log.legality import Repair, Violation, check_chat, repair_chat
+from compact.core.log.messages import ROLES, Content, Message, Slot, ToolCall, copy_plain
 
 
 class ChatEntries:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from compact.core.legality import Violation
-from compact.core.messages import Message
+from compact.core.log.legality import Violation
+from compact.core.log.messages import Message
 from compact.dialects.dialect import NATIVE, Block, Entry, foreign, without
 from compact.dialects.gemini_check import check_gemini as check_gemini
 from compact.dialects.gemini_parts import (

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from compact.core.legality import Violation
+from compact.core.log.legality import Violation
 from compact.dialects.gemini_parts import CALL, RESPONSE, SIGNATURE, found, plain_content
 
 _ROLES = ("user", "model", "function", "tool", None)

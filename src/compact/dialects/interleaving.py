@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from compact.core.legality import EMPTY_CONTENT as EMPTY_CONTENT
+from compact.core.log.legality import EMPTY_CONTENT as EMPTY_CONTENT
 from compact.dialects.dialect import NATIVE, Entry
 
 BESIDE = "beside"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from compact.core.legality import Violation
-from compact.core.messages import Message
+from compact.core.log.legality import Violation
+from compact.core.log.messages import Message
 from compact.dialects.dialect import NATIVE, Block, Entry, foreign, without
 from compact.dialects.interleaving import as_plain, native_of
 from compact.dialects.responses_check import check_responses as check_responses

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from compact.core.legality import Violation
+from compact.core.log.legality import Violation
 from compact.dialects.interleaving import as_plain
 from compact.dialects.responses_runs import call_id_of, is_call, is_output
 

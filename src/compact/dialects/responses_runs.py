@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from compact.core.legality import EMPTY_CONTENT
+from compact.core.log.legality import EMPTY_CONTENT
 from compact.dialects.dialect import NATIVE, Entry, without
 from compact.dialects.interleaving import (
     BESIDE,

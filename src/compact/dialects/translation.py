@@ -14,7 +14,7 @@ from functools import cached_property
 from operator import is_
 from typing import Any
 
-from compact.core.messages import copy_plain
+from compact.core.log.messages import copy_plain
 from compact.dialects.dialect import Block, Dialect, Entry, without
 
 META = "meta"

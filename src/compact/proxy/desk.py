@@ -10,8 +10,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from compact.core.engine.events import (
+    CompactionCompletedEvent,
+    CompactionEvent,
+    HistoryRepairedEvent,
+    TokenEstimateEvent,
+)
 from compact.core.errors import CompactError, InsufficientBudget, UnknownSession
-from compact.core.events import CompactionCompletedEvent, CompactionEvent, HistoryRepairedEvent, TokenEstimateEvent
 from compact.manager import CompactManager
 from compact.proxy.sessions import SessionNames, mark_of
 from compact.proxy.verdict import Verdict

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from compact.assembly import build_store
 from compact.config import CompactConfig
-from compact.core.protocols import EventSink
+from compact.core.engine.events import EventSink
 from compact.manager import CompactManager
 
 # Names come from outside: who invents one for every request gets the manager of the settings.

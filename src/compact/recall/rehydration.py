@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, cast
 
-from compact.core.artifacts import SENSITIVITIES, ArtifactStore, SecurityContext
+from compact.core.audit.artifacts import SENSITIVITIES, ArtifactStore, SecurityContext
 from compact.core.errors import ConfigError
-from compact.core.messages import Message
-from compact.core.summary import rounded
-from compact.core.turn import TurnContext
+from compact.core.log.messages import Message
+from compact.core.plan.turn import TurnContext
+from compact.core.summary.summary import rounded
 
 TRUNCATED = "[TRUNCATED]"
 _REFERENCE = re.compile(r"\bart-[0-9a-f]{16}\b")

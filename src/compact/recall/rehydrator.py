@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from compact.core.messages import Message
-from compact.core.turn import Rehydrated, TurnContext
+from compact.core.log.messages import Message
+from compact.core.plan.turn import Rehydrated, TurnContext
 from compact.recall.rehydration import RehydrationInterceptor, RehydrationState, render_rehydrated
 
 

@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from compact.core.artifacts import SecurityContext
-from compact.core.messages import Message
-from compact.core.records import CompactionStore, StoredMessage
+from compact.core.audit.artifacts import SecurityContext
+from compact.core.audit.records import StoredMessage
+from compact.core.audit.store import CompactionStore
+from compact.core.log.messages import Message
 
 _ARTIFACT_ID = re.compile(r"art-[0-9a-f]{16}")
 _MOST_ENTRIES = 8

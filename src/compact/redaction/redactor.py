@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from compact.core.messages import Message
+from compact.core.log.messages import Message
 from compact.redaction.custom import compile_patterns
 from compact.redaction.spans import replaced
 from compact.redaction.walking import Walk

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
-from compact.core.messages import Message
+from compact.core.log.messages import Message
 from compact.redaction.judging import is_ordinary, looks_like_password, looks_random
 from compact.redaction.names import Kind, kind_of_name
 from compact.redaction.spans import MARK, may_name_secret

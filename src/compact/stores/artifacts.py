@@ -9,7 +9,7 @@ from contextlib import suppress
 from sqlalchemy import ColumnElement, and_, delete, insert, or_, select
 from sqlalchemy.exc import IntegrityError
 
-from compact.core.artifacts import Artifact, ArtifactMetadata, SecurityContext
+from compact.core.audit.artifacts import Artifact, ArtifactMetadata, SecurityContext
 from compact.stores import schema
 from compact.stores.database import Database
 

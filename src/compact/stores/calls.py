@@ -11,9 +11,9 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, func, insert, selec
 from sqlalchemy.dialects.postgresql import insert as insert_postgresql
 from sqlalchemy.dialects.sqlite import insert as insert_sqlite
 
-from compact.core.messages import Message
-from compact.core.plan import CompactionAction, CompactionPlan
-from compact.core.records import Beside, Commit, ModelCall
+from compact.core.audit.records import Beside, Commit, ModelCall
+from compact.core.log.messages import Message
+from compact.core.plan.plan import CompactionAction, CompactionPlan
 from compact.stores import schema
 from compact.stores.wire import content_hash, dump_message, load_original
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from sqlalchemy import ColumnElement, and_, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from compact.core.records import PreparedSummary
-from compact.core.summary import StructuredSummary
+from compact.core.audit.records import PreparedSummary
+from compact.core.summary.summary import StructuredSummary
 from compact.stores import schema
 from compact.stores.database import Database
 

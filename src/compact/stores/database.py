@@ -16,8 +16,8 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
+from compact.core.audit.store import StoreError
 from compact.core.errors import ConfigError
-from compact.core.records import StoreError
 from compact.stores import schema
 
 _BUSY_TIMEOUT_SECONDS = 2

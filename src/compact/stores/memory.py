@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from compact.core.plan import CompactionAction, CompactionPlan
-from compact.core.records import (
+from compact.core.audit.records import (
     Beside,
     Commit,
     ModelCall,
@@ -18,8 +17,9 @@ from compact.core.records import (
     SessionInfo,
     StoredMessage,
     StoredSession,
-    VersionConflict,
 )
+from compact.core.audit.store import VersionConflict
+from compact.core.plan.plan import CompactionAction, CompactionPlan
 from compact.stores.memory_parts import InMemoryArtifactStore, InMemorySummaryCache, InMemorySummaryClaims
 from compact.stores.wire import searchable, wanted
 

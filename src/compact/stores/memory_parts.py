@@ -7,9 +7,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-from compact.core.artifacts import Artifact, ArtifactMetadata, SecurityContext
-from compact.core.records import PreparedSummary
-from compact.core.summary import StructuredSummary, SummaryCacheKey
+from compact.core.audit.artifacts import Artifact, ArtifactMetadata, SecurityContext
+from compact.core.audit.records import PreparedSummary
+from compact.core.summary.summarizer import SummaryCacheKey
+from compact.core.summary.summary import StructuredSummary
 
 
 class InMemorySummaryClaims:

@@ -27,7 +27,7 @@ from sqlalchemy import (
     update,
 )
 
-from compact.core.records import StoreError
+from compact.core.audit.store import StoreError
 
 SCHEMA_VERSION = 2
 # PostgreSQL indexes words of up to 1 MB; a character of them takes four bytes at most, places included.

@@ -24,9 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from compact.core.messages import Message
-from compact.core.plan import CompactionPlan
-from compact.core.records import (
+from compact.core.audit.records import (
     Commit,
     ModelCall,
     PlanVersion,
@@ -35,8 +33,10 @@ from compact.core.records import (
     SessionInfo,
     StoredMessage,
     StoredSession,
-    VersionConflict,
 )
+from compact.core.audit.store import VersionConflict
+from compact.core.log.messages import Message
+from compact.core.plan.plan import CompactionPlan
 from compact.stores import calls, schema, search
 from compact.stores.artifacts import SqlArtifactStore
 from compact.stores.claims import SqlSummaryClaims

@@ -12,7 +12,8 @@ from dataclasses import astuple
 from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from compact.core.summary import StructuredSummary, SummaryCacheKey
+from compact.core.summary.summarizer import SummaryCacheKey
+from compact.core.summary.summary import StructuredSummary
 from compact.stores import schema
 from compact.stores.database import Database
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from compact.core.messages import Message, ToolCall
+from compact.core.log.messages import Message, ToolCall
 
 _WORDS = re.compile(r"[^\W_]+")
 

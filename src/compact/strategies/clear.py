@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from compact.core.coordinator import CompactionProposal, PlanningContext
-from compact.core.durability import ToolDurabilityPolicy, ToolResultEnvelope, envelope
-from compact.core.plan import ClearRecord, SpanReference
+from compact.core.plan.durability import ToolDurabilityPolicy, ToolResultEnvelope, envelope
+from compact.core.plan.plan import ClearRecord, SpanReference
+from compact.core.plan.strategy import CompactionProposal, PlanningContext
 
 # The lines of a result that tell how it went.
 _TELLING = re.compile(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from compact.core.coordinator import CompactionProposal, PlanningContext
-from compact.core.messages import ToolCall
-from compact.core.plan import ClearRecord, SpanReference
-from compact.core.tool_use import PATH_ARGUMENTS, READS, WRITES, fits_name, path_of
+from compact.core.facts.tool_calls import PATH_ARGUMENTS, READS, WRITES, fits_name, path_of
+from compact.core.log.messages import ToolCall
+from compact.core.plan.plan import ClearRecord, SpanReference
+from compact.core.plan.strategy import CompactionProposal, PlanningContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

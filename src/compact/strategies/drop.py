@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from compact.core.coordinator import CompactionProposal, PlanningContext
-from compact.core.durability import ToolDurability, ToolDurabilityPolicy, envelope
-from compact.core.groups import Group
-from compact.core.plan import ClearRecord, DropRecord, SpanReference
+from compact.core.log.groups import Group
+from compact.core.plan.durability import ToolDurability, ToolDurabilityPolicy, envelope
+from compact.core.plan.plan import ClearRecord, DropRecord, SpanReference
+from compact.core.plan.strategy import CompactionProposal, PlanningContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from compact.core.artifacts import SENSITIVITIES, artifact_id_for
-from compact.core.coordinator import CompactionProposal, PlanningContext
-from compact.core.durability import ToolDurability, ToolDurabilityPolicy, ToolResultEnvelope, envelope
+from compact.core.audit.artifacts import SENSITIVITIES, artifact_id_for
 from compact.core.errors import ConfigError
-from compact.core.messages import Message
-from compact.core.plan import ExternalizationRecord, SpanReference
+from compact.core.log.messages import Message
+from compact.core.plan.durability import ToolDurability, ToolDurabilityPolicy, ToolResultEnvelope, envelope
+from compact.core.plan.plan import ExternalizationRecord, SpanReference
+from compact.core.plan.strategy import CompactionProposal, PlanningContext
 from compact.strategies.clear import telling_lines
 
 _QUOTABLE = ("public", "internal")

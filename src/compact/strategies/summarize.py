@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compact.core.coordinator import SUMMARIZE, CompactionProposal, PlanningContext
-from compact.core.plan import CompactionAction, SpanReference, SummarizationRecord
+from compact.core.plan.plan import CompactionAction, SpanReference, SummarizationRecord
+from compact.core.plan.strategy import SUMMARIZE, CompactionProposal, PlanningContext
 
 _SMALLEST_SUMMARY_TOKENS = 40
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compact.core.coordinator import CompactionProposal, PlanningContext
-from compact.core.plan import DropRecord, SpanReference
+from compact.core.plan.plan import DropRecord, SpanReference
+from compact.core.plan.strategy import CompactionProposal, PlanningContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

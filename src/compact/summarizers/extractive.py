@@ -6,12 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 
-from compact.core.ledger import REQUIRED, Fact, FactKind, Ledger
-from compact.core.messages import Message
-from compact.core.pieces import Piece
-from compact.core.selection import Selection
-from compact.core.summary import Excerpt, StructuredSummary, SummaryRequest, fit_summary, render_summary_text
-from compact.core.verification import lacking
+from compact.core.facts.ledger import REQUIRED, Fact, FactKind, Ledger
+from compact.core.facts.pieces import Piece
+from compact.core.facts.selection import Selection
+from compact.core.log.messages import Message
+from compact.core.summary.fitting import fit_summary
+from compact.core.summary.summarizer import SummaryRequest
+from compact.core.summary.summary import Excerpt, StructuredSummary, render_summary_text
+from compact.core.summary.verification import lacking
 
 # What the summary message costs beyond its text, and what a speaker costs in it.
 _FRAMING_TOKENS = 8

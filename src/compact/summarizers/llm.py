@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from compact.core.errors import SummaryEmpty
-from compact.core.messages import Message
-from compact.core.summary import StructuredSummary, SummaryRequest, render_summary_text
+from compact.core.log.messages import Message
+from compact.core.summary.summarizer import SummaryRequest
+from compact.core.summary.summary import StructuredSummary, render_summary_text
 from compact.summarizers.call_settings import CallSettings
 from compact.summarizers.llm_answers import Asked, read_answer
 from compact.summarizers.llm_delta import Delta

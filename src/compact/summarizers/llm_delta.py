@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from compact.core.summary import Decision, OpenItem, ToolOutcome
+from compact.core.summary.summary import Decision, OpenItem, ToolOutcome
 
 _DECISIONS = ("decisions", "key_decisions", "key_technical_decisions", "decision_log")
 _OPEN = ("open_items", "pending_work", "next_steps", "outstanding_actions", "blockers")

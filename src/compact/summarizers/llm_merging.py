@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from compact.core.ledger import Fact, FactKind, Ledger
-from compact.core.summary import Decision, OpenItem, StructuredSummary, SummaryRequest, ToolOutcome
+from compact.core.facts.ledger import Fact, FactKind, Ledger
+from compact.core.summary.summarizer import SummaryRequest
+from compact.core.summary.summary import Decision, OpenItem, StructuredSummary, ToolOutcome
 from compact.summarizers.llm_delta import Delta
 
 Entry = TypeVar("Entry", Decision, OpenItem, ToolOutcome, str)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from compact.core.errors import SummarizerUnavailable
-from compact.core.ledger import REQUIRED, Ledger
-from compact.core.summary import SummaryRequest
+from compact.core.facts.ledger import REQUIRED, Ledger
+from compact.core.summary.summarizer import SummaryRequest
 from compact.summarizers.llm_merging import Known
 from compact.summarizers.llm_record import Portions, Record, clipped, fenced
 from compact.summarizers.templates import Prompts

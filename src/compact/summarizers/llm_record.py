@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from compact.core.groups import calls_answered, group_messages
-from compact.core.messages import Message
+from compact.core.log.groups import calls_answered, group_messages
+from compact.core.log.messages import Message
 
 CUT_MARK = "[… cut …]"
 _SIMPLE_ID = re.compile(r"[\w.-]{1,40}")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from compact.core.events import SummarizerCallEvent
-from compact.core.protocols import EventSink
+from compact.core.engine.events import EventSink, SummarizerCallEvent
 from compact.summarizers.model_client import ModelAnswer, ModelClient, ModelRequest
 
 

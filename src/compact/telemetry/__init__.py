@@ -6,13 +6,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _HOMES = {
-    "compact.core.events": (
+    "compact.core.engine.events": (
         "ArchivalEvent CompactionCheckStartedEvent CompactionCompletedEvent CompactionErrorEvent CompactionEvent "
         "CompactionEventType CompactionReportEvent EventsDroppedEvent HistoryBranchedEvent HistoryRepairedEvent "
         "NoticeEvent OperationEndedEvent OperationStartedEvent PrunedMessagesEvent SummarizerCallEvent "
-        "SummaryCreatedEvent TokenEstimateEvent TriggerDecisionEvent VersionConflictEvent"
-    ),
-    "compact.core.content_events": (
+        "SummaryCreatedEvent TokenEstimateEvent TriggerDecisionEvent VersionConflictEvent "
         "ContentChangedEvent ContentClearedEvent ContentDroppedEvent ContentExternalizedEvent ContentRecalledEvent "
         "ContentRehydratedEvent ContentSummarizedEvent ProposalGeneratedEvent ProposalRejectedEvent "
         "RehydrationBlockedEvent"
@@ -31,35 +29,35 @@ _HOMES = {
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 if TYPE_CHECKING:  # the same names, for those who read types
-    from compact.core.content_events import ContentChangedEvent as ContentChangedEvent
-    from compact.core.content_events import ContentClearedEvent as ContentClearedEvent
-    from compact.core.content_events import ContentDroppedEvent as ContentDroppedEvent
-    from compact.core.content_events import ContentExternalizedEvent as ContentExternalizedEvent
-    from compact.core.content_events import ContentRecalledEvent as ContentRecalledEvent
-    from compact.core.content_events import ContentRehydratedEvent as ContentRehydratedEvent
-    from compact.core.content_events import ContentSummarizedEvent as ContentSummarizedEvent
-    from compact.core.content_events import ProposalGeneratedEvent as ProposalGeneratedEvent
-    from compact.core.content_events import ProposalRejectedEvent as ProposalRejectedEvent
-    from compact.core.content_events import RehydrationBlockedEvent as RehydrationBlockedEvent
-    from compact.core.events import ArchivalEvent as ArchivalEvent
-    from compact.core.events import CompactionCheckStartedEvent as CompactionCheckStartedEvent
-    from compact.core.events import CompactionCompletedEvent as CompactionCompletedEvent
-    from compact.core.events import CompactionErrorEvent as CompactionErrorEvent
-    from compact.core.events import CompactionEvent as CompactionEvent
-    from compact.core.events import CompactionEventType as CompactionEventType
-    from compact.core.events import CompactionReportEvent as CompactionReportEvent
-    from compact.core.events import EventsDroppedEvent as EventsDroppedEvent
-    from compact.core.events import HistoryBranchedEvent as HistoryBranchedEvent
-    from compact.core.events import HistoryRepairedEvent as HistoryRepairedEvent
-    from compact.core.events import NoticeEvent as NoticeEvent
-    from compact.core.events import OperationEndedEvent as OperationEndedEvent
-    from compact.core.events import OperationStartedEvent as OperationStartedEvent
-    from compact.core.events import PrunedMessagesEvent as PrunedMessagesEvent
-    from compact.core.events import SummarizerCallEvent as SummarizerCallEvent
-    from compact.core.events import SummaryCreatedEvent as SummaryCreatedEvent
-    from compact.core.events import TokenEstimateEvent as TokenEstimateEvent
-    from compact.core.events import TriggerDecisionEvent as TriggerDecisionEvent
-    from compact.core.events import VersionConflictEvent as VersionConflictEvent
+    from compact.core.engine.events import ArchivalEvent as ArchivalEvent
+    from compact.core.engine.events import CompactionCheckStartedEvent as CompactionCheckStartedEvent
+    from compact.core.engine.events import CompactionCompletedEvent as CompactionCompletedEvent
+    from compact.core.engine.events import CompactionErrorEvent as CompactionErrorEvent
+    from compact.core.engine.events import CompactionEvent as CompactionEvent
+    from compact.core.engine.events import CompactionEventType as CompactionEventType
+    from compact.core.engine.events import CompactionReportEvent as CompactionReportEvent
+    from compact.core.engine.events import ContentChangedEvent as ContentChangedEvent
+    from compact.core.engine.events import ContentClearedEvent as ContentClearedEvent
+    from compact.core.engine.events import ContentDroppedEvent as ContentDroppedEvent
+    from compact.core.engine.events import ContentExternalizedEvent as ContentExternalizedEvent
+    from compact.core.engine.events import ContentRecalledEvent as ContentRecalledEvent
+    from compact.core.engine.events import ContentRehydratedEvent as ContentRehydratedEvent
+    from compact.core.engine.events import ContentSummarizedEvent as ContentSummarizedEvent
+    from compact.core.engine.events import EventsDroppedEvent as EventsDroppedEvent
+    from compact.core.engine.events import HistoryBranchedEvent as HistoryBranchedEvent
+    from compact.core.engine.events import HistoryRepairedEvent as HistoryRepairedEvent
+    from compact.core.engine.events import NoticeEvent as NoticeEvent
+    from compact.core.engine.events import OperationEndedEvent as OperationEndedEvent
+    from compact.core.engine.events import OperationStartedEvent as OperationStartedEvent
+    from compact.core.engine.events import ProposalGeneratedEvent as ProposalGeneratedEvent
+    from compact.core.engine.events import ProposalRejectedEvent as ProposalRejectedEvent
+    from compact.core.engine.events import PrunedMessagesEvent as PrunedMessagesEvent
+    from compact.core.engine.events import RehydrationBlockedEvent as RehydrationBlockedEvent
+    from compact.core.engine.events import SummarizerCallEvent as SummarizerCallEvent
+    from compact.core.engine.events import SummaryCreatedEvent as SummaryCreatedEvent
+    from compact.core.engine.events import TokenEstimateEvent as TokenEstimateEvent
+    from compact.core.engine.events import TriggerDecisionEvent as TriggerDecisionEvent
+    from compact.core.engine.events import VersionConflictEvent as VersionConflictEvent
     from compact.telemetry.agents_tracing import AgentsTracing as AgentsTracing
     from compact.telemetry.ariadne import AriadneExporter as AriadneExporter
     from compact.telemetry.console import ConsoleEmitter as ConsoleEmitter

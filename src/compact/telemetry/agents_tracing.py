@@ -8,7 +8,7 @@ from typing import Any
 
 from agents.tracing import Span, custom_span, get_current_trace
 
-from compact.core.events import (
+from compact.core.engine.events import (
     CompactionErrorEvent,
     CompactionEvent,
     CompactionReportEvent,

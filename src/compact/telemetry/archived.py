@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from compact.core.events import (
+from compact.core.engine.events import (
     CompactionEvent,
     OperationEndedEvent,
     OperationStartedEvent,

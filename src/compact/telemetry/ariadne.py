@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+from compact.core.engine.events import CompactionEvent
 from compact.core.errors import ConfigError
-from compact.core.events import CompactionEvent
 from compact.telemetry.ariadne_wire import bodies, span_of, trace_of
 from compact.telemetry.complaints import Complaints
 from compact.telemetry.worker import Outgoing, Undelivered

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from compact.core.content_events import ContentRecalledEvent
-from compact.core.events import (
+from compact.core.engine.events import (
     CompactionCompletedEvent,
     CompactionErrorEvent,
     CompactionEvent,
+    ContentRecalledEvent,
     HistoryRepairedEvent,
     NoticeEvent,
     OperationEndedEvent,

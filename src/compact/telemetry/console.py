@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TextIO
 
-from compact.core.events import CompactionCompletedEvent, CompactionErrorEvent, CompactionEvent, NoticeEvent
+from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent, CompactionEvent, NoticeEvent
 from compact.telemetry.fitting import one_line
 from compact.telemetry.log import LoggingEventEmitter, line_of
 

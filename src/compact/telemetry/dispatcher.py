@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compact.core.events import CompactionEvent
+from compact.core.engine.events import CompactionEvent
 from compact.telemetry.emitters import AnySink, CompositeEventEmitter
 from compact.telemetry.stamping import stamped
 

@@ -6,8 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from compact.core.events import CompactionEvent
-from compact.core.protocols import EventSink
+from compact.core.engine.events import CompactionEvent, EventSink
 
 _log = logging.getLogger("compact")
 

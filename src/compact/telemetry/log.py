@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from compact.core.events import (
+from compact.core.engine.events import (
     CompactionCompletedEvent,
     CompactionErrorEvent,
     CompactionEvent,

@@ -9,7 +9,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from compact.core.events import CompactionEvent
+from compact.core.engine.events import CompactionEvent
 
 # A process may see any number of sessions; the oldest are only in the totals.
 _MOST_THREADS = 1000

@@ -28,7 +28,7 @@ from opentelemetry.sdk.resources import SERVICE_INSTANCE_ID, SERVICE_NAME, Resou
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExportResult
 
-from compact.core.events import CompactionCompletedEvent, CompactionEvent
+from compact.core.engine.events import CompactionCompletedEvent, CompactionEvent
 from compact.telemetry.complaints import Complaints
 from compact.telemetry.otlp_metrics import Instruments
 from compact.telemetry.otlp_spans import SpanTree, is_model_call, mark_compacted

@@ -7,18 +7,16 @@ from typing import Any
 
 from opentelemetry.metrics import Meter
 
-from compact.core.content_events import (
-    ContentChangedEvent,
-    ContentRecalledEvent,
-    ContentRehydratedEvent,
-    RehydrationBlockedEvent,
-)
-from compact.core.events import (
+from compact.core.engine.events import (
     CompactionCompletedEvent,
     CompactionErrorEvent,
     CompactionReportEvent,
+    ContentChangedEvent,
+    ContentRecalledEvent,
+    ContentRehydratedEvent,
     EventsDroppedEvent,
     OperationEndedEvent,
+    RehydrationBlockedEvent,
     SummarizerCallEvent,
     TokenEstimateEvent,
     VersionConflictEvent,

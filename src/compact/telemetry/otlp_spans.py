@@ -14,11 +14,12 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode, Tracer
 
-from compact.core.content_events import ContentRecalledEvent, ContentRehydratedEvent
-from compact.core.events import (
+from compact.core.engine.events import (
     CompactionCompletedEvent,
     CompactionErrorEvent,
     CompactionEvent,
+    ContentRecalledEvent,
+    ContentRehydratedEvent,
     OperationEndedEvent,
     OperationStartedEvent,
     SummarizerCallEvent,

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compact.core.events import (
+from compact.core.engine.events import (
     CompactionCheckStartedEvent,
     CompactionCompletedEvent,
     CompactionEvent,

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 from weakref import WeakSet
 
-from compact.core.events import CompactionEvent, EventsDroppedEvent
+from compact.core.engine.events import CompactionEvent, EventsDroppedEvent
 from compact.telemetry.stamping import stamped
 
 # A thread without work ends after a while: a manager that nobody closes leaves none behind.

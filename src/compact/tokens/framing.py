@@ -12,7 +12,7 @@ import reprlib
 from collections.abc import Callable, Container, Mapping
 from typing import Any, TypeAlias
 
-from compact.core.messages import Content, Message
+from compact.core.log.messages import Content, Message
 from compact.tokens.images import IMAGE_TYPES, ImageRule, image_tokens
 
 CountText: TypeAlias = Callable[[str], int]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from compact.core.messages import Message, Slot
-from compact.core.plan import CompactionAction, CompactionPlan
+from compact.core.log.messages import Message, Slot
+from compact.core.plan.plan import CompactionAction, CompactionPlan
 from compact.viewer.session_view import part_kinds, tool_calls
 from compact.viewer.source import Prompt, Source
 

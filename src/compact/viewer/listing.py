@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compact.core.records import ModelCall, SessionInfo
+from compact.core.audit.records import ModelCall, SessionInfo
 from compact.viewer.losses import Losses
 from compact.viewer.source import Source
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from compact.core.records import SessionInfo
+from compact.core.audit.records import SessionInfo
 from compact.viewer.hub import Hub, Subscriber, data_frame, text_frame
 from compact.viewer.ingest import Event
 from compact.viewer.numbers import Numbers

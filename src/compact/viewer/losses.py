@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from compact.core.records import SessionInfo
-from compact.core.report import EntityState
+from compact.core.audit.records import SessionInfo
+from compact.core.audit.report import EntityState
 from compact.viewer.source import Source
 
 _MOST_KNOWN = 5_000

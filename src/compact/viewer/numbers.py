@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from compact.core.events import CompactionEventType
+from compact.core.engine.events import CompactionEventType
 from compact.telemetry.metrics import MetricsCollector
 from compact.telemetry.prometheus import CONTENT_TYPE, render_prometheus
 from compact.viewer.ingest import moment

@@ -6,17 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compact.core.messages import Message
-from compact.core.plan import (
-    ClearRecord,
-    CompactionAction,
-    CompactionPlan,
-    ExternalizationRecord,
-    Record,
-)
-from compact.core.records import ModelCall, SessionInfo, StoredMessage
-from compact.core.report import CompactionReport
-from compact.core.stubs import render_cleared, render_externalization_text
+from compact.core.audit.records import ModelCall, SessionInfo, StoredMessage
+from compact.core.audit.report import CompactionReport
+from compact.core.log.messages import Message
+from compact.core.plan.plan import ClearRecord, CompactionAction, CompactionPlan, ExternalizationRecord, Record
+from compact.core.plan.stubs import render_cleared, render_externalization_text
 from compact.viewer.price_view import price_view
 from compact.viewer.session_view import about, tool_names
 from compact.viewer.source import Source

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compact.core.economics import USD, Economics, measure_change
-from compact.core.messages import Slot
-from compact.core.plan import CompactionPlan
-from compact.core.records import ModelCall, SessionInfo
+from compact.core.audit.records import ModelCall, SessionInfo
+from compact.core.log.messages import Slot
+from compact.core.plan.economics import USD, Economics, measure_change
+from compact.core.plan.plan import CompactionPlan
 from compact.viewer.source import Source
 
 

@@ -16,8 +16,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from compact.config import CompactConfig
+from compact.core.audit.store import StoreError, VersionConflict
 from compact.core.errors import CompactError, UnknownSession
-from compact.core.records import StoreError, VersionConflict
 from compact.viewer.answers import Refusal, refused
 from compact.viewer.guard import Guard
 from compact.viewer.live import Live

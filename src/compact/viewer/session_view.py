@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from compact.core.call_record import TIERS
+from compact.core.audit.records import ModelCall, PlanVersion, StoredMessage
+from compact.core.audit.why import Sighting
+from compact.core.engine.call_record import TIERS
 from compact.core.errors import UnknownSession
-from compact.core.messages import Message
-from compact.core.records import ModelCall, PlanVersion, StoredMessage
-from compact.core.why import Sighting
+from compact.core.log.messages import Message
 from compact.viewer.answers import Refusal
 from compact.viewer.listing import limits_here
 from compact.viewer.source import Source

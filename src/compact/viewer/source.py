@@ -9,15 +9,15 @@ from typing import Any, Generic, TypeVar
 
 from compact.assembly import build_budget, build_engine, build_pricer, build_store
 from compact.config import CompactConfig
-from compact.core.budget import TokenBudget
-from compact.core.economics import Pricer, PromptChange
+from compact.core.audit.records import ModelCall, PlanVersion, SentPrompt, SessionHead, SessionInfo, StoredSession
+from compact.core.audit.report import CompactionReport
+from compact.core.engine.events import CompactionEvent
+from compact.core.engine.session import Session
 from compact.core.errors import UnknownSession
-from compact.core.events import CompactionEvent
-from compact.core.messages import Message, Slot
-from compact.core.plan import CompactionPlan
-from compact.core.records import ModelCall, PlanVersion, SentPrompt, SessionHead, SessionInfo, StoredSession
-from compact.core.report import CompactionReport
-from compact.core.session import Session
+from compact.core.log.messages import Message, Slot
+from compact.core.plan.budget import TokenBudget
+from compact.core.plan.economics import Pricer, PromptChange
+from compact.core.plan.plan import CompactionPlan
 from compact.manager import CompactManager
 from compact.viewer.answers import Refusal
 

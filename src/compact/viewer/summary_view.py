@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from compact.core.plan import CompactionPlan
-from compact.core.renderer import summary_message
-from compact.core.summary import SummaryCheck
+from compact.core.plan.plan import CompactionPlan
+from compact.core.plan.renderer import summary_message
+from compact.core.summary.summary import SummaryCheck
 
 _LEAST_CHARS = 3
 _MOST_MARKS = 2_000

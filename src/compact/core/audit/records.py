@@ -1,0 +1,130 @@
+"""What a store keeps of a session, and what one call adds to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from compact.core.log.messages import Message
+from compact.core.plan.plan import CompactionPlan
+from compact.core.summary.summary import StructuredSummary
+
+
+@dataclass(frozen=True, slots=True)
+class SessionHead:
+    """How far a session has come: what was read must still be so when the next call is written."""
+
+    last_seq: int = 0
+    plan_version: int = 0
+    branch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A log entry at its place, with its tokens so that it is never counted again."""
+
+    seq: int
+    message: Message
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall:
+    """One prompt that went out: under which plan, with which summary, how large.
+
+    `tiers` are the tokens of its parts, `branch` the caller's line, `limits` the thresholds, and `reason` why it was
+    compacted or not.
+    """
+
+    turn_number: int
+    plan_version: int
+    summary_version: int
+    last_seq: int
+    messages: int
+    evicted: int
+    tokens_estimated: int
+    tokens_reported: int | None = None
+    tiers: Mapping[str, int] = field(default_factory=dict[str, int])
+    branch: int = 0
+    limits: Mapping[str, int] = field(default_factory=dict[str, int])
+    reason: str = ""
+    number: int = 0
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A message that stood behind the log in one prompt: `injected`, or `rehydrated` for the turn."""
+
+    kind: str
+    message: Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentPrompt:
+    """What one model call was made of: its prompt is `messages` under `plan`, and behind them what stood `beside`."""
+
+    call: ModelCall
+    plan: CompactionPlan
+    messages: tuple[StoredMessage, ...]
+    beside: tuple[Beside, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSession:
+    """Everything needed to go on where another process stopped; `last_report` is the newest call with usage."""
+
+    session_id: str
+    head: SessionHead
+    messages: tuple[StoredMessage, ...]
+    view_ids: tuple[str, ...]
+    plan: CompactionPlan
+    last_report: ModelCall | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """What one call adds, all of it or nothing: it only counts if the session is still at `expected`.
+
+    `overtaken` are versions between the expected one and `plan` that were in force before anything could be written;
+    `beside` is what stood behind the log in the prompt of `call`.
+    """
+
+    session_id: str
+    expected: SessionHead
+    messages: tuple[StoredMessage, ...] = ()
+    view_ids: tuple[str, ...] | None = None
+    plan: CompactionPlan | None = None
+    overtaken: tuple[CompactionPlan, ...] = ()
+    call: ModelCall | None = None
+    beside: tuple[Beside, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionInfo:
+    """A session in a list."""
+
+    session_id: str
+    messages: int
+    plan_version: int
+    model_calls: int
+    last_tokens: int
+    created_at: float
+    updated_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlanVersion:
+    """A plan as it was committed."""
+
+    plan: CompactionPlan
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedSummary:
+    """A summary that was written ahead of time: the messages it stands for, and the version it would be."""
+
+    message_ids: tuple[str, ...]
+    version: int
+    summary: StructuredSummary

@@ -1,0 +1,229 @@
+"""What a compaction took out of the prompt, string by string: kept, kept in the ledger, to be recalled, or lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from compact.core.audit.artifacts import SecurityContext
+from compact.core.audit.diff import Removal, Shown, find_again, standing_wishes, strings_of
+from compact.core.audit.records import ModelCall, PlanVersion, StoredSession
+from compact.core.facts.entities import EntityKind
+from compact.core.log.messages import Message
+from compact.core.plan.plan import CompactionPlan
+from compact.core.summary.summary import SummaryCheck
+
+CONSTRAINT, TASK = "constraint", "task"
+# What hurts most when it is gone comes first; numbers and phrases are many.
+KINDS = (
+    CONSTRAINT,
+    TASK,
+    *(
+        kind.value
+        for kind in (
+            EntityKind.ID,
+            EntityKind.PATH,
+            EntityKind.URL,
+            EntityKind.ERROR,
+            EntityKind.DATE,
+            EntityKind.IDENTIFIER,
+            EntityKind.FLAG,
+            EntityKind.NUMBER,
+            EntityKind.QUOTED,
+        )
+    ),
+)
+
+
+class EntityState(Enum):
+    """Where a string of the removed span is now; the order is from worst to best."""
+
+    LOST = "lost"
+    RETRIEVABLE = "retrievable"
+    IN_LEDGER = "in_ledger"
+    KEPT = "kept"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportItem:
+    """One string that left with its message: what it is, where it is now, and the message that recall finds it by.
+
+    `is_touched` says that a person or the agent used it; others only a tool has printed.
+    """
+
+    kind: str
+    text: str
+    state: EntityState
+    message_id: str = ""
+    is_touched: bool = False
+
+    @property
+    def is_in_prompt(self) -> bool:
+        """True if the model still sees it."""
+        return self.state in (EntityState.KEPT, EntityState.IN_LEDGER)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "kind": self.kind,
+            "text": self.text,
+            "state": self.state.value,
+            "message_id": self.message_id,
+            "is_touched": self.is_touched,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionReport:
+    """What one plan version did to what was in the prompt before it; `items` are sorted, the worst first."""
+
+    session_id: str
+    version: int
+    reason: str
+    tokens_before: int
+    tokens_after: int
+    removed_ids: tuple[str, ...]
+    items: tuple[ReportItem, ...]
+    check: SummaryCheck | None = None
+
+    @property
+    def counts(self) -> dict[str, dict[str, int]]:
+        """How many strings of each kind are in each state; only the kinds that there are."""
+        table: dict[str, dict[str, int]] = {}
+        for item in self.items:
+            row = table.setdefault(item.kind, {state.value: 0 for state in reversed(EntityState)})
+            row[item.state.value] += 1
+        return {kind: table[kind] for kind in KINDS if kind in table}
+
+    @property
+    def constraints(self) -> tuple[ReportItem, ...]:
+        """The standing wishes whose own message is not in the prompt."""
+        return tuple(item for item in self.items if item.kind == CONSTRAINT)
+
+    @property
+    def missing_constraints(self) -> tuple[ReportItem, ...]:
+        """The standing wishes that the model does not see any more: there should be none."""
+        return tuple(item for item in self.constraints if not item.is_in_prompt)
+
+    def total(self, state: EntityState) -> int:
+        """How many strings are in a state."""
+        return sum(item.state is state for item in self.items)
+
+    def notable(self, limit: int) -> tuple[ReportItem, ...]:
+        """The first of what is not in the prompt any more."""
+        return tuple(item for item in self.items if not item.is_in_prompt)[:limit]
+
+    def to_dict(self, *, examples: int | None = 20) -> dict[str, Any]:
+        """Plain data, with so many examples of what is not in the prompt, or with every string."""
+        check = self.check
+        listed = self.items if examples is None else self.notable(examples)
+        return {
+            "session_id": self.session_id,
+            "version": self.version,
+            "reason": self.reason,
+            "tokens_before": self.tokens_before,
+            "tokens_after": self.tokens_after,
+            "removed_messages": len(self.removed_ids),
+            "counts": self.counts,
+            "constraints": [item.to_dict() for item in self.constraints],
+            "items" if examples is None else "not_in_prompt": [item.to_dict() for item in listed],
+            "check": check
+            and {
+                "required": check.required,
+                "asked_again": list(check.asked_again),
+                "appended": list(check.appended),
+                "ungrounded": list(check.ungrounded),
+            },
+        }
+
+
+def is_recallable(message: Message) -> bool:
+    """True if recall gives a message to whoever asks; what is confidential needs a permission."""
+    return SecurityContext().may_read_sensitivity(str(message.meta.get("sensitivity", "internal")))
+
+
+def report_of(
+    messages: Sequence[Message],
+    before: CompactionPlan,
+    after: CompactionPlan,
+    *,
+    log: Sequence[Message] = (),
+    recallable: Callable[[Message], bool] = is_recallable,
+) -> CompactionReport:
+    """What the step from one plan to the next did to a history, which is as long as it was then.
+
+    Counted is what the prompt showed before and what does not stand there as it did: messages that left, and what
+    stood for others until then. What had left earlier is not counted again. `log` is where recall looks, if that is
+    more than the history: the caller may have edited the past.
+    """
+    log = log or messages
+    open_ids = frozenset(message.id for message in log if recallable(message))
+    removal = Removal.between(messages, before, after)
+    strings = strings_of(removal, log, open_ids)
+    homeless = {text for text, found in strings.items() if not found.message_id}
+    strings.update(find_again(homeless, log, open_ids))
+    state_of = _Judge(Shown(messages, after), open_ids)
+    items = [
+        ReportItem(TASK if is_task else CONSTRAINT, text, state_of(text, message_id), message_id, True)
+        for is_task, text, message_id in standing_wishes(messages, after)
+    ]
+    items += [
+        ReportItem(found.kind.value, text, state_of(text, found.message_id), found.message_id, found.is_touched)
+        for text, found in strings.items()
+    ]
+    summary = after.summary.summary if after.summary else None
+    return CompactionReport(
+        session_id=after.thread_id,
+        version=after.version,
+        reason=after.reason,
+        tokens_before=after.tokens_before,
+        tokens_after=after.tokens_after,
+        removed_ids=removal.new_ids,
+        items=tuple(sorted(items, key=_badness)),
+        check=summary.check if summary else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """Says where a string is now: what the prompt shows comes before what recall would find."""
+
+    shown: Shown
+    open_ids: frozenset[str]
+
+    def __call__(self, text: str, message_id: str) -> EntityState:
+        if self.shown.beside_ledger.has(text):
+            return EntityState.KEPT
+        if self.shown.ledger.has(text):
+            return EntityState.IN_LEDGER
+        return EntityState.RETRIEVABLE if message_id in self.open_ids else EntityState.LOST
+
+
+def reports_of(
+    stored: StoredSession, plans: Sequence[PlanVersion], calls: Sequence[ModelCall], *, version: int | None = None
+) -> Iterator[CompactionReport]:
+    """A report for every plan that was in force (or for one version), oldest first, on the history as it was then.
+
+    Of a past that was edited since, what the plan does not name is not known to have been there, and is left out.
+    """
+    now = frozenset(stored.view_ids)
+    before = CompactionPlan(stored.session_id)
+    for plan in (entry.plan for entry in plans):
+        if version is None or version == plan.version:
+            named = {message_id for record in plan.records for message_id in record.span}
+            # The first call under a plan was written down with it.
+            last_seq = next((c.last_seq for c in calls if c.plan_version >= plan.version), len(stored.messages))
+            log = [item.message for item in stored.messages if item.seq <= last_seq]
+            yield report_of([m for m in log if m.id in now or m.id in named], before, plan, log=log)
+        before = plan
+
+
+_STATES = {state: rank for rank, state in enumerate(EntityState)}
+_RANKS = {kind: rank for rank, kind in enumerate(KINDS)}
+
+
+def _badness(item: ReportItem) -> tuple[int, int, int]:
+    is_wish = item.kind in (CONSTRAINT, TASK)
+    return _STATES[item.state], 0 if is_wish else 2 - item.is_touched, _RANKS[item.kind]

@@ -1,0 +1,97 @@
+"""How a tool call went: the line of its result that says how it failed, or nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from compact.core.facts.tool_calls import READS, fits_name
+from compact.core.log.messages import ToolCall
+
+CUT_MARK = " …"
+_LONGEST_LINE_CHARS = 240
+# Reading what is itself about errors is no failure: a reading that failed says so at once, and briefly.
+_LONGEST_REFUSAL_CHARS = 500
+# A failure is told at the beginning or at the end; what lies between is what was printed.
+_HEAD_LINES, _TAIL_LINES = 12, 24
+_WHERE_CODES_STAND_CHARS = 400
+
+_EXIT = re.compile(
+    r"\b(?:exit(?:ed with)?[ _]?(?:code|status)|returncode|exited with)\b\W{0,4}(\d{1,3})\b", re.IGNORECASE
+)
+_SAYS_FAILED = re.compile(
+    r"""[^\w"']{0,8}(?:\[?[\w./-]{1,40}[\]:>]{1,2}\s{1,2})?(?:
+      (?:fatal\s)?(?:error|fatal|panic|exception|failure)(?:\s\w{1,12}|\[\w{1,12}\])?(?:[:!\]]|\s*$)
+    | traceback\s\(|(?:\w{1,20}\s)?failed\b(?!["'(=.]) | (?:not\sok|fail)\b | e[a-z]{3,14}:\s
+    )
+    | <\w{0,20}error>
+    | [\w.$]{0,80}(?:Error|Exception)(?::|\s*$)
+    | .{1,200}?:\s(?:fatal\s)?error(?:\s\w{1,12})?:
+    | .{0,200}?(?:no\ssuch\sfile\sor\sdirectory|command\snot\sfound|(?:permission|access)\sdenied|connection\srefused)
+    | .{0,60}?\b[1-9]\d{0,4}\s(?:tests?\s)?(?:failed|failing|errors?|failures?)\b
+    | .{1,100}\sfailed\W{0,3}$
+    | hunk\s\#\d{1,4}\sfailed | .{0,100}?\btimed\sout\b | \W{0,8}"error"\s?:\s?"(?!") | npm\serr(?:or|!)\s
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_WHERE = re.compile(r"[^\s:]{1,120}:\d{1,6}:(?:\d{1,5}:)?\s\S")
+_TRACEBACK = re.compile(r"\W{0,8}traceback\s\(", re.IGNORECASE)
+# Code and listings speak of errors too.
+_LISTED = re.compile(r"\s*\d{1,6}\s*[:|→\t-]|.*(?:\b(?:throw|raise|return|assert)\b| = )")
+_IS_CODE = re.compile(
+    r"\s*(?:\d{1,6}\s*[:|→\t-]|[\w./-]{1,120}[:-]\d{1,6}[:-]\s?\s*(?:func|def|class|return|throw|raise|if|\}|//|\#)\b)"
+    r"|.*(?:[;{,]\s*$|\b(?:throw new|raise|except|catch|return|func|def|class|const|let|import|if err)\b[ (]|=>|:=| = )"
+    r"|\s*(?://|/\*|\$ )"
+    r"|\s*[\"']?\w{0,20}error\w{0,10}[\"']?\s*:\s*(?:\"\"|''|null|none|false|0\b|\[\]|\{\})",
+    re.IGNORECASE,
+)
+_NO_FAILURE = re.compile(r"\b(?:0|no|without|zero) (?:errors?|failures?|failed)\b", re.IGNORECASE)
+
+
+def failure_line(result: str, call: ToolCall) -> str:
+    """The line of a tool result that says how it failed, or nothing if it went well."""
+    if fits_name(call.name, READS):
+        lines = result.strip().split("\n", 1)[:1] if len(result) < _LONGEST_REFUSAL_CHARS else []
+        return next(_told(lines), "")
+    code = _exit_code(result)
+    if code == "0":
+        return ""
+    lines = [line for line in result.splitlines() if line.strip()]
+    if len(lines) > _HEAD_LINES + _TAIL_LINES:
+        lines = [*lines[:_HEAD_LINES], *lines[-_TAIL_LINES:]]
+    told = next(_told(lines), "")
+    if told or code is None:
+        return told
+    where = next((line for line in lines if _WHERE.match(line.strip())), "")
+    return cut_line(where.strip()) or f"exit {code}"
+
+
+def cut_line(text: str) -> str:
+    """A line that is not too long to be told, cut between words if there are any."""
+    if len(text) <= _LONGEST_LINE_CHARS:
+        return text
+    blank = text.rfind(" ", _LONGEST_LINE_CHARS // 2, _LONGEST_LINE_CHARS + 1)
+    return text[: blank if blank > 0 else _LONGEST_LINE_CHARS].rstrip() + CUT_MARK
+
+
+def _exit_code(result: str) -> str | None:
+    for text in (result[:_WHERE_CODES_STAND_CHARS], result[-_WHERE_CODES_STAND_CHARS:]):
+        for line in text.splitlines():
+            found = _EXIT.search(line)
+            if found and not _LISTED.match(line):
+                return found.group(1)
+    return None
+
+
+def _told(lines: list[str]) -> Iterator[str]:
+    """The lines that tell of a failure, in order; where a trace begins comes last: it says nothing yet."""
+    traces: list[str] = []
+    for line in lines:
+        head = line[: _LONGEST_LINE_CHARS + 60]
+        if not _SAYS_FAILED.match(head.strip()) or _IS_CODE.match(head) or _NO_FAILURE.search(head):
+            continue
+        if _TRACEBACK.match(head):
+            traces.append(cut_line(line.strip()))
+        else:
+            yield cut_line(line.strip())
+    yield from traces

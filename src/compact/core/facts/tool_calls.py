@@ -1,0 +1,117 @@
+"""What a tool call is about: the file it touches, the command it runs, whether it only looks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import Any, cast
+
+from compact.core.log.messages import Message, ToolCall
+
+READS = ("read*", "view*", "cat*", "open*", "get_file*", "list*", "ls", "glob*", "grep*", "search*", "find*", "fetch*")
+WRITES = (
+    "write*", "edit*", "str_replace*", "apply_patch*", "create_file*", "delete_file*", "move*", "multi_edit*",
+    "multiedit*", "notebookedit*",
+)  # fmt: skip
+PATH_ARGUMENTS = ("path", "file_path", "filepath", "filename", "file", "target_file", "notebook_path", "absolute_path")
+_COMMAND_ARGUMENTS = ("command", "cmd", "script", "code")
+# Editors with one tool for everything say in `command` what they do: some only look.
+_EDITOR_LOOKS, _EDITOR_CHANGES = ("view",), ("create", "str_replace", "insert", "undo_edit", "delete", "rename")
+_SHELL_FLAGS = ("-c", "-lc", "-ic", "/c", "-Command")
+_PATCHED_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (\S[^\n]{0,400})$", re.MULTILINE)
+# Longer arguments are parsed each time: remembering them would hold whole files in memory.
+_REMEMBERED_CHARS = 4096
+# Nobody says anything so deep down; walking it could exhaust the stack.
+_DEEPEST = 100
+# Text that a harness puts in a user's mouth: marked by name, or wrapped in its own tags.
+_HARNESS_NAMES = ("injected", "compact_summary")
+_HARNESS_TAG = re.compile(r"\s*<(?:command-|local-command-|system-reminder|task-notification|user-prompt-submit-hook)")
+
+
+def fits_name(tool_name: str, patterns: tuple[str, ...]) -> bool:
+    """True if a tool's name is one of the patterns, whatever its case."""
+    lowered = tool_name.lower()
+    return any(fnmatchcase(lowered, pattern) for pattern in patterns)
+
+
+def _parsed(arguments: str) -> dict[str, Any]:
+    return _parse(arguments) if len(arguments) > _REMEMBERED_CHARS else _parse_once(arguments)
+
+
+def _parse(arguments: str) -> dict[str, Any]:
+    try:
+        parsed = cast(object, json.loads(arguments))
+    except (ValueError, RecursionError):
+        return {}
+    if arguments.count("{") + arguments.count("[") > _DEEPEST and _is_deep(parsed):
+        return {}
+    return cast(dict[str, Any], parsed) if isinstance(parsed, dict) else {}
+
+
+_parse_once = lru_cache(maxsize=4096)(_parse)
+
+
+def _is_deep(value: object) -> bool:
+    """True if something in it lies deeper than anybody looks."""
+    level: list[object] = [value]
+    for _ in range(_DEEPEST):
+        level = [inner for outer in level for inner in _inside(outer)]
+    return bool(level)
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return cast(dict[str, object], value).values()
+    return cast(list[object], value) if isinstance(value, list) else ()
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any]:
+    """The arguments by name; empty if they are not a JSON object, or one without end."""
+    return dict(_parsed(call.arguments))
+
+
+def path_of(call: ToolCall, names: tuple[str, ...] = PATH_ARGUMENTS) -> str | None:
+    """The file that a call names."""
+    arguments = _parsed(call.arguments)
+    return next((path for name in names if isinstance(path := arguments.get(name), str) and path.strip()), None)
+
+
+def files_changed(call: ToolCall) -> tuple[str, ...]:
+    """The files that a call writes to: the one it names, or those of a patch."""
+    if not fits_name(call.name, WRITES) or _parsed(call.arguments).get("command") in _EDITOR_LOOKS:
+        return ()
+    path = path_of(call)
+    if path is not None:
+        return (path,)
+    texts = [text for text in _parsed(call.arguments).values() if isinstance(text, str)] or [call.arguments]
+    return tuple(dict.fromkeys(name.strip() for text in texts for name in _PATCHED_FILE.findall(text)))
+
+
+def command_of(call: ToolCall) -> str | None:
+    """The command that a call runs."""
+    arguments = _parsed(call.arguments)
+    found = next((arguments[name] for name in _COMMAND_ARGUMENTS if arguments.get(name)), None)
+    match found:
+        case str() if found in (*_EDITOR_LOOKS, *_EDITOR_CHANGES) and path_of(call) is not None:
+            return None
+        case str():
+            return found
+        case [str(), flag, str(script)] if flag in _SHELL_FLAGS:
+            return script
+        case list():
+            return " ".join(map(str, cast(list[object], found)))
+        case _:
+            return None
+
+
+def is_typed(message: Message) -> bool:
+    """True for what a person wrote: a user message that no harness has put in."""
+    return (
+        message.role == "user"
+        and message.name not in _HARNESS_NAMES
+        and bool(message.text.strip())
+        and not _HARNESS_TAG.match(message.text)
+    )

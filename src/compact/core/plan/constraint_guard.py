@@ -1,0 +1,111 @@
+"""The last look before a plan comes into force: what users asked to hold is in the prompt verbatim, or is put back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from compact.core.facts.constraints import Constraint, standing_constraints
+from compact.core.facts.ledger import Fact, FactKind, Ledger
+from compact.core.facts.text import joined_ranges
+from compact.core.log.messages import Message
+from compact.core.plan.plan import (
+    ClearRecord,
+    CompactionAction,
+    CompactionPlan,
+    DropRecord,
+    Record,
+    SpanReference,
+    SummarizationRecord,
+)
+from compact.core.plan.renderer import PromptRenderer, summary_message
+from compact.core.plan.stubs import render_cleared
+from compact.core.summary.fitting import fit_summary
+from compact.core.summary.summary import StructuredSummary
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintGuard:
+    """Checks a plan against the standing constraints of a history, and repairs it."""
+
+    count_message: Callable[[Message], int]
+    renderer: PromptRenderer
+
+    def lost(self, messages: Sequence[Message], plan: CompactionPlan) -> tuple[Constraint, ...]:
+        """The standing constraints that a prompt made with this plan would lack."""
+        hidden = {m.id for m in messages if plan.get_action(m.id)[0] is not CompactionAction.INCLUDE}
+        at_risk = [constraint for constraint in standing_constraints(messages) if constraint.source_id in hidden]
+        if not at_risk:
+            return ()
+        shown = "\n".join(message.text for message in self.renderer.render(messages, plan).messages)
+        return tuple(constraint for constraint in at_risk if constraint.text not in shown)
+
+    def repaired(
+        self,
+        messages: Sequence[Message],
+        plan: CompactionPlan,
+        lost: Sequence[Constraint],
+        *,
+        spare_tokens: int | None = None,
+    ) -> CompactionPlan:
+        """The plan with the lost constraints back: in the ledger of the summary, or else in their own messages.
+
+        A summary makes room for them; if that is not enough it grows, by no more than `spare_tokens` if that is given.
+        """
+        record = plan.summary
+        if record and record.summary:
+            return plan.adding(self._told(record, record.summary, lost, spare_tokens))
+        by_id = {message.id: message for message in messages}
+        records = (kept for record in plan.records for kept in self._uncovered(by_id, record, lost))
+        return replace(plan, records=tuple(records))
+
+    def growth(self, messages: Sequence[Message], before: CompactionPlan, after: CompactionPlan) -> int:
+        """How many tokens longer the prompt of the one plan is than that of the other."""
+        return self._weight(messages, after) - self._weight(messages, before)
+
+    def _weight(self, messages: Sequence[Message], plan: CompactionPlan) -> int:
+        return sum(map(self.count_message, self.renderer.render(messages, plan).messages))
+
+    def _told(
+        self,
+        record: SummarizationRecord,
+        summary: StructuredSummary,
+        lost: Sequence[Constraint],
+        spare_tokens: int | None,
+    ) -> SummarizationRecord:
+        facts = tuple(Fact(FactKind.CONSTRAINT, c.text, source_ids=(c.source_id,)) for c in lost)
+        fuller = replace(summary, ledger=Ledger((*summary.ledger.facts, *facts)))
+        wishes = Ledger(fuller.ledger.of(FactKind.CONSTRAINT))
+        needed = self._tokens(record, StructuredSummary(ledger=wishes))
+        if spare_tokens is not None:
+            needed = min(needed, record.tokens_after + spare_tokens)
+        room = max(record.max_tokens or record.tokens_after, needed)
+        told = fit_summary(fuller, lambda candidate: self._tokens(record, candidate) <= room)
+        return replace(record, summary=told, tokens_after=self._tokens(record, told), max_tokens=room)
+
+    def _tokens(self, record: SummarizationRecord, summary: StructuredSummary) -> int:
+        return self.count_message(summary_message(replace(record, summary=summary)))
+
+    def _uncovered(
+        self, messages: Mapping[str, Message], record: Record, lost: Sequence[Constraint]
+    ) -> tuple[Record, ...]:
+        """A record that leaves the lost constraints alone."""
+        mine = [constraint for constraint in lost if constraint.source_id in set(record.span)]
+        if not mine:
+            return (record,)
+        match record:
+            case ClearRecord():
+                ranges = ((c.start, c.start + len(c.text)) for c in mine)
+                fuller = replace(record, kept=joined_ranges((*record.kept, *ranges)))
+                shown = render_cleared(messages[record.span.first], fuller)
+                return (replace(fuller, tokens_after=self.count_message(shown)),)
+            case DropRecord():
+                sources = {constraint.source_id for constraint in mine}
+                ids = tuple(message_id for message_id in record.span if message_id not in sources)
+                if not ids:
+                    return ()
+                back = sum(self.count_message(messages[source_id]) for source_id in sources)
+                freed = max(0, record.tokens_before - back)
+                return (replace(record, span=SpanReference(ids), tokens_before=freed),)
+            case _:
+                return ()

@@ -1,0 +1,248 @@
+"""Asks the strategies, cheapest first, until the goal is met; then gives up kept messages, one by one.
+
+Planning never waits: a summary that is not written yet weighs the most it may weigh.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from compact.core.errors import InsufficientBudget
+from compact.core.log.groups import calls_answered, group_messages, turn_numbers
+from compact.core.log.messages import Message
+from compact.core.plan.economics import Economics
+from compact.core.plan.layers import KeepRules, Layers, partition
+from compact.core.plan.plan import (
+    CompactionPlan,
+    SummarizationRecord,
+)
+from compact.core.plan.shortening import SHORTEN, Candidate, Shortener
+from compact.core.plan.strategy import CompactionProposal, CompactionStrategy, Goal, PlanningContext
+from compact.core.plan.turn import TurnContext
+
+# A summary of less says nothing.
+_SMALLEST_SUMMARY_TOKENS = 40
+_SMALL_PROMPT_TOKENS = 2000
+_LARGE_SHARE = 0.25
+Failure: TypeAlias = tuple[str, Exception]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What became of one strategy's proposals."""
+
+    strategy: str
+    accepted: int = 0
+    rejected: int = 0
+    tokens_freed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionResult:
+    """What planning came to, and how: `proposals` counts the new records of each strategy."""
+
+    plan: CompactionPlan
+    layers: Layers
+    rules: KeepRules
+    tokens_before: int
+    tokens_after: int
+    proposals: Mapping[str, int]
+    failures: tuple[Failure, ...] = ()
+    tallies: tuple[Tally, ...] = ()
+    reason: str = ""
+    economics: Economics | None = None
+
+    @property
+    def tokens_freed(self) -> int:
+        """How much smaller the prompt gets."""
+        return self.tokens_before - self.tokens_after
+
+    @property
+    def pending_summary(self) -> SummarizationRecord | None:
+        """The summary that is still to be written."""
+        summary = self.plan.summary
+        return summary if summary and summary.summary is None else None
+
+
+class CompactionCoordinator:
+    """Runs strategies in the order given, each until the target is met."""
+
+    def __init__(self, strategies: Sequence[CompactionStrategy], *, max_proposals_per_run: int = 100_000) -> None:
+        self.strategies = tuple(strategies)
+        self.max_proposals_per_run = max_proposals_per_run
+
+    def coordinate(
+        self,
+        messages: Sequence[Message],
+        plan: CompactionPlan,
+        *,
+        tokens: Sequence[int],
+        count_message: Callable[[Message], int],
+        rules: KeepRules,
+        goal: Goal,
+        turn: TurnContext | None = None,
+        prepared: SummarizationRecord | None = None,
+    ) -> CompactionResult:
+        """Make the next plan: strategies first, then fewer kept messages, then cuts in what is too large."""
+        groups = group_messages(messages)
+        start = PlanningContext(
+            messages=messages,
+            tokens=tokens,
+            groups=groups,
+            turns=turn_numbers(messages),
+            answered=calls_answered(messages, groups),
+            layers=partition(messages, groups, rules),
+            places={message.id: index for index, message in enumerate(messages)},
+            plan=plan,
+            goal=goal,
+            count_message=count_message,
+            turn=turn or TurnContext(),
+            prepared=prepared,
+        )
+        before = start.total_tokens()
+        context, kept, failures, tallies = start, rules, list[Failure](), list[Tally]()
+        for kept in _reductions(rules, goal):
+            context, failures, tallies = self._run_strategies(replace(start, layers=partition(messages, groups, kept)))
+            if context.total_tokens() <= goal.settle_tokens:
+                break
+        context = _squeeze(context)
+        after = context.total_tokens()
+        if after > goal.ceiling_tokens:
+            budget = goal.ceiling_tokens + sum(goal.fixed.values())
+            raise InsufficientBudget(budget_tokens=budget, parts={**goal.fixed, **_parts(context)})
+        return CompactionResult(
+            plan=context.plan,
+            layers=context.layers,
+            rules=kept,
+            tokens_before=before,
+            tokens_after=after,
+            proposals=_new_records(plan, context.plan),
+            failures=tuple(failures),
+            tallies=tuple(tallies),
+        )
+
+    def _run_strategies(self, context: PlanningContext) -> tuple[PlanningContext, list[Failure], list[Tally]]:
+        total, failures, tallies = context.total_tokens(), list[Failure](), list[Tally]()
+        for strategy in self.strategies:
+            if not _is_wanted(strategy.name, total, context.goal):
+                continue
+            try:
+                accepted, rejected = self._accept(strategy, context, total - context.goal.target_tokens)
+            except Exception as error:  # a plug-in that fails is left out; the turn goes on
+                failures.append((strategy.name, error))
+                continue
+            context = _apply(context, accepted)
+            freed = sum(proposal.record.tokens_freed for proposal in accepted)
+            tallies.append(Tally(strategy.name, len(accepted), rejected, freed))
+            total -= freed
+        return context, failures, tallies
+
+    def _accept(
+        self, strategy: CompactionStrategy, context: PlanningContext, tokens_to_free: int
+    ) -> tuple[list[CompactionProposal], int]:
+        """Take proposals, in the strategy's order, until enough is freed; how many were rejected: they free nothing."""
+        accepted: list[CompactionProposal] = []
+        rejected = 0
+        for proposal in strategy.propose(context):
+            record = context.weigh(proposal.record)
+            if record.tokens_freed <= 0:
+                rejected += 1
+                continue
+            accepted.append(replace(proposal, record=record))
+            tokens_to_free -= record.tokens_freed
+            if tokens_to_free <= 0 or len(accepted) >= self.max_proposals_per_run:
+                break
+        return accepted, rejected
+
+
+def _reductions(rules: KeepRules, goal: Goal) -> Iterator[KeepRules]:
+    """Ever smaller rules, down to what is asked and what was not read yet; in a very small prompt not even that.
+
+    There the frame of a tool exchange costs more than what it says: the summary has the best of it.
+    """
+    smallest = rules
+    for smallest in rules.reductions():
+        yield smallest
+    smallest = replace(smallest, tool_io_pairs=0)
+    yield smallest
+    if goal.settle_tokens < _SMALL_PROMPT_TOKENS:
+        yield replace(smallest, unread_results=False)
+        yield replace(smallest, unread_results=False, recent_turns=0)
+
+
+def _is_wanted(strategy: str, total_tokens: int, goal: Goal) -> bool:
+    return strategy not in goal.skip and (total_tokens > goal.target_tokens or strategy in goal.must_run)
+
+
+def _new_records(before: CompactionPlan, after: CompactionPlan) -> dict[str, int]:
+    """How many records each strategy has added; those that a later one overruled are not in the plan any more."""
+    standing = {id(record) for record in before.records}
+    return dict(Counter(record.strategy for record in after.records if id(record) not in standing))
+
+
+def _apply(context: PlanningContext, proposals: Sequence[CompactionProposal]) -> PlanningContext:
+    plan = context.plan
+    for proposal in proposals:
+        if isinstance(proposal.record, SummarizationRecord):
+            plan = plan.summarizing(proposal.record, proposal.pinned)
+    others = [p.record for p in proposals if not isinstance(p.record, SummarizationRecord)]
+    return replace(context, plan=plan.adding(*others) if others else plan)
+
+
+def _squeeze(context: PlanningContext) -> PlanningContext:
+    """Cut what is too large: results of tools and what fills the prompt on its own, then the summary, then the rest."""
+    large = int(_LARGE_SHARE * context.goal.ceiling_tokens)
+
+    def is_bulky(message: Message, tokens: int) -> bool:
+        return message.role == "tool" or (tokens > large and (message.role == "user" or bool(message.tool_calls)))
+
+    context = _shorten(context, is_bulky)
+    context = _squeeze_summary(context, max(_SMALLEST_SUMMARY_TOKENS, context.goal.ceiling_tokens // 3))
+    return _squeeze_summary(_shorten(context, lambda message, tokens: True), _SMALLEST_SUMMARY_TOKENS)
+
+
+def _shorten(context: PlanningContext, may_cut: Callable[[Message, int], bool]) -> PlanningContext:
+    """Cut messages that are too large; pinned ones and what a strategy already deals with are left alone."""
+    excess = context.total_tokens() - context.goal.ceiling_tokens
+    if excess <= 0:
+        return context
+    standing = [index for index, message in enumerate(context.messages) if _stands(context.plan, message)]
+    candidates = [
+        Candidate(context.messages[index], context.tokens[index], context.weight(index))
+        for index in standing
+        if index not in context.layers.pinned and may_cut(context.messages[index], context.tokens[index])
+    ]
+    shortener = Shortener([context.messages[index] for index in standing], context.count_message)
+    return _apply(context, [CompactionProposal(record) for record in shortener.shorten(candidates, excess)])
+
+
+def _stands(plan: CompactionPlan, message: Message) -> bool:
+    """True if a message stands in the prompt in its own words, whole or cut."""
+    record = plan.get_action(message.id)[1]
+    return record is None or record.strategy == SHORTEN
+
+
+def _squeeze_summary(context: PlanningContext, least_tokens: int) -> PlanningContext:
+    """Let a summary that is still to be written give way, down to a size."""
+    summary, excess = context.plan.summary, context.total_tokens() - context.goal.ceiling_tokens
+    if excess <= 0 or summary is None or summary.summary is not None:
+        return context
+    room = min(summary.max_tokens, max(least_tokens, summary.max_tokens - excess))
+    smaller = replace(summary, max_tokens=room, tokens_after=room)
+    return replace(context, plan=context.plan.adding(smaller))
+
+
+def _parts(context: PlanningContext) -> dict[str, int]:
+    """The tokens of each layer of a prompt that is still too large."""
+    summary = context.plan.summary
+    layers = context.layers
+    return {
+        "pinned": sum(map(context.weight, layers.pinned)),
+        "summary": summary.tokens_after if summary else 0,
+        "recent dialogue": sum(map(context.weight, layers.recent)),
+        "recent tool pairs": sum(map(context.weight, layers.tool_io)),
+        "remainder": sum(map(context.weight, layers.remainder)),
+    }

@@ -1,0 +1,271 @@
+"""What a compaction costs, what it saves, and after how many calls it has paid for itself: arithmetic, nothing else.
+
+A provider keeps the last prompt in its cache. The next call reads what still stands at its beginning at a discount, and
+writes the rest at full price or more. So as long as nothing is changed every call reads the old prompt and writes what
+is new; a compaction has one call write everything behind the first change, and every call after it reads less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from math import ceil
+from typing import TYPE_CHECKING, Any, Protocol
+
+from compact.core.log.messages import Slot
+from compact.core.plan.plan import SummarizationRecord
+
+if TYPE_CHECKING:
+    from compact.core.engine.session import Session
+
+USD = "USD"
+INPUT_TOKENS = "input tokens"
+# Sums of fractions of a cent: what is smaller than this share of them is noise.
+_NOISE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """What one token costs: fresh, read from the provider's cache, written into it, and put out by the model."""
+
+    fresh: float
+    cache_read: float
+    cache_write: float
+    output: float
+    currency: str = USD
+
+    def without_cache(self) -> Prices:
+        """The same prices at a provider that keeps nothing: every call pays for all of its prompt."""
+        return Prices(
+            fresh=self.fresh,
+            cache_read=self.fresh,
+            cache_write=self.fresh,
+            output=self.output,
+            currency=self.currency,
+        )
+
+
+# What the large providers have in common, for models whose price is not known. Not money: shares of a fresh token.
+USUAL_RATIOS = Prices(fresh=1.0, cache_read=0.1, cache_write=1.25, output=5.0, currency=INPUT_TOKENS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptChange:
+    """A prompt before and after a compaction, in tokens.
+
+    `cached_tokens` lead the old prompt and went out with the call before; `kept_tokens` lead both prompts. What a new
+    summary reads and puts out is counted apart: another model may write it.
+    """
+
+    tokens_before: int
+    tokens_after: int
+    cached_tokens: int
+    kept_tokens: int
+    summary_input_tokens: int = 0
+    summary_output_tokens: int = 0
+
+    @property
+    def tokens_freed(self) -> int:
+        """How much smaller the prompt gets."""
+        return self.tokens_before - self.tokens_after
+
+    @property
+    def reused_tokens(self) -> int:
+        """What the call after the change still reads from the cache."""
+        return min(self.kept_tokens, self.cached_tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Economics:
+    """The price of one compaction; `currency` says whether that is money or only shares of a fresh input token.
+
+    `rewrite_cost` is what writing the changed part again costs more than reading it would have; below zero if even the
+    first call gets cheaper. `break_even_calls` counts the call that compacts as the first: 0 pays at once, None never.
+    """
+
+    tokens_freed: int
+    prefix_kept_tokens: int
+    prefix_broken_tokens: int
+    rewrite_cost: float
+    summary_cost: float
+    saving_per_call: float
+    break_even_calls: int | None
+    currency: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def upfront_cost(self) -> float:
+        """What must be saved again."""
+        return self.rewrite_cost + self.summary_cost
+
+    def pays_back_within(self, calls: int) -> bool:
+        """True if it has paid for itself after so many calls."""
+        return self.break_even_calls is not None and self.break_even_calls <= calls
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for events and exports."""
+        return {spec.name: getattr(self, spec.name) for spec in fields(self)}
+
+    def __str__(self) -> str:
+        return (
+            f"frees {self.tokens_freed:,} tokens; breaking {self.prefix_broken_tokens:,} cached tokens costs "
+            f"{self.amount(self.rewrite_cost)}, the summary {self.amount(self.summary_cost)}; each call saves "
+            f"{self.amount(self.saving_per_call)}: {self.payback()}"
+        )
+
+    def amount(self, value: float) -> str:
+        """A sum for people: four digits of a dollar, or tokens."""
+        if self.currency != USD:
+            return f"{value:,.0f} {self.currency}"
+        return f"{'-' if round(value, 4) < 0 else ''}${abs(value):,.4f}"
+
+    def payback(self) -> str:
+        """When it has paid for itself, in words."""
+        if self.break_even_calls is None:
+            return "never pays back"
+        if self.break_even_calls == 0:
+            return "pays back at once"
+        return f"pays back after {self.break_even_calls:,} call{'' if self.break_even_calls == 1 else 's'}"
+
+
+class Pricer(Protocol):
+    """Puts a price on a change."""
+
+    def __call__(self, change: PromptChange, *, may_wait: bool) -> Economics:
+        """What the change costs; one that may not wait takes the usual ratios if prices are not at hand."""
+        ...
+
+
+def price_by_ratios(change: PromptChange, *, may_wait: bool = False) -> Economics:
+    """What a change costs in shares of a fresh token; its summary as if the model itself wrote it."""
+    return price_change(change, USUAL_RATIOS, summary_prices=USUAL_RATIOS)
+
+
+def price_change(
+    change: PromptChange,
+    prices: Prices,
+    *,
+    prices_after: Prices | None = None,
+    summary_prices: Prices | None = None,
+    notes: tuple[str, ...] = (),
+) -> Economics:
+    """Compare the calls to come with and without the change.
+
+    Some models cost more per token in a long prompt, so a smaller one may have `prices_after` of its own. Without
+    `summary_prices` a summary is free.
+    """
+    after = prices_after or prices
+    saving = prices.cache_read * change.tokens_before - after.cache_read * change.tokens_after
+    unchanged = _call(prices, cached=change.cached_tokens, total=change.tokens_before)
+    changed = _call(after, cached=change.reused_tokens, total=change.tokens_after)
+    summary = 0.0
+    if summary_prices:
+        summary = summary_prices.fresh * change.summary_input_tokens
+        summary += summary_prices.output * change.summary_output_tokens
+    rewrite = changed - unchanged + saving
+    noise = _NOISE * (changed + unchanged + summary)
+    return Economics(
+        tokens_freed=change.tokens_freed,
+        prefix_kept_tokens=change.reused_tokens,
+        prefix_broken_tokens=change.cached_tokens - change.reused_tokens,
+        rewrite_cost=rewrite if abs(rewrite) > noise else 0.0,
+        summary_cost=summary,
+        saving_per_call=saving,
+        break_even_calls=_break_even(rewrite + summary, saving, noise),
+        currency=prices.currency,
+        notes=notes,
+    )
+
+
+def _call(prices: Prices, *, cached: int, total: int) -> float:
+    return prices.cache_read * cached + prices.cache_write * (total - cached)
+
+
+def _break_even(upfront: float, saving: float, noise: float) -> int | None:
+    if upfront <= noise:
+        return 0
+    if saving <= noise:
+        return None
+    return ceil((upfront - noise) / saving)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptState:
+    """A session's prompt as it stands, to compare a later one with."""
+
+    slots: tuple[Slot, ...]
+    tokens: tuple[int, ...]
+    sent: tuple[Slot, ...]
+    fixed_tokens: int
+    summary: SummarizationRecord | None
+
+    @classmethod
+    def of(cls, session: Session) -> PromptState:
+        """The prompt of this moment."""
+        return cls(
+            slots=session.prompt.slots,
+            tokens=tuple(session.slot_tokens()),
+            sent=session.sent,
+            fixed_tokens=session.budget.fixed_tokens if session.budget else 0,
+            summary=session.plan.summary,
+        )
+
+    def change_to(
+        self, slots: Sequence[Slot], *, tokens: int, summary: SummarizationRecord | None, session: Session
+    ) -> PromptChange:
+        """What becomes of it if these slots, of so many tokens and with this summary, take its place."""
+        return measure_change(
+            self.slots,
+            slots,
+            sent=self.sent,
+            tokens=self.tokens,
+            tokens_after=tokens,
+            fixed_tokens=self.fixed_tokens,
+            summary_tokens=self._summary_tokens(summary, session),
+        )
+
+    def _summary_tokens(self, summary: SummarizationRecord | None, session: Session) -> tuple[int, int]:
+        """What writing a summary reads and puts out; nothing if it is the one that stands already."""
+        standing = self.summary
+        if summary is None or (standing and standing.version == summary.version):
+            return 0, 0
+        new_ids = set(summary.span) - set(standing.span if standing else ())
+        read = sum(session.tokens_of([message for message in session.thread.view if message.id in new_ids]))
+        return read + (standing.tokens_after if standing else 0), summary.tokens_after
+
+
+def measure_change(
+    before: Sequence[Slot],
+    after: Sequence[Slot],
+    *,
+    sent: Sequence[Slot],
+    tokens: Sequence[int],
+    tokens_after: int,
+    fixed_tokens: int = 0,
+    summary_tokens: tuple[int, int] = (0, 0),
+) -> PromptChange:
+    """The change from one list of slots to another; `sent` are the slots of the call before.
+
+    `tokens` are those of the slots `before`, `tokens_after` the sum of those `after`; `fixed_tokens` (instructions,
+    tool schemas) stand before both. Of a history that nobody has sent through here yet all counts as cached: it comes
+    from somewhere, and a price that is too high does less harm than one that is too low.
+    """
+    cached = shared_slots(before, sent) if sent else len(before)
+    return PromptChange(
+        tokens_before=fixed_tokens + sum(tokens),
+        tokens_after=fixed_tokens + tokens_after,
+        cached_tokens=fixed_tokens + sum(tokens[:cached]),
+        kept_tokens=fixed_tokens + sum(tokens[: shared_slots(before, after)]),
+        summary_input_tokens=summary_tokens[0],
+        summary_output_tokens=summary_tokens[1],
+    )
+
+
+def shared_slots(first: Sequence[Slot], second: Sequence[Slot]) -> int:
+    """How many slots two prompts have in common from their beginning."""
+    same = 0
+    for one, other in zip(first, second, strict=False):
+        if one.message is not other.message and one.message != other.message:
+            break
+        same += 1
+    return same

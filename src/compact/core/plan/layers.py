@@ -1,0 +1,93 @@
+"""The partition of a history: pinned, recent dialogue pairs, recent tool groups, and the remainder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from compact.core.log.groups import Group
+from compact.core.log.messages import Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepRules:
+    """What stays verbatim: who is pinned, how many of the newest pairs and tool groups, and results not read yet."""
+
+    recent_turns: int = 6
+    tool_io_pairs: int = 4
+    unread_results: bool = True
+    pinned_roles: frozenset[str] = frozenset({"system", "developer"})
+    protected_flag: str = "protected"
+
+    def pins(self, message: Message) -> bool:
+        """True if a message is never touched."""
+        marks = message.meta
+        # Adapters mark with the usual word, whatever the policy's own is.
+        return message.role in self.pinned_roles or bool(marks.get(self.protected_flag) or marks.get("protected"))
+
+    def reductions(self) -> Iterator[KeepRules]:
+        """These rules, then ever smaller ones: one pair less, one tool group less, in turn, down to (1, 1)."""
+        rules = self
+        yield rules
+        while rules.recent_turns > 1 or rules.tool_io_pairs > 1:
+            if rules.recent_turns > 1:
+                rules = replace(rules, recent_turns=rules.recent_turns - 1)
+                yield rules
+            if rules.tool_io_pairs > 1:
+                rules = replace(rules, tool_io_pairs=rules.tool_io_pairs - 1)
+                yield rules
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """Which messages (by place) are in which layer; each is in exactly one."""
+
+    pinned: frozenset[int]
+    recent: frozenset[int]
+    tool_io: frozenset[int]
+    remainder: frozenset[int]
+    recent_turns: int
+    tool_pairs: int
+
+    @property
+    def kept(self) -> frozenset[int]:
+        """Everything that stays verbatim."""
+        return self.pinned | self.recent | self.tool_io
+
+
+def partition(messages: Sequence[Message], groups: Sequence[Group], rules: KeepRules) -> Layers:
+    """Sort a history into layers, whole groups at a time.
+
+    A group with one pinned member is pinned whole. The newest user message is always kept: it is what is being asked.
+    So is a tool group that ends the history: its results have not been read yet.
+    """
+    pinned = [group for group in groups if any(rules.pins(messages[i]) for i in group.indices)]
+    pinned_starts = {group.indices[0] for group in pinned}
+    free = [group for group in groups if group.indices[0] not in pinned_starts]
+    pairs = _dialogue_pairs(messages, [group for group in free if not group.is_tool])
+    kept_pairs = pairs[max(0, len(pairs) - rules.recent_turns) :]
+    tools = [group for group in free if group.is_tool]
+    is_unread = bool(tools) and tools[-1].indices[-1] == len(messages) - 1
+    kept_tools = tools[max(0, len(tools) - max(rules.tool_io_pairs, int(is_unread and rules.unread_results))) :]
+    recent = {index for pair in kept_pairs for index in pair}
+    newest_ask = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "user"), None)
+    if newest_ask is not None and newest_ask not in pinned_starts:
+        recent.add(newest_ask)
+    layer_pinned = frozenset(i for group in pinned for i in group.indices)
+    layer_tools = frozenset(i for group in kept_tools for i in group.indices)
+    layer_recent = frozenset(recent)
+    remainder = frozenset(range(len(messages))) - layer_pinned - layer_tools - layer_recent
+    return Layers(layer_pinned, layer_recent, layer_tools, remainder, len(kept_pairs), len(kept_tools))
+
+
+def _dialogue_pairs(messages: Sequence[Message], dialogue: Sequence[Group]) -> list[list[int]]:
+    """What was said, two and two: a user message with the reply to it; a second reply counts as a pair of its own."""
+    pairs: list[list[int]] = []
+    has_reply = True
+    for group in dialogue:
+        is_user = messages[group.indices[0]].role == "user"
+        if is_user or has_reply:
+            pairs.append([])
+        pairs[-1].extend(group.indices)
+        has_reply = not is_user
+    return pairs

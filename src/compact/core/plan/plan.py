@@ -1,0 +1,286 @@
+"""A plan is pure data: which messages are cleared, summarised, externalised or dropped, by whom and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any, ClassVar, TypeAlias
+
+from compact.core.summary.summary import StructuredSummary
+
+
+class CompactionAction(Enum):
+    """What happens to a message on its way into the prompt."""
+
+    INCLUDE = "include"
+    CLEAR = "clear"
+    SUMMARIZE = "summarize"
+    EXTERNALIZE = "externalize"
+    DROP = "drop"
+
+
+# Where records overlap, the higher one decides.
+COMPACTION_PRECEDENCE: Mapping[CompactionAction, int] = {action: rank for rank, action in enumerate(CompactionAction)}
+
+
+@dataclass(frozen=True, slots=True)
+class SpanReference:
+    """An explicit list of message ids: it stays true whatever is added around it."""
+
+    message_ids: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message_ids", tuple(self.message_ids))
+        if not self.message_ids:
+            raise ValueError("a span needs at least one message id")
+        if len(set(self.message_ids)) != len(self.message_ids):
+            raise ValueError("a span names each message once")
+
+    @property
+    def first(self) -> str:
+        """The oldest message."""
+        return self.message_ids[0]
+
+    @property
+    def last(self) -> str:
+        """The newest message."""
+        return self.message_ids[-1]
+
+    def __len__(self) -> int:
+        return len(self.message_ids)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.message_ids)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Record:
+    """What every record says: which messages, who decided, why, and the tokens before and after."""
+
+    span: SpanReference
+    strategy: str
+    reason: str
+    tokens_before: int = 0
+    tokens_after: int = 0
+
+    @property
+    def tokens_freed(self) -> int:
+        """How much smaller the prompt gets by this record alone."""
+        return self.tokens_before - self.tokens_after
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearRecord(_Record):
+    """A stub stands for the content; chosen parts of it may stay.
+
+    `kept` are character ranges of the text that stay verbatim, `preserved_fields` key fields of a JSON result,
+    `kept_arguments` ranges of the texts in the tool-call arguments, one after the other (None leaves them whole).
+    """
+
+    action: ClassVar[CompactionAction] = CompactionAction.CLEAR
+    kept: tuple[tuple[int, int], ...] = ()
+    preserved_fields: Mapping[str, str] = field(default_factory=dict[str, str])
+    kept_arguments: tuple[tuple[int, int], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummarizationRecord(_Record):
+    """One summary stands for the span; until it is written (`summary is None`) it weighs `max_tokens`."""
+
+    action: ClassVar[CompactionAction] = CompactionAction.SUMMARIZE
+    version: int = 1
+    max_tokens: int = 0
+    summary: StructuredSummary | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalizationRecord(_Record):
+    """The content lives in the artifact store; a pointer and a preview stand for it."""
+
+    action: ClassVar[CompactionAction] = CompactionAction.EXTERNALIZE
+    artifact_id: str
+    preview: str = ""
+    sensitivity: str = "internal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropRecord(_Record):
+    """Nothing stands for the content; the log still has it."""
+
+    action: ClassVar[CompactionAction] = CompactionAction.DROP
+
+
+Record: TypeAlias = ClearRecord | SummarizationRecord | ExternalizationRecord | DropRecord
+_KINDS: Mapping[str, type[Record]] = {
+    kind.action.value: kind for kind in (ClearRecord, SummarizationRecord, ExternalizationRecord, DropRecord)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """All records of one session at one version, and the action they come to for each message.
+
+    `pinned` are the messages that stand before the summary. `reason` says what made this version. A plan that was
+    brought back has the version it came from as `origin`, and is `held`: it stays until the budget forbids it.
+    """
+
+    thread_id: str
+    version: int = 0
+    records: tuple[Record, ...] = ()
+    pinned: tuple[str, ...] = ()
+    reason: str = ""
+    tokens_before: int = 0
+    tokens_after: int = 0
+    origin: int | None = None
+    held: bool = False
+    _actions: dict[str, Record] = field(init=False, repr=False, compare=False, default_factory=dict[str, "Record"])
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "records", tuple(self.records))
+        object.__setattr__(self, "pinned", tuple(self.pinned))
+        object.__setattr__(self, "_actions", _action_map(self.records))
+
+    def get_action(self, message_id: str) -> tuple[CompactionAction, Record | None]:
+        """What happens to a message, and the record that says so."""
+        record = self._actions.get(message_id)
+        return (record.action, record) if record else (CompactionAction.INCLUDE, None)
+
+    def actions(self, message_ids: Iterable[str]) -> dict[str, CompactionAction]:
+        """One action for each of the messages."""
+        return {message_id: self.get_action(message_id)[0] for message_id in message_ids}
+
+    @property
+    def clearings(self) -> tuple[ClearRecord, ...]:
+        """The records that leave a stub."""
+        return tuple(record for record in self.records if isinstance(record, ClearRecord))
+
+    @property
+    def summarizations(self) -> tuple[SummarizationRecord, ...]:
+        """The records that leave a summary."""
+        return tuple(record for record in self.records if isinstance(record, SummarizationRecord))
+
+    @property
+    def externalizations(self) -> tuple[ExternalizationRecord, ...]:
+        """The records that leave a pointer."""
+        return tuple(record for record in self.records if isinstance(record, ExternalizationRecord))
+
+    @property
+    def drops(self) -> tuple[DropRecord, ...]:
+        """The records that leave nothing."""
+        return tuple(record for record in self.records if isinstance(record, DropRecord))
+
+    @property
+    def summary(self) -> SummarizationRecord | None:
+        """The one summary of the prompt, if there is one."""
+        return self.summarizations[-1] if self.summarizations else None
+
+    def overlapping_ids(self) -> tuple[str, ...]:
+        """Messages that more than one record claims; precedence decides, then the newer record."""
+        claims: dict[str, int] = {}
+        for record in self.records:
+            for message_id in record.span:
+                claims[message_id] = claims.get(message_id, 0) + 1
+        return tuple(message_id for message_id, count in claims.items() if count > 1)
+
+    def adding(self, *records: Record) -> CompactionPlan:
+        """This plan with more records; whatever they overrule whole is left out."""
+        actions = _action_map((*self.records, *records))
+        deciding = {id(record) for record in actions.values()}
+        return replace(self, records=tuple(r for r in (*self.records, *records) if id(r) in deciding))
+
+    def summarizing(self, record: SummarizationRecord, pinned: tuple[str, ...]) -> CompactionPlan:
+        """This plan with one summary for a span; it takes in what was put there before, pointers included."""
+        covered = set(record.span)
+        kept = tuple(
+            r for r in self.records if not (isinstance(r, ExternalizationRecord) and covered.issuperset(r.span))
+        )
+        return replace(self, records=kept, pinned=pinned).adding(record)
+
+    def standing_on(self, message_ids: Iterable[str]) -> CompactionPlan:
+        """The part of this plan whose messages are all still there (after the caller edited the past)."""
+        present = set(message_ids)
+        records = tuple(record for record in self.records if present.issuperset(record.span))
+        if len(records) == len(self.records):
+            return self
+        return replace(self, records=records, pinned=tuple(i for i in self.pinned if i in present))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; `from_dict` gives back an equal plan."""
+        return {
+            "thread_id": self.thread_id,
+            "version": self.version,
+            "records": [_record_to_dict(record) for record in self.records],
+            "pinned": list(self.pinned),
+            "reason": self.reason,
+            "tokens_before": self.tokens_before,
+            "tokens_after": self.tokens_after,
+            "origin": self.origin,
+            "held": self.held,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> CompactionPlan:
+        """The inverse of `to_dict`."""
+        return cls(
+            thread_id=data["thread_id"],
+            version=data["version"],
+            records=tuple(_record_from_dict(record) for record in data["records"]),
+            pinned=tuple(data["pinned"]),
+            reason=data["reason"],
+            tokens_before=data["tokens_before"],
+            tokens_after=data["tokens_after"],
+            origin=data["origin"],
+            held=data["held"],
+        )
+
+
+def _action_map(records: Iterable[Record]) -> dict[str, Record]:
+    actions: dict[str, Record] = {}
+    for record in records:
+        rank = COMPACTION_PRECEDENCE[record.action]
+        for message_id in record.span:
+            standing = actions.get(message_id)
+            if standing is None or COMPACTION_PRECEDENCE[standing.action] <= rank:
+                actions[message_id] = record
+    return actions
+
+
+def _record_to_dict(record: Record) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "action": record.action.value,
+        "span": list(record.span),
+        "strategy": record.strategy,
+        "reason": record.reason,
+        "tokens_before": record.tokens_before,
+        "tokens_after": record.tokens_after,
+    }
+    match record:
+        case ClearRecord():
+            data["kept"] = [list(piece) for piece in record.kept]
+            data["preserved_fields"] = dict(record.preserved_fields)
+            ranges = record.kept_arguments
+            data["kept_arguments"] = None if ranges is None else [list(piece) for piece in ranges]
+        case SummarizationRecord():
+            data["version"] = record.version
+            data["max_tokens"] = record.max_tokens
+            data["summary"] = record.summary.to_dict() if record.summary else None
+        case ExternalizationRecord():
+            data["artifact_id"] = record.artifact_id
+            data["preview"] = record.preview
+            data["sensitivity"] = record.sensitivity
+        case DropRecord():
+            pass
+    return data
+
+
+def _record_from_dict(data: Mapping[str, Any]) -> Record:
+    fields = dict(data)
+    kind = _KINDS[fields.pop("action")]
+    fields["span"] = SpanReference(tuple(fields["span"]))
+    for name in ("kept", "kept_arguments"):
+        if fields.get(name) is not None:
+            fields[name] = tuple((start, end) for start, end in fields[name])
+    if fields.get("summary"):
+        fields["summary"] = StructuredSummary.from_dict(fields["summary"])
+    return kind(**fields)

@@ -1,0 +1,89 @@
+"""Log and plan in, prompt out: the same log and plan give the same bytes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from compact.core.log.messages import Message, Slot
+from compact.core.plan.plan import (
+    ClearRecord,
+    CompactionAction,
+    CompactionPlan,
+    DropRecord,
+    ExternalizationRecord,
+    SummarizationRecord,
+)
+from compact.core.plan.stubs import render_cleared, render_externalization_text
+from compact.core.summary.summary import StructuredSummary, render_summary_text
+
+COMPACTION_RENDER_FORMAT_VERSION = "v1.0"
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPrompt:
+    """A prompt in slots, each saying which log entries it stands for."""
+
+    slots: tuple[Slot, ...]
+    hidden: tuple[str, ...] = ()
+    format_version: str = COMPACTION_RENDER_FORMAT_VERSION
+    actions: Counter[CompactionAction] = field(default_factory=Counter[CompactionAction])
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What the model sees."""
+        return tuple(slot.message for slot in self.slots)
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+
+class PromptRenderer:
+    """Turns a history and a plan into slots: pinned, then the one summary, then the rest in the order of the log."""
+
+    format_version = COMPACTION_RENDER_FORMAT_VERSION
+
+    def render(self, messages: Sequence[Message], plan: CompactionPlan) -> RenderedPrompt:
+        """Apply the plan to every message; nothing is left unaccounted for."""
+        lead: list[Slot] = []
+        rest: list[Slot] = []
+        hidden: list[str] = []
+        actions: Counter[CompactionAction] = Counter()
+        leading = frozenset(plan.pinned)
+        for message in messages:
+            action, record = plan.get_action(message.id)
+            actions[action] += 1
+            match record:
+                case None:
+                    (lead if message.id in leading else rest).append(Slot(message, (message.id,)))
+                case ClearRecord():
+                    cleared = Slot(render_cleared(message, record), (message.id,))
+                    (lead if message.id in leading else rest).append(cleared)
+                case ExternalizationRecord():
+                    pointer = replace(message, content=render_externalization_text(record))
+                    rest.append(Slot(pointer, (message.id,)))
+                case SummarizationRecord():
+                    pass
+                case DropRecord():
+                    hidden.append(message.id)
+        summary = () if plan.summary is None else (Slot(summary_message(plan.summary), plan.summary.span.message_ids),)
+        return RenderedPrompt((*lead, *summary, *rest), tuple(hidden), self.format_version, actions)
+
+    def extend(self, prompt: RenderedPrompt, messages: Iterable[Message]) -> RenderedPrompt:
+        """The same prompt with new messages behind it: what was there stays byte for byte."""
+        added = tuple(Slot(message, (message.id,)) for message in messages)
+        actions = prompt.actions + Counter({CompactionAction.INCLUDE: len(added)})
+        return replace(prompt, slots=prompt.slots + added, actions=actions)
+
+
+def summary_message(record: SummarizationRecord) -> Message:
+    """The one message that stands for the summarised span; recognised by its id, never by its text."""
+    summary = record.summary or StructuredSummary(narrative="(not written yet)")
+    text = render_summary_text(summary, version=record.version, messages=len(record.span))
+    return Message(role="assistant", content=text, id=summary_id(record.version))
+
+
+def summary_id(version: int) -> str:
+    """The id of the summary message of a version."""
+    return f"compact-summary-v{version}"

@@ -1,0 +1,172 @@
+"""The last resort before giving up: cut what is too large down to its most valuable lines, largest message first."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from compact.core.facts.constraints import find_constraints
+from compact.core.facts.ledger import first_half
+from compact.core.facts.pieces import Piece, Voice
+from compact.core.facts.selection import Selection
+from compact.core.facts.text import joined_ranges
+from compact.core.log.messages import Message
+from compact.core.plan.plan import ClearRecord, SpanReference
+from compact.core.plan.stubs import render_cleared
+
+SHORTEN = "shorten"
+_REASON = "too large"
+_SMALLEST_TOKENS = 32
+_ATTEMPTS = 12
+# From here on there is room for how a message begins and ends, whatever that is worth.
+_ROOM_FOR_ENDS = 200
+_NOTHING = Message("tool", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A message that may be cut: its tokens in full, and as it stands in the prompt now."""
+
+    message: Message
+    tokens: int
+    now: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The ranges that stay of a message: of its text, and of the texts in its tool-call arguments."""
+
+    text: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    arguments: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+
+
+@dataclass(frozen=True, slots=True)
+class Shortener:
+    """Cuts messages; `around` is what stands in the prompt, by which the worth of a line is judged."""
+
+    around: Sequence[Message]
+    count_message: Callable[[Message], int]
+
+    def shorten(self, candidates: Iterable[Candidate], excess_tokens: int) -> list[ClearRecord]:
+        """Records that cut messages until the excess is gone or nothing more can be cut."""
+        return self._shortened(_enough(candidates, excess_tokens), excess_tokens)
+
+    def _shortened(self, candidates: Sequence[Candidate], excess_tokens: int) -> list[ClearRecord]:
+        """Choose the lines that stay from all of the messages at once, so that the best of them do."""
+        if not candidates:
+            return []
+        total = sum(candidate.now for candidate in candidates)
+        allowed = max(_SMALLEST_TOKENS * len(candidates), total - excess_tokens)
+        room = allowed - sum(self._cut(candidate, Kept()).tokens_after for candidate in candidates)
+        lines = _Lines.of(self.around, candidates, self._count_text)
+        records: list[ClearRecord] = []
+        for _ in range(_ATTEMPTS):
+            kept = lines.best(max(room, 0))
+            records = [self._cut(candidate, kept[candidate.message.id]) for candidate in candidates]
+            after = sum(record.tokens_after for record in records)
+            if after <= allowed or room <= 0:
+                break
+            room -= max(8, after - allowed)
+        spare = (allowed - sum(record.tokens_after for record in records)) // len(candidates)
+        now = {candidate.message.id: candidate.now for candidate in candidates}
+        begun = (self._begun(*pair, spare) for pair in zip(candidates, records, strict=True))
+        return [record for record in begun if record.tokens_after < now[record.span.first]]
+
+    def _begun(self, candidate: Candidate, record: ClearRecord, spare_tokens: int) -> ClearRecord:
+        """A record that would leave nothing of what somebody said, with how it begins, as far as there is room."""
+        text = candidate.message.text
+        if candidate.message.role == "tool" or record.kept or spare_tokens < _SMALLEST_TOKENS // 4:
+            return record
+        while text := first_half(text):
+            longer = self._cut(candidate, Kept([(0, len(text))]))
+            if longer.tokens_after <= record.tokens_after + spare_tokens:
+                return longer
+        return record
+
+    def _count_text(self, text: str) -> int:
+        return self.count_message(Message("tool", text)) - self.count_message(_NOTHING)
+
+    def _cut(self, candidate: Candidate, kept: Kept) -> ClearRecord:
+        record = ClearRecord(
+            span=SpanReference((candidate.message.id,)),
+            strategy=SHORTEN,
+            reason=_REASON,
+            tokens_before=candidate.tokens,
+            kept=joined_ranges(kept.text),
+            kept_arguments=joined_ranges(kept.arguments) if candidate.message.tool_calls else None,
+        )
+        return replace(record, tokens_after=self.count_message(render_cleared(candidate.message, record)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """The pieces of the messages that are cut (`mine`) among all that stand in the prompt, and the wishes in them."""
+
+    selection: Selection
+    ids: Sequence[str]
+    mine: Sequence[int]
+    wishes: Sequence[int]
+    count_text: Callable[[str], int]
+
+    @classmethod
+    def of(cls, around: Sequence[Message], candidates: Sequence[Candidate], count_text: Callable[[str], int]) -> _Lines:
+        """Read what stands in the prompt once, however often it is chosen from."""
+        selection = Selection(around, count_text=count_text)
+        pieces, ids = selection.pieces, [message.id for message in around]
+        cut = {candidate.message.id for candidate in candidates}
+        mine = [index for index, piece in enumerate(pieces) if ids[piece.place] in cut]
+        ranges = {m.id: find_constraints(m.text) for m in around if m.id in cut and m.role != "tool"}
+        wishes = [index for index in mine if _overlaps(pieces[index], ranges.get(ids[pieces[index].place], ()))]
+        return cls(selection, ids, mine, wishes, count_text)
+
+    def best(self, max_tokens: int) -> dict[str, Kept]:
+        """What stays of each message: how it begins and ends if there is room, then wishes, then by value."""
+        pieces, mine = self.selection.pieces, set(self.mine)
+        self.selection.start_over(index for index in range(len(pieces)) if index not in mine)
+        ends = _first_and_last(pieces, self.mine) if max_tokens > _ROOM_FOR_ENDS * self._messages else ()
+        fixed: list[int] = []
+        # Wishes may take half of the room: what is taken for one in a long text may well be none.
+        reserve = max_tokens // 2
+        for index in dict.fromkeys((*ends, *self.wishes)):
+            cost = self.count_text(pieces[index].text) + 2
+            if cost <= max_tokens - (0 if index in ends else reserve):
+                fixed.append(index)
+                max_tokens -= cost
+        self.selection.show(fixed)
+        kept: dict[str, Kept] = defaultdict(Kept)
+        for index in (*fixed, *self.selection.choose(self.mine, max_tokens, speaker_tokens=2)):
+            piece = pieces[index]
+            mine_of = kept[self.ids[piece.place]]
+            (mine_of.arguments if piece.voice is Voice.CALL else mine_of.text).append((piece.start, piece.end))
+        return kept
+
+    @property
+    def _messages(self) -> int:
+        return len({self.selection.pieces[index].place for index in self.mine})
+
+
+def _overlaps(piece: Piece, ranges: Iterable[tuple[int, int]]) -> bool:
+    return any(piece.start < end and start < piece.end for start, end in ranges)
+
+
+def _first_and_last(pieces: Sequence[Piece], indices: Sequence[int]) -> list[int]:
+    """How each message begins and ends: what it is, and how it went."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for index in indices:
+        first.setdefault(pieces[index].place, index)
+        last[pieces[index].place] = index
+    return sorted({*first.values(), *last.values()})
+
+
+def _enough(candidates: Iterable[Candidate], excess_tokens: int) -> list[Candidate]:
+    """The largest messages, as many as it takes to cut the excess out of them and leave something of each."""
+    chosen: list[Candidate] = []
+    to_cut = 1.3 * excess_tokens
+    for candidate in sorted(candidates, key=lambda candidate: -candidate.now):
+        if to_cut <= 0 or candidate.now <= _SMALLEST_TOKENS:
+            break
+        chosen.append(candidate)
+        to_cut -= candidate.now - _SMALLEST_TOKENS
+    return chosen if excess_tokens > 0 else []

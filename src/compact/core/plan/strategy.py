@@ -1,0 +1,124 @@
+"""The socket for strategies: what one may look at, what it proposes, and how far a compaction goes.
+
+Planning never waits: a summary that is not written yet weighs the most it may weigh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from compact.core.log.groups import Group
+from compact.core.log.messages import Message, ToolCall
+from compact.core.plan.layers import Layers
+from compact.core.plan.plan import (
+    ClearRecord,
+    CompactionAction,
+    CompactionPlan,
+    DropRecord,
+    ExternalizationRecord,
+    Record,
+    SummarizationRecord,
+)
+from compact.core.plan.renderer import summary_message
+from compact.core.plan.stubs import render_cleared, render_externalization_text
+from compact.core.plan.turn import TurnContext
+
+SUMMARIZE = "summarize"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """How far to go, in estimated tokens of messages alone.
+
+    Strategies run until `target_tokens`; kept messages are given up until `settle_tokens`, and for a summary of up to
+    `summary_share` of the room; beyond `ceiling_tokens` nothing may be sent. `must_run` names strategies that run even
+    if the target is already met, `skip` those that do not run at all; `fixed` is what is sent beside the messages, for
+    the record.
+    """
+
+    target_tokens: int
+    settle_tokens: int
+    ceiling_tokens: int
+    summary_share: float = 0.25
+    must_run: frozenset[str] = frozenset()
+    skip: frozenset[str] = frozenset()
+    fixed: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def is_exact(self) -> bool:
+        """True if somebody asked for so many tokens: no more, and no fewer than it takes."""
+        return self.target_tokens == self.ceiling_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionProposal:
+    """A record that a strategy would like in the plan; `pinned` are the messages to stand before its summary."""
+
+    record: Record
+    pinned: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanningContext:
+    """All that a strategy may look at."""
+
+    messages: Sequence[Message]
+    tokens: Sequence[int]
+    groups: Sequence[Group]
+    turns: Sequence[int]
+    answered: Mapping[int, ToolCall]
+    layers: Layers
+    places: Mapping[str, int]
+    plan: CompactionPlan
+    goal: Goal
+    count_message: Callable[[Message], int]
+    turn: TurnContext = field(default_factory=TurnContext)
+    prepared: SummarizationRecord | None = None
+
+    def weigh(self, record: Record) -> Record:
+        """The record with its tokens filled in: what its messages take now, and what will stand for them.
+
+        Strategies propose, the coordinator measures: a saving that is only claimed would end in a prompt too large.
+        """
+        now = sum(self.weight(self.places[message_id]) for message_id in record.span)
+        record = replace(record, tokens_before=now)
+        message = self.messages[self.places[record.span.first]]
+        match record:
+            case ClearRecord():
+                after = self.count_message(render_cleared(message, record))
+            case ExternalizationRecord():
+                after = self.count_message(replace(message, content=render_externalization_text(record)))
+            case SummarizationRecord():
+                standing = self.plan.summary
+                record = replace(record, tokens_before=now + (standing.tokens_after if standing else 0))
+                after = self.count_message(summary_message(record)) if record.summary else record.max_tokens
+            case DropRecord():
+                after = 0
+        return replace(record, tokens_after=after)
+
+    def weight(self, index: int) -> int:
+        """The tokens a message takes in the prompt as planned so far."""
+        action, record = self.plan.get_action(self.messages[index].id)
+        if record is None:
+            return self.tokens[index]
+        return record.tokens_after if action in (CompactionAction.CLEAR, CompactionAction.EXTERNALIZE) else 0
+
+    def total_tokens(self) -> int:
+        """The tokens of the whole prompt as planned so far."""
+        summary = self.plan.summary
+        return sum(map(self.weight, range(len(self.messages)))) + (summary.tokens_after if summary else 0)
+
+
+class CompactionStrategy(Protocol):
+    """Proposes plan records, best first; pure. The coordinator takes as many as it needs."""
+
+    @property
+    def name(self) -> str:
+        """The word that stands in the plan for who decided."""
+        ...
+
+    def propose(self, context: PlanningContext) -> Iterable[CompactionProposal]:
+        """Yield proposals for the messages this strategy may touch."""
+        ...

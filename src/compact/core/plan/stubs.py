@@ -1,0 +1,57 @@
+"""The text that stands for content that left the prompt: what was there, how much, and by which id it comes back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from compact.core.log.messages import Content, Message
+from compact.core.plan.cut_arguments import keep_in_arguments
+from compact.core.plan.plan import ClearRecord, ExternalizationRecord
+from compact.core.summary.summary import rounded
+
+
+def render_cleared(message: Message, record: ClearRecord) -> Message:
+    """The message with a stub in place of its content, and whatever the record keeps of it."""
+    calls = message.tool_calls
+    if record.kept_arguments is not None:
+        calls = keep_in_arguments(calls, record.kept_arguments)
+    # Content that was never there needs no stub: only the arguments were cut.
+    content: Content = _with_stub(message, record) if message.content else message.content
+    return replace(message, content=content, tool_calls=calls)
+
+
+def render_externalization_text(record: ExternalizationRecord) -> str:
+    """The pointer to an artifact, with the preview that was chosen for it."""
+    size, artifact = f"{rounded(record.tokens_before)} tokens", record.artifact_id
+    head = f"[moved to artifact {artifact}: {size}; {record.reason}; recall {artifact} brings it back]"
+    return f"{head}\n{record.preview}" if record.preview else head
+
+
+def stub_line(message: Message, record: ClearRecord) -> str:
+    """One informative line about what was here."""
+    text = message.text
+    size = f"{rounded(record.tokens_before)} tokens" if text else "content without text"
+    other = _other_parts(message)
+    fields = "".join(f"; {name}={value}" for name, value in record.preserved_fields.items())
+    verb = "shortened" if record.kept else "cleared"
+    return f"[{verb}: {size}{other}; {record.reason}{fields}; recall {message.id}]"
+
+
+def _with_stub(message: Message, record: ClearRecord) -> str:
+    """The kept pieces in their order, the stub standing in the first gap."""
+    text, stub = message.text, stub_line(message, record)
+    pieces: list[str] = [] if record.kept and record.kept[0][0] == 0 else [stub]
+    for start, end in record.kept:
+        if pieces and pieces[-1] != stub:
+            pieces.append("…" if stub in pieces else stub)
+        pieces.append(text[start:end])
+    if stub not in pieces:
+        pieces.append(stub)
+    return "\n".join(pieces)
+
+
+def _other_parts(message: Message) -> str:
+    if message.content is None or isinstance(message.content, str):
+        return ""
+    kinds = [str(part.get("type", "part")) for part in message.content if "text" not in part]
+    return f", {len(kinds)} × {'/'.join(sorted(set(kinds)))}" if kinds else ""

@@ -1,0 +1,101 @@
+"""Puts together what was told and what code knows, within the room there is: what must stay has its place first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from math import ceil
+from typing import TypeVar
+
+from compact.core.facts.ledger import REQUIRED, Ledger, first_half
+from compact.core.summary.summary import StructuredSummary
+
+T = TypeVar("T")
+Fits = Callable[[StructuredSummary], bool]
+_STEPS = 16
+_LAST_SENTENCE = re.compile(r"(?s:.*)(?:[.!?…](?=\s|$)|\n)")
+
+
+def required_facts(ledger: Ledger, fits: Fits) -> Ledger:
+    """The facts that a summary may not lack, cut down to their share of the room."""
+    must = Ledger(tuple(fact for fact in ledger if fact.kind in REQUIRED))
+    return must.fitting(lambda candidate: fits(StructuredSummary(ledger=candidate)))
+
+
+def joined(told: StructuredSummary, ledger: Ledger, required: Ledger, fits: Fits) -> StructuredSummary | None:
+    """All that was told with as much of the ledger as there is room for; None if not even the required facts fit."""
+    if not fits(replace(told, ledger=required)):
+        return None
+    fitting = ledger.fitting(lambda candidate: fits(replace(told, ledger=candidate)))
+    return replace(told, ledger=fitting)
+
+
+def shortened(summary: StructuredSummary, fits: Fits) -> StructuredSummary:
+    """A summary that tells as much less as is needed; its facts give way only when nothing is told any more."""
+    for step in range(_STEPS, 0, -1):
+        candidate = _share_of(summary, step)
+        if fits(candidate):
+            return candidate
+    return fit_summary(_share_of(summary, 0), fits)
+
+
+def cut_to(summary: StructuredSummary, fits: Fits) -> StructuredSummary:
+    """A summary cut down to the room there is: what code found in passing first, then the story, then the rest."""
+    if fits(summary):
+        return summary
+    required = Ledger(tuple(fact for fact in summary.ledger if fact.kind in REQUIRED))
+    whole = joined(summary, summary.ledger, required, fits)
+    return whole or shortened(replace(summary, ledger=required), fits)
+
+
+def _share_of(summary: StructuredSummary, step: int) -> StructuredSummary:
+    """The newest of each list, and the beginning of the story up to the end of a sentence."""
+    if step == _STEPS:
+        return summary
+    length = len(summary.narrative) * step // _STEPS
+    cut = summary.narrative[:length]
+    sentences = _LAST_SENTENCE.match(cut)
+    return replace(
+        summary,
+        narrative=(sentences.group() if sentences else cut).strip(),
+        decisions=_newest(summary.decisions, step),
+        open_items=_newest(summary.open_items, step),
+        tool_outcomes=_newest(summary.tool_outcomes, step),
+        facts=_newest(summary.facts, step),
+        excerpts=_newest(summary.excerpts, step),
+    )
+
+
+def _newest(items: tuple[T, ...], step: int) -> tuple[T, ...]:
+    return items[len(items) - ceil(len(items) * step / _STEPS) :]
+
+
+def _without_oldest(
+    summary: StructuredSummary, part: str, fits: Callable[[StructuredSummary], bool]
+) -> StructuredSummary:
+    """The summary without as many of the oldest entries of a part as it takes, found by halving."""
+    items = getattr(summary, part)
+    too_few, enough = 0, len(items)
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        if fits(replace(summary, **{part: items[middle:]})):
+            enough = middle
+        else:
+            too_few = middle
+    return replace(summary, **{part: items[enough:]})
+
+
+_GIVES_WAY = ("excerpts", "tool_outcomes", "facts", "decisions", "open_items")
+
+
+def fit_summary(summary: StructuredSummary, fits: Callable[[StructuredSummary], bool]) -> StructuredSummary:
+    """The summary cut down until it fits: excerpts and the story first, then the ledger, constraints last of all."""
+    for part in _GIVES_WAY:
+        if fits(summary):
+            return summary
+        summary = _without_oldest(summary, part, fits)
+    while not fits(summary) and summary.narrative:
+        summary = replace(summary, narrative=first_half(summary.narrative))
+    ledger = summary.ledger.fitting(lambda candidate: fits(replace(summary, ledger=candidate)))
+    return replace(summary, ledger=ledger)

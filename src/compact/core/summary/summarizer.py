@@ -1,0 +1,78 @@
+"""The socket for summarisers: what one gets, and what makes two of its answers interchangeable."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from compact.core.facts.ledger import Ledger
+from compact.core.log.messages import Message
+from compact.core.summary.summary import STRUCTURED_SUMMARY_SCHEMA_VERSION, StructuredSummary
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryCacheKey:
+    """What must be equal for a stored summary to be used again."""
+
+    content_hash: str
+    schema_version: str = STRUCTURED_SUMMARY_SCHEMA_VERSION
+    policy_version: str = ""
+    model: str = ""
+    prompt_version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryRequest:
+    """Everything a summariser gets: what is to leave the prompt, what was known before, and the room it has.
+
+    `messages` are those that no summary stands for yet, `span` all that the new one will stand for, in their own
+    words, and `kept` what stays in the prompt beside it; `ledger` is what code has found in the span. `missing` names
+    facts that an earlier answer lacked.
+    """
+
+    messages: tuple[Message, ...]
+    previous: StructuredSummary | None
+    max_tokens: int
+    count_text: Callable[[str], int]
+    span: tuple[Message, ...] = ()
+    kept: tuple[Message, ...] = ()
+    ledger: Ledger = field(default_factory=Ledger)
+    strategy: str = "task_state"
+    note: str = ""
+    version: int = 1
+    missing: tuple[str, ...] = ()
+
+
+# A summariser may answer at once or later; the doors know how to wait for either.
+Summarizer: TypeAlias = Callable[[SummaryRequest], StructuredSummary | Awaitable[StructuredSummary]]
+
+
+def compute_content_hash(messages: Iterable[Message], *more: str) -> str:
+    """A fingerprint of messages as a summariser sees them, ids included: a summary names its sources."""
+    digest = hashlib.sha256()
+    for message in messages:
+        calls = [[call.id, call.name, call.arguments] for call in message.tool_calls]
+        digest.update(_bytes([message.id, message.role, message.name, message.tool_call_id, message.text, calls]))
+    digest.update(_bytes(more))
+    return digest.hexdigest()
+
+
+def create_summary_cache_key(
+    request: SummaryRequest, *, model: str, prompt_version: str, tenant_id: str = ""
+) -> SummaryCacheKey:
+    """The key under which the summary of a request is remembered; tenants never share one."""
+    before = json.dumps(request.previous.to_dict()) if request.previous else ""
+    return SummaryCacheKey(
+        content_hash=compute_content_hash(request.span or request.messages, before, request.note, tenant_id),
+        policy_version=f"{request.strategy} in {request.max_tokens}",
+        model=model,
+        prompt_version=prompt_version,
+    )
+
+
+def _bytes(value: Sequence[object]) -> bytes:
+    # ASCII: lone surrogates are escaped.
+    return json.dumps(value, separators=(",", ":")).encode()

@@ -1,0 +1,180 @@
+"""The summary as structure: facts with their sources, rendered to the one `<COMPACT-SUMMARY vN>` message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from compact.core.facts.ledger import FactKind, Ledger
+
+STRUCTURED_SUMMARY_SCHEMA_VERSION = "v2.0"
+SUMMARY_RENDER_VERSION = "v2.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A choice that was made, and why."""
+
+    decision: str
+    rationale: str = ""
+    source_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OpenItem:
+    """Something still to be done."""
+
+    item: str
+    priority: str = "normal"
+    source_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutcome:
+    """What a tool call did, in a line."""
+
+    tool: str
+    outcome: str
+    source_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactReference:
+    """Content kept outside the prompt, and the id by which it comes back."""
+
+    artifact_id: str
+    description: str = ""
+    source_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Chosen lines of one message, verbatim; `speaker` is who said it, or the call that it answers."""
+
+    speaker: str
+    text: str
+    source_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryCheck:
+    """What checking a summary against its sources came to: facts it lacked, and strings that no source has."""
+
+    required: int = 0
+    asked_again: tuple[str, ...] = ()
+    appended: tuple[str, ...] = ()
+    ungrounded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StructuredSummary:
+    """What a span of history comes down to.
+
+    `ledger` and `excerpts` are code's, verbatim; the rest is told by a model and is checked. Each part names the
+    messages it was taken from.
+    """
+
+    ledger: Ledger = field(default_factory=Ledger)
+    decisions: tuple[Decision, ...] = ()
+    tool_outcomes: tuple[ToolOutcome, ...] = ()
+    open_items: tuple[OpenItem, ...] = ()
+    facts: tuple[str, ...] = ()
+    narrative: str = ""
+    excerpts: tuple[Excerpt, ...] = ()
+    check: SummaryCheck | None = None
+    schema_version: str = STRUCTURED_SUMMARY_SCHEMA_VERSION
+
+    @property
+    def artifacts(self) -> tuple[ArtifactReference, ...]:
+        """What is kept outside the prompt."""
+        facts = self.ledger.of(FactKind.ARTIFACT)
+        return tuple(ArtifactReference(fact.subject, fact.detail, fact.source_ids) for fact in facts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; `from_dict` gives back an equal summary."""
+        check = self.check
+        return {
+            "schema_version": self.schema_version,
+            "ledger": self.ledger.to_list(),
+            "decisions": [[d.decision, d.rationale, list(d.source_ids)] for d in self.decisions],
+            "tool_outcomes": [[t.tool, t.outcome, list(t.source_ids)] for t in self.tool_outcomes],
+            "open_items": [[o.item, o.priority, list(o.source_ids)] for o in self.open_items],
+            "facts": list(self.facts),
+            "narrative": self.narrative,
+            "excerpts": [[e.speaker, e.text, e.source_id] for e in self.excerpts],
+            "check": check and [check.required, list(check.asked_again), list(check.appended), list(check.ungrounded)],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> StructuredSummary:
+        """The inverse of `to_dict`."""
+        check = data["check"]
+        return cls(
+            schema_version=data["schema_version"],
+            ledger=Ledger.from_list(data["ledger"]),
+            decisions=tuple(Decision(a, b, tuple(ids)) for a, b, ids in data["decisions"]),
+            tool_outcomes=tuple(ToolOutcome(a, b, tuple(ids)) for a, b, ids in data["tool_outcomes"]),
+            open_items=tuple(OpenItem(a, b, tuple(ids)) for a, b, ids in data["open_items"]),
+            facts=tuple(data["facts"]),
+            narrative=data["narrative"],
+            excerpts=tuple(Excerpt(*excerpt) for excerpt in data["excerpts"]),
+            check=SummaryCheck(check[0], *(tuple(texts) for texts in check[1:])) if check else None,
+        )
+
+
+def render_summary_text(summary: StructuredSummary, *, version: int, messages: int) -> str:
+    """The text of the summary message: one tagged block with only the sections that have something in them."""
+    lines = [f"<COMPACT-SUMMARY v{version}>"]
+    lines.append(f"({rounded(messages)} earlier messages; recall finds them by words or id)")
+    for title, body in _sections(summary):
+        lines.extend((f"## {title}", body))
+    lines.append("</COMPACT-SUMMARY>")
+    return "\n".join(lines)
+
+
+_TITLES: Mapping[FactKind, str] = {
+    FactKind.TASK: "Task",
+    FactKind.CONSTRAINT: "Standing wishes",
+    FactKind.LATEST_ASK: "Latest ask",
+    FactKind.DECISION: "Decisions",
+    FactKind.OPEN_ITEM: "Open",
+    FactKind.FILE: "Files",
+    FactKind.COMMAND: "Commands",
+    FactKind.ERROR: "Errors",
+    FactKind.ARTIFACT: "Kept elsewhere",
+    FactKind.MENTION: "Also mentioned",
+}
+_AS_THEY_ARE = (FactKind.TASK, FactKind.LATEST_ASK)
+
+
+def _sections(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
+    told = {
+        FactKind.DECISION: [
+            d.decision + (f" (because {d.rationale})" if d.rationale else "") for d in summary.decisions
+        ],
+        FactKind.OPEN_ITEM: [item.item for item in summary.open_items],
+    }
+    for kind, title in _TITLES.items():
+        lines = [fact.text for fact in summary.ledger.of(kind)]
+        lines += [line for line in told.get(kind, ()) if line not in lines]
+        if kind in _AS_THEY_ARE and lines:
+            yield title, "\n".join(lines)
+        elif kind is FactKind.MENTION and lines:
+            yield title, ", ".join(lines)
+        elif lines:
+            yield title, "\n".join(f"- {line}" for line in lines)
+    if summary.tool_outcomes:
+        yield "Work done", "\n".join(f"- {outcome.tool}: {outcome.outcome}" for outcome in summary.tool_outcomes)
+    if summary.facts:
+        yield "Facts", "\n".join(f"- {fact}" for fact in summary.facts)
+    happened = [summary.narrative, *(f"{excerpt.speaker} {excerpt.text}" for excerpt in summary.excerpts)]
+    if any(happened):
+        yield "What happened", "\n".join(filter(None, happened))
+
+
+def rounded(count: int) -> str:
+    """A size for people, short enough that it is never taken for a figure out of the history."""
+    if count < 100:
+        return str(count)
+    return f"{count / 1000:.1f}k" if count < 99_950 else f"{count / 1_000_000:.1f}M"

@@ -1,0 +1,333 @@
+"""What a compaction did to what it took out: every string and wish is kept, in the ledger, retrievable or lost."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+
+import pytest
+
+from compact import CompactConfig, CompactError, CompactManager, UnknownSession
+from compact.core.audit.diff import Searched
+from compact.core.audit.records import ModelCall, PlanVersion, SessionHead, StoredMessage, StoredSession
+from compact.core.audit.report import CompactionReport, EntityState, ReportItem, report_of, reports_of
+from compact.core.engine.events import CompactionReportEvent
+from compact.core.facts.ledger import Fact, FactKind, Ledger
+from compact.core.log.messages import Message, ToolCall
+from compact.core.plan.plan import (
+    ClearRecord,
+    CompactionPlan,
+    DropRecord,
+    ExternalizationRecord,
+    Record,
+    SpanReference,
+    SummarizationRecord,
+)
+from compact.core.summary.summary import Excerpt, StructuredSummary, SummaryCheck
+from compact.stores.memory import InMemoryCompactionStore
+from compact.testing import RecordingSink, WordTokenizer, assistant, dialogue, system, tool_run, user
+
+NONE = CompactionPlan("s")
+WISH = "From now on, never touch the table tide_log."
+
+
+def plan(*records: Record, version: int = 1) -> CompactionPlan:
+    return replace(NONE, version=version, records=records, reason="full", tokens_before=900, tokens_after=100)
+
+
+def summary_of(*ids: str, version: int = 1, **parts: object) -> SummarizationRecord:
+    summary = StructuredSummary(**parts)  # type: ignore[arg-type]
+    return SummarizationRecord(
+        span=SpanReference(ids), strategy="summarize", reason="old", version=version, summary=summary
+    )
+
+
+def states(report: CompactionReport) -> dict[str, str]:
+    return {item.text: item.state.value for item in report.items}
+
+
+def item(report: CompactionReport, text: str) -> ReportItem:
+    return next(item for item in report.items if item.text == text)
+
+
+HISTORY = [
+    Message("user", f"Berth BERTH-77 first. {WISH}", id="m1"),
+    Message("assistant", "reading", tool_calls=(ToolCall("c", "read_file", '{"file_path": "src/a.py"}'),), id="m2"),
+    Message("tool", "limit 86400\nrate_table in 838878cc\nORD-47", tool_call_id="c", id="m3"),
+    Message("user", "and what about ORD-471 and harbour_master?", id="m4"),
+]
+
+
+# -- the four states ----------------------------------------------------------------------------------------------
+
+
+def test_every_string_of_the_removed_span_has_a_state() -> None:
+    ledger = Ledger((Fact(FactKind.MENTION, "BERTH-77"), Fact(FactKind.CONSTRAINT, WISH)))
+    after = plan(summary_of("m1", "m2", "m3", ledger=ledger, excerpts=(Excerpt("read_file", "limit 86400", "m3"),)))
+    report = report_of(HISTORY, NONE, after)
+    assert states(report) == {
+        "BERTH-77": "in_ledger",
+        WISH: "in_ledger",
+        HISTORY[0].text: "retrievable",  # the task itself is not in the prompt word for word
+        "tide_log": "in_ledger",
+        "src/a.py": "retrievable",
+        "86400": "kept",
+        "rate_table": "retrievable",
+        "838878cc": "retrievable",
+        "ORD-47": "retrievable",  # ORD-471 in the tail is something else
+    }
+    assert report.removed_ids == ("m1", "m2", "m3")
+    assert (item(report, "src/a.py").message_id, item(report, "838878cc").message_id) == ("m2", "m3")
+
+
+def test_what_is_in_the_tail_is_kept() -> None:
+    history = [*HISTORY, Message("user", "so src/a.py it is", id="m5")]
+    report = report_of(history, NONE, plan(DropRecord(span=SpanReference(("m2",)), strategy="drop", reason="old")))
+    assert states(report) == {"src/a.py": "kept"}
+
+
+def test_names_of_tools_and_arguments_are_not_counted() -> None:
+    report = report_of(HISTORY, NONE, plan(DropRecord(span=SpanReference(("m2",)), strategy="drop", reason="old")))
+    assert states(report) == {"src/a.py": "retrievable"}
+
+
+def test_lines_that_stay_and_previews_are_kept() -> None:
+    text = HISTORY[2].text
+    cleared = ClearRecord(span=SpanReference(("m3",)), strategy="clear", reason="old", kept=((0, text.index("\n")),))
+    assert states(report_of(HISTORY, NONE, plan(cleared)))["86400"] == "kept"
+    moved = ExternalizationRecord(
+        span=SpanReference(("m3",)), strategy="externalize", reason="large", artifact_id="art-1", preview="rate_table …"
+    )
+    report = report_of(HISTORY, NONE, plan(moved))
+    assert states(report) == {
+        "rate_table": "kept",
+        "86400": "retrievable",
+        "838878cc": "retrievable",
+        "ORD-47": "retrievable",
+    }
+
+
+def test_what_recall_withholds_is_lost() -> None:
+    """The log has everything, but not for everybody: an agent that asks does not get what is confidential."""
+    history = [*HISTORY[:2], replace(HISTORY[2], meta={"sensitivity": "confidential"}), HISTORY[3]]
+    drop = plan(DropRecord(span=SpanReference(("m2", "m3")), strategy="drop", reason="old"))
+    found = states(report_of(history, NONE, drop))
+    assert (found["838878cc"], found["src/a.py"]) == ("lost", "retrievable")
+    again = [*history, Message("assistant", "838878cc", id="m9")]
+    found_again = report_of(
+        again, NONE, plan(DropRecord(span=SpanReference(("m3", "m9")), strategy="drop", reason="old"))
+    )
+    assert item(found_again, "838878cc").message_id == "m9"
+    assert states(found_again)["838878cc"] == "retrievable"
+
+
+def test_what_only_an_earlier_summary_said_is_lost_when_the_next_does_not_say_it() -> None:
+    before = plan(summary_of("m1", "m2", narrative="see docs/invented.md and src/a.py"))
+    after = plan(summary_of("m1", "m2", "m3", version=2, narrative="we went on"), version=2)
+    report = report_of(HISTORY, before, after)
+    assert states(report)["docs/invented.md"] == "lost"
+    assert (item(report, "src/a.py").state, item(report, "src/a.py").message_id) == (EntityState.RETRIEVABLE, "m2")
+
+
+def test_a_string_is_looked_for_where_it_may_be_recalled_from() -> None:
+    secret = Message("tool", "src/a.py", meta={"sensitivity": "restricted"}, id="m9")
+    before = plan(summary_of("m1", "m2", narrative="see src/a.py"))
+    after = plan(summary_of("m1", "m2", "m3", "m9", version=2, narrative="we went on"), version=2)
+    assert item(report_of([*HISTORY, secret], before, after), "src/a.py").message_id == "m2"
+
+
+def test_a_part_of_a_longer_name_is_not_that_name() -> None:
+    text = Searched(["src a.py", "see lib_src/a.py"])
+    assert text.has("lib_src/a.py")
+    assert not text.has("src/a.py")
+
+
+# -- what counts --------------------------------------------------------------------------------------------------
+
+
+def test_what_had_left_before_is_not_counted_again() -> None:
+    before = plan(ClearRecord(span=SpanReference(("m3",)), strategy="clear", reason="old", kept=((0, 11),)))
+    after = plan(*before.records, DropRecord(span=SpanReference(("m2",)), strategy="drop", reason="old"), version=2)
+    report = report_of(HISTORY, before, CompactionPlan.from_dict(after.to_dict()))
+    assert states(report) == {"src/a.py": "retrievable"}
+    assert report.removed_ids == ("m2",)
+
+
+def test_of_a_cleared_message_only_what_was_left_of_it_can_leave() -> None:
+    text = HISTORY[2].text
+    cleared = ClearRecord(span=SpanReference(("m3",)), strategy="clear", reason="old", kept=((0, text.index("\n")),))
+    report = report_of(HISTORY, plan(cleared), plan(summary_of("m2", "m3", narrative="short"), version=2))
+    assert states(report) == {"src/a.py": "retrievable", "86400": "retrievable"}
+    assert report.removed_ids == ("m2",)
+
+
+def test_bringing_a_plan_back_takes_nothing_out() -> None:
+    report = report_of(HISTORY, plan(summary_of("m1", "m2", narrative="src/a.py")), replace(NONE, version=2))
+    assert (report.items, report.removed_ids) == ((), ())
+
+
+def test_the_worst_comes_first() -> None:
+    after = plan(summary_of("m1", "m2", "m3", ledger=Ledger((Fact(FactKind.MENTION, "838878cc"),))))
+    kinds = [(entry.kind, entry.is_touched, entry.is_in_prompt) for entry in report_of(HISTORY, NONE, after).items]
+    assert kinds[:3] == [("constraint", True, False), ("task", True, False), ("id", True, False)]
+    assert kinds[-1] == ("id", False, True)
+    printed = [place for place, (_, is_touched, _) in enumerate(kinds) if not is_touched]
+    assert min(printed) > max(place for place, entry in enumerate(kinds) if entry[1] and not entry[2])
+
+
+# -- wishes -------------------------------------------------------------------------------------------------------
+
+
+def test_a_wish_whose_message_left_is_followed_through_every_round() -> None:
+    first = plan(summary_of("m1", "m2", ledger=Ledger((Fact(FactKind.CONSTRAINT, WISH),))))
+    second = plan(summary_of("m1", "m2", "m3", version=2, narrative="we went on"), version=2)
+    assert [entry.state for entry in report_of(HISTORY, NONE, first).constraints] == [EntityState.IN_LEDGER]
+    report = report_of(HISTORY, first, second)
+    assert [entry.text for entry in report.missing_constraints] == [WISH]
+    assert report.missing_constraints[0].message_id == "m1"
+
+
+def test_a_wish_in_the_prompt_is_no_news() -> None:
+    report = report_of(HISTORY, NONE, plan(DropRecord(span=SpanReference(("m2", "m3")), strategy="drop", reason="old")))
+    assert report.constraints == ()
+
+
+def test_a_wish_broken_over_lines_is_still_there() -> None:
+    told = plan(summary_of("m1", narrative=WISH.replace(" ", "\n  ")))
+    assert report_of(HISTORY, NONE, told).missing_constraints == ()
+
+
+# -- the report as data -------------------------------------------------------------------------------------------
+
+
+def test_counts_add_up_and_the_report_is_plain_data() -> None:
+    check = SummaryCheck(required=3, asked_again=("a",), appended=("b",), ungrounded=("x.py", "y.py"))
+    report = report_of(HISTORY, NONE, plan(summary_of("m1", "m2", "m3", check=check)))
+    assert sum(sum(row.values()) for row in report.counts.values()) == len(report.items)
+    assert list(report.counts) == ["constraint", "task", "id", "path", "identifier", "number"]
+    short = json.loads(json.dumps(report.to_dict(examples=2)))
+    assert (len(short["not_in_prompt"]), short["removed_messages"]) == (2, 3)
+    assert short["check"] == {"required": 3, "asked_again": ["a"], "appended": ["b"], "ungrounded": ["x.py", "y.py"]}
+    assert len(report.to_dict(examples=None)["items"]) == len(report.items)
+    assert report.total(EntityState.RETRIEVABLE) == len(report.items)
+
+
+def test_the_event_tells_the_counts_and_is_loud_about_a_lost_wish() -> None:
+    quiet = report_of(HISTORY, NONE, plan(DropRecord(span=SpanReference(("m3",)), strategy="drop", reason="old")))
+    event = CompactionReportEvent(thread_id="s", work_out=lambda: quiet)
+    assert event.severity == "normal"
+    assert event.to_dict()["counts"]["id"] == {"kept": 0, "in_ledger": 0, "retrievable": 2, "lost": 0}
+    lost = report_of(HISTORY, NONE, plan(DropRecord(span=SpanReference(("m1",)), strategy="drop", reason="old")))
+    loud = json.loads(json.dumps(CompactionReportEvent(thread_id="s", work_out=lambda: lost).to_dict()))
+    assert (loud["event"], loud["severity"], loud["missing_constraints"]) == ("compact.report", "high", [WISH])
+
+
+def test_a_report_is_on_the_history_as_it_was_then() -> None:
+    history = [*HISTORY, Message("user", "so src/a.py it is", id="m5")]
+    first = plan(DropRecord(span=SpanReference(("m2",)), strategy="drop", reason="old"))
+    second = replace(first, version=2)
+    stored = StoredSession(
+        session_id="s",
+        head=SessionHead(5, 2),
+        messages=tuple(StoredMessage(seq, message, 1) for seq, message in enumerate(history, 1)),
+        view_ids=tuple(message.id for message in history),
+        plan=second,
+    )
+    facts = {"turn_number": 1, "summary_version": 0, "messages": 3, "evicted": 1, "tokens_estimated": 9}
+    calls = [ModelCall(plan_version=version, last_seq=seq, **facts) for version, seq in ((0, 3), (1, 4), (2, 5))]
+    reports = list(reports_of(stored, [PlanVersion(first, 1.0), PlanVersion(second, 2.0)], calls))
+    assert [states(report) for report in reports] == [{"src/a.py": "retrievable"}, {}]
+
+
+# -- through the manager ------------------------------------------------------------------------------------------
+
+
+def manager(store: InMemoryCompactionStore, sink: RecordingSink | None = None) -> CompactManager:
+    config = CompactConfig(max_context_tokens=3_000)
+    return CompactManager(config, tokenizer=WordTokenizer(), store=store, on_event=sink)
+
+
+def session() -> list[dict[str, object]]:
+    return [system("be brief"), user(f"Paint crane CRANE-12. {WISH}"), *tool_run(30, words=80), *dialogue(6, words=30)]
+
+
+def test_each_compaction_is_reported_also_by_another_process() -> None:
+    store, sink, history = InMemoryCompactionStore(), RecordingSink(), session()
+    with manager(store, sink) as first:
+        for end in (20, 40, len(history)):
+            first.preflight("s", history[:end])
+        reports = first.report("s")
+    assert [report.version for report in reports] == [1, 2, 3][: len(reports)]
+    assert len(reports) >= 2
+    assert all(report.tokens_after < report.tokens_before for report in reports)
+    second = manager(store)
+    assert second.report("s") == reports
+    assert second.report("s", version=2) == reports[1:2]
+    events = sink.of(CompactionReportEvent)
+    assert [event.plan_version for event in events] == [report.version for report in reports]
+    assert [event.report for event in events] == list(reports)
+
+
+def test_nobody_waits_for_a_report_that_nobody_reads() -> None:
+    sink = RecordingSink()
+    manager(InMemoryCompactionStore(), sink).preflight("s", session())
+    (event,) = sink.of(CompactionReportEvent)
+    assert event.work_out.cache_info().misses == 0  # type: ignore[attr-defined]
+    assert event.report.removed_ids
+    assert event.report is event.report
+
+
+def test_a_wish_survives_every_round_in_the_prompt() -> None:
+    store, history = InMemoryCompactionStore(), [user(f"Paint crane CRANE-12. {WISH}"), *dialogue(60, words=60)]
+    with manager(store) as door:
+        for end in range(21, len(history), 20):
+            door.preflight("s", history[:end])
+        reports = door.report("s")
+    followed = [report for report in reports if any(entry.text == WISH for entry in report.constraints)]
+    assert followed
+    assert not [entry for report in reports for entry in report.missing_constraints if entry.text == WISH]
+
+
+def test_what_was_edited_away_is_still_retrievable() -> None:
+    store, history = InMemoryCompactionStore(), session()
+    with manager(store) as door:
+        door.preflight("s", history)
+        edited = [history[0], user("Paint crane CRANE-99 instead."), *dialogue(40, words=60)]
+        door.preflight("s", edited)
+        reports = door.report("s")
+    assert all(entry.state is not EntityState.LOST for report in reports for entry in report.items)
+    assert any(entry.text == "CRANE-12" for entry in reports[0].items)
+
+
+def test_an_undone_compaction_took_nothing_out() -> None:
+    with manager(InMemoryCompactionStore()) as door:
+        door.preflight("s", session())
+        door.undo("s")
+        reports = door.report("s")
+    assert [bool(report.removed_ids) for report in reports] == [True, False]
+    assert reports[1].items == ()
+
+
+def test_what_is_not_there_is_an_error_that_says_what_is() -> None:
+    with manager(InMemoryCompactionStore()) as door:
+        with pytest.raises(UnknownSession):
+            door.report("nobody")
+        door.preflight("s", [user("hello"), assistant("hello")])
+        assert door.report("s") == ()
+        with pytest.raises(CompactError, match="no plan version 3") as raised:
+            door.report("s", version=3)
+    assert raised.value.hint == "it was never compacted"
+
+
+def test_a_long_span_takes_a_moment() -> None:
+    """About 350,000 tokens, with as many different strings as real ones have, and more."""
+    history = [
+        Message("tool", " ".join(f"src/p{n}/m{k}.py id_{n}{k:04}f" for k in range(40)), id=f"m{n}")
+        for n in range(1_000)
+    ]
+    after = plan(summary_of(*(message.id for message in history[:-20]), narrative="short"))
+    start = time.process_time()
+    report = report_of(history, NONE, after)
+    assert time.process_time() - start < 20
+    assert len(report.items) == 980 * 80

@@ -1,0 +1,299 @@
+"""Standing wishes: found in what people write, kept word for word, given up only when they are taken back."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compact.core.facts.constraints import CERTAIN, DOUBTFUL, ENOUGH, find_constraints, standing_constraints
+from compact.core.facts.wishes.score import weigh
+from compact.core.facts.wishes.weights import WEIGHTS
+from compact.core.log.messages import Message
+
+WISHES = Path(__file__).parents[3] / "benchmarks" / "wishes"
+
+
+def lines_of(name: str) -> list[str]:
+    lines = (WISHES / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def found_in(text: str) -> list[str]:
+    return [text[start:end] for start, end in find_constraints(text)]
+
+
+def said(*texts: str, role: str = "user") -> list[Message]:
+    return [Message(role, text, id=f"m{number}") for number, text in enumerate(texts, start=1)]
+
+
+def standing(*texts: str) -> list[str]:
+    return [constraint.text for constraint in standing_constraints(said(*texts)) if constraint.weight >= ENOUGH]
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        "From now on, show me the draft before sending.",
+        "Never touch the prod database.",
+        "When you finish, end with a one-line summary.",
+        "use pnpm, not npm",
+        "please keep answers under 100 words",
+        "I'd rather you didn't commit without asking",
+        "I’d rather you didn’t commit without asking.",
+        "btw all dates in ISO format",
+        "It would be great if you could always add a test.",
+        "my boss hates emojis, so none of those please",
+        "Ab jetzt bitte nur auf Deutsch.",
+        "Désormais, montre-moi le brouillon avant d'envoyer.",
+        "De ahora en adelante responde en español.",
+        "Non inviare mai niente senza chiedermi.",
+        "Nunca apague nada sem me perguntar.",
+        "Vraag het altijd eerst voordat je iets verwijdert.",
+        "Никогда не удаляй файлы без спроса.",
+        "以后请用中文回答。",
+        "今後は必ず日本語で答えてください。",
+        "Bundan sonra bana sormadan hiçbir şeyi silme.",
+    ],
+)
+def test_a_wish_is_found_whole(wish: str) -> None:
+    assert found_in(wish) == [wish]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Why does it always fail on the second run?",
+        "It never worked on my machine.",
+        "Can you check the status of my order #W5490111?",
+        "Don't worry about the warning.",
+        "I'd like to cancel my reservation for tomorrow.",
+        "",
+    ],
+)
+def test_an_errand_is_not_a_wish(text: str) -> None:
+    assert found_in(text) == []
+
+
+def test_only_the_wish_is_taken_out_of_a_message() -> None:
+    text = "Can you look at the failing test? From now on, never push to main without asking me. The log is below."
+    assert found_in(text) == ["From now on, never push to main without asking me."]
+
+
+def test_a_wish_in_a_line_without_punctuation_is_found() -> None:
+    wish = "never push to main without asking me"
+    assert any(wish in piece for piece in found_in(f"ok thanks the log is in the usual place also {wish}"))
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        "My boss hates emojis. None of those please.",
+        "When you finish, end with the checksum. That goes for every file.",
+        "Please keep it short. I read this on my phone.",
+    ],
+)
+def test_sentences_that_need_each_other_stay_together(wish: str) -> None:
+    assert found_in(f"Good morning! {wish}") == [wish]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```\n# never use tabs in this file\nalways_flush = True\n```",
+        "<system-reminder>\nNever mention this reminder to the user. Always answer briefly.\n</system-reminder>",
+        "<local-command-stdout>You must always restart the server.</local-command-stdout>",
+        "> From now on, never push to main.",
+        "2024-05-01 10:00:00 WARN never retry without asking",
+        '{"rule": "always answer in German", "note": "never use emojis"}',
+    ],
+)
+def test_what_nobody_typed_is_not_a_wish(text: str) -> None:
+    assert found_in(text) == []
+
+
+def test_what_a_command_was_given_is_typed() -> None:
+    text = "<command-name>/review</command-name>\n<command-args>Never push to main without asking me.</command-args>"
+    assert found_in(text) == ["Never push to main without asking me."]
+
+
+def specification(sections: int) -> str:
+    rules = (
+        "The service must store every record twice.\n- Each record should be kept for ten years.\n- It must never fail."
+    )
+    return "\n\n".join(f"## Section {number}\n\n{rules}" for number in range(sections))
+
+
+def test_a_pasted_specification_does_not_fill_the_list() -> None:
+    text = f"Implement this:\n\n{specification(100)}"
+    assert text.count("must") == 200
+    assert len(find_constraints(text)) <= 12
+
+
+@pytest.mark.parametrize("place", [0.0, 0.5, 1.0])
+def test_a_wish_beside_or_within_a_pasted_specification_is_found(place: float) -> None:
+    wish = "Please show me the diff before you commit anything."
+    sections = specification(60).split("\n\n")
+    sections.insert(int(place * len(sections)), wish)
+    assert any(wish in piece for piece in found_in("\n\n".join(sections)))
+
+
+def test_only_users_and_developers_have_wishes() -> None:
+    for role in ("system", "assistant"):
+        assert standing_constraints(said("Never push to main.", role=role)) == ()
+    assert standing_constraints([Message("tool", "Never push to main.", tool_call_id="c1", id="t")]) == ()
+    assert [c.text for c in standing_constraints(said("Never push to main.", role="developer"))] == [
+        "Never push to main."
+    ]
+
+
+def test_a_constraint_says_where_it_was_said() -> None:
+    (constraint,) = standing_constraints(said("Hello!", "Thanks. Never push to main without asking me."))
+    assert (constraint.source_id, constraint.start) == ("m2", 8)
+    assert constraint.text == "Never push to main without asking me."
+
+
+def test_a_wish_said_twice_is_kept_where_it_was_said_last() -> None:
+    kept = standing_constraints(said("Never push to main, please.", "Keep answers short.", "please never push to main"))
+    assert [(c.text, c.source_id) for c in kept] == [("Keep answers short.", "m2"), ("please never push to main", "m3")]
+
+
+@pytest.mark.parametrize(
+    ("wish", "later", "left"),
+    [
+        ("From now on all dates in ISO format.", "Never mind the ISO dates.", []),
+        ("I'd rather you didn't commit without asking.", "You can commit without asking again.", []),
+        ("No emojis please.", "Actually emojis are fine now.", []),
+        ("Never touch the prod database.", "Ignore my earlier rule about the prod database.", []),
+        ("Never push to main.", "Scratch that.", []),
+        ("Please show me the draft before sending.", "You don't have to show me the drafts anymore.", []),
+        (
+            "Never touch the prod database. Keep answers short.",
+            "Forget the rule about the database.",
+            ["Keep answers short."],
+        ),
+        (
+            "Use pnpm, not npm.",
+            "From now on use npm again instead of pnpm.",
+            ["From now on use npm again instead of pnpm."],
+        ),
+        ("Always answer in German.", "From now on answer in English.", ["From now on answer in English."]),
+        ("Keep answers under 100 words.", "Keep answers under 50 words.", ["Keep answers under 50 words."]),
+    ],
+)
+def test_a_wish_that_is_taken_back_or_replaced_is_gone(wish: str, later: str, left: list[str]) -> None:
+    assert standing(wish, later) == left
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "You can push now.",
+        "Forget it, I found the bug myself.",
+        "That looks fine now.",
+        "It no longer works.",
+        "Never mind.",
+    ],
+)
+def test_a_wish_stays_if_something_else_is_taken_back(later: str) -> None:
+    assert standing("Never push to main without asking.", later) == ["Never push to main without asking."]
+
+
+def test_scratch_that_means_only_what_was_said_just_before() -> None:
+    assert standing("Never push to main.", "Fix the login bug.", "Scratch that.") == ["Never push to main."]
+
+
+def test_certain_wishes_are_kept_however_many_there_are() -> None:
+    wishes = [f"From now on, never touch the folder area{number} without asking me." for number in range(40)]
+    kept = standing_constraints(said(*wishes))
+    assert [constraint.text for constraint in kept] == wishes
+    assert all(constraint.weight >= CERTAIN for constraint in kept)
+
+
+def test_doubtful_sentences_are_kept_only_where_there_is_room() -> None:
+    doubtful = [line for line in lines_of("errands") if DOUBTFUL <= weigh(line).weight < ENOUGH]
+    assert len(doubtful) > 10
+    short = standing_constraints(said(*doubtful))
+    long = standing_constraints([*said(*doubtful), Message("assistant", "words " * 200_000)])
+    assert len(short) < 3 < len(long)
+
+
+def test_weights_are_whole_numbers_so_that_every_process_adds_them_up_alike() -> None:
+    assert len(WEIGHTS) > 500
+    assert all(type(weight) is int for weight in WEIGHTS.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "least"), [("first", 0.97), ("second", 0.95), ("third", 0.9), ("fresh", 0.96), ("last", 0.92)]
+)
+def test_the_sets_of_wishes_are_found(name: str, least: float) -> None:
+    wishes = lines_of(name)
+    lost = [wish for wish in wishes if not any(wish in piece for piece in found_in(wish))]
+    assert len(lost) <= (1 - least) * len(wishes), lost
+
+
+def test_few_of_the_errands_are_taken_for_wishes() -> None:
+    errands = lines_of("errands")
+    assert len(errands) > 400
+    assert sum(bool(find_constraints(errand)) for errand in errands) <= 0.06 * len(errands)
+
+
+fragments = st.sampled_from(
+    [
+        "never ",
+        "From now on",
+        "```",
+        "<a>",
+        "</a>",
+        "\n",
+        "\n\n",
+        "- ",
+        "1. ",
+        "please",
+        ". ",
+        "! ",
+        "…",
+        "also ",
+        "I ",
+        "以后",
+    ]
+)
+
+
+@given(st.lists(fragments | st.text(max_size=8), max_size=60).map("".join))
+def test_ranges_lie_in_the_text_in_order_and_apart(text: str) -> None:
+    ranges = find_constraints(text)
+    assert all(0 <= start < end <= len(text) for start, end in ranges)
+    assert all(left[1] <= right[0] for left, right in pairwise(ranges))
+    for constraint in standing_constraints([Message("user", text, id="m1")]):
+        assert text.startswith(constraint.text, constraint.start)
+
+
+CRAFTED = (
+    "<a>",
+    "<a>x</b>",
+    "<a>x</a>\n",
+    "```",
+    ". ",
+    ".",
+    "a, ",
+    "a B ",
+    "x also ",
+    "1. ",
+    "x\n",
+    "e.g. ",
+    "don't ",
+    "请",
+)
+
+
+@pytest.mark.parametrize("unit", CRAFTED)
+def test_a_crafted_text_costs_no_more_than_its_length(unit: str) -> None:
+    text = (unit * 1_000_000)[:1_000_000]
+    start = time.process_time()
+    find_constraints(text)
+    assert time.process_time() - start < 20

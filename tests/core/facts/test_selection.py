@@ -1,0 +1,152 @@
+"""Pieces are chosen by what they add for their tokens: within the budget, nothing twice, the same every time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compact.core.facts.selection import Selection
+from compact.core.log.messages import Message
+from compact.testing import WordTokenizer
+from conversations import Wire, histories
+from numbered import exchange, numbered
+
+count = WordTokenizer().count_text
+budgets = st.integers(-5, 300)
+
+
+def selection_of(*history: Message | tuple[Message, ...]) -> Selection:
+    flat = [message for item in history for message in (item if isinstance(item, tuple) else (item,))]
+    return Selection(numbered(flat), count_text=count)
+
+
+def choose(selection: Selection, max_tokens: int, speaker_tokens: int = 0) -> list[str]:
+    indices = selection.choose(range(len(selection.pieces)), max_tokens, speaker_tokens=speaker_tokens)
+    return [selection.pieces[index].text for index in indices]
+
+
+def user(text: str) -> Message:
+    return Message("user", text)
+
+
+def agent(text: str) -> Message:
+    return Message("assistant", text)
+
+
+# -- what always holds ----------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(histories(max_size=12), budgets, st.integers(0, 5))
+def test_what_is_chosen_fits_and_nothing_is_chosen_twice(history: list[Wire], limit: int, speaker: int) -> None:
+    selection = Selection(numbered(history), count_text=count)
+    chosen = selection.choose(range(len(selection.pieces)), limit, speaker_tokens=speaker)
+    pieces = [selection.pieces[index] for index in chosen]
+    cost = sum(count(piece.text) + 1 for piece in pieces) + speaker * len({piece.place for piece in pieces})
+    assert cost <= max(limit, 0)
+    assert len({piece.text for piece in pieces}) == len(pieces)
+
+
+@settings(max_examples=40)
+@given(histories(max_size=10), budgets)
+def test_the_same_history_and_budget_give_the_same_choice(history: list[Wire], limit: int) -> None:
+    assert choose(Selection(numbered(history), count_text=count), limit) == choose(
+        Selection(numbered(history), count_text=count), limit
+    )
+
+
+@settings(max_examples=60)
+@given(histories(max_size=10), st.data())
+def test_what_is_shown_already_is_not_chosen_again(history: list[Wire], data: st.DataObject) -> None:
+    selection = Selection(numbered(history), count_text=count)
+    indices = range(len(selection.pieces))
+    shown = data.draw(st.sets(st.sampled_from(indices))) if indices else set[int]()
+    selection.show(shown)
+    texts = {selection.pieces[index].text for index in shown}
+    assert texts.isdisjoint(choose(selection, 10_000))
+
+
+@settings(max_examples=40)
+@given(histories(max_size=10), budgets)
+def test_starting_over_is_like_starting(history: list[Wire], limit: int) -> None:
+    selection = Selection(numbered(history), count_text=count)
+    first = choose(selection, limit)
+    selection.start_over()
+    assert choose(selection, limit) == first
+
+
+@settings(max_examples=40)
+@given(histories(max_size=10))
+def test_what_a_piece_adds_only_shrinks(history: list[Wire]) -> None:
+    selection = Selection(numbered(history), count_text=count)
+    indices = range(len(selection.pieces))
+    before = [selection.gain(index) for index in indices]
+    selection.show(indices[::2])
+    assert all(selection.gain(index) <= before[index] for index in indices)
+
+
+def test_a_process_with_other_hashes_chooses_the_same() -> None:
+    script = """
+from compact.core.log.messages import Message
+from compact.core.facts.selection import Selection
+text = "\\n".join(
+    f"the {a} of module_{n} reads src/app/{a}_{n}.py with limit {n}{n}{n} and harbour_{a}, or breaks {a}Error_{n} there"
+    for n in range(40) for a in ("alpha", "bravo", "delta", "omega")
+)
+messages = [Message("user", "fix alpha and omega"), Message("assistant", text[:4000]), Message("tool", text)]
+selection = Selection(messages, count_text=len)
+print(selection.choose(range(len(selection.pieces)), 4000))
+print([repr(selection.gain(index)) for index in range(len(selection.pieces))])
+"""
+    told = {_run(script, seed) for seed in ("1", "2", "3")}
+    assert len(told) == 1
+
+
+def _run(script: str, seed: str) -> str:
+    environment = {**os.environ, "PYTHONHASHSEED": seed}
+    return subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+
+
+# -- what is preferred ----------------------------------------------------------------------------------------------
+
+
+def first_choice(history: Sequence[Message | tuple[Message, ...]], max_tokens: int = 12) -> str:
+    return choose(selection_of(*history), max_tokens)[0]
+
+
+def test_what_somebody_typed_comes_before_what_a_tool_printed() -> None:
+    typed, printed = "the harbour_rate is wrong for BERTH-77", "the quay_fee is right for BERTH-78"
+    for history in ([user(typed), exchange("lookup", printed)], [exchange("lookup", printed), user(typed)]):
+        assert first_choice(history) == typed
+
+
+def test_what_the_dialogue_took_up_comes_before_what_nobody_used() -> None:
+    printed = exchange("lookup", "order ORD-4711 is on hold\norder ORD-4712 is on hold")
+    selection = selection_of(user("hello there"), printed, agent("ORD-4711 needs a look"))
+    results = [index for index, piece in enumerate(selection.pieces) if piece.speaker == "lookup →"]
+    chosen = selection.choose(results, 7)
+    assert [selection.pieces[index].text for index in chosen] == ["order ORD-4711 is on hold"]
+
+
+def test_equal_texts_are_chosen_once() -> None:
+    line = "deploy the harbour_rate service to eu-west-1"
+    assert choose(selection_of(user(line), agent(line), user(f"{line}\n{line}")), 1000).count(line) == 1
+
+
+def test_a_piece_that_says_nothing_new_adds_less_than_before() -> None:
+    selection = selection_of(user("use harbour_rate now"), user("harbour_rate again please"))
+    before = selection.gain(1)
+    selection.show([0])
+    assert 0 < selection.gain(1) < before
+
+
+def test_nothing_is_chosen_of_nothing() -> None:
+    assert choose(selection_of(), 100) == []
+    assert choose(selection_of(user("hello"), agent("")), 0) == []

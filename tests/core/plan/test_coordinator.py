@@ -1,0 +1,171 @@
+"""Planning meets its goal or says what is too large; what is asked and what was not read yet stay to the last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compact.core.errors import InsufficientBudget
+from compact.core.log.messages import Message
+from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult
+from compact.core.plan.layers import KeepRules
+from compact.core.plan.plan import CompactionPlan
+from compact.core.plan.renderer import PromptRenderer
+from compact.core.plan.strategy import Goal
+from compact.strategies import ClearStrategy, DeduplicateStrategy, DropStrategy, SummarizeStrategy
+from compact.testing import WordTokenizer, dialogue, system, tool_exchange, tool_run, user
+from conversations import Wire, histories
+from numbered import numbered
+
+count = WordTokenizer().count_message
+STRATEGIES = (
+    DeduplicateStrategy(min_tokens=20),
+    ClearStrategy(min_tokens=20),
+    SummarizeStrategy(fills_target=True),
+    DropStrategy(),
+)
+
+
+def plan(messages: Sequence[Message], limit: int, **goal: Any) -> CompactionResult:
+    limits = {"target_tokens": limit, "settle_tokens": limit, "ceiling_tokens": limit, **goal}
+    return CompactionCoordinator(STRATEGIES).coordinate(
+        messages,
+        CompactionPlan("t"),
+        tokens=[count(message) for message in messages],
+        count_message=count,
+        rules=KeepRules(recent_turns=3, tool_io_pairs=2),
+        goal=Goal(**limits),
+    )
+
+
+def shown(messages: Sequence[Message], result: CompactionResult) -> str:
+    return "\n".join(message.text for message in PromptRenderer().render(messages, result.plan).messages)
+
+
+def refused(messages: Sequence[Message], limit: int) -> InsufficientBudget | CompactionResult:
+    try:
+        return plan(messages, limit)
+    except InsufficientBudget as error:
+        return error
+
+
+@settings(max_examples=80)
+@given(histories(max_size=25), st.integers(0, 400))
+def test_any_target_is_met_or_the_error_has_the_parts(history: list[Wire], limit: int) -> None:
+    messages = numbered(history)
+    result = refused(messages, limit)
+    if isinstance(result, InsufficientBudget):
+        assert result.budget_tokens == limit
+        assert sum(result.parts.values()) == result.needed_tokens > limit
+        return
+    assert result.tokens_after <= limit
+    pending = result.pending_summary
+    rendered = [m for m in PromptRenderer().render(messages, result.plan).messages if not m.id.startswith("compact-")]
+    assert sum(map(count, rendered)) + (pending.max_tokens if pending else 0) <= limit
+
+
+@settings(max_examples=40)
+@given(histories(legal=True, min_size=4, max_size=25), st.integers(60, 400))
+def test_what_was_asked_last_is_there(history: list[Wire], limit: int) -> None:
+    messages = numbered([*history, user("what about BERTH-77 now?")])
+    result = refused(messages, limit)
+    assert isinstance(result, InsufficientBudget) or "BERTH-77" in shown(messages, result)
+
+
+def unread(words: int) -> tuple[Message, ...]:
+    """A history that ends with a result the model has not seen yet."""
+    last = tool_exchange("last", "\n".join(f"finding {n} at berth_{n}" for n in range(words // 4)), path="new.py")
+    return numbered([user("survey the harbour"), *tool_run(30, words=200)[1:], *last])
+
+
+def test_a_result_nobody_has_read_yet_stays_in_the_prompt() -> None:
+    messages = unread(1200)
+    result = plan(messages, 3000)
+    assert result.plan.get_action(messages[-1].id)[1] is None
+    assert "finding 299" in shown(messages, result)
+
+
+def test_one_that_is_too_large_is_cut_but_stays() -> None:
+    messages = unread(6000)
+    result = plan(messages, 2500)
+    (record,) = [r for r in result.plan.clearings if r.span.first == messages[-1].id]
+    assert record.strategy == "shorten"
+    assert record.kept
+    assert messages[-2].id not in result.plan.actions([m.id for m in messages if m.role == "user"])
+    assert result.plan.get_action(messages[-2].id)[1] is None
+
+
+def test_in_a_tiny_prompt_the_summary_may_have_it() -> None:
+    messages = unread(1200)
+    result = plan(messages, 150)
+    assert result.rules.unread_results is False
+    assert result.tokens_after <= 150
+
+
+def test_a_large_prompt_never_gives_up_what_was_not_read() -> None:
+    result = plan(unread(1200), 150, settle_tokens=2000)
+    assert result.rules.unread_results is True
+
+
+def test_pinned_messages_that_do_not_fit_are_named() -> None:
+    messages = numbered([system("word " * 300), *dialogue(3)])
+    with pytest.raises(InsufficientBudget) as caught:
+        plan(messages, 200, fixed={"tools": 50})
+    assert caught.value.parts["pinned"] == 300
+    assert caught.value.parts["tools"] == 50
+    assert caught.value.budget_tokens == 250
+
+
+def test_kept_messages_give_way_to_a_summary_of_its_share() -> None:
+    """A summary squeezed in beside what is kept would say nothing: for its share, kept messages go."""
+    messages = numbered([*dialogue(40, words=30), user("go on")])
+    sizes: list[int] = []
+    for share in (0.1, 0.3, 0.6):
+        pending = plan(messages, 400, summary_share=share, ceiling_tokens=450).pending_summary
+        assert pending is not None
+        assert pending.max_tokens >= int(share * 400)
+        sizes.append(pending.max_tokens)
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[-1]
+
+
+def test_a_summary_that_is_still_to_be_written_gives_way_to_what_was_said() -> None:
+    messages = numbered([*dialogue(40, words=30), *dialogue(3, words=22), user("go on")])
+    result = plan(messages, 160, settle_tokens=400, target_tokens=400)
+    assert result.pending_summary is not None
+    assert 40 <= result.pending_summary.max_tokens < 100
+    assert not result.plan.clearings
+    assert result.tokens_after <= 160
+
+
+def test_where_an_exact_size_is_asked_for_the_summary_takes_what_is_left() -> None:
+    messages = numbered([*dialogue(40, words=30), user("go on")])
+    exact = plan(messages, 400, summary_share=0.1)
+    assert exact.pending_summary is not None
+    assert exact.pending_summary.max_tokens > 40 + int(0.1 * 400)
+    assert 380 <= exact.tokens_after <= 400
+
+
+def test_the_newest_request_is_cut_but_never_emptied() -> None:
+    messages = numbered([*dialogue(5, words=30), user("please look into the berth and the quay " * 60)])
+    assert "please look into the berth" in shown(messages, plan(messages, 150))
+
+
+def test_without_summaries_what_is_cut_keeps_its_best_lines() -> None:
+    """Old messages that no strategy may touch are cut like others, not emptied."""
+    messages = numbered([user("mind ship_41"), *[m for n in range(4) for m in _said(n)], user("go on")])
+    result = plan(messages, 300, skip=frozenset({"summarize", "clear", "drop", "deduplicate"}))
+    assert result.tokens_after <= 300
+    cut = [record for record in result.plan.clearings if record.strategy == "shorten"]
+    assert cut
+    assert result.tokens_after > 200
+    assert sum(bool(record.kept) for record in cut) > 1
+
+
+def _said(number: int) -> list[Wire]:
+    text = "\n".join(f"ship_{number}{n} lies at berth_{number}{n} until noon" for n in range(30))
+    return [user(f"round {number}"), {"role": "assistant", "content": text}]

@@ -1,0 +1,128 @@
+"""A plan is pure data: one action per message, precedence where records overlap, exact round trips."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compact.core.facts.ledger import Fact, FactKind, Ledger
+from compact.core.plan.plan import (
+    COMPACTION_PRECEDENCE,
+    ClearRecord,
+    CompactionAction,
+    CompactionPlan,
+    DropRecord,
+    ExternalizationRecord,
+    Record,
+    SpanReference,
+    SummarizationRecord,
+)
+from compact.core.summary.summary import Decision, Excerpt, OpenItem, StructuredSummary, SummaryCheck, ToolOutcome
+
+texts = st.text(max_size=8)
+ids = st.lists(st.sampled_from([f"m{n}" for n in range(12)]), min_size=1, max_size=4, unique=True).map(tuple)
+spans = ids.map(SpanReference)
+common = {
+    "span": spans,
+    "strategy": texts,
+    "reason": texts,
+    "tokens_before": st.integers(0, 99),
+    "tokens_after": st.integers(0, 99),
+}
+sources = st.lists(texts, max_size=2).map(tuple)
+summaries = st.builds(
+    StructuredSummary,
+    ledger=st.lists(st.builds(Fact, st.sampled_from(FactKind), texts, texts, sources), max_size=3).map(
+        lambda facts: Ledger(tuple(facts))
+    ),
+    facts=sources,
+    decisions=st.lists(st.builds(Decision, texts, texts, sources), max_size=2).map(tuple),
+    tool_outcomes=st.lists(st.builds(ToolOutcome, texts, texts, sources), max_size=2).map(tuple),
+    open_items=st.lists(st.builds(OpenItem, texts, texts, sources), max_size=2).map(tuple),
+    narrative=texts,
+    excerpts=st.lists(st.builds(Excerpt, texts, texts, texts), max_size=2).map(tuple),
+    check=st.none() | st.builds(SummaryCheck, st.integers(0, 9), sources, sources, sources),
+)
+pieces = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=3).map(tuple)
+records: st.SearchStrategy[Record] = st.one_of(
+    st.builds(ClearRecord, **common, kept=pieces, preserved_fields=st.dictionaries(texts, texts, max_size=2)),
+    st.builds(SummarizationRecord, **common, version=st.integers(1, 9), summary=st.none() | summaries),
+    st.builds(ExternalizationRecord, **common, artifact_id=texts, preview=texts),
+    st.builds(DropRecord, **common),
+)
+plans = st.builds(CompactionPlan, texts, st.integers(0, 9), st.lists(records, max_size=5).map(tuple), ids, texts)
+
+
+def record(kind: type[Record], *message_ids: str) -> Record:
+    extra = {"artifact_id": "a1"} if kind is ExternalizationRecord else {}
+    return kind(span=SpanReference(message_ids), strategy="test", reason="why", **extra)
+
+
+@given(plans)
+def test_a_plan_survives_json_exactly(plan: CompactionPlan) -> None:
+    assert CompactionPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+
+
+@given(plans)
+def test_each_message_has_the_action_of_the_highest_record_that_claims_it(plan: CompactionPlan) -> None:
+    for message_id in [f"m{n}" for n in range(12)]:
+        action, record = plan.get_action(message_id)
+        claims = [r for r in plan.records if message_id in r.span.message_ids]
+        if not claims:
+            assert (action, record) == (CompactionAction.INCLUDE, None)
+        else:
+            assert action is max((r.action for r in claims), key=COMPACTION_PRECEDENCE.__getitem__)
+
+
+@given(plans, records)
+def test_adding_leaves_no_record_that_decides_nothing(plan: CompactionPlan, extra: Record) -> None:
+    grown = plan.adding(extra)
+    deciding = [grown.get_action(i)[1] for r in grown.records for i in r.span]
+    assert all(any(r is d for d in deciding) for r in grown.records)
+
+
+def test_the_order_of_precedence() -> None:
+    order = sorted(COMPACTION_PRECEDENCE, key=lambda action: -COMPACTION_PRECEDENCE[action])
+    assert [action.name for action in order] == ["DROP", "EXTERNALIZE", "SUMMARIZE", "CLEAR", "INCLUDE"]
+
+
+def test_overlaps_are_told_and_the_newer_of_equals_decides() -> None:
+    older, newer = record(ClearRecord, "m1", "m2"), record(ClearRecord, "m2", "m3")
+    plan = CompactionPlan("t", records=(older, newer))
+    assert plan.overlapping_ids() == ("m2",)
+    assert plan.get_action("m2")[1] is newer
+
+
+def test_a_wider_summary_takes_the_place_of_the_one_before() -> None:
+    first = record(SummarizationRecord, "m1", "m2")
+    plan = CompactionPlan("t", records=(first, record(ClearRecord, "m3")))
+    second = record(SummarizationRecord, "m1", "m2", "m3")
+    assert plan.adding(second).records == (second,)
+
+
+def test_only_what_still_stands_is_left_after_an_edit() -> None:
+    plan = CompactionPlan(
+        "t", records=(record(SummarizationRecord, "m1", "m2"), record(ClearRecord, "m3")), pinned=("m0",)
+    )
+    standing = plan.standing_on(["m0", "m2", "m3"])
+    assert [r.action for r in standing.records] == [CompactionAction.CLEAR]
+    assert plan.standing_on(["m0", "m1", "m2", "m3"]) is plan
+
+
+def test_spans_are_not_empty_and_name_each_message_once() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        SpanReference(())
+    with pytest.raises(ValueError, match="once"):
+        SpanReference(("m1", "m1"))
+    span = SpanReference(("m1", "m2"))
+    assert (span.first, span.last, len(span)) == ("m1", "m2", 2)
+
+
+def test_records_by_kind() -> None:
+    kinds = (ClearRecord, SummarizationRecord, ExternalizationRecord, DropRecord)
+    plan = CompactionPlan("t", records=tuple(record(kind, f"m{n}") for n, kind in enumerate(kinds)))
+    assert [len(part) for part in (plan.clearings, plan.summarizations, plan.externalizations, plan.drops)] == [1] * 4
+    assert list(plan.actions(["m0", "m9"]).values()) == [CompactionAction.CLEAR, CompactionAction.INCLUDE]

@@ -1,0 +1,172 @@
+"""Stubs, cuts, summaries and pointers: what stands for content that left the prompt."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compact.core.facts.ledger import Fact, FactKind, Ledger
+from compact.core.log.messages import Message, ToolCall
+from compact.core.plan.plan import (
+    ClearRecord,
+    CompactionPlan,
+    DropRecord,
+    ExternalizationRecord,
+    Record,
+    SpanReference,
+    SummarizationRecord,
+)
+from compact.core.plan.renderer import PromptRenderer
+from compact.core.plan.shortening import Candidate, Shortener
+from compact.core.plan.stubs import render_cleared
+from compact.core.summary.fitting import fit_summary
+from compact.core.summary.summary import Decision, Excerpt, OpenItem, StructuredSummary, render_summary_text, rounded
+from compact.testing import WordTokenizer
+
+
+def span(*ids: str) -> SpanReference:
+    return SpanReference(ids)
+
+
+def _lines(count: int) -> str:
+    return "\n".join(f"line {n} of a long text that has ten words" for n in range(count))
+
+
+def messages(count: int) -> list[Message]:
+    return [Message("user", f"text {n}", id=f"m{n}") for n in range(count)]
+
+
+def test_a_stub_is_one_informative_line() -> None:
+    record = ClearRecord(span=span("m1"), strategy="clear", reason="old bash result", tokens_before=4_120)
+    stub = render_cleared(Message("tool", "line\n" * 900, id="m1", tool_call_id="a"), record)
+    assert stub.text == "[cleared: 4.1k tokens; old bash result; recall m1]"
+    assert (stub.role, stub.tool_call_id) == ("tool", "a")
+
+
+def test_kept_lines_and_key_fields_stay_below_the_stub() -> None:
+    text = "building\nerror: no such berth\nmore\nfailed 3 of 7"
+    pieces = tuple(
+        (text.index(line), text.index(line) + len(line)) for line in ("error: no such berth", "failed 3 of 7")
+    )
+    record = ClearRecord(
+        span=span("m1"), strategy="clear", reason="old", tokens_before=50, kept=pieces, preserved_fields={"id": "b-7"}
+    )
+    assert render_cleared(Message("tool", text, id="m1"), record).text.splitlines() == [
+        "[shortened: 50 tokens; old; id=b-7; recall m1]",
+        "error: no such berth",
+        "…",
+        "failed 3 of 7",
+    ]
+
+
+def test_head_and_tail_stand_around_the_stub() -> None:
+    record = ClearRecord(
+        span=span("m1"), strategy="shorten", reason="too large", tokens_before=10, kept=((0, 5), (15, 20))
+    )
+    lines = render_cleared(Message("user", "HEAD.middle-part-TAIL", id="m1"), record).text.splitlines()
+    assert lines[0] == "HEAD."
+    assert lines[1].startswith("[shortened")
+    assert lines[2] == "t-TAI"
+
+
+@given(
+    st.recursive(
+        st.text(max_size=200) | st.integers() | st.none(),
+        lambda x: st.lists(x, max_size=8) | st.dictionaries(st.text(max_size=5), x, max_size=5),
+        max_leaves=40,
+    )
+)
+def test_arguments_that_must_shrink_stay_valid_json(arguments: object) -> None:
+    call = ToolCall("a", "write", json.dumps(arguments))
+    record = ClearRecord(span=span("m1"), strategy="shorten", reason="too large", kept_arguments=((0, 9), (30, 50)))
+    shortened = render_cleared(Message("assistant", None, (call,), id="m1"), record).tool_calls[0].arguments
+    json.loads(shortened)
+
+
+def test_arguments_that_are_no_json_become_json() -> None:
+    call = ToolCall("a", "write", "not json " * 100)
+    record = ClearRecord(span=span("m1"), strategy="shorten", reason="too large", kept_arguments=((4, 8),))
+    shortened = render_cleared(Message("assistant", None, (call,), id="m1"), record).tool_calls[0].arguments
+    assert json.loads(shortened)["shortened"] == "…\njson\n…"
+
+
+def test_of_long_arguments_the_chosen_parts_stay_and_short_ones_whole() -> None:
+    text = "\n".join(f"line {n} of a new file" for n in range(30))
+    calls = (ToolCall("a", "write", json.dumps({"path": "src/a.py", "mode": 7, "content": text})),)
+    start = len("src/a.py\n7\n") + text.index("line 7 ")
+    record = ClearRecord(span=span("m1"), strategy="s", reason="r", kept_arguments=((start, start + 20),))
+    cut = json.loads(render_cleared(Message("assistant", None, calls, id="m1"), record).tool_calls[0].arguments)
+    assert cut == {"path": "src/a.py", "mode": 7, "content": "…\nline 7 of a new file\n…"}
+
+
+def test_pinned_then_the_summary_then_the_rest_in_the_order_of_the_log() -> None:
+    records: tuple[Record, ...] = (
+        SummarizationRecord(span=span("m0", "m2"), strategy="s", reason="r", summary=StructuredSummary(facts=("a",))),
+        DropRecord(span=span("m4"), strategy="drop", reason="r"),
+        ExternalizationRecord(span=span("m5"), strategy="e", reason="big", artifact_id="a-1", preview="first lines"),
+    )
+    prompt = PromptRenderer().render(messages(7), CompactionPlan("t", records=records, pinned=("m3",)))
+    assert [slot.ids for slot in prompt.slots] == [("m3",), ("m0", "m2"), ("m1",), ("m5",), ("m6",)]
+    assert prompt.hidden == ("m4",)
+    assert prompt.messages[3].text.startswith("[moved to artifact a-1")
+    assert prompt.messages[3].text.endswith("first lines")
+    assert prompt.format_version == "v1.0"
+
+
+def test_extending_is_rendering_the_longer_log() -> None:
+    plan = CompactionPlan("t", records=(ClearRecord(span=span("m1"), strategy="c", reason="r"),))
+    renderer = PromptRenderer()
+    grown = renderer.extend(renderer.render(messages(3), plan), messages(5)[3:])
+    assert grown == renderer.render(messages(5), plan)
+
+
+def test_a_summary_shows_only_sections_that_have_something_in_them() -> None:
+    summary = StructuredSummary(
+        ledger=Ledger((Fact(FactKind.TASK, "build it"),)),
+        decisions=(Decision("use sqlite", "it is there"),),
+        open_items=(OpenItem("write docs"),),
+    )
+    text = render_summary_text(summary, version=3, messages=1234)
+    assert text.startswith("<COMPACT-SUMMARY v3>\n(1.2k earlier messages; recall finds them")
+    assert text.endswith("</COMPACT-SUMMARY>")
+    assert "## Task\nbuild it" in text
+    assert "- use sqlite (because it is there)" in text
+    assert "Facts" not in text
+
+
+def test_what_does_not_fit_gives_way_excerpts_first_constraints_last() -> None:
+    ledger = Ledger((Fact(FactKind.TASK, "the task"), Fact(FactKind.CONSTRAINT, "never on a Friday")))
+    excerpts = tuple(Excerpt("agent:", "a long story " * 5) for _ in range(4))
+    summary = StructuredSummary(ledger=ledger, facts=tuple("abcdefgh"), excerpts=excerpts)
+
+    def fits(limit: int) -> StructuredSummary:
+        return fit_summary(summary, lambda s: len(render_summary_text(s, version=1, messages=1)) <= limit)
+
+    assert fits(10_000) == summary
+    assert fits(220) == StructuredSummary(ledger=ledger, facts=tuple("abcdefgh"))
+    assert fits(180).facts == ("d", "e", "f", "g", "h")
+    assert fits(140).ledger.facts == ledger.facts[1:]
+    assert fits(0) == StructuredSummary()
+
+
+def test_sizes_are_short() -> None:
+    assert [rounded(n) for n in (7, 99, 100, 4_120, 99_949, 1_250_000)] == ["7", "99", "0.1k", "4.1k", "99.9k", "1.2M"]
+
+
+def test_the_largest_message_is_cut_first_and_only_as_far_as_needed() -> None:
+    count = WordTokenizer().count_message
+    big, small = Message("user", _lines(100), id="big"), Message("user", _lines(10), id="small")
+    candidates = [Candidate(small, 100, 100), Candidate(big, 1_000, 1_000)]
+    records = Shortener([small, big], count).shorten(candidates, 300)
+    assert [record.span.first for record in records] == ["big"]
+    assert 600 <= records[0].tokens_after <= 700
+    assert count(render_cleared(big, records[0])) == records[0].tokens_after
+
+
+def test_images_leave_a_word_behind() -> None:
+    parts = ({"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "data:…"}})
+    record = ClearRecord(span=span("m1"), strategy="c", reason="old", tokens_before=900)
+    text = render_cleared(Message("user", parts, id="m1"), record).text
+    assert text == "[cleared: 0.9k tokens, 1 × image_url; old; recall m1]"

@@ -1,0 +1,156 @@
+"""What is too large is cut to its best lines: within what is allowed, in its own words, wishes and ends first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compact.core.facts.pieces import argument_texts
+from compact.core.log.messages import Message
+from compact.core.plan.plan import ClearRecord
+from compact.core.plan.shortening import Candidate, Shortener
+from compact.core.plan.stubs import render_cleared
+from compact.testing import WordTokenizer
+from conversations import Wire, histories
+from numbered import call, exchange, numbered
+
+count = WordTokenizer().count_message
+WISH = "From now on, never touch the table tide_log."
+
+
+def shorten(messages: Sequence[Message], excess: int, *, only: Sequence[int] | None = None) -> dict[str, ClearRecord]:
+    chosen = range(len(messages)) if only is None else only
+    candidates = [Candidate(messages[i], count(messages[i]), count(messages[i])) for i in chosen]
+    return {record.span.first: record for record in Shortener(messages, count).shorten(candidates, excess)}
+
+
+def lines(number: int, word: str = "berth") -> str:
+    return "\n".join(f"{word} {n} is taken by ship_{n} until the {n}th" for n in range(number))
+
+
+@settings(max_examples=60)
+@given(histories(min_size=1, max_size=12), st.integers(1, 600))
+def test_what_is_cut_gets_smaller_and_stays_in_its_own_words(history: list[Wire], excess: int) -> None:
+    messages = numbered(history)
+    records = shorten(messages, excess)
+    for message in messages:
+        record = records.get(message.id)
+        if record is None:
+            continue
+        cut = render_cleared(message, record)
+        assert record.tokens_after == count(cut) < count(message)
+        assert all(0 <= start < end <= len(message.text) for start, end in record.kept)
+        for made in cut.tool_calls:
+            json.loads(made.arguments)
+
+
+@settings(max_examples=40)
+@given(st.integers(1, 900), st.integers(1, 4))
+def test_as_much_is_cut_as_is_needed_and_hardly_more(excess: int, files: int) -> None:
+    messages = numbered([m for n in range(files) for m in exchange("read", lines(60, f"word{n}"), path=f"f{n}")])
+    total = sum(map(count, messages))
+    records = shorten(messages, excess)
+    freed = sum(count(messages[int(first[1:])]) - record.tokens_after for first, record in records.items())
+    floor = total - 40 * len(messages)
+    assert min(excess, floor) <= freed
+    assert freed <= excess + 0.2 * total + 60
+
+
+def test_nothing_is_cut_where_nothing_is_too_large() -> None:
+    assert shorten(numbered([Message("user", lines(50))]), 0) == {}
+    assert shorten((), 100) == {}
+    assert shorten(numbered([Message("user", "a short message")]), 100) == {}
+
+
+def test_the_lines_that_stay_say_what_nothing_else_in_the_prompt_says() -> None:
+    known = lines(40)
+    messages = numbered(
+        [*exchange("read", f"{known}\nquay_9 lies dry\n{known}", path="a"), Message("assistant", known)]
+    )
+    record = shorten(messages, 650, only=[1])["m1"]
+    text = render_cleared(messages[1], record).text
+    assert "quay_9 lies dry" in text
+    assert "berth 17 is taken" not in text
+
+
+def test_the_lines_that_stay_have_to_do_with_what_is_talked_of() -> None:
+    other = "\n".join(f"the widget_factory_{n} was painted grey" for n in range(60))
+    result = f"{other}\nthe harbour_rate_77 was painted grey\n{other.replace('factory', 'foundry')}"
+    messages = numbered([Message("user", "Who changed the harbour rate?"), *exchange("read", result, path="log")])
+    text = render_cleared(messages[2], shorten(messages, 550, only=[2])["m2"]).text
+    assert "the harbour_rate_77 was painted grey" in text
+
+
+def test_of_what_somebody_said_the_beginning_stays_if_no_line_fits() -> None:
+    """A sentence longer than the room is cut between words rather than left out."""
+    messages = numbered([Message("user", "please " + "look into the berth and the quay once more " * 20)])
+    record = shorten(messages, count(messages[0]) - 40)["m0"]
+    assert record.tokens_after <= 40
+    assert render_cleared(messages[0], record).text.startswith("please look into the berth")
+
+
+@pytest.mark.parametrize("size", [20, 120, 500])
+def test_a_wish_in_what_is_cut_stays_word_for_word(size: int) -> None:
+    messages = numbered([Message("user", f"{lines(80)}\n\n{WISH}\n\n{lines(80, 'quay')}")])
+    total = count(messages[0])
+    text = render_cleared(messages[0], shorten(messages, total - size)["m0"]).text
+    assert WISH in text
+    assert text.count("berth") + text.count("quay") < 170
+
+
+def test_where_not_even_the_wishes_fit_some_of_them_go() -> None:
+    wishes = "\n\n".join(f"From now on, never touch the table tide_log_{n}, not even to read it." for n in range(40))
+    messages = numbered([Message("user", wishes)])
+    total = count(messages[0])
+    record = shorten(messages, total - 60)["m0"]
+    assert record.tokens_after <= 60
+    assert "never touch the table tide_log_" in render_cleared(messages[0], record).text
+
+
+def test_with_some_room_a_message_keeps_how_it_begins_and_ends() -> None:
+    middle = lines(200)
+    messages = numbered([Message("tool", f"harbour survey, part one\n{middle}\nsurvey closed without findings")])
+    text = render_cleared(messages[0], shorten(messages, 1200)["m0"]).text
+    assert text.startswith("harbour survey, part one")
+    assert text.endswith("survey closed without findings")
+
+
+def test_of_long_arguments_the_best_parts_stay_and_short_ones_whole() -> None:
+    body = lines(120)
+    made = call("write", path="src/berths.py", content=body)
+    messages = numbered([Message("user", "hello"), Message("assistant", "writing", (made,)), Message("tool", "ok")])
+    record = shorten(messages, 900, only=[1])["m1"]
+    (cut,) = render_cleared(messages[1], record).tool_calls
+    arguments = json.loads(cut.arguments)
+    assert arguments["path"] == "src/berths.py"
+    kept = [part for part in arguments["content"].split("\n") if part != "…"]
+    assert kept
+    assert all(part in "\n".join(argument_texts(made)) for part in kept)
+
+
+def test_calls_without_texts_do_not_shift_those_of_others() -> None:
+    calls = (call("noop", "a", nothing=None), call("noop", "b"), call("write", "c", content=lines(100)))
+    messages = numbered([Message("user", "hello"), Message("assistant", None, calls)])
+    record = shorten(messages, 700, only=[1])["m1"]
+    kept = [
+        part
+        for part in json.loads(render_cleared(messages[1], record).tool_calls[2].arguments)["content"].split("\n")
+        if part != "…"
+    ]
+    assert kept
+    assert set(kept) <= set(lines(100).split("\n"))
+
+
+def test_the_largest_are_cut_and_small_ones_left_alone() -> None:
+    messages = numbered([Message("user", lines(5)), Message("tool", lines(100)), Message("assistant", lines(6))])
+    assert set(shorten(messages, 300)) == {"m1"}
+
+
+def test_one_line_of_a_megabyte_is_cut_in_time() -> None:
+    messages = numbered([Message("user", "look"), Message("tool", "x1y2 " * 200_000)])
+    record = shorten(messages, 190_000, only=[1])["m1"]
+    assert record.tokens_after <= 10_100
