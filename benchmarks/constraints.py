@@ -28,7 +28,7 @@ from rich.progress import Progress
 from transcripts import SHARE, Transcript, false_alarms, read, read_transcripts, text_of
 
 from compact import CompactConfig, CompactManager
-from compact.core.facts.constraints import find_constraints, standing_constraints
+from compact.constraints.finder import find_constraints, standing_constraints
 
 SETS = ("last", "fresh", "first", "second", "third")
 FLOOR = 0.95

@@ -25,9 +25,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from compact import CompactConfig, CompactManager
+from compact.core.log.entries import read_entry
 from compact.core.log.groups import group_messages
 from compact.core.log.messages import Message
-from compact.dialects.entries import ChatEntries
 from compact.tokens import get_tokenizer
 
 Wire = dict[str, Any]
@@ -47,7 +47,7 @@ class Scale:
 
     def __init__(self) -> None:
         self._count = get_tokenizer("gpt-4o").count_message
-        self._read = ChatEntries().read
+        self._read = read_entry
         self._known: dict[str, int] = {}
         self._own: dict[int, int] = {}
 

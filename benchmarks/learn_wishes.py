@@ -4,7 +4,7 @@
 
 Wishes are wishes/learned.txt, first.txt, second.txt, third.txt and fresh.txt; last.txt is left out, for measuring.
 What is no wish are wishes/errands.txt and the sentences of people in the transcripts of FOLDER. A logistic
-regression, both sides weighted alike, on the features of compact.core.facts.wishes.score; the same input gives the same
+regression, both sides weighted alike, on the features of compact.constraints.score; the same input gives the same
 weights. With --folds, false alarms are counted in transcripts that were held out, in turns.
 """
 
@@ -18,10 +18,10 @@ from pathlib import Path
 
 from transcripts import Transcript, false_alarms, read_transcripts
 
-from compact.core.facts.constraints import find_constraints
-from compact.core.facts.wishes.score import features, is_foreign
-from compact.core.facts.wishes.text import sentences_of
-from compact.core.facts.wishes.weights import WEIGHTS
+from compact.constraints.finder import find_constraints
+from compact.constraints.score import features, is_foreign
+from compact.constraints.text import sentences_of
+from compact.constraints.weights import WEIGHTS
 
 HERE = Path(__file__).parent
 TARGET = HERE.parent / "src/compact/core/wishes/weights.py"

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compact.core.facts.constraints import standing_constraints
+from compact.constraints.finder import standing_constraints
+from compact.core.log.entries import read_entry
 from compact.core.log.messages import Message
-from compact.dialects.entries import ChatEntries
 
 SHARE = 0.125  # of a conversation is what a compaction leaves here
 
@@ -45,7 +45,7 @@ def text_of(message: dict[str, Any]) -> str:
 
 def read(messages: Iterable[dict[str, Any]]) -> list[Message]:
     """The messages as the product sees them."""
-    return [ChatEntries().read(message, f"m{number}") for number, message in enumerate(messages)]
+    return [read_entry(message, f"m{number}") for number, message in enumerate(messages)]
 
 
 def false_alarms(transcript: Transcript) -> float:

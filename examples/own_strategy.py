@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from compact import CompactConfig, CompactionProposal, CompactManager, PlanningContext, SpanReference
+from compact.core.log.entries import read_entry
 from compact.core.plan.plan import ClearRecord
-from compact.dialects.entries import ChatEntries
 from compact.strategies import ClearStrategy, SummarizeStrategy
 from compact.testing import assistant, check_strategy, tool_exchange, user
 
@@ -41,8 +41,7 @@ history += [
 ]
 history += [user("What now?")]
 
-form = ChatEntries()
-messages = [replace(form.read(entry, "history"), id=f"m{place}") for place, entry in enumerate(history)]
+messages = [replace(read_entry(entry, "history"), id=f"m{place}") for place, entry in enumerate(history)]
 check_strategy(ClearHeartbeats(), messages)
 print("the strategy keeps the rules")
 

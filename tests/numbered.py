@@ -7,15 +7,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from compact.core.log.entries import read_entry
 from compact.core.log.messages import Message, ToolCall
-from compact.dialects.entries import ChatEntries
 from conversations import Wire
 
 
 def numbered(history: Iterable[Wire | Message]) -> tuple[Message, ...]:
     """The messages of a history, each with its place as its id."""
-    dialect = ChatEntries()
-    read = (item if isinstance(item, Message) else dialect.read(item, "messages") for item in history)
+    read = (item if isinstance(item, Message) else read_entry(item, "messages") for item in history)
     return tuple(replace(message, id=f"m{place}") for place, message in enumerate(read))
 
 

@@ -60,7 +60,7 @@ def test_audit_logging_for_all_exports(tmp_path: Path) -> None:
     manager.manual_compact("s", dialogue(20, words=50))
     events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
     audit = [event for event in events if event["event"] == "compact.archival"]
-    assert [(event["thread_id"], event["step"], event["storage_adapter"]) for event in audit] == [("s", 1, "fs")] * 2
+    assert [(event["session_id"], event["step"], event["storage_adapter"]) for event in audit] == [("s", 1, "fs")] * 2
     assert audit[0]["place"].endswith("transcript-pre-compact-001.jsonl")
 
 
@@ -127,7 +127,7 @@ def test_an_archive_that_may_wait_does_not_make_the_agent_wait() -> None:
     sink = InBackground(stuck)
     start = time.perf_counter()
     for number in range(1_200):
-        sink(NoticeEvent(thread_id="s", message=str(number)))
+        sink(NoticeEvent(session_id="s", message=str(number)))
     assert time.perf_counter() - start < 2
     assert 190 <= sink.dropped <= 200
     stuck.gate.set()

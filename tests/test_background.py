@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from compact import CompactConfig, CompactManager, StructuredSummary, SummaryRequest
-from compact.background import InProcessPreparer
+from compact.background import InProcessPrefetcher
 from compact.core.engine.events import (
     CompactionCompletedEvent,
     CompactionErrorEvent,
@@ -65,9 +65,9 @@ def watched(writer: Any, **settings: Any) -> tuple[CompactManager, RecordingSink
     return CompactManager(config, tokenizer=WordTokenizer(), summarizer=writer, on_event=sink), sink
 
 
-def preparer_of(manager: CompactManager) -> InProcessPreparer:
-    preparer = manager._preparer
-    assert isinstance(preparer, InProcessPreparer)
+def preparer_of(manager: CompactManager) -> InProcessPrefetcher:
+    preparer = manager._prefetcher
+    assert isinstance(preparer, InProcessPrefetcher)
     return preparer
 
 
@@ -93,7 +93,7 @@ def is_written_ahead(manager: CompactManager) -> bool:
 
 
 def notices(sink: RecordingSink) -> list[str]:
-    return [event.message for event in sink.of(NoticeEvent) if event.thread_id]
+    return [event.message for event in sink.of(NoticeEvent) if event.session_id]
 
 
 HISTORY = [system("be careful"), *dialogue(9, words=40)]  # 722 of 1,000: above prefetch, below the trigger
@@ -144,7 +144,7 @@ def test_it_is_thrown_away_if_its_messages_no_longer_stand() -> None:
     manager.preflight("s", edited)
     assert not is_written_ahead(manager)
     assert len(summarizer.requests) == 2
-    assert any("no longer stand" in notice for notice in notices(sink))
+    assert any("no longer there" in notice for notice in notices(sink))
 
 
 def test_it_is_not_used_again_after_an_undo() -> None:
@@ -297,15 +297,15 @@ def test_a_session_is_prepared_once_at_a_time_and_again_when_it_has_grown() -> N
         assert gate.wait(20)
         prepared.append(session.prompt_tokens)
 
-    preparer, session = InProcessPreparer(prepare), Session("s")
+    preparer, session = InProcessPrefetcher(prepare), Session("s")
     for tokens in (100, 200):
-        session.prompt_tokens = tokens
+        session.prompt.tokens = tokens
         preparer(session)
     gate.set()
     assert preparer.wait(20)
     assert prepared == [100], "one at a time, however much the session grows"
     for tokens in (105, 110):
-        session.prompt_tokens = tokens
+        session.prompt.tokens = tokens
         preparer(session)
         assert preparer.wait(20)
     assert prepared == [100, 110]
@@ -318,10 +318,10 @@ def test_one_that_is_not_ready_at_the_trigger_is_used_later_if_everything_still_
     assert manager.preflight("s", MORE) == MORE
     decision = sink.of(TriggerDecisionEvent)[-1]
     assert not decision.triggered
-    assert "trigger is 850; a summary is being prepared" in decision.reason
+    assert "trigger is 850; a summary is being prefetched" in decision.reason
     decided = manager.status("s").decision
     assert decided is not None
-    assert "being prepared" in decided.reason
+    assert "being prefetched" in decided.reason
     summarizer.gate.set()
     wait_until_prepared(manager)
     assert manager.preflight("s", MORE) != MORE, "the very same call again, now that it is ready"
@@ -439,7 +439,7 @@ def test_closing_does_not_wait_for_ever(caplog: pytest.LogCaptureFixture) -> Non
     with caplog.at_level(logging.WARNING, logger="compact"):
         manager.close()
     assert time.monotonic() - start < 5
-    assert "still being prepared" in caplog.text
+    assert "still being prefetched" in caplog.text
     summarizer.gate.set()
     wait_until_prepared(manager)
 
@@ -454,15 +454,15 @@ def test_nothing_is_kept_of_what_is_over() -> None:
     gc.collect()
     assert len(preparer._attempts) == 0
     deadline = time.monotonic() + 10
-    while any(thread.name == "compact-ahead" for thread in threading.enumerate()):
+    while any(thread.name == "compact-prefetch" for thread in threading.enumerate()):
         assert time.monotonic() < deadline, "a thread without work ends"
         time.sleep(0.01)
 
 
 def test_the_built_in_summariser_is_not_worth_a_thread() -> None:
-    assert watched(None)[0]._preparer is None
-    assert watched(None, summarizer={"prepare": "always"})[0]._preparer is not None
-    assert watched(SlowSummarizer(), summarizer={"prepare": "never"})[0]._preparer is None
+    assert watched(None)[0]._prefetcher is None
+    assert watched(None, summarizer={"prepare": "always"})[0]._prefetcher is not None
+    assert watched(SlowSummarizer(), summarizer={"prepare": "never"})[0]._prefetcher is None
 
 
 # -- several processes ------------------------------------------------------------------------------------------------

@@ -16,8 +16,8 @@ from compact.core.audit.records import Commit, SessionHead
 from compact.core.audit.store import VersionConflict
 from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent, HistoryBranchedEvent
 from compact.core.errors import InjectionTooLarge
+from compact.core.log.entries import read_entry
 from compact.core.log.legality import check_chat
-from compact.dialects.entries import ChatEntries
 from compact.injection import Answer, InjectionContext, Injector
 from compact.stores.memory import InMemoryCompactionStore
 from compact.testing import RecordingSink, Wire, WordTokenizer, assistant, dialogue, system, tool_exchange, user
@@ -56,8 +56,7 @@ def without_injected(prompt: list[Wire]) -> list[Wire]:
 
 
 def check(prompt: list[Wire]) -> tuple[object, ...]:
-    dialect = ChatEntries()
-    return check_chat([dialect.read(item, f"messages[{place}]") for place, item in enumerate(prompt)])
+    return check_chat([read_entry(item, f"messages[{place}]") for place, item in enumerate(prompt)])
 
 
 # -- where it stands ------------------------------------------------------------------------------------------------
@@ -240,7 +239,7 @@ def test_injected_tokens_are_measured_and_recorded() -> None:
     assert manager.status("s").used_tokens == 4 + 3 + 20
     (call,) = manager.model_calls("s")
     assert call.tokens_estimated == 27
-    assert call.tiers == {"system": 3, "tail": 4, "injected": 20}
+    assert call.parts == {"dialogue": 4, "injected": 20, "overhead": 3}
 
 
 def test_what_is_reported_for_it_does_not_look_like_growth() -> None:
@@ -260,12 +259,12 @@ def test_a_provider_that_counts_more_than_we_do_still_gets_no_more_than_it_takes
     for _ in range(30):
         manager.preflight("s", history)
         assert manager.status("s").used_tokens <= 1_000
-        manager.observe_usage("s", round(1.5 * manager._engine.decider.estimated_tokens(*_session(manager))))
+        manager.observe_usage("s", round(1.5 * manager._engine.trigger.estimated_tokens(*_session(manager))))
         history += dialogue(1, words=20)
 
 
 def _session(manager: CompactManager) -> tuple[Any, Any]:
-    session = manager._sessions["s"].session
+    session = manager._sessions.find("s").session
     return session, session.budget
 
 
@@ -273,7 +272,7 @@ def test_a_target_holds_for_the_whole_list() -> None:
     manager, _ = watched(numbered(words=29, reserve=50))
     out = manager.manual_compact("s", dialogue(20, words=20), target_tokens=300)
     assert is_injected(out[-1])
-    read = [ChatEntries().read(item, "x") for item in out]
+    read = [read_entry(item, "x") for item in out]
     assert sum(map(WordTokenizer().count_message, read)) <= 300
 
 
@@ -281,7 +280,7 @@ def test_a_target_below_the_reserve_says_what_takes_the_room() -> None:
     manager, _ = watched(numbered(reserve=300))
     with pytest.raises(InsufficientBudget) as caught:
         manager.manual_compact("s", dialogue(20, words=20), target_tokens=200)
-    assert caught.value.parts["injection reserve"] == 300
+    assert caught.value.parts["reserved"] == 300
     assert "let injectors reserve less" in caught.value.hint
 
 

@@ -14,10 +14,10 @@ from compact import CompactConfig, CompactManager, InsufficientBudget, Structure
 from compact.core.engine.events import CompactionCompletedEvent
 from compact.core.facts.ledger import FactKind
 from compact.core.facts.pieces import argument_texts
+from compact.core.log.entries import read_entry
 from compact.core.log.legality import check_chat
 from compact.core.log.messages import Message
 from compact.core.plan.renderer import PromptRenderer
-from compact.dialects.entries import ChatEntries
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import RecordingSink, WordTokenizer
 from conversations import Wire, histories
@@ -48,8 +48,7 @@ def preflight(manager: CompactManager, history: list[Wire], session: str = "s") 
 
 
 def read(history: list[Wire]) -> list[Message]:
-    dialect = ChatEntries()
-    return [dialect.read(item, f"messages[{place}]") for place, item in enumerate(history)]
+    return [read_entry(item, f"messages[{place}]") for place, item in enumerate(history)]
 
 
 def is_pinned(message: Wire) -> bool:
@@ -117,7 +116,8 @@ def test_4_the_output_fits_the_budget_or_the_error_says_why(history: list[Wire],
     error = _refusal(manager, history)
     if error:
         assert error.needed_tokens > error.budget_tokens == window - 10
-        assert error.parts["pinned"] > 0 or error.parts["recent dialogue"] + error.parts["recent tool pairs"] > 0
+        assert sum(error.parts.values()) == error.needed_tokens > error.budget_tokens
+        assert error.parts.keys() & {"system", "developer", "pinned", "dialogue", "tool_results"}
         assert "hint:" in str(error)
     elif history:
         assert manager.status("s").used_tokens <= window - 10

@@ -60,7 +60,7 @@ def jobs(url: str) -> list[tuple[Any, ...]]:
 
 
 def prepared(manager: CompactManager, session: str = "s") -> bool:
-    return manager._store.claims.prepared(session, 1) is not None
+    return manager._store.claims.prefetched(session, 1) is not None
 
 
 def run_worker(url: str, *options: str) -> subprocess.CompletedProcess[str]:
@@ -73,7 +73,7 @@ def run_worker(url: str, *options: str) -> subprocess.CompletedProcess[str]:
 def test_a_worker_prepares_what_an_agent_asks_for_and_the_agent_uses_it(url: str, manager: CompactManager) -> None:
     assert manager.preflight("s", HISTORY) == HISTORY
     manager.preflight("s", HISTORY)
-    manager._preparer.close()  # type: ignore[union-attr]
+    manager._prefetcher.close()  # type: ignore[union-attr]
     assert len(jobs(url)) == 1
     done = run_worker(url, "--once")
     assert done.returncode == 0, done.stderr
@@ -87,21 +87,21 @@ def test_a_worker_prepares_what_an_agent_asks_for_and_the_agent_uses_it(url: str
 def test_without_postgresql_there_is_nothing_for_a_worker_to_do(tmp_path: Path) -> None:
     done = run_worker(f"sqlite:///{tmp_path}/state.db", "--once")
     assert done.returncode == 2
-    assert "prepared in the agent's own process" in done.stderr
+    assert "prefetched in the agent's own process" in done.stderr
 
 
 def test_a_job_that_fails_is_tried_again(url: str, manager: CompactManager) -> None:
     from compact.job_queue import run_worker as work
 
     manager.preflight("s", HISTORY)
-    manager._preparer.close()  # type: ignore[union-attr]
+    manager._prefetcher.close()  # type: ignore[union-attr]
     tries: list[str] = []
 
     def failing_once(session_id: str, tenant_id: str) -> bool:
         tries.append(session_id)
         if len(tries) == 1:
             raise ConnectionError("the model is away")
-        return manager.prepare_summary(session_id)
+        return manager.prefetch_summary(session_id)
 
     deadline = time.monotonic() + 30
     while len(tries) < 2 and time.monotonic() < deadline:
@@ -113,7 +113,7 @@ def test_a_job_that_fails_is_tried_again(url: str, manager: CompactManager) -> N
 
 def test_the_job_of_a_killed_worker_goes_to_the_next_one(url: str, manager: CompactManager, tmp_path: Path) -> None:
     manager.preflight("s", HISTORY)
-    manager._preparer.close()  # type: ignore[union-attr]
+    manager._prefetcher.close()  # type: ignore[union-attr]
     started = tmp_path / "started"
     code = (
         "import asyncio, pathlib, time\n"
@@ -134,7 +134,7 @@ def test_the_job_of_a_killed_worker_goes_to_the_next_one(url: str, manager: Comp
 
     async def rescue() -> None:
         def prepare(session_id: str, tenant_id: str) -> bool:
-            return manager.prepare_summary(session_id)
+            return manager.prefetch_summary(session_id)
 
         worker = asyncio.create_task(work(url, prepare, stalled_after_seconds=2.0))
         for _ in range(300):
@@ -149,15 +149,14 @@ def test_the_job_of_a_killed_worker_goes_to_the_next_one(url: str, manager: Comp
 
 
 def test_jobs_of_one_session_never_run_side_by_side(url: str, manager: CompactManager) -> None:
-    from compact.job_queue import QueuePreparer
+    from compact.job_queue import QueuePrefetcher
     from compact.job_queue import run_worker as work
 
     manager.preflight("s", HISTORY)
-    manager._preparer.close()  # type: ignore[union-attr]
-    with manager._opened("s") as session:
-        another = QueuePreparer(url)
-        another._asked["s"] = -1
-        session.plan = type(session.plan)("s", 7)  # another version: another job for the same session
+    manager._prefetcher.close()  # type: ignore[union-attr]
+    with manager._open("s") as session:
+        another = QueuePrefetcher(url)
+        session.adopt(type(session.plan)("s", 7))  # another version: another job for the same session
         another(session)
         another.close()
     assert len(jobs(url)) == 2

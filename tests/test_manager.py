@@ -28,7 +28,7 @@ from compact.core.engine.events import (
     NoticeEvent,
     TriggerDecisionEvent,
 )
-from compact.session_lock import SessionLock
+from compact.session_registry import SessionLock
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import (
     RecordingSink,
@@ -444,11 +444,11 @@ def test_what_is_set_aside_for_the_answer_is_not_filled() -> None:
 
 
 def test_sessions_that_nobody_uses_leave_memory_and_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compact.manager._MOST_SESSIONS", 3)
+    monkeypatch.setattr("compact.manager._MAX_SESSIONS_IN_MEMORY", 3)
     manager, _ = watched()
     for number in range(10):
         manager.preflight(f"s{number}", [user(f"hello {number}")])
-    assert len(manager._sessions) == 3
+    assert len(list(manager._sessions)) == 3
     assert [message.text for message in manager.history("s0")] == ["hello 0"]
     manager.preflight("s0", [user("hello 0"), assistant("hi")])
     assert [message.text for message in manager.history("s0")] == ["hello 0", "hi"]

@@ -270,13 +270,13 @@ def test_a_plan_shows_what_was_not_worth_it() -> None:
 def test_what_was_not_worth_it_is_looked_at_again_once_the_prompt_has_grown() -> None:
     asked: list[PromptChange] = []
     manager, sink = watched(policy=CAPPED)
-    appraiser = manager._engine.compactor.appraiser
+    pricing = manager._engine.compactor.pricing
 
     def counting(change: PromptChange, *, may_wait: bool) -> Economics:
         asked.append(change)
-        return appraiser.price(change, may_wait=may_wait)
+        return pricing.price(change, may_wait=may_wait)
 
-    compactor = replace(manager._engine.compactor, appraiser=replace(appraiser, price=counting))
+    compactor = replace(manager._engine.compactor, pricing=replace(pricing, price=counting))
     manager._engine = replace(manager._engine, compactor=compactor)
     history = results_then_talk()
     for extra in range(3):
@@ -309,11 +309,11 @@ def test_a_price_that_cannot_be_told_stops_nothing() -> None:
 
     manager, sink = watched(policy=CAPPED)
     compactor = manager._engine.compactor
-    compactor = replace(compactor, appraiser=replace(compactor.appraiser, price=broken))
+    compactor = replace(compactor, pricing=replace(compactor.pricing, price=broken))
     manager._engine = replace(manager._engine, compactor=compactor)
     manager.preflight("s", results_then_talk())
     assert sink.of(CompactionCompletedEvent)[0].economics == {}
-    assert {event.fallback for event in sink.of(CompactionErrorEvent)} == {"went on without a price"}
+    assert {event.fallback for event in sink.of(CompactionErrorEvent)} == {"continued without a price"}
 
 
 def test_declining_works_in_an_event_loop() -> None:

@@ -155,7 +155,7 @@ def test_budget_exhaustion_with_protected_only_messages() -> None:
         manager.preflight("s", [system(words(2_000)), user("hello there")])
     assert "reduce protected memory" in str(caught.value)
     assert "increase the model context limit" in str(caught.value)
-    assert caught.value.parts["pinned"] == 2_000
+    assert caught.value.parts["system"] == 2_000
     assert caught.value.budget_tokens == 900
     assert sink.of(CompactionErrorEvent)[0].error_type == "InsufficientBudget"
 

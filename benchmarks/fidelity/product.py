@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from itertools import count
 
 from compact import CompactConfig, CompactManager
-from compact.dialects.entries import ChatEntries
+from compact.core.log.entries import read_entry
+from compact.core.log.legality import check_chat
 from fidelity.specifics import specific_names
 from fidelity.transcripts import MODEL, Wire, text_of, token_counts
 
@@ -55,8 +56,7 @@ def check_output(
 ) -> list[Failure]:
     """The gates that one look at an output can tell: legal, within budget, nothing invented."""
     failures: list[Failure] = []
-    dialect = ChatEntries()
-    violations = dialect.check([dialect.read(message, "messages") for message in after])
+    violations = check_chat([read_entry(message, "messages") for message in after])
     if violations:
         failures.append(Failure("legal", name, f"{len(violations)} violations, first: {violations[0]}"))
     tokens = sum(token_counts(after))

@@ -11,8 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from compact.core.log.entries import read_entry
 from compact.core.log.tokenizer import ProviderAwareTokenizer
-from compact.dialects.entries import ChatEntries
 from compact.tokens import get_tokenizer
 
 Wire = dict[str, Any]
@@ -154,8 +154,8 @@ def is_typed(message: Wire) -> bool:
 
 def token_counts(messages: Sequence[Wire]) -> list[int]:
     """Tokens of each message, as the product counts them."""
-    dialect, tokenizer = ChatEntries(), _tokenizer()
-    return [tokenizer.count_message(dialect.read(message, "messages")) for message in messages]
+    tokenizer = _tokenizer()
+    return [tokenizer.count_message(read_entry(message, "messages")) for message in messages]
 
 
 def text_tokens(text: str) -> int:

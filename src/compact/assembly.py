@@ -1,27 +1,32 @@
-"""Puts an engine together from a configuration: the one place that chooses plug-ins."""
+"""Put an engine together from a configuration: the one place that chooses plug-ins."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from compact.archive import FilesystemArchive, S3Archive
-from compact.background import InProcessPreparer
+from compact.background import InProcessPrefetcher
 from compact.config import CompactConfig
+from compact.constraints import LearnedConstraints
 from compact.core.audit.archive import StorageAdapter
 from compact.core.audit.artifacts import SecurityContext
 from compact.core.audit.store import CompactionStore
+from compact.core.engine.claims import SummaryClaiming
 from compact.core.engine.compaction import Compactor
-from compact.core.engine.emitter import Announcer
+from compact.core.engine.emitter import EventEmitter
 from compact.core.engine.engine import Engine
-from compact.core.engine.events import EventSink
-from compact.core.engine.persistence import Keeper
-from compact.core.engine.prefetch import Ahead
-from compact.core.engine.pricing import Appraiser
+from compact.core.engine.events import EventSink, NoticeEvent
+from compact.core.engine.persistence import SessionPersistence
+from compact.core.engine.prefetch import Prefetch
+from compact.core.engine.pricing import CompactionPricing
 from compact.core.engine.session import Session
 from compact.core.engine.summarization import SummaryWriter
-from compact.core.engine.trigger import Decider
+from compact.core.engine.trigger import Trigger
 from compact.core.errors import ConfigError
+from compact.core.facts.constraints import ConstraintFinder
+from compact.core.log.entries import read_entry
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import TokenBudget
 from compact.core.plan.coordinator import CompactionCoordinator
@@ -29,12 +34,11 @@ from compact.core.plan.durability import ToolDurabilityPolicy
 from compact.core.plan.economics import USUAL_RATIOS, Prices
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.strategy import CompactionStrategy
+from compact.core.plan.turn import Rehydrate
 from compact.core.summary.summarizer import Summarizer
-from compact.dialects.entries import ChatEntries
 from compact.injection import Injection, Injector
-from compact.pricing import ModelPricer
+from compact.pricing import ModelPricer, model_prices
 from compact.recall.rehydration import RehydrationConfig, RehydrationInterceptor
-from compact.recall.rehydrator import SessionRehydrator
 from compact.redaction import Redactor
 from compact.stores.memory import InMemoryCompactionStore
 from compact.strategies import (
@@ -45,8 +49,22 @@ from compact.strategies import (
     SummarizeStrategy,
     WindowStrategy,
 )
-from compact.summary_assembly import build_guard, build_summarizer
+from compact.summarizers.call_settings import CallSettings
+from compact.summarizers.circuit_breaker import CircuitBreaker
+from compact.summarizers.extractive import extractive_summary
+from compact.summarizers.llm import LlmSummarizer
+from compact.summarizers.observed import ObservedClient
+from compact.summarizers.providers import connect
+from compact.summarizers.retrying import Patience
+from compact.summarizers.spending import SpendLimits
+from compact.summarizers.templates import Prompts
 from compact.tokens import get_tokenizer, model_info
+from compact.tokens.models import ModelProvider
+
+# Chosen, for a model that is not known: servers of one's own are often started with little, and cut without a word.
+_UNKNOWN_WINDOW_TOKENS = 32_000
+# Chosen: how long a claim on a summary is held, by code and by a model; no other process writes it meanwhile.
+_CODE_CLAIM_SECONDS, _MODEL_CLAIM_SECONDS = 30.0, 60.0
 
 
 def build_engine(
@@ -54,69 +72,70 @@ def build_engine(
     *,
     emit: EventSink,
     store: CompactionStore,
-    adapter: StorageAdapter | None = None,
+    archive: StorageAdapter | None = None,
+    archive_name: str = "none",
     redactor: Redactor | None = None,
     tokenizer: ProviderAwareTokenizer | None = None,
     strategies: Sequence[CompactionStrategy] | None = None,
     summarizer: Summarizer | None = None,
+    constraints: ConstraintFinder | None = None,
     injectors: Sequence[Injector] = (),
 ) -> Engine:
-    """Everything the configuration names, with whatever the caller brings in its place."""
+    """Build everything the configuration names, with whatever the caller brings in its place."""
     policy = config.policy
     tokenizer = tokenizer or get_tokenizer(config.model, config.tokenizer)
     redactor = redactor or Redactor()
+    constraints = constraints or build_constraints(config)
     is_by_code = summarizer is None and not config.summarizer.uses_model
-    announcer = Announcer(emit, config.model, policy.model_dump(mode="json"))
-    keeper = Keeper(
+    emitter = EventEmitter(emit, config.model, policy.model_dump(mode="json"))
+    persistence = SessionPersistence(
         store=store,
-        announcer=announcer,
-        adapter=adapter,
-        adapter_name=config.storage.adapter,
+        emitter=emitter,
+        archive=archive,
+        archive_name=archive_name,
         redact=redactor.message,
         tenant_id=config.state.tenant_id,
-        rules=build_rules(config),
-        # Whoever asks a model takes longer: so long nobody else writes the same summary, or has to wait for it.
-        claim_seconds=30.0 if is_by_code else 60.0,
     )
-    form = ChatEntries()
+    claiming = SummaryClaiming(
+        claims=store.claims,
+        persistence=persistence,
+        emitter=emitter,
+        claim_seconds=_CODE_CLAIM_SECONDS if is_by_code else _MODEL_CLAIM_SECONDS,
+    )
     compactor = Compactor(
         tokenizer=tokenizer,
-        form=form,
         coordinator=CompactionCoordinator(
-            build_strategies(config, fills_target=is_by_code) if strategies is None else strategies
+            build_strategies(config, fills_target=is_by_code) if strategies is None else strategies,
+            constraints=constraints,
         ),
-        writer=SummaryWriter(
-            summarizer=summarizer or build_summarizer(config, redactor, emit, prices=_own_prices(config)),
+        writer=build_writer(
+            config,
+            summarizer or build_summarizer(config, redactor, emit),
             tokenizer=tokenizer,
-            keeper=keeper,
-            announcer=announcer,
-            strategy=policy.strategy,
-            on_failure=config.summarizer.on_failure,
-            may_be_empty=is_by_code,
-            guard=None if is_by_code else build_guard(config),
-            cache=store.summaries if config.summarizer.cache and not is_by_code else None,
+            claiming=claiming,
+            constraints=constraints,
+            is_by_code=is_by_code,
         ),
-        announcer=announcer,
-        keeper=keeper,
+        emitter=emitter,
+        persistence=persistence,
+        claiming=claiming,
+        constraints=constraints,
         rules=build_rules(config),
-        appraiser=Appraiser(
-            announcer=announcer,
-            form=form,
-            price=build_pricer(config, summarizer),
-            expected_calls=policy.expected_calls,
+        pricing=CompactionPricing(
+            emitter=emitter, price=build_pricer(config, summarizer), expected_calls=policy.expected_calls
         ),
     )
-    injection = Injection(injectors=tuple(injectors), form=form, tokenizer=tokenizer, announcer=announcer)
+    injection = Injection(injectors=tuple(injectors), tokenizer=tokenizer, emitter=emitter)
     return Engine(
-        decider=Decider(enabled=policy.enabled, every_call=policy.cadence == "every_call", injects=bool(injectors)),
+        trigger=Trigger(enabled=policy.enabled, every_call=policy.cadence == "every_call", injects=bool(injectors)),
         compactor=compactor,
-        rehydrator=build_rehydrator(config, store, tokenizer),
+        rehydrate=build_rehydration(config, store, tokenizer),
         inject=injection if injectors else None,
     )
 
 
 def build_rules(config: CompactConfig) -> KeepRules:
-    """What stays verbatim."""
+    """Build the rules for what stays verbatim."""
     policy = config.policy
     return KeepRules(
         recent_turns=policy.keep_recent_turns,
@@ -126,12 +145,17 @@ def build_rules(config: CompactConfig) -> KeepRules:
     )
 
 
+def build_constraints(config: CompactConfig) -> ConstraintFinder:
+    """Build the finder of constraints."""
+    return LearnedConstraints()
+
+
 def build_strategies(config: CompactConfig, *, fills_target: bool = True) -> tuple[CompactionStrategy, ...]:
-    """The strategies that are switched on, cheapest first; a summary that is free fills the room to the target."""
+    """Build the strategies that are switched on, cheapest first; a free summary fills the room up to the target."""
     settings = config.strategies
     policies = {pattern: ToolDurabilityPolicy(**tool.model_dump()) for pattern, tool in settings.clear.tools.items()}
     clear = settings.clear.model_dump(exclude={"enabled", "tools"})
-    moved = settings.externalize.model_dump(exclude={"enabled"})
+    externalize = settings.externalize.model_dump(exclude={"enabled"})
     window = settings.window.model_dump(exclude={"enabled"})
     summary = config.summarizer.model_dump(include={"max_tokens", "target_token_ratio"})
     everything: tuple[tuple[bool, CompactionStrategy], ...] = (
@@ -139,7 +163,7 @@ def build_strategies(config: CompactConfig, *, fills_target: bool = True) -> tup
         (settings.clear.enabled, ClearStrategy(**clear, policies=policies)),
         (
             settings.externalize.enabled,
-            ExternalizeStrategy(**moved, never_evict=settings.clear.never_evict, policies=policies),
+            ExternalizeStrategy(**externalize, never_evict=settings.clear.never_evict, policies=policies),
         ),
         (settings.window.enabled, WindowStrategy(**window)),
         (config.summarizer.enabled, SummarizeStrategy(**summary, fills_target=fills_target)),
@@ -148,31 +172,142 @@ def build_strategies(config: CompactConfig, *, fills_target: bool = True) -> tup
     return tuple(strategy for enabled, strategy in everything if enabled)
 
 
-def build_rehydrator(
+def build_rehydration(
     config: CompactConfig, store: CompactionStore, tokenizer: ProviderAwareTokenizer
-) -> SessionRehydrator | None:
-    """Who shows again what was moved out and is asked for."""
+) -> Rehydrate | None:
+    """Build what shows externalised content again when it is named."""
     if not config.rehydration.enabled:
         return None
     limits = RehydrationConfig(**config.rehydration.model_dump(exclude={"enabled"}))
     security = SecurityContext(tenant_id=config.state.tenant_id)
-    return SessionRehydrator(RehydrationInterceptor(store.artifacts, tokenizer.count_text, limits, security))
+    return RehydrationInterceptor(store.artifacts, tokenizer.count_text, limits, security).rehydrate
+
+
+# -- summaries --------------------------------------------------------------------------------------------------------
+
+
+def build_writer(
+    config: CompactConfig,
+    summarizer: Summarizer,
+    *,
+    tokenizer: ProviderAwareTokenizer,
+    claiming: SummaryClaiming,
+    constraints: ConstraintFinder,
+    is_by_code: bool,
+) -> SummaryWriter:
+    """Build what writes summaries; a summariser that may fail is left alone for a while after several failures."""
+    settings = config.summarizer
+    breaker = CircuitBreaker(failures=settings.pause_after_failures, pause_seconds=settings.pause_seconds)
+    guards: dict[str, Any] = {"check_available": breaker.check, "report_outcome": breaker.report}
+    return SummaryWriter(
+        summarizer=summarizer,
+        tokenizer=tokenizer,
+        claiming=claiming,
+        emitter=claiming.emitter,
+        constraints=constraints,
+        form=config.policy.strategy,
+        on_failure=settings.on_failure,
+        may_be_empty=is_by_code,
+        cache=claiming.persistence.store.summaries if settings.cache and not is_by_code else None,
+        tenant_id=config.state.tenant_id,
+        **({} if is_by_code else guards),
+    )
+
+
+def build_summarizer(config: CompactConfig, redactor: Redactor, emit: EventSink) -> Summarizer:
+    """Build the summariser: code, or the model that the configuration names."""
+    settings = config.summarizer
+    if not settings.uses_model:
+        return extractive_summary
+    model = settings.model or config.model
+    counter = get_tokenizer(model, config.tokenizer)
+    parameters: dict[str, Any] = {"seed": settings.seed, "temperature": settings.temperature}
+    if settings.response_format == "json":
+        parameters["response_format"] = {"type": "json_object"}
+    provider = summary_provider(config)
+    client = connect(provider, model, base_url=settings.base_url or None, api_key=_summary_key(config))
+    return LlmSummarizer(
+        ObservedClient(client=client, emit=emit, model=model, provider=provider),
+        model=model,
+        window_tokens=summary_window(config, model, emit),
+        # An estimate is raised by a fifth: the request must fit in any case.
+        count_text=counter.count_text if counter.is_exact else lambda text: counter.count_text(text) * 6 // 5 + 1,
+        prompts=Prompts.load(settings.prompts_dir, settings.prompts),
+        settings=CallSettings(
+            {name: value for name, value in parameters.items() if value is not None}, settings.options
+        ),
+        patience=Patience(total_seconds=settings.timeout_seconds),
+        limits=SpendLimits(
+            max_usd=settings.max_spend_usd_per_session,
+            max_calls=settings.max_calls_per_session,
+            price=_summary_price(model, _own_prices(config) if model == config.model else None),
+        ),
+        redact=redactor.message if settings.redact else None,
+    )
+
+
+def summary_provider(config: CompactConfig) -> str:
+    """Return whose API the model that writes summaries speaks: by its name, unless that is set."""
+    settings = config.summarizer
+    if settings.provider != "auto":
+        return settings.provider
+    is_anthropic = model_info(settings.model or config.model).provider is ModelProvider.ANTHROPIC
+    return "anthropic" if is_anthropic else "openai"
+
+
+def _summary_key(config: CompactConfig) -> str | None:
+    """Return the key that is set, or None for the provider's own variable."""
+    settings = config.summarizer
+    if settings.api_key_env:
+        key = os.environ.get(settings.api_key_env)
+        if not key:
+            hint = f"set {settings.api_key_env}, or name another variable"
+            field = "summarizer.api_key_env"
+            raise ConfigError(f"the variable {settings.api_key_env} is not set", field=field, hint=hint)
+        return key
+    return settings.api_key.get_secret_value() if settings.api_key else None
+
+
+def summary_window(config: CompactConfig, model: str, emit: EventSink) -> int:
+    """Return the window of the model that writes summaries; one that is not known is taken to be small."""
+    settings = config.summarizer
+    is_the_agents = model == config.model and not settings.base_url
+    given = settings.max_context_tokens or (config.max_context_tokens if is_the_agents else None)
+    if given:
+        return given
+    info = model_info(model)
+    if not any("window" in notice for notice in info.notices):
+        return info.window_tokens
+    notice = f"the window of the summariser's model {model!r} is not known: using {_UNKNOWN_WINDOW_TOKENS:,} tokens"
+    emit(NoticeEvent(session_id="", message=f"{notice}; summarizer.max_context_tokens sets it"))
+    return _UNKNOWN_WINDOW_TOKENS
+
+
+def _summary_price(model: str, own: Prices | None) -> Callable[[int, int], float | None]:
+    def price(input_tokens: int, output_tokens: int) -> float | None:
+        prices = own or model_prices(model, input_tokens=input_tokens)
+        return prices.fresh * input_tokens + prices.output * output_tokens if prices else None
+
+    return price
+
+
+# -- prices, store, archive, budget -----------------------------------------------------------------------------------
 
 
 def build_pricer(config: CompactConfig, summarizer: Summarizer | None = None) -> ModelPricer:
-    """Who says what a compaction costs; nobody pays for a summary that code writes."""
+    """Build what prices compactions; a summary that code writes is free."""
     is_free = summarizer is None and not config.summarizer.uses_model
     return ModelPricer(
         model=config.model,
         own=_own_prices(config),
         summary_model=None if is_free else config.summarizer.model or config.model,
-        # Whoever has every call compacted says that there is no cache to lose.
+        # Compacting at every call makes sense only where there is no cache to lose.
         has_cache=config.policy.cadence != "every_call",
     )
 
 
 def _own_prices(config: CompactConfig) -> Prices | None:
-    """The prices that are set; cached tokens without one cost what fresh ones do."""
+    """Return the prices that are set; cached tokens without one cost what fresh ones do."""
     pricing = config.pricing
     fresh = pricing.input_per_mtok
     if fresh is None:
@@ -188,17 +323,17 @@ def _own_prices(config: CompactConfig) -> Prices | None:
 
 
 def build_store(config: CompactConfig) -> CompactionStore:
-    """Where log, plans and calls live; a database is opened when it is first needed."""
+    """Build the store of log, plans and calls; a database is opened when it is first needed."""
     if config.state.url == "memory:":
         return InMemoryCompactionStore()
-    from compact.stores.database import Database  # SQLAlchemy is only loaded by those who use it
+    from compact.stores.database import Database  # SQLAlchemy is only loaded where it is used
     from compact.stores.sql import SqlCompactionStore
 
-    return SqlCompactionStore(Database(config.state.url), read=ChatEntries().read, tenant_id=config.state.tenant_id)
+    return SqlCompactionStore(Database(config.state.url), read=read_entry, tenant_id=config.state.tenant_id)
 
 
 def build_archive(config: CompactConfig) -> FilesystemArchive | S3Archive | None:
-    """Where transcripts for people go."""
+    """Build the archive of transcripts for people."""
     storage = config.storage
     if storage.adapter == "fs":
         return FilesystemArchive(storage.path)
@@ -214,7 +349,7 @@ def build_archive(config: CompactConfig) -> FilesystemArchive | S3Archive | None
 
 
 def build_budget(config: CompactConfig, injectors: Sequence[Injector] = ()) -> TokenBudget:
-    """The budget of a model; what is sent beside the messages is filled in at each call."""
+    """Build the budget of a model; what is sent beside the messages is filled in at each call."""
     policy = config.policy
     injected = sum(injector.reserve_tokens for injector in injectors)
     window = config.max_context_tokens or model_info(config.model).window_tokens
@@ -227,7 +362,7 @@ def build_budget(config: CompactConfig, injectors: Sequence[Injector] = ()) -> T
         trigger_pct=policy.trigger_pct,
         prefetch_pct=policy.prefetch_pct,
         target_pct=policy.target_pct,
-        tier_caps={tier: round(share * window) for tier, share in policy.tier_caps.items()},
+        tier_caps={part: round(share * window) for part, share in policy.tier_caps.items()},
     )
     if budget.ceiling_tokens <= 0:
         raise ConfigError(
@@ -238,11 +373,14 @@ def build_budget(config: CompactConfig, injectors: Sequence[Injector] = ()) -> T
     return budget
 
 
-class Preparer(Protocol):
-    """Has summaries written ahead."""
+# -- prefetching ------------------------------------------------------------------------------------------------------
+
+
+class Prefetcher(Protocol):
+    """Has summaries written before they are needed."""
 
     def __call__(self, session: Session) -> None:
-        """Start preparing for a session, without waiting."""
+        """Start prefetching for a session, without waiting."""
         ...
 
     def close(self) -> None:
@@ -250,20 +388,23 @@ class Preparer(Protocol):
         ...
 
 
-def build_preparer(config: CompactConfig, prepare: Callable[[Session], bool], *, is_quick: bool) -> Preparer | None:
-    """Who has summaries written ahead: nobody for the built-in summariser (`is_quick`), which is quicker than a job."""
-    wish = config.summarizer.prepare
-    if wish == "never" or (wish == "auto" and is_quick and not config.summarizer.uses_model):
+def build_prefetcher(
+    config: CompactConfig, prefetch: Callable[[Session], bool], *, is_quick: bool
+) -> Prefetcher | None:
+    """Build what prefetches summaries; None for the built-in summariser (`is_quick`), which is quicker than a job."""
+    when = config.summarizer.prepare
+    if when == "never" or (when == "auto" and is_quick and not config.summarizer.uses_model):
         return None
     if config.state.url.startswith("postgresql"):
-        from compact.job_queue import QueuePreparer  # procrastinate is only loaded by those who use it
+        from compact.job_queue import QueuePrefetcher  # procrastinate is only loaded where it is used
 
-        return QueuePreparer(config.state.url, tenant_id=config.state.tenant_id)
-    return InProcessPreparer(prepare)
+        return QueuePrefetcher(config.state.url, tenant_id=config.state.tenant_id)
+    return InProcessPrefetcher(prefetch)
 
 
-def build_ahead(engine: Engine, preparer: Preparer) -> Ahead:
-    """How an engine has summaries written ahead; what a queue is asked for is under way in another process."""
-    if isinstance(preparer, InProcessPreparer):
-        return Ahead(keeper=engine.keeper, announcer=engine.announcer, start=preparer, under_way=preparer.under_way)
-    return Ahead(keeper=engine.keeper, announcer=engine.announcer, start=preparer)
+def build_prefetch(engine: Engine, prefetcher: Prefetcher) -> Prefetch:
+    """Build how an engine prefetches; what a queue is asked for is under way in another process."""
+    claiming, emitter = engine.compactor.claiming, engine.emitter
+    if isinstance(prefetcher, InProcessPrefetcher):
+        return Prefetch(claiming=claiming, emitter=emitter, start=prefetcher, running=prefetcher.running)
+    return Prefetch(claiming=claiming, emitter=emitter, start=prefetcher)

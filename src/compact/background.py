@@ -1,4 +1,4 @@
-"""Prepares summaries before they are needed, off the critical path: in this process, one at a time per session."""
+"""Prefetch summaries in this process: in a few background threads, one summary at a time per session."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from weakref import WeakKeyDictionary
 from compact.core.engine.session import Session
 
 _log = logging.getLogger("compact")
-# How much a prompt must have grown before it is looked at again whether a summary should be, or can be prepared.
+# Chosen: how much a prompt must have grown before a session is looked at again.
 _GROWN = 1.08
 
 
 @dataclass(slots=True, eq=False)
 class _Attempt:
-    """One try: the state of the session it was made for, and the copy to work on as long as that is needed."""
+    """One try: the state of the session it was made for, and the fork to work on until it is done."""
 
     plan_version: int
     prompt_tokens: int
@@ -27,48 +27,52 @@ class _Attempt:
     done: threading.Event = field(default_factory=threading.Event)
 
     def is_outgrown_by(self, session: Session) -> bool:
-        """True if the session has changed so much that another try may come out differently."""
+        """Return True if the session has changed so much that another try may come out differently."""
         return session.plan.version != self.plan_version or session.prompt_tokens >= _GROWN * self.prompt_tokens
+
+    def end(self) -> None:
+        """Drop the fork, and let whoever waits continue."""
+        self.session = None
+        self.done.set()
 
 
 @dataclass(slots=True)
-class InProcessPreparer:
-    """Runs the work in a few threads that end when there is none.
+class InProcessPrefetcher:
+    """Runs `prefetch` in a few threads that end when there is no work; they do not hold up the end of the process.
 
-    A session is looked at once, and again when its plan has changed or its prompt has grown. The threads do not hold
-    up the end of the process. `patience_seconds` is how long somebody waits who cannot go on without the summary,
-    `close_seconds` how long `close` does.
+    A session is looked at once, and again when its plan has changed or its prompt has grown. `wait_seconds` is how
+    long a turn waits that cannot go on without the summary, `close_seconds` how long `close` does.
     """
 
-    prepare: Callable[[Session], object]
+    prefetch: Callable[[Session], object]
     max_threads: int = 4
-    patience_seconds: float = 60.0
+    wait_seconds: float = 60.0
     close_seconds: float = 10.0
-    # Sessions that are gone take what is known of them along.
+    # Weak: what is known of a session goes with it.
     _attempts: WeakKeyDictionary[Session, _Attempt] = field(default_factory=WeakKeyDictionary[Session, _Attempt])
     _waiting: deque[_Attempt] = field(default_factory=deque[_Attempt])
-    _running: set[_Attempt] = field(default_factory=set[_Attempt])
+    _unfinished: set[_Attempt] = field(default_factory=set[_Attempt])
     _threads: int = 0
     _is_closed: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, session: Session) -> None:
-        """Start preparing, unless that is under way or was done for this session as it is."""
+        """Start prefetching, unless that is under way or was done for this session as it is."""
         with self._lock:
             before = self._attempts.get(session)
             if self._is_closed or (before and not (before.done.is_set() and before.is_outgrown_by(session))):
                 return
             attempt = _Attempt(session.plan.version, session.prompt_tokens, session.fork())
             self._attempts[session] = attempt
-            self._running.add(attempt)
+            self._unfinished.add(attempt)
             self._waiting.append(attempt)
             if self._threads >= self.max_threads:
                 return
             self._threads += 1
-        threading.Thread(target=self._work, name="compact-ahead", daemon=True).start()
+        threading.Thread(target=self._work, name="compact-prefetch", daemon=True).start()
 
-    def under_way(self, session: Session) -> Callable[[], object] | None:
-        """How to wait for what is being prepared for a session; None if nothing is."""
+    def running(self, session: Session) -> Callable[[], object] | None:
+        """Return how to wait for what is being prefetched for a session; None if nothing is."""
         attempt = self._attempts.get(session)
         if attempt is None or attempt.done.is_set():
             return None
@@ -76,10 +80,10 @@ class InProcessPreparer:
 
     def _wait_for(self, attempt: _Attempt) -> None:
         with self._lock:
-            if attempt in self._waiting:  # no thread was free: whoever needs it now is quicker alone
+            if attempt in self._waiting:  # no thread was free: the turn is quicker alone
                 self._waiting.remove(attempt)
-                self._end(attempt)
-        attempt.done.wait(self.patience_seconds)
+                self._finish(attempt)
+        attempt.done.wait(self.wait_seconds)
 
     def _work(self) -> None:
         while True:
@@ -90,31 +94,29 @@ class InProcessPreparer:
                 attempt = self._waiting.popleft()
             try:
                 if attempt.session:
-                    self.prepare(attempt.session)
-            except BaseException as error:
-                # Told to everybody by who failed; here the thread only must not die of it.
-                _log.debug("a summary could not be prepared: %s", error, exc_info=error)
+                    self.prefetch(attempt.session)
+            except BaseException as error:  # reported as an event where it happened; the thread must go on
+                _log.debug("a summary could not be prefetched: %s", error, exc_info=error)
             finally:
                 with self._lock:
-                    self._end(attempt)
+                    self._finish(attempt)
 
-    def _end(self, attempt: _Attempt) -> None:
-        self._running.discard(attempt)
-        attempt.session = None
-        attempt.done.set()
+    def _finish(self, attempt: _Attempt) -> None:
+        self._unfinished.discard(attempt)
+        attempt.end()
 
     def wait(self, timeout_seconds: float) -> bool:
-        """Wait for everything that is under way; False if that took too long."""
+        """Wait for everything that is under way; return False if that took too long."""
         deadline = time.monotonic() + timeout_seconds
         with self._lock:
-            attempts = [*self._running]
+            attempts = [*self._unfinished]
         return all(attempt.done.wait(max(0.0, deadline - time.monotonic())) for attempt in attempts)
 
     def close(self) -> None:
-        """Begin nothing more, and wait a moment for what has begun: then it serves whoever resumes the session."""
+        """Start nothing more, and wait a moment for what is under way: it serves whoever resumes the session."""
         with self._lock:
             self._is_closed = True
             while self._waiting:
-                self._end(self._waiting.pop())
+                self._finish(self._waiting.pop())
         if not self.wait(self.close_seconds):
-            _log.warning("a summary is still being prepared after %g s; closed without it", self.close_seconds)
+            _log.warning("a summary is still being prefetched after %g s; closed without it", self.close_seconds)

@@ -21,13 +21,14 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, TypeAlias, cast
 
-from compact.core.engine.emitter import Announcer
-from compact.core.engine.session import Injected, Session
+from compact.core.audit.records import AddedMessage
+from compact.core.engine.emitter import EventEmitter
+from compact.core.engine.session import Session
 from compact.core.errors import CompactError, ConfigError, InjectionTooLarge
+from compact.core.log.entries import read_entry
 from compact.core.log.messages import Message
 from compact.core.log.tokenizer import ProviderAwareTokenizer
-from compact.core.protocols import EntryForm
-from compact.core.steps import Trip
+from compact.core.steps import Steps
 
 Piece: TypeAlias = str | Message | Mapping[str, Any]
 Answer: TypeAlias = Piece | Sequence[Piece] | None
@@ -82,9 +83,8 @@ class Injection:
     """Asks all injectors, in their order, for one prompt."""
 
     injectors: tuple[Injector, ...]
-    form: EntryForm
     tokenizer: ProviderAwareTokenizer
-    announcer: Announcer
+    emitter: EventEmitter
 
     def __post_init__(self) -> None:
         names = [injector.name for injector in self.injectors]
@@ -93,27 +93,32 @@ class Injection:
             hint = "give each a name of its own: errors and events go by it"
             raise ConfigError(f"several injectors are named {', '.join(twice)}", field="injectors", hint=hint)
 
-    def __call__(self, session: Session) -> Trip[tuple[Injected, ...]]:
+    def __call__(self, session: Session) -> Steps[tuple[AddedMessage, ...]]:
         """What all of them add; one that fails adds nothing, one that takes more than its reserve raises."""
-        added: list[Injected] = []
+        added: list[AddedMessage] = []
         for injector in self.injectors:
-            if injector.once_per_turn and injector.name in session.said_this_turn:
-                added += session.said_this_turn[injector.name]
+            if injector.once_per_turn and injector.name in session.turn.injected_once:
+                added += session.turn.injected_once[injector.name]
                 continue
             try:
                 own = tuple((yield from self._ask(injector, session)))
             except InjectionTooLarge as error:
-                self.announcer.failed(session, error, fallback="none: this cannot be sent")
+                self.emitter.error(session, error, fallback="none: this cannot be sent")
                 raise
             except Exception as error:
-                self.announcer.injector_failed(session, injector.name, error)
+                self._report_failure(session, injector.name, error)
                 continue
             if injector.once_per_turn:
-                session.said_this_turn = {**session.said_this_turn, injector.name: own}
+                session.remember_injection(injector.name, own)
             added += own
         return tuple(added)
 
-    def _ask(self, injector: Injector, session: Session) -> Trip[list[Injected]]:
+    def _report_failure(self, session: Session, injector: str, error: Exception) -> None:
+        # The error may quote what the injector was about to inject, so only its kind is reported.
+        message, fallback = f"the injector {injector!r} failed", "continued without what it would have added"
+        self.emitter.error(session, error, message=message, fallback=fallback)
+
+    def _ask(self, injector: Injector, session: Session) -> Steps[list[AddedMessage]]:
         context = InjectionContext(
             session_id=session.session_id,
             turn_number=session.turn_number,
@@ -123,7 +128,7 @@ class Injection:
         )
         answer: object = yield lambda: injector.inject(context)
         messages = self._messages(injector.name, answer)
-        added = [Injected(message, self.tokenizer.count_message(message)) for message in messages]
+        added = [AddedMessage("injected", message, self.tokenizer.count_message(message)) for message in messages]
         tokens = sum(entry.tokens for entry in added)
         if tokens > injector.reserve_tokens:
             raise InjectionTooLarge(
@@ -148,7 +153,7 @@ class Injection:
             return None
         if isinstance(piece, str):
             return Message("user", f"[{name}: added for this call, not a message from the user]\n{piece}")
-        message = self.form.read(piece, f"injector {name}")
+        message = read_entry(piece, f"injector {name}")
         if isinstance(piece, Message):
             message = replace(message, original=None)  # it is written like the rest of the caller's list
         if message.role not in ROLES or message.tool_calls or message.is_empty:

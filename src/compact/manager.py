@@ -2,58 +2,70 @@
 
 from __future__ import annotations
 
-import threading
+import time
+import warnings
 from asyncio import to_thread
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 from compact.assembly import (
-    build_ahead,
     build_archive,
     build_budget,
+    build_constraints,
     build_engine,
-    build_preparer,
+    build_prefetch,
+    build_prefetcher,
     build_store,
 )
 from compact.config import CompactConfig
+from compact.core.audit.archive import StorageAdapter
+from compact.core.audit.artifacts import SecurityContext
+from compact.core.audit.records import ModelCall, PlanVersion, SessionInfo, StoredSession
+from compact.core.audit.report import CompactionReport, reports_of
 from compact.core.audit.store import CompactionStore
-from compact.core.engine.events import CompactionEvent, NoticeEvent
+from compact.core.audit.why import Sighting, trace_phrase
+from compact.core.engine.events import CompactionEvent, ContentRecalledEvent, NoticeEvent
 from compact.core.engine.session import Session
 from compact.core.engine.status import SessionStatus, status_of
-from compact.core.errors import ConfigError, InvalidHistory
+from compact.core.errors import CompactError, ConfigError, InvalidHistory, UnknownSession
+from compact.core.facts.constraints import ConstraintFinder
+from compact.core.log.messages import Message
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import TokenBudget
 from compact.core.plan.coordinator import CompactionResult
+from compact.core.plan.plan import CompactionPlan
+from compact.core.plan.renderer import RenderedPrompt
 from compact.core.plan.strategy import CompactionStrategy
-from compact.core.steps import Trip
+from compact.core.steps import Steps
 from compact.core.summary.summarizer import Summarizer
 from compact.dialects import Dialect
-from compact.driving import adrive, drive
 from compact.injection import Injector
+from compact.recall.search import Recall, recall
 from compact.redaction import Redactor
 from compact.request_budget import RequestBudget, Tools
-from compact.session_desk import GuardedSession, SessionDesk
+from compact.runner import arun_steps, run_steps
+from compact.session_registry import SessionEntry, SessionRegistry
 from compact.telemetry.emitters import AnySink
 from compact.telemetry.exporters import ExportSettings, build_dispatcher
 from compact.tokens import model_info
 from compact.tokens.usage import reported_input_tokens
 
 M = TypeVar("M")
-# Sessions in memory; the store has all of them, and brings back what is asked for.
-_MOST_SESSIONS = 1_000
+# Chosen. The store has all sessions, and loads again what left memory.
+_MAX_SESSIONS_IN_MEMORY = 1_000
 
 
-class CompactManager(SessionDesk):
-    """Keeps histories inside their window, one session beside the other.
+class CompactManager:
+    """Keeps the histories of sessions inside their model's window.
 
     Safe to share between threads and tasks: two calls for one session never interleave, different sessions never
-    wait for each other. `on_event` gets every event, with `event_metadata` in each; `tokenizer`, `strategies`,
-    `summarizer` and `store` stand in for what the configuration would choose, and `redaction_callback` has the last
-    word on every text that leaves.
-    `injectors` add content to the end of every prompt, each within the tokens it reserves.
+    wait for each other. `on_event` gets every event, with `event_metadata` in each. `tokenizer`, `strategies`,
+    `summarizer`, `constraints`, `store` and `archive` take the place of what the configuration would choose;
+    `redaction_callback` has the last word on every text that leaves the process; `injectors` add content to the end of
+    every prompt, each within the tokens it reserves.
     """
 
     def __init__(
@@ -63,7 +75,9 @@ class CompactManager(SessionDesk):
         tokenizer: ProviderAwareTokenizer | None = None,
         strategies: Sequence[CompactionStrategy] | None = None,
         summarizer: Summarizer | None = None,
+        constraints: ConstraintFinder | None = None,
         store: CompactionStore | None = None,
+        archive: StorageAdapter | None = None,
         injectors: Sequence[Injector] = (),
         on_event: AnySink | None = None,
         event_metadata: Mapping[str, Any] | None = None,
@@ -76,12 +90,13 @@ class CompactManager(SessionDesk):
         redaction = self.config.redaction
         self._redactor = Redactor(redaction.enabled, redaction.patterns, redaction_callback)
         self._store = store or build_store(self.config)
-        archive = build_archive(self.config)
+        self._constraints = constraints or build_constraints(self.config)
+        chosen_archive = archive or build_archive(self.config)
         self._events = build_dispatcher(
             ExportSettings(**self.config.telemetry.for_exporters()),
             on_event,
-            archive=archive,
-            archive_may_wait=self.config.storage.adapter == "s3",
+            archive=chosen_archive,
+            archive_may_wait=archive is not None or self.config.storage.adapter == "s3",
             redact=self._redactor.value,
             metadata=event_metadata,
         )
@@ -89,24 +104,30 @@ class CompactManager(SessionDesk):
             self.config,
             emit=self._events,
             store=self._store,
-            adapter=archive,
+            archive=chosen_archive,
+            archive_name=type(archive).__name__ if archive else self.config.storage.adapter,
             redactor=self._redactor,
             tokenizer=tokenizer,
             strategies=strategies,
             summarizer=summarizer,
+            constraints=self._constraints,
             injectors=injectors,
         )
-        self._preparer = build_preparer(self.config, self._prepare, is_quick=summarizer is None)
-        if self._preparer:
-            self._engine = replace(self._engine, ahead=build_ahead(self._engine, self._preparer))
+        self._prefetcher = build_prefetcher(self.config, self._prefetch, is_quick=summarizer is None)
+        if self._prefetcher:
+            self._engine = replace(self._engine, prefetch=build_prefetch(self._engine, self._prefetcher))
         self._budget = RequestBudget(build_budget(self.config, injectors), self._engine.tokenizer)
-        self._sessions: OrderedDict[str, GuardedSession] = OrderedDict()
-        self._registry = threading.Lock()
+        self._sessions = SessionRegistry(_MAX_SESSIONS_IN_MEMORY)
+        self._notice_configuration()
+
+    def _notice_configuration(self) -> None:
         for notice in model_info(self.config.model).notices:
-            self._events(NoticeEvent(thread_id="", message=notice))
+            self._events(NoticeEvent(session_id="", message=notice))
         if not self._redactor.is_enabled:
             warning = "redaction is switched off: archives and exports hold secrets as they are"
-            self._events(NoticeEvent(thread_id="", message=warning, severity="high"))
+            self._events(NoticeEvent(session_id="", message=warning, severity="high"))
+
+    # -- before a model call ----------------------------------------------------------------------------------------
 
     def preflight(
         self,
@@ -118,15 +139,15 @@ class CompactManager(SessionDesk):
         output_tokens: int = 0,
         dialect: str | Dialect | None = None,
     ) -> list[M]:
-        """The history as it should be sent: unchanged below the trigger, compacted from there on.
+        """Return the history as it should be sent: unchanged below the trigger, compacted from there on.
 
         Pass the tool schemas and instructions that are sent beside the messages, so that they are counted, and the
         tokens that the request sets aside for its answer (`max_tokens`), so that both fit the window. The dialect
-        (`chat`, `responses`, `anthropic`, `gemini`) is found out unless it is named.
+        (`chat`, `responses`, `anthropic`, `gemini`) is recognised unless it is named.
         """
-        guarded, budget = self._enter(session_id, messages, tools, instructions, output_tokens=output_tokens)
-        with guarded.lock.hold():
-            return drive(self._preflight(guarded, messages, budget, dialect))
+        entry, budget = self._enter(session_id, messages, tools, instructions, output_tokens=output_tokens)
+        with entry.lock.hold():
+            return run_steps(self._preflight(entry, messages, budget, dialect))
 
     async def apreflight(
         self,
@@ -139,16 +160,16 @@ class CompactManager(SessionDesk):
         dialect: str | Dialect | None = None,
     ) -> list[M]:
         """`preflight` for event loops: waits for a summary without blocking."""
-        guarded, budget = self._enter(session_id, messages, tools, instructions, output_tokens=output_tokens)
-        async with guarded.lock.ahold():
-            return await adrive(self._preflight(guarded, messages, budget, dialect))
+        entry, budget = self._enter(session_id, messages, tools, instructions, output_tokens=output_tokens)
+        async with entry.lock.ahold():
+            return await arun_steps(self._preflight(entry, messages, budget, dialect))
 
     def _preflight(
-        self, guarded: GuardedSession, messages: Sequence[M], budget: TokenBudget, dialect: str | Dialect | None
-    ) -> Trip[list[M]]:
-        entries = yield from self._come_in(guarded, messages, dialect)
-        prompt = yield from self._engine.preflight(guarded.session, entries, budget)
-        return cast(list[M], guarded.door.leave(prompt))
+        self, entry: SessionEntry, messages: Sequence[M], budget: TokenBudget, dialect: str | Dialect | None
+    ) -> Steps[list[M]]:
+        entries = yield from self._to_entries(entry, messages, dialect)
+        prompt = yield from self._engine.preflight(entry.session, entries, budget)
+        return cast(list[M], entry.gateway.to_items(prompt))
 
     def manual_compact(
         self,
@@ -162,9 +183,9 @@ class CompactManager(SessionDesk):
         dialect: str | Dialect | None = None,
     ) -> list[M]:
         """Compact now, whatever the usage; with `target_tokens`, the whole list returned fits it."""
-        guarded, budget = self._enter(session_id, messages, tools, instructions)
-        with guarded.lock.hold():
-            return drive(self._manual_compact(guarded, messages, budget, dialect, note or "", target_tokens))
+        entry, budget = self._enter(session_id, messages, tools, instructions)
+        with entry.lock.hold():
+            return run_steps(self._manual_compact(entry, messages, budget, dialect, note or "", target_tokens))
 
     async def amanual_compact(
         self,
@@ -178,38 +199,59 @@ class CompactManager(SessionDesk):
         dialect: str | Dialect | None = None,
     ) -> list[M]:
         """`manual_compact` for event loops."""
-        guarded, budget = self._enter(session_id, messages, tools, instructions)
-        async with guarded.lock.ahold():
-            return await adrive(self._manual_compact(guarded, messages, budget, dialect, note or "", target_tokens))
+        entry, budget = self._enter(session_id, messages, tools, instructions)
+        async with entry.lock.ahold():
+            return await arun_steps(self._manual_compact(entry, messages, budget, dialect, note or "", target_tokens))
 
     def _manual_compact(
         self,
-        guarded: GuardedSession,
+        entry: SessionEntry,
         messages: Sequence[M],
         budget: TokenBudget,
         dialect: str | Dialect | None,
         note: str,
         target_tokens: int | None,
-    ) -> Trip[list[M]]:
-        entries = yield from self._come_in(guarded, messages, dialect)
-        trip = self._engine.manual_compact(guarded.session, entries, budget, note=note, target_tokens=target_tokens)
-        return cast(list[M], guarded.door.leave((yield from trip)))
+    ) -> Steps[list[M]]:
+        entries = yield from self._to_entries(entry, messages, dialect)
+        steps = self._engine.manual_compact(entry.session, entries, budget, note=note, target_tokens=target_tokens)
+        return cast(list[M], entry.gateway.to_items((yield from steps)))
 
-    def _come_in(
-        self, guarded: GuardedSession, messages: Sequence[object], dialect: str | Dialect | None
-    ) -> Trip[Sequence[object]]:
-        """A caller's list as entries of the log, in whatever dialect it is."""
-        door = guarded.door
-        door.choose(messages, dialect, likely=self._likely_dialect)
-        if door.must_learn:
-            yield from self._engine.refresh(guarded.session)
-            door.learn(guarded.session.shown)
-        return door.enter(messages)
+    def _to_entries(
+        self, entry: SessionEntry, messages: Sequence[object], dialect: str | Dialect | None
+    ) -> Steps[Sequence[object]]:
+        """Return a caller's list as entries of the log, in whatever dialect it is."""
+        gateway = entry.gateway
+        gateway.select_dialect(messages, dialect, likely=self._likely_dialect)
+        if gateway.must_learn:
+            yield from self._engine.refresh(entry.session)
+            gateway.learn(entry.session.prompt.items.originals)
+        return gateway.to_entries(messages)
 
     @property
     def _likely_dialect(self) -> str:
         """What plain text is taken for, which could be in any dialect: what the model's own provider takes."""
         return "anthropic" if self.config.model.startswith("claude") else "chat"
+
+    def _enter(
+        self,
+        session_id: str,
+        messages: object,
+        tools: Tools,
+        instructions: str,
+        *,
+        output_tokens: int = 0,
+        register: bool = True,
+    ) -> tuple[SessionEntry, TokenBudget]:
+        if not isinstance(session_id, str) or not session_id:
+            raise InvalidHistory(f"expected a text that is not empty, got {session_id!r}", place="session_id")
+        if not isinstance(messages, list | tuple):
+            hint = "pass the conversation as a list of messages"
+            raise InvalidHistory(f"expected a list, got {type(messages).__name__}", place="messages", hint=hint)
+        entry = self._sessions.use(session_id) if register else self._sessions.find(session_id)
+        oldest = self._sessions.one_too_many()
+        if oldest is not None:
+            self.forget(oldest)
+        return entry, self._budget.of_request(tools, instructions, output_tokens)
 
     def plan(
         self,
@@ -222,33 +264,156 @@ class CompactManager(SessionDesk):
         instructions: str = "",
         dialect: str | Dialect | None = None,
     ) -> CompactionResult:
-        """What `preflight` would do with this history, or with `now` or a target what `manual_compact` would do.
+        """Return what `preflight` would do with this history, or with `now` or a target what `manual_compact` would do.
 
         Nothing is written and no summary is asked for. Nothing to do is a plan without new records, and its `reason`.
         `economics` says what it would cost and when it has paid for itself: `print(result.economics)`.
         """
-        guarded, budget = self._enter(session_id, messages, tools, instructions, register=False)
-        with guarded.lock.hold():
-            drive(self._engine.refresh(guarded.session))
-            entries = drive(self._come_in(guarded, messages, dialect))
-            trial = guarded.session.fork()
-        silent = self._engine.silent()
-        return silent.dry_run(trial, entries, budget, now=now, target_tokens=target_tokens)
-
-    def status(self, session_id: str) -> SessionStatus:
-        """How full the window is, what is in it, and why it did or did not compact."""
-        with self._opened(session_id) as session:
-            used = self._engine.decider.used_tokens(session, session.budget or self._budget.window)
-            session.budget = session.budget or self._budget.window
-            return status_of(session, self._engine.compactor.rules, used_tokens=used)
+        entry, budget = self._enter(session_id, messages, tools, instructions, register=False)
+        with entry.lock.hold():
+            run_steps(self._engine.refresh(entry.session))
+            entries = run_steps(self._to_entries(entry, messages, dialect))
+            trial = entry.session.fork()
+        return self._engine.silent().dry_run(trial, entries, budget, now=now, target_tokens=target_tokens)
 
     def observe_usage(self, session_id: str, usage: object) -> None:
         """Take in the input tokens a provider reported for the last prompt: a number, or its `usage` as it is."""
         reported = reported_input_tokens(usage)
-        with self._opened(session_id) as session:
-            estimated = self._engine.decider.estimated_tokens(session, session.budget or self._budget.window)
-            session.calibration = session.calibration.observe(estimated_tokens=estimated, reported_tokens=reported)
-            drive(self._engine.keeper.report_usage(session, reported))
+        with self._open(session_id) as session:
+            estimated = self._engine.trigger.estimated_tokens(session, session.budget or self._budget.window)
+            session.observe_usage(estimated_tokens=estimated, reported_tokens=reported)
+            run_steps(self._engine.persistence.report_usage(session, reported))
+
+    def prefetch_summary(self, session_id: str) -> bool:
+        """Write the summary that a session's next compaction will need; return False if it needs none."""
+        with self._open(session_id) as session:
+            trial = session.fork()
+        trial.set_budget(trial.budget or self._budget.window)
+        return run_steps(self._engine.prefetch_summary(trial, waits=True))
+
+    def prepare_summary(self, session_id: str) -> bool:
+        """Deprecated: use `prefetch_summary`."""
+        warnings.warn("prepare_summary is now prefetch_summary", DeprecationWarning, stacklevel=2)
+        return self.prefetch_summary(session_id)
+
+    def _prefetch(self, session: Session) -> bool:
+        """Do the work of the prefetcher, off the critical path."""
+        return run_steps(self._engine.prefetch_summary(session))
+
+    # -- what happened, and why -------------------------------------------------------------------------------------
+
+    def status(self, session_id: str) -> SessionStatus:
+        """Return how full the window is, what is in it, and why it did or did not compact."""
+        with self._open(session_id) as session:
+            budget = session.budget or self._budget.window
+            session.set_budget(budget)
+            return status_of(session, used_tokens=self._engine.trigger.used_tokens(session, budget))
+
+    def current_plan(self, session_id: str) -> CompactionPlan:
+        """Return the plan in force; an empty one for a session that is not known yet."""
+        try:
+            with self._open(session_id) as session:
+                return session.plan
+        except UnknownSession:
+            return CompactionPlan(session_id)
+
+    def prompt(self, session_id: str) -> RenderedPrompt:
+        """Return the prompt as it was last returned, with the log entries that each place of it stands for."""
+        with self._open(session_id) as session:
+            return session.prompt.rendered
+
+    def history(self, session_id: str) -> tuple[Message, ...]:
+        """Return the log: everything that ever arrived, in order, whatever was compacted or edited since."""
+        with self._open(session_id) as session:
+            return tuple(session.log.entries)
+
+    def plans(self, session_id: str) -> tuple[PlanVersion, ...]:
+        """Return every plan that was ever in force, oldest first."""
+        return self._store.plans(session_id)
+
+    def model_calls(self, session_id: str) -> tuple[ModelCall, ...]:
+        """Return every prompt that went out, oldest first."""
+        return self._store.model_calls(session_id)
+
+    def sessions(self) -> tuple[SessionInfo, ...]:
+        """Return all sessions in the store, the newest first."""
+        return self._store.sessions()
+
+    def why(self, session_id: str, phrase: str) -> tuple[Sighting, ...]:
+        """Return where a phrase is now, since when, and which calls went out without it; () if it was never there."""
+        stored = self._load(session_id)
+        return trace_phrase(phrase, stored, self._store.plans(session_id), self._store.model_calls(session_id))
+
+    def report(self, session_id: str, *, version: int | None = None) -> tuple[CompactionReport, ...]:
+        """Return what each compaction did to what it took out, oldest first; of one plan version, if asked."""
+        stored, plans = self._load(session_id), self._store.plans(session_id)
+        known = [entry.plan.version for entry in plans]
+        if version is not None and version not in known:
+            hint = f"its versions are: {', '.join(map(str, known))}" if known else "it was never compacted"
+            raise CompactError(f"session {session_id!r} has no plan version {version}", hint=hint)
+        calls = self._store.model_calls(session_id)
+        return tuple(reports_of(stored, plans, calls, constraints=self._constraints, version=version))
+
+    def recall(
+        self, session_id: str, query: str, *, max_tokens: int = 2000, security: SecurityContext | None = None
+    ) -> Recall:
+        """Return what left the prompt: by message or artifact id exactly, by words otherwise, within `max_tokens`."""
+        started_at, count_text = time.time(), self._engine.tokenizer.count_text
+        answer = recall(
+            self._store,
+            session_id,
+            query,
+            security=security or SecurityContext(tenant_id=self.config.state.tenant_id),
+            count_text=count_text,
+            max_tokens=max_tokens,
+        )
+        entry = self._sessions.get(session_id)
+        self._events(
+            ContentRecalledEvent(
+                session_id=session_id,
+                turn_number=entry.session.turn_number if entry else 0,
+                plan_version=entry.session.plan.version if entry else 0,
+                started_at=started_at,
+                ended_at=max(started_at, time.time()),
+                query=answer.query,
+                message_ids=tuple(found.message_id for found in answer.found),
+                tokens=sum(count_text(found.content) for found in answer.found),
+            )
+        )
+        return answer
+
+    def undo(self, session_id: str) -> CompactionPlan:
+        """Take the last compaction back; the plan before it stays in force until the budget forbids it."""
+        with self._open(session_id) as session:
+            plan = session.plan
+        shown = plan.version if plan.origin is None else plan.origin
+        return self.restore(session_id, shown - 1) if shown else plan
+
+    def restore(self, session_id: str, version: int) -> CompactionPlan:
+        """Restore an earlier plan exactly; version 0 is the history without any compaction."""
+        with self._open(session_id) as session:
+            run_steps(self._engine.restore(session, version))
+            return session.plan
+
+    def _load(self, session_id: str) -> StoredSession:
+        stored = self._store.load(session_id)
+        if stored is None:
+            raise UnknownSession(session_id)
+        return stored
+
+    @contextmanager
+    def _open(self, session_id: str) -> Iterator[Session]:
+        """Hold a session that is known, here or in the store."""
+        entry = self._sessions.find(session_id)
+        with entry.lock.hold():
+            run_steps(self._engine.refresh(entry.session))
+            if not entry.session.log.entries:
+                self._store.head(session_id)  # raises if the store is away: the session may well be in it
+                raise UnknownSession(session_id)
+            self._sessions.register(entry)
+            yield entry.session
+
+    # -- events, and the end ----------------------------------------------------------------------------------------
 
     @property
     def store(self) -> CompactionStore:
@@ -256,30 +421,32 @@ class CompactManager(SessionDesk):
         return self._store
 
     def emit(self, event: CompactionEvent) -> None:
-        """Have every sink hear of something that happened around this manager, in an adapter for instance."""
+        """Send an event to every sink: something that happened around this manager, in an adapter for instance."""
         self._events(event)
 
+    def flush(self, timeout_seconds: float = 5.0) -> bool:
+        """Have every event sent that waits to be; return False if that took too long."""
+        return self._events.flush(timeout_seconds)
+
     def forget(self, session_id: str) -> None:
-        """Let a session go from memory; the store still has it, and the next call brings it back."""
-        with self._registry:
-            guarded = self._sessions.pop(session_id, None)
-        if guarded:
-            with guarded.lock.hold():
-                drive(self._engine.keeper.flush(guarded.session))
+        """Remove a session from memory; the store still has it, and the next call loads it again."""
+        entry = self._sessions.pop(session_id)
+        if entry:
+            with entry.lock.hold():
+                run_steps(self._engine.persistence.flush(entry.session))
 
     def delete(self, session_id: str) -> bool:
         """Remove a session and all that belongs to it, from memory and from the store."""
-        with self._registry:
-            self._sessions.pop(session_id, None)
+        self._sessions.pop(session_id)
         return self._store.delete(session_id)
 
     def close(self) -> None:
-        """Let go of everything that is held open; the manager is not used after this."""
-        if self._preparer:
-            self._preparer.close()
-        for guarded in list(self._sessions.values()):
-            with guarded.lock.hold():
-                drive(self._engine.keeper.flush(guarded.session))
+        """Close everything that is held open; the manager is not used after this."""
+        if self._prefetcher:
+            self._prefetcher.close()
+        for entry in self._sessions:
+            with entry.lock.hold():
+                run_steps(self._engine.persistence.flush(entry.session))
         self._events.close()
         self._store.close()
 
@@ -297,46 +464,4 @@ class CompactManager(SessionDesk):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await to_thread(self.close)  # a task may still be in a session: waiting for it must not stop it
-
-    def _enter(
-        self,
-        session_id: str,
-        messages: object,
-        tools: Tools,
-        instructions: str,
-        *,
-        output_tokens: int = 0,
-        register: bool = True,
-    ) -> tuple[GuardedSession, TokenBudget]:
-        if not isinstance(session_id, str) or not session_id:
-            raise InvalidHistory(f"expected a text that is not empty, got {session_id!r}", place="session_id")
-        if not isinstance(messages, list | tuple):
-            hint = "pass the conversation as a list of messages"
-            raise InvalidHistory(f"expected a list, got {type(messages).__name__}", place="messages", hint=hint)
-        with self._registry:
-            guarded = self._sessions.get(session_id) or GuardedSession(Session(session_id))
-            if register:
-                self._sessions[session_id] = guarded
-                self._sessions.move_to_end(session_id)
-        if len(self._sessions) > _MOST_SESSIONS:
-            self._forget_oldest()
-        return guarded, self._budget.beside(tools, instructions, output_tokens)
-
-    def _forget_oldest(self) -> None:
-        """Let go of the session that nobody has used for longest; one that somebody is in stays."""
-        with self._registry:
-            oldest = next((known for known, guarded in self._sessions.items() if not guarded.lock.is_held), None)
-        if oldest is not None:
-            self.forget(oldest)
-
-    def prepare_summary(self, session_id: str) -> bool:
-        """Write the summary that a session's next compaction will need; False if it needs none."""
-        with self._opened(session_id) as session:
-            trial = session.fork()
-        trial.budget = trial.budget or self._budget.window
-        return drive(self._engine.prepare(trial, waits=True))
-
-    def _prepare(self, session: Session) -> bool:
-        """What a preparer does, off the critical path."""
-        return drive(self._engine.prepare(session))
+        await to_thread(self.close)  # a task may still be in a session: waiting for it must not block the loop

@@ -25,7 +25,7 @@ class RequestBudget:
         self._count_instructions = lru_cache(maxsize=64)(tokenizer.count_text)
         self._counted: list[tuple[object, int]] = []
 
-    def beside(self, tools: Tools, instructions: str, output_tokens: int = 0) -> TokenBudget:
+    def of_request(self, tools: Tools, instructions: str, output_tokens: int = 0) -> TokenBudget:
         """The budget of a request with these tools and instructions, and an answer of up to so many tokens."""
         if not tools and not instructions and not output_tokens:
             return self.window

@@ -10,12 +10,12 @@ from typing import Generic, TypeVar
 
 from compact.assembly import build_budget
 from compact.config import CompactConfig
+from compact.core.log.entries import read_entry
 from compact.core.log.groups import group_messages
 from compact.core.log.messages import Message
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.renderer import summary_id, summary_message
 from compact.dialects import CHAT, Block, detect
-from compact.dialects.entries import ChatEntries
 from compact.manager import CompactManager
 from compact.tokens import get_tokenizer
 
@@ -132,8 +132,7 @@ def _blocks(messages: Sequence[object]) -> list[Block]:
 
 
 def _entries(entries: Sequence[object]) -> list[Message]:
-    form = ChatEntries()
-    return [form.read(entry, f"messages[{place}]") for place, entry in enumerate(entries)]
+    return [read_entry(entry, f"messages[{place}]") for place, entry in enumerate(entries)]
 
 
 @lru_cache(maxsize=1)

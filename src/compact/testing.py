@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from compact.core.engine.events import CompactionEvent
+from compact.core.log.entries import read_entry
+from compact.core.log.legality import check_chat
 from compact.core.log.messages import Message, copy_plain
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.coordinator import CompactionCoordinator
@@ -19,7 +21,6 @@ from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.strategy import CompactionStrategy, Goal
 from compact.dialects import Dialect
-from compact.dialects.entries import ChatEntries
 from compact.dialects.translation import Translator
 from compact.testing_model import (
     Answer,
@@ -190,9 +191,8 @@ def check_dialect(dialect: Dialect, sample: Sequence[object]) -> None:
     entries = translator.entries(sample)
     given_back = translator.items(entries)
     assert all(a is b for a, b in zip(given_back, sample, strict=True)), "what nobody changed is given back as it is"
-    form = ChatEntries()
-    messages = [form.read(entry, f"entries[{place}]") for place, entry in enumerate(entries)]
-    assert not form.check(messages), "entries are legal Chat Completions"
+    messages = [read_entry(entry, f"entries[{place}]") for place, entry in enumerate(entries)]
+    assert not check_chat(messages), "entries are legal Chat Completions"
     stored = json.loads(json.dumps(entries))
     rebuilt = [item for block in dialect.join(list(dialect.write(stored))) for item in block.items]
     assert rebuilt == list(sample), "items can be made from their entries alone, after these were stored"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from compact.core.audit.artifacts import Artifact, ArtifactMetadata, ArtifactStore, SecurityContext
-from compact.core.audit.records import Beside, Commit, ModelCall, SessionHead, StoredMessage
+from compact.core.audit.records import AddedMessage, Commit, ModelCall, SessionHead, StoredMessage
 from compact.core.audit.store import (
     CompactionStore,
     CompactionTransaction,
@@ -21,6 +21,7 @@ from compact.core.audit.store import (
     VersionConflict,
 )
 from compact.core.facts.ledger import Fact, FactKind, Ledger
+from compact.core.log.entries import read_entry
 from compact.core.log.messages import Message, ToolCall
 from compact.core.plan.plan import (
     ClearRecord,
@@ -32,7 +33,6 @@ from compact.core.plan.plan import (
 )
 from compact.core.summary.summarizer import SummaryCacheKey
 from compact.core.summary.summary import OpenItem, StructuredSummary, ToolOutcome
-from compact.dialects.entries import ChatEntries
 
 Clock = Callable[[], float]
 
@@ -66,7 +66,7 @@ class MakeSummaryCache(Protocol):
 
 def stored_messages(*originals: object, after: int = 0, tokens: int = 7) -> tuple[StoredMessage, ...]:
     """Log entries as the engine would hand them to a store, with the ids `m1`, `m2`, … by their place."""
-    read = ChatEntries().read
+    read = read_entry
     return tuple(
         StoredMessage(seq, replace(read(original, "suite"), id=f"m{seq}"), tokens)
         for seq, original in enumerate(originals, after + 1)
@@ -149,7 +149,7 @@ def _summary(text: str) -> StructuredSummary:
 
 
 def _artifact(artifact_id: str = "art-1", content: str = "content", **known: Any) -> Artifact:
-    usual = {"thread_id": "s", "message_id": "m1", "tenant_id": "t"}
+    usual = {"session_id": "s", "message_id": "m1", "tenant_id": "t"}
     return Artifact(ArtifactMetadata(artifact_id=artifact_id, **{**usual, **known}), content)
 
 
@@ -310,7 +310,7 @@ def _check_transaction(store: CompactionStore, clock: ManualClock) -> None:
 
 def _check_model_calls(store: CompactionStore, clock: ManualClock) -> None:
     first = _call(
-        tiers={"system": 3, "tail": 4},
+        parts={"system": 3, "dialogue": 4},
         evicted=2,
         summary_version=1,
         plan_version=5,
@@ -339,7 +339,7 @@ def _check_model_calls(store: CompactionStore, clock: ManualClock) -> None:
 def _check_sent_prompts(store: CompactionStore, clock: ManualClock) -> None:
     note = Message(role="user", content="a note\x00", id="note", meta={"injector": "clock"})
     again = Message(role="user", content="shown again", id="art-1")
-    beside = (Beside("rehydrated", again), Beside("injected", note))
+    added = (AddedMessage("rehydrated", again), AddedMessage("injected", note))
 
     def number() -> int:
         return store.model_calls("s")[-1].number
@@ -348,13 +348,13 @@ def _check_sent_prompts(store: CompactionStore, clock: ManualClock) -> None:
         sent = store.sent("s", call)
         return [entry.message.text for entry in sent.messages] if sent else []
 
-    _write(store, "one", "two", "three", call=_call(last_seq=3), beside=beside)
+    _write(store, "one", "two", "three", call=_call(last_seq=3), added=added)
     first = number()
     sent = store.sent("s", first)
     assert sent is not None, "a call is found by its number"
     assert sent.call == store.model_calls("s")[0], "with all that was said about it"
-    assert [entry.kind for entry in sent.beside] == ["rehydrated", "injected"], "with what stood beside the log"
-    assert [entry.message for entry in sent.beside] == [again, note], "as it was"
+    assert [entry.kind for entry in sent.added] == ["rehydrated", "injected"], "with what stood beside the log"
+    assert [entry.message for entry in sent.added] == [again, note], "as it was"
     assert sent.plan.version == 0, "under the plan of that time"
     # An edited past: `two` is left out, `four` is new; then everything but a stub goes under a summary.
     _write(store, "four", view_ids=("m1", "m3", "m4"), call=_call(last_seq=4, branch=1))
@@ -530,7 +530,7 @@ def _check_search(store: CompactionStore, clock: ManualClock) -> None:
 def _check_deletion(store: CompactionStore, clock: ManualClock) -> None:
     for name in ("gone", "stays"):
         _write(store, "needle", session_id=name, plan=_plan(1, name), call=_call(), view_ids=("m1",))
-        store.artifacts.store_artifact(_artifact(f"art-{name}", thread_id=name, tenant_id=""))
+        store.artifacts.store_artifact(_artifact(f"art-{name}", session_id=name, tenant_id=""))
         assert store.claims.claim(name, "span", stale_after_seconds=60), "a new span can be claimed"
         store.claims.finish(name, "span", _summary("done"))
     assert store.delete("gone") is True, "deleting says that there was something"
@@ -601,7 +601,7 @@ def _check_artifact_list(store: ArtifactStore, clock: ManualClock) -> None:
     for number in (3, 1, 2):
         store.store_artifact(_artifact(f"art-{number}"))
         clock.advance(1)
-    store.store_artifact(_artifact("art-elsewhere", thread_id="other"))
+    store.store_artifact(_artifact("art-elsewhere", session_id="other"))
     listed = [known.artifact_id for known in store.list_artifacts("s", _OWNER)]
     assert listed == ["art-3", "art-1", "art-2"], f"a thread's artifacts, oldest first, not {listed}"
 

@@ -20,8 +20,9 @@ from typing import Any, TypeAlias
 
 from compact import CompactConfig, CompactManager
 from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent, TriggerDecisionEvent
+from compact.core.log.entries import read_entry
+from compact.core.log.legality import check_chat
 from compact.dialects import Dialect, get_dialect
-from compact.dialects.entries import ChatEntries
 from compact.testing import RecordingSink
 from compact.tokens import get_tokenizer
 
@@ -180,9 +181,8 @@ class Watch:
     ) -> Step:
         """The same for a request as Chat Completions entries."""
         number = len(self.requests)
-        form = ChatEntries()
-        messages = [form.read(entry, f"request[{place}]") for place, entry in enumerate(entries)]
-        if violations := form.check(messages):
+        messages = [read_entry(entry, f"request[{place}]") for place, entry in enumerate(entries)]
+        if violations := check_chat(messages):
             self._reject(number, f"illegal: {[str(violation) for violation in violations]}")
         counter = get_tokenizer(self.model)
         tokens = sum(map(counter.count_message, messages)) + counter.count_tools(tools)

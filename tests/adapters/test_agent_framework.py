@@ -171,7 +171,7 @@ class TestProvider:
         assert answer.text == "done"
         told = watch.sink.of(CompactionErrorEvent)
         assert told[0].fallback == "the request goes out as it is"
-        assert told[0].thread_id == "s"
+        assert told[0].session_id == "s"
 
     def test_strict_raises(self, monkeypatch: pytest.MonkeyPatch) -> None:
         watch = Watch()

@@ -304,7 +304,7 @@ def test_a_failure_lets_the_request_out_as_it_is_unless_strict(is_async: bool, m
     create(strict=False)
     assert provider.bodies[0]["messages"] == [{"role": "user", "content": watch.scenario.protected}]
     (event,) = watch.sink.of(CompactionErrorEvent)
-    assert (event.thread_id, event.message, event.fallback) == ("s", "no luck today", "the request goes out as it is")
+    assert (event.session_id, event.message, event.fallback) == ("s", "no luck today", "the request goes out as it is")
     with pytest.raises(RuntimeError, match="no luck today"):
         create(strict=True)
 

@@ -75,7 +75,7 @@ def test_sub_agents_are_compacted_in_sessions_of_their_own() -> None:
     logs = {info.session_id: manager.history(info.session_id) for info in manager.sessions()}
     assert logs.pop("thread-1")[0].text == "start"
     assert sorted(log[0].text for log in logs.values()) == sorted(f"audit all, {kind}" for kind in kinds)
-    assert {event.thread_id for event in sink.of(CompactionCompletedEvent)} == set(logs), "each was compacted"
+    assert {event.session_id for event in sink.of(CompactionCompletedEvent)} == set(logs), "each was compacted"
     assert all(look_up(1) in "\n".join(message.text for message in log) for log in logs.values())
     assert look_up(1) not in seen[-1], "what left the prompts is in the logs"
 

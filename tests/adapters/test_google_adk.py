@@ -90,7 +90,7 @@ class TestPlugin:
         assert events[-1].content == content_of(Final("done"))
         told = watch.sink.of(CompactionErrorEvent)
         assert told[0].fallback == "the request goes out as it is"
-        assert told[0].thread_id == SESSION
+        assert told[0].session_id == SESSION
 
     def test_strict_raises(self, monkeypatch: pytest.MonkeyPatch) -> None:
         manager = Watch().manager()

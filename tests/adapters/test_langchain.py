@@ -179,7 +179,7 @@ def test_a_failure_of_ours_never_stops_the_run(is_async: bool) -> None:
     assert state["messages"][-1].content == "fine"
     assert seen == [[{"role": "user", "content": "hello"}]], "the request went out as it was, without our mark"
     (failure,) = sink.of(CompactionErrorEvent)
-    assert (failure.error_type, failure.thread_id) == ("RuntimeError", "thread-1")
+    assert (failure.error_type, failure.session_id) == ("RuntimeError", "thread-1")
     assert failure.fallback == "the request goes out as it is"
 
 

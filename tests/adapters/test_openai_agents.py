@@ -200,7 +200,7 @@ def test_an_agent_that_is_a_tool_has_a_state_of_its_own() -> None:
     inner, outer = sorted((session.session_id for session in manager.sessions()), reverse=True)
     assert outer == "book"
     assert inner.startswith("book/Reader-")
-    assert {event.thread_id for event in sink.of(CompactionCompletedEvent)} == {inner, outer}
+    assert {event.session_id for event in sink.of(CompactionCompletedEvent)} == {inner, outer}
     assert "Depot 3 " in logged(manager, inner)
     assert "Depot 3 " not in logged(manager, outer)
     assert "Depot 21 " in logged(manager, outer)
@@ -316,7 +316,7 @@ def test_a_failure_of_ours_never_ends_a_run(monkeypatch: pytest.MonkeyPatch) -> 
     assert result.final_output == "Done."
     assert model.calls[0].input == [{"role": "user", "content": PROTECTED}]
     (event,) = sink.of(CompactionErrorEvent)
-    assert (event.thread_id, event.error_type, event.message) == ("s", "Broken", "no luck today")
+    assert (event.session_id, event.error_type, event.message) == ("s", "Broken", "no luck today")
     assert event.fallback == "the request goes out as it is"
 
 

@@ -229,7 +229,7 @@ def test_a_failure_of_ours_never_stops_the_run() -> None:
     agent = Agent(answering("fine"), capabilities=[CompactionCapability(manager)])
     assert agent.run_sync("hello", conversation_id="chat-1").output == "fine"
     (failure,) = sink.of(CompactionErrorEvent)
-    assert (failure.error_type, failure.thread_id) == ("RuntimeError", "chat-1")
+    assert (failure.error_type, failure.session_id) == ("RuntimeError", "chat-1")
     assert failure.fallback == "the request goes out as it is"
 
 

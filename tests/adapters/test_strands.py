@@ -101,7 +101,7 @@ class TestFailures:
         assert str(agent("go")).strip() == "done"
         told = watch.sink.of(CompactionErrorEvent)
         assert "goes out as it is" in told[0].fallback
-        assert told[0].thread_id == "s"
+        assert told[0].session_id == "s"
 
     def test_strict_raises(self, monkeypatch: pytest.MonkeyPatch) -> None:
         watch = Watch()

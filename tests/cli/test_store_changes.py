@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from compact import CompactConfig, CompactManager
-from compact.dialects.entries import ChatEntries
+from compact.core.log.entries import read_entry
 from compact.stores.database import Database
 from compact.stores.sql import SqlCompactionStore
 from compact.testing import assistant, system, tool_run, user
@@ -44,7 +44,7 @@ def manager(url: str) -> Callable[..., CompactManager]:
     def make(days_ago: float = 0) -> CompactManager:
         config = CompactConfig(storage={"adapter": "none"}, telemetry={"exporter": "none"})
         clock = lambda: time.time() - days_ago * DAY  # noqa: E731
-        store = SqlCompactionStore(Database(url), read=ChatEntries().read, clock=clock)
+        store = SqlCompactionStore(Database(url), read=read_entry, clock=clock)
         return CompactManager(config, store=store)
 
     return make
@@ -153,7 +153,7 @@ def test_undo_that_somebody_else_overtakes(cli, compacted, monkeypatch):
     monkeypatch.setattr(SqlCompactionStore, "commit", _overtaken)
     done = cli("undo", "demo", "--yes")
     assert (done.code, done.out) == (2, "")
-    assert f"version {compacted - 1} was not brought back" in done.err
+    assert f"version {compacted - 1} was not restored" in done.err
 
 
 def _overtaken(*_: object) -> None:

@@ -156,7 +156,7 @@ def test_show(cli, state):
     assert [call["tokens_reported"] for call in data["calls"]][-2:] == [2900, None]
     out = cli("show", "demo").out
     assert f"window   {data['status']['used_tokens']:,} of 4,000 tokens" in out
-    assert re.search(r"\n +5  [-\d]+ [:\d]+ +\d+ +[\d,]+  from 3 +version 3 was brought back\n", out)
+    assert re.search(r"\n +5  [-\d]+ [:\d]+ +\d+ +[\d,]+  from 3 +version 3 was restored\n", out)
     assert f"the last 10 of {len(data['calls'])} model calls; --json has all\n" in out
     assert "(2,900)\n" in out
     assert len(out.split("--json has all\n")[1].splitlines()) == 11

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from compact.core.log.entries import read_entry
 from compact.core.log.messages import Message
 from compact.dialects import DIALECTS
-from compact.dialects.entries import ChatEntries
 from compact.testing import WordTokenizer
 from compact.tokens import get_tokenizer
 from compact.tokens.images import LOW_DETAIL_TOKENS
@@ -20,7 +20,7 @@ COUNTER = get_tokenizer("gpt-4o")
 
 def tokens_of(dialect: str, items: list[dict[str, Any]]) -> int:
     entries = [entry for block in DIALECTS[dialect].read(items, 0) for entry in block.entries]
-    return sum(COUNTER.count_message(ChatEntries().read(entry, "x")) for entry in entries)
+    return sum(COUNTER.count_message(read_entry(entry, "x")) for entry in entries)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +80,6 @@ def test_thinking_stays_beside_the_content_and_out_of_its_text() -> None:
     """Summaries, search and stubs see what was said, not what was thought."""
     blocks = [{"type": "thinking", "thinking": "secretly", "signature": "s"}, {"type": "text", "text": "openly"}]
     (block,) = DIALECTS["anthropic"].read([{"role": "assistant", "content": blocks}], 0)
-    message: Message = ChatEntries().read(block.entries[0], "x")
+    message: Message = read_entry(block.entries[0], "x")
     assert message.text == "openly"
     assert WordTokenizer().count_message(message) == 1

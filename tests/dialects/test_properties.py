@@ -13,11 +13,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from compact import CompactConfig, CompactManager, InsufficientBudget
-from compact.core.log.legality import Violation
+from compact.core.log.entries import read_entry
+from compact.core.log.legality import Violation, check_chat
 from compact.core.log.messages import Message
 from compact.dialects import DIALECTS, Dialect, detect
 from compact.dialects.anthropic import check_anthropic
-from compact.dialects.entries import ChatEntries
 from compact.dialects.gemini import check_gemini
 from compact.dialects.translation import Translator
 from compact.testing import WordTokenizer, check_dialect
@@ -249,8 +249,8 @@ def test_entries_are_json_and_legal_chat_completions(name: str, steps: list[Step
     """The log has one form, whatever the dialect: calls have their results, nothing is empty, all can be stored."""
     entries = entries_of(DIALECTS[name], WRITERS[name](steps))
     assert json.loads(json.dumps(entries)) == entries
-    read = [ChatEntries().read(entry, "entry") for entry in entries]
-    assert ChatEntries().check(read) == ()
+    read = [read_entry(entry, "entry") for entry in entries]
+    assert check_chat(read) == ()
     said = [step.text for step in steps if step.text] + [call.result for step in steps for call in step.calls]
     told = "\n".join(message.text for message in read)
     assert all(isinstance(message, Message) and text in told for message in read for text in said)

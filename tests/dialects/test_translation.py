@@ -10,7 +10,7 @@ import pytest
 
 from compact import CompactConfig, CompactManager
 from compact.dialects import DIALECTS
-from compact.dialects.doorway import Doorway
+from compact.dialects.gateway import Gateway
 from compact.dialects.translation import Translator
 from compact.testing import WordTokenizer, assistant, dialogue, tool_exchange, user
 
@@ -98,13 +98,13 @@ def test_turns_that_were_put_together_are_known_in_pieces(tmp_path: Path) -> Non
 
 def test_a_list_that_got_shorter_is_looked_through_for_marks() -> None:
     """What comes back after a compaction is shorter than what was sent; new marks may stand anywhere in it."""
-    door = Doorway()
-    door.choose(dialogue(10), None)
-    door.enter(dialogue(10))
+    gateway = Gateway()
+    gateway.select_dialect(dialogue(10), None)
+    gateway.to_entries(dialogue(10))
     shorter = [*dialogue(2), user("rule", protected=True), *dialogue(20)]
-    door.choose(shorter, None)
-    assert door.enter(shorter)[4]["meta"] == META
-    assert all("meta" not in item for item in door.leave(door.enter(shorter)))
+    gateway.select_dialect(shorter, None)
+    assert gateway.to_entries(shorter)[4]["meta"] == META
+    assert all("meta" not in item for item in gateway.to_items(gateway.to_entries(shorter)))
 
 
 def test_unknown_fields_and_kinds_come_back_from_the_store(tmp_path: Path) -> None:

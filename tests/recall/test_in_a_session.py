@@ -11,6 +11,7 @@ import pytest
 from compact import CompactConfig, CompactError, CompactManager, UnknownSession
 from compact.core.audit.artifacts import SecurityContext
 from compact.core.engine.events import ContentRehydratedEvent, RehydrationBlockedEvent
+from compact.core.log.entries import read_entry
 from compact.core.log.legality import check_chat
 from compact.recall.tool import TOOL_SCHEMA, answer_tool_call
 from compact.testing import (
@@ -112,8 +113,7 @@ def test_a_summary_takes_pointers_in_and_names_the_artifacts() -> None:
     out = manager.manual_compact("s", [*history, *dialogue(4, words=30)])
     assert manager.current_plan("s").externalizations == ()
     assert artifact_id in next(m["content"] for m in out if "<COMPACT-SUMMARY" in str(m["content"]))
-    dialect = manager._engine.compactor.form
-    assert check_chat([dialect.read(m, "x") for m in out]) == ()
+    assert check_chat([read_entry(m, "x") for m in out]) == ()
     assert "berth 42" in str(manager.recall("s", artifact_id))
 
 
@@ -153,7 +153,7 @@ def test_undo_brings_the_earlier_prompt_back_exactly_and_holds_it(url: str) -> N
     assert manager.preflight("s", history) == history
     more = [*history, *dialogue(3, words=25)]  # above the trigger, below the ceiling
     assert manager.preflight("s", more) == more
-    assert "held, because version 0 was brought back" in manager.status("s").decision.reason  # type: ignore[union-attr]
+    assert "held, because version 0 was restored" in manager.status("s").decision.reason  # type: ignore[union-attr]
     assert manager.restore("s", 1).records == manager.plans("s")[0].plan.records
     assert len(manager.preflight("s", [*history, *dialogue(40, words=30)])) < 40  # over the ceiling: it must
 

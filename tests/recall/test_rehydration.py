@@ -63,9 +63,9 @@ class FakeArtifacts:
         found = self.kept.get(artifact_id)
         return found if found and self._is_visible(found.metadata, security) else None
 
-    def list_artifacts(self, thread_id: str, security: SecurityContext) -> tuple[ArtifactMetadata, ...]:
+    def list_artifacts(self, session_id: str, security: SecurityContext) -> tuple[ArtifactMetadata, ...]:
         listed = (artifact.metadata for artifact in self.kept.values())
-        return tuple(m for m in listed if m.thread_id == thread_id and self._is_visible(m, security))
+        return tuple(m for m in listed if m.session_id == session_id and self._is_visible(m, security))
 
     def delete_artifact(self, artifact_id: str, security: SecurityContext) -> bool:
         found = self.retrieve_artifact(artifact_id, security)
@@ -84,7 +84,7 @@ class ForgetfulArtifacts(FakeArtifacts):
 
 def filled(store: FakeArtifacts, *ids: str, words: int = 10, **metadata: object) -> FakeArtifacts:
     for artifact_id in ids:
-        known = {"thread_id": "t", "message_id": "m", **metadata}
+        known = {"session_id": "t", "message_id": "m", **metadata}
         meta = ArtifactMetadata(artifact_id=artifact_id, **known)  # type: ignore[arg-type]
         content = " ".join(f"{artifact_id[-4:]}w{n}" for n in range(words))
         store.store_artifact(Artifact(meta, content))
@@ -497,7 +497,7 @@ def test_a_run_of_turns_keeps_every_limit(
 def test_whatever_fits_is_whole_and_whatever_is_cut_keeps_both_ends(words: int, limit: int, text: str) -> None:
     content = " ".join([text] * (words // 10) + [f"w{n}" for n in range(words)])
     store = FakeArtifacts()
-    store.store_artifact(Artifact(ArtifactMetadata(artifact_id=A, thread_id="t", message_id="m"), content))
+    store.store_artifact(Artifact(ArtifactMetadata(artifact_id=A, session_id="t", message_id="m"), content))
     results = intercept(store, asks(A), config=ROOMY, budget_tokens=limit).results
     whole = COUNT(render_rehydrated(RehydrationResult(A, content, 0)).text)
     assert (bool(results) and not results[0].is_truncated) == (whole <= limit)
@@ -526,7 +526,7 @@ def test_what_comes_back_is_not_pushed_out_in_the_same_turn(words: list[int], na
         before, plan = plan, _pressed(history, plan, outcome.turn)
         for record in plan.externalizations:
             text = next(message.text for message in history if message.id == record.span.first)
-            known = ArtifactMetadata(artifact_id=record.artifact_id, thread_id="t", message_id=record.span.first)
+            known = ArtifactMetadata(artifact_id=record.artifact_id, session_id="t", message_id=record.span.first)
             store.store_artifact(Artifact(known, text))
         if outcome.results:
             came_back.append(number)

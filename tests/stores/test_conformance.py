@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from compact.dialects.entries import ChatEntries
+from compact.core.log.entries import read_entry
 from compact.stores.artifacts import SqlArtifactStore
 from compact.stores.claims import SqlSummaryClaims
 from compact.stores.database import Database
@@ -44,7 +44,7 @@ def test_sessions_in_memory() -> None:
 
 
 def test_sessions_in_a_database(make_database: Callable[[], Database]) -> None:
-    read = ChatEntries().read
+    read = read_entry
     check_compaction_store(lambda clock: SqlCompactionStore(make_database(), read=read, clock=clock))
 
 

@@ -118,10 +118,14 @@ def test_nobody_waits_for_a_writer_that_was_killed_longer_than_its_claim(url: st
     dying.close()
     for manager in managers:  # the same claim, but one that does not hold for two minutes
         engine = manager._engine
-        keeper = replace(engine.keeper, claim_seconds=1.0)
+        claiming = replace(engine.compactor.claiming, claim_seconds=1.0)
         manager._engine = replace(
             engine,
-            compactor=replace(engine.compactor, keeper=keeper, writer=replace(engine.compactor.writer, keeper=keeper)),
+            compactor=replace(
+                engine.compactor,
+                claiming=claiming,
+                writer=replace(engine.compactor.writer, claiming=claiming),
+            ),
         )
     with ThreadPoolExecutor(3) as pool:
         prompts = list(pool.map(lambda manager: manager.preflight("s", history(96)), managers))

@@ -24,7 +24,7 @@ CALL_COLUMNS_OF_VERSION_1 = [
     "evicted",
     "tokens_estimated",
     "tokens_reported",
-    "tiers",
+    "parts",
     "at",
 ]
 
@@ -53,12 +53,12 @@ def downgrade(url: str) -> None:
     """What version 1 would have written."""
     database = Database(url)
     with database.writing() as connection:
-        for name in ("branch", "limits", "reason", "beside"):
+        for name in ("branch", "limits", "reason", "added"):
             connection.execute(text(f"ALTER TABLE compact_model_calls DROP COLUMN {name}"))
-        connection.execute(text("DROP TABLE compact_beside"))
+        connection.execute(text("DROP TABLE compact_added"))
         roles = json.dumps({"system": 5, "user": 7, "tool": 11, "injected": 13})
         connection.execute(
-            text("UPDATE compact_model_calls SET tiers = :roles, tokens_estimated = 40"), {"roles": roles}
+            text("UPDATE compact_model_calls SET parts = :roles, tokens_estimated = 40"), {"roles": roles}
         )
         connection.execute(text("UPDATE compact_schema SET version = 1"))
         # Each commit has a time of its own; here they may be too close to each other to tell.
@@ -85,16 +85,16 @@ def test_a_database_of_version_1_is_taken_over(url: str) -> None:
         # The line that each call was on is found by its time.
         assert [call.branch for call in calls] == [0, 0, 1, 1]
         # Tokens by role become parts of the prompt; instructions and schemas are the rest of the estimate.
-        assert calls[0].tiers == {"system": 9, "tail": 18, "injected": 13}
+        assert calls[0].parts == {"system": 9, "dialogue": 18, "injected": 13}
         assert (calls[0].limits, calls[0].reason) == ({}, "")
-        assert manager._store.sent("s", numbers[0]).beside == ()  # type: ignore[union-attr]
+        assert manager._store.sent("s", numbers[0]).added == ()  # type: ignore[union-attr]
         manager.preflight("s", [user("a new beginning")])
         newest = manager.model_calls("s")[-1]
         assert newest.limits["window"] == 6_000
         assert newest.branch == 2
         sent = manager._store.sent("s", newest.number)
         assert sent is not None
-        assert [entry.message.text.splitlines()[-1] for entry in sent.beside] == ["a note"]
+        assert [entry.message.text.splitlines()[-1] for entry in sent.added] == ["a note"]
     database = Database(url)
     with database.reading() as connection:
         assert connection.execute(text("SELECT version FROM compact_schema")).scalar_one() == schema.SCHEMA_VERSION
@@ -123,7 +123,7 @@ def test_what_stood_beside_the_log_goes_with_its_session(url: str) -> None:
         manager.delete("s")
     database = Database(url)
     with database.reading() as connection:
-        assert connection.execute(text("SELECT count(*) FROM compact_beside")).scalar_one() == 0
+        assert connection.execute(text("SELECT count(*) FROM compact_added")).scalar_one() == 0
     database.close()
 
 
@@ -131,7 +131,7 @@ def test_the_same_note_is_written_once(url: str) -> None:
     numbers = fill(url)
     database = Database(url)
     with database.reading() as connection:
-        assert connection.execute(text("SELECT count(*) FROM compact_beside")).scalar_one() == 1
+        assert connection.execute(text("SELECT count(*) FROM compact_added")).scalar_one() == 1
     database.close()
     with manager_on(url) as manager:
-        assert all(len(sent.beside) == 1 for number in numbers if (sent := manager._store.sent("s", number)))
+        assert all(len(sent.added) == 1 for number in numbers if (sent := manager._store.sent("s", number)))

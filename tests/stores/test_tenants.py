@@ -41,7 +41,7 @@ def test_artifacts_of_one_tenant_are_not_there_for_another(url: str) -> None:
         for manager in (ours, theirs):
             manager.preflight("s", history(4))
         artifact_id = "art-0123456789abcdef"
-        known = ArtifactMetadata(artifact_id=artifact_id, thread_id="s", message_id="m3", tenant_id="ours")
+        known = ArtifactMetadata(artifact_id=artifact_id, session_id="s", message_id="m3", tenant_id="ours")
         ours._store.artifacts.store_artifact(Artifact(known, "our secret"))
         stranger = SecurityContext("me", "theirs", EVERYTHING)
         assert theirs._store.artifacts.retrieve_artifact(artifact_id, stranger) is None

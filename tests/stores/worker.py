@@ -13,9 +13,9 @@ from typing import Any
 
 from compact import CompactConfig, CompactManager, StructuredSummary, SummaryRequest
 from compact.core.engine.events import CompactionErrorEvent, VersionConflictEvent
+from compact.core.log.entries import read_entry
 from compact.core.log.legality import check_chat
 from compact.core.log.messages import Message
-from compact.dialects.entries import ChatEntries
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import RecordingSink, Wire, WordTokenizer, assistant, system, tool_exchange, user
 
@@ -84,7 +84,7 @@ def manager_on(
 
 def violations(prompt: list[Any]) -> tuple[object, ...]:
     """What a provider would refuse in a prompt."""
-    return check_chat([ChatEntries().read(item, "prompt") for item in prompt])
+    return check_chat([read_entry(item, "prompt") for item in prompt])
 
 
 def as_bytes(prompt: list[Any]) -> str:
@@ -120,8 +120,7 @@ def odd_dicts(manager: CompactManager) -> tuple[list[Any], list[Any]]:
 
 def own_messages(manager: CompactManager) -> tuple[list[Any], list[Any]]:
     """Our own Message objects, some with ids."""
-    dialect = ChatEntries()
-    read = [dialect.read({**entry, "id": f"own-{n}" if n % 2 else ""}, "") for n, entry in enumerate(history(120))]
+    read = [read_entry({**entry, "id": f"own-{n}" if n % 2 else ""}, "") for n, entry in enumerate(history(120))]
     fields = ("role", "content", "tool_calls", "tool_call_id", "name", "id")
     return _grown(manager, [Message(**{name: getattr(message, name) for name in fields}) for message in read])
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from compact.core.audit.artifacts import artifact_id_for
 from compact.core.errors import ConfigError
+from compact.core.log.entries import read_entry
 from compact.core.log.messages import Message
 from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult
 from compact.core.plan.durability import ToolDurabilityPolicy
@@ -19,7 +20,6 @@ from compact.core.plan.plan import CompactionPlan, ExternalizationRecord
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.strategy import CompactionStrategy, Goal
 from compact.core.plan.turn import TurnContext
-from compact.dialects.entries import ChatEntries
 from compact.strategies.clear import ClearStrategy
 from compact.strategies.externalize import ExternalizeStrategy, preview
 from compact.testing import WordTokenizer, check_strategy, dialogue, tool_exchange, tool_run, user
@@ -29,10 +29,9 @@ FLOOR = KeepRules(recent_turns=1, tool_io_pairs=1)
 
 
 def read(history: Sequence[Wire]) -> list[Message]:
-    dialect = ChatEntries()
     return [
         Message(m.role, m.content, m.tool_calls, m.tool_call_id, m.name, f"m{place}", m.meta)
-        for place, m in enumerate((dialect.read(item, "x") for item in history), 1)
+        for place, m in enumerate((read_entry(item, "x") for item in history), 1)
     ]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from compact.core.log.entries import read_entry
 from compact.core.log.messages import Message
 from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult
 from compact.core.plan.durability import DeterminismMetadata, ToolDurability, ToolDurabilityPolicy, envelope, policy_for
@@ -16,7 +17,6 @@ from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import ClearRecord, CompactionPlan, SpanReference, SummarizationRecord
 from compact.core.plan.strategy import CompactionProposal, CompactionStrategy, Goal, PlanningContext
 from compact.core.plan.turn import TurnContext
-from compact.dialects.entries import ChatEntries
 from compact.strategies import ClearStrategy, DeduplicateStrategy, DropStrategy, SummarizeStrategy, WindowStrategy
 from compact.strategies.clear import telling_lines
 from compact.testing import WordTokenizer, check_strategy, dialogue, tool_exchange, tool_run, user
@@ -33,10 +33,9 @@ ALL = [
 
 
 def read(history: Sequence[Wire]) -> list[Message]:
-    dialect = ChatEntries()
     return [
         Message(m.role, m.content, m.tool_calls, m.tool_call_id, m.name, f"m{place}", m.meta)
-        for place, m in enumerate((dialect.read(item, "x") for item in history), 1)
+        for place, m in enumerate((read_entry(item, "x") for item in history), 1)
     ]
 
 
@@ -254,7 +253,7 @@ def test_savings_are_measured_not_believed() -> None:
 
 def test_a_strategy_that_fails_is_left_out_and_named() -> None:
     result = run(tool_run(10, words=200), Failing(), ClearStrategy())
-    assert [name for name, _ in result.failures] == ["failing"]
+    assert [failure.strategy for failure in result.failures] == ["failing"]
     assert len(result.plan.clearings) == 9
 
 

@@ -27,23 +27,23 @@ def broken(clock: Clock, failures: int = 3) -> CircuitBreaker:
     breaker = CircuitBreaker(failures=3, pause_seconds=30, longest_pause_seconds=100, clock=clock)
     for _ in range(failures):
         breaker.check()
-        breaker.failed(ConnectionError("away"))
+        breaker.report(ConnectionError("away"))
     return breaker
 
 
 def test_it_opens_after_failures_in_a_row_and_says_why() -> None:
     breaker = broken(Clock(), failures=2)
     breaker.check()
-    breaker.failed(TimeoutError("too slow"))
+    breaker.report(TimeoutError("too slow"))
     with pytest.raises(SummarizerPaused, match=r"failed 3 times in a row .* 30 seconds; .* TimeoutError: too slow"):
         breaker.check()
 
 
 def test_a_success_in_between_starts_the_count_anew() -> None:
     breaker = broken(Clock(), failures=2)
-    breaker.succeeded()
+    breaker.report(None)
     for _ in range(2):
-        breaker.failed(ConnectionError())
+        breaker.report(ConnectionError())
     breaker.check()
 
 
@@ -54,7 +54,7 @@ def test_one_try_is_let_through_after_the_pause_and_decides() -> None:
     breaker.check()
     with pytest.raises(SummarizerPaused):
         breaker.check()  # the others wait for how that goes
-    breaker.succeeded()
+    breaker.report(None)
     breaker.check()
     breaker.check()
 
@@ -72,7 +72,7 @@ def test_pauses_double_up_to_a_limit() -> None:
             except SummarizerPaused:
                 clock.now += 1
         pauses.append(clock.now - started)
-        breaker.failed(ConnectionError())
+        breaker.report(ConnectionError())
     assert pauses == [30, 60, 100, 100]
 
 
@@ -88,14 +88,14 @@ def test_a_try_that_never_comes_back_does_not_close_it_for_good() -> None:
 def test_what_was_not_tried_is_no_failure() -> None:
     breaker = broken(Clock(), failures=2)
     for error in (SummarizerPaused("later"), SpendLimitReached("enough")):
-        breaker.failed(error)
+        breaker.report(error)
     breaker.check()
 
 
 def test_it_counts_right_between_threads() -> None:
     breaker = CircuitBreaker(failures=400)
     threads = [
-        threading.Thread(target=lambda: [breaker.failed(ConnectionError()) for _ in range(100)]) for _ in range(4)
+        threading.Thread(target=lambda: [breaker.report(ConnectionError()) for _ in range(100)]) for _ in range(4)
     ]
     for thread in threads:
         thread.start()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compact.core.facts.extraction import find_facts
+from compact.constraints import LearnedConstraints
+from compact.core.facts import extraction
 from compact.core.facts.ledger import Fact, FactKind
 from compact.core.facts.pieces import argument_texts
 from compact.core.log.messages import Message, ToolCall
@@ -23,6 +25,8 @@ from compact.testing import WordTokenizer
 from compact.tokens import get_tokenizer
 from conversations import Wire, histories
 from numbered import exchange, numbered
+
+find_facts = partial(extraction.find_facts, constraints=LearnedConstraints())
 
 WISH = "From now on, never touch the table tide_log."
 words = WordTokenizer()
@@ -255,7 +259,7 @@ def test_it_reads_in_sections_with_speakers() -> None:
     assert lines[0] == "<COMPACT-SUMMARY v1>"
     assert lines[-1] == "</COMPACT-SUMMARY>"
     titles = [line for line in lines if line.startswith("## ")]
-    assert titles == ["## Task", "## Standing wishes", "## What happened"]
+    assert titles == ["## Task", "## Constraints", "## What happened"]
     story = lines[lines.index("## What happened") + 1 : -1]
     assert any(line.startswith("agent: Now part") for line in story)
     assert any(line.startswith("Edit: ") for line in story)

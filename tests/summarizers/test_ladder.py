@@ -8,10 +8,11 @@ import pytest
 
 from compact import CompactConfig, CompactManager, SummaryRequest
 from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent, SummaryCreatedEvent
-from compact.core.engine.summarization import Rung
+from compact.core.engine.summarization import Attempt
 from compact.core.errors import SummaryRefused, SummaryTooLong, SummaryTruncated
+from compact.core.log.entries import read_entry
+from compact.core.log.legality import check_chat
 from compact.core.summary.summary import StructuredSummary
-from compact.dialects.entries import ChatEntries
 from compact.testing import (
     RecordingSink,
     ScriptedModel,
@@ -73,8 +74,8 @@ def summary_text(out: list[Wire]) -> str:
 
 
 def is_fit_to_send(out: list[Wire]) -> bool:
-    read = [ChatEntries().read(message, "out") for message in out]
-    return not ChatEntries().check(read) and sum(map(WordTokenizer().count_message, read)) <= WINDOW
+    read = [read_entry(message, "out") for message in out]
+    return not check_chat(read) and sum(map(WordTokenizer().count_message, read)) <= WINDOW
 
 
 def test_an_answer_in_order_is_used_at_once() -> None:
@@ -246,7 +247,7 @@ def test_a_summariser_of_ones_own_climbs_down_the_same_ladder() -> None:
     asked: list[tuple[str, int]] = []
 
     def wordy(request: SummaryRequest) -> StructuredSummary:
-        asked.append((request.strategy, request.max_tokens))
+        asked.append((request.form, request.max_tokens))
         if len(asked) == 1:
             raise SummaryRefused("not this")
         return StructuredSummary(narrative="word " * (2_000 if len(asked) == 2 else 10))
@@ -254,19 +255,19 @@ def test_a_summariser_of_ones_own_climbs_down_the_same_ladder() -> None:
     config = CompactConfig(max_context_tokens=WINDOW, policy={"hard_cap_buffer": 0}, telemetry={"exporter": "none"})
     manager = CompactManager(config, tokenizer=WordTokenizer(), summarizer=wordy)
     text = summary_text(manager.preflight("s", dialogue(20, words=45)))
-    assert [strategy for strategy, _ in asked] == ["task_state", "brief", "brief"]
+    assert [form for form, _ in asked] == ["task_state", "brief", "brief"]
     assert asked[2][1] == asked[1][1] // 2
     assert "word word" in text
 
 
 def test_the_ladder_ends() -> None:
     long, gone = SummaryTooLong(tokens=2, max_tokens=1), SummaryRefused("no")
-    rung: Rung | None = Rung("task_state", 4_096)
+    rung: Attempt | None = Attempt("task_state", 4_096)
     seen: list[str] = []
     for error in (long, gone, SummaryTruncated("cut"), long, gone):
         assert rung is not None
         seen.append(str(rung))
-        rung = rung.below(error)
+        rung = rung.next_after(error)
         if rung is None:
             break
     assert rung is None
@@ -276,4 +277,4 @@ def test_the_ladder_ends() -> None:
         "brief in 2,048 tokens",
         "brief in 1,024 tokens",
     ]
-    assert Rung("task_state", 4_096).below(TimeoutError()) is None
+    assert Attempt("task_state", 4_096).next_after(TimeoutError()) is None

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import json
 import threading
+from functools import partial
 from typing import Any
 
 import pytest
 
+from compact.constraints import LearnedConstraints
 from compact.core.errors import SpendLimitReached, SummaryEmpty
-from compact.core.facts.extraction import find_facts
+from compact.core.facts import extraction
 from compact.core.facts.ledger import FactKind
 from compact.core.log.messages import Message, ToolCall
-from compact.core.summary.summarizer import SummaryRequest
+from compact.core.summary.summarizer import Spending, SummaryRequest
 from compact.core.summary.summary import StructuredSummary, render_summary_text
 from compact.redaction import Redactor
 from compact.summarizers.call_settings import CallSettings
 from compact.summarizers.llm import LlmSummarizer
 from compact.summarizers.openai_client import OpenAIClient
 from compact.summarizers.retrying import Patience
-from compact.summarizers.spending import Accounts
+from compact.summarizers.spending import SpendLimits
 from compact.testing import ScriptedModel, fail, say, say_json
 from compact.testing_model import ModelRequest, Raw
+
+find_facts = partial(extraction.find_facts, constraints=LearnedConstraints())
 
 WISHES = {"seed": 42, "temperature": 0, "response_format": {"type": "json_object"}}
 HISTORY = (
@@ -137,7 +141,7 @@ def test_nothing_told_is_a_failure_not_an_empty_summary() -> None:
 def test_a_decision_log_is_chronological() -> None:
     entries = [{"step_id": step, "decision": f"decided at {step}"} for step in ("m4", "m1", "m3")]
     with ScriptedModel(say_json({"decisions": entries})) as model:
-        summary = summarizer(model)(asked(strategy="decision_log"))
+        summary = summarizer(model)(asked(form="decision_log"))
         assert "`[step_id] decision :: rationale :: inputs :: outputs`" in model.requests[0].asked
     assert [decision.decision.split(" ::")[0] for decision in summary.decisions] == [
         "[m1] decided at m1",
@@ -242,46 +246,47 @@ def test_a_long_span_is_asked_about_in_parts_that_build_on_each_other() -> None:
     assert all(any(f"[m{n}]" in prompt for prompt in prompts) for n in range(40))
 
 
-# -- accounts ------------------------------------------------------------------------------------------------------
+# -- limits --------------------------------------------------------------------------------------------------------
 
 
 def test_a_session_may_ask_so_often_and_no_more() -> None:
     with ScriptedModel(say_json({"facts": ["capped"]})) as model:
-        ask = summarizer(model, accounts=Accounts(max_calls=2))
-        one, other = ask.for_session("one"), ask.for_session("other")
-        one(asked())
-        one(asked())
+        ask = summarizer(model, limits=SpendLimits(max_calls=2))
+        one, other = asked(session_id="one", spending=Spending()), asked(session_id="other", spending=Spending())
+        ask(one)
+        ask(one)
         with pytest.raises(SpendLimitReached, match="session 'one' has asked the summariser 2 times"):
-            one(asked())
-        other(asked())
+            ask(one)
+        ask(other)
         assert len(model.requests) == 3
 
 
 def test_money_is_counted_by_what_the_provider_reports() -> None:
-    accounts = Accounts(max_usd=1.0, price=lambda tokens_in, tokens_out: tokens_in * 0.0005 + tokens_out * 0.001)
+    limits = SpendLimits(max_usd=1.0, price=lambda tokens_in, tokens_out: tokens_in * 0.0005 + tokens_out * 0.001)
+    spent = Spending()
     with ScriptedModel(say_json({"facts": ["capped"]})) as model:
-        ask = summarizer(model, accounts=accounts).for_session("s")
-        ask(asked(max_tokens=50))
-        spent = accounts.spent("s")
+        ask = summarizer(model, limits=limits)
+        ask(asked(max_tokens=50, spending=spent))
         assert spent.calls == 1
         assert spent.input_tokens == model.requests[0].prompt_tokens
         assert spent.usd == pytest.approx(spent.input_tokens * 0.0005 + spent.output_tokens * 0.001)
         with pytest.raises(SpendLimitReached, match=r"has spent \$0\.\d+ on summaries"):
-            ask(asked())
+            ask(asked(spending=spent))
         assert len(model.requests) == 1
 
 
 def test_many_threads_may_ask_at_once() -> None:
+    spent = Spending()
     with ScriptedModel(say_json({"facts": ["capped"]}), reasoning=True) as model:
         ask = summarizer(model, settings=CallSettings(WISHES))
         found: list[StructuredSummary] = []
-        threads = [threading.Thread(target=lambda: found.append(ask.for_session("s")(asked()))) for _ in range(6)]
+        threads = [threading.Thread(target=lambda: found.append(ask(asked(spending=spent)))) for _ in range(6)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(20)
         assert len(found) == 6
-    assert ask.accounts.spent("s").calls == 6
+    assert spent.calls == 6
 
 
 def test_the_identity_changes_with_model_prompt_and_settings() -> None:
@@ -300,6 +305,6 @@ def test_usage_that_is_not_reported_is_estimated() -> None:
         ]
     }
     with ScriptedModel(Raw(json.dumps(body).encode())) as model:
-        ask = summarizer(model)
-        ask(asked())
-    assert ask.accounts.spent("").input_tokens > 100
+        request = asked()
+        summarizer(model)(request)
+    assert request.spending.input_tokens > 100

@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from compact import CompactConfig, CompactManager, ConfigError, InsufficientBudget, StructuredSummary, SummaryRequest
 from compact.core.engine.events import CompactionErrorEvent, NoticeEvent
 from compact.core.errors import SummarizerUnavailable
+from compact.core.log.entries import read_entry
+from compact.core.log.legality import check_chat
+from compact.core.summary.summarizer import SummarizerIdentity
 from compact.core.summary.summary import SummaryCheck
-from compact.dialects.entries import ChatEntries
 from compact.summarizers.extractive import extractive_summary
 from compact.summarizers.llm import LlmSummarizer
 from compact.summarizers.model_client import Finish, ModelAnswer
@@ -101,9 +103,9 @@ def test_a_model_is_only_asked_if_one_is_named() -> None:
 
 
 def test_a_slow_summariser_is_prepared_ahead_by_itself() -> None:
-    assert watched(summarizer={"kind": "llm"})[0]._preparer is not None
-    assert watched(summarizer={"kind": "llm", "prepare": "never"})[0]._preparer is None
-    assert watched()[0]._preparer is None
+    assert watched(summarizer={"kind": "llm"})[0]._prefetcher is not None
+    assert watched(summarizer={"kind": "llm", "prepare": "never"})[0]._prefetcher is None
+    assert watched()[0]._prefetcher is None
 
 
 def test_a_variable_that_is_not_set_is_a_mistake_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,8 +206,8 @@ def test_what_was_prepared_ahead_is_used_without_asking_again() -> None:
     with ScriptedModel(say_json(TOLD)) as model:
         manager, sink = watched(model, summarizer={"prepare": "auto"})
         assert manager.preflight("s", below) == below
-        assert manager._preparer is not None
-        manager._preparer.close()
+        assert manager._prefetcher is not None
+        manager._prefetcher.close()
         assert len(model.requests) == 1
         out = manager.preflight("s", [*below, *dialogue(3, words=41)])
         assert len(model.requests) == 1
@@ -263,7 +265,7 @@ def test_a_cache_that_fails_harms_nobody() -> None:
         manager._engine = replace(manager._engine, compactor=replace(compactor, writer=writer))
         assert "cap the retries" in summary_text(manager.preflight("s", HISTORY))
     assert [event.fallback for event in sink.of(CompactionErrorEvent)] == [
-        "asked the summariser without looking it up",
+        "asked the summariser without looking in the cache",
         "the summary is used, but not remembered",
     ]
 
@@ -339,12 +341,13 @@ def test_orders_in_the_history_do_not_become_decisions_of_their_own() -> None:
 
 
 class Forgetful:
-    """A model-run summariser that names what was missing only when it is asked for it."""
-
-    is_model_run = True
+    """A model summariser that names what was missing only when it is asked for it."""
 
     def __init__(self) -> None:
         self.requests: list[SummaryRequest] = []
+
+    def identity(self, form: str) -> SummarizerIdentity:
+        return SummarizerIdentity("forgetful", form)
 
     def __call__(self, request: SummaryRequest) -> StructuredSummary:
         self.requests.append(request)
@@ -490,8 +493,8 @@ def test_any_history_and_any_answers_give_a_prompt_that_can_be_sent(
             out = manager.manual_compact("s", history)
         except InsufficientBudget:
             return
-        read = [ChatEntries().read(message, "out") for message in out]
-        assert ChatEntries().check(read) == ()
+        read = [read_entry(message, "out") for message in out]
+        assert check_chat(read) == ()
         assert sum(map(tokenizer.count_message, read)) <= window
         assert sum("<COMPACT-SUMMARY" in message.text for message in read) <= 1
         assert sum(message.text.count("</COMPACT-SUMMARY>") for message in read) <= 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compact.constraints import LearnedConstraints
 from compact.core.errors import ConfigError, SummarizerUnavailable
-from compact.core.facts.extraction import find_facts
+from compact.core.facts import extraction
 from compact.core.log.messages import Message, ToolCall
 from compact.core.summary.summarizer import SummaryRequest
 from compact.core.summary.summary import Decision, OpenItem, StructuredSummary
@@ -19,6 +21,8 @@ from compact.summarizers.llm_merging import Known
 from compact.summarizers.llm_prompt import Question, Questioner
 from compact.summarizers.llm_record import CUT_MARK, Portions, Record, clipped, fenced, step_ids
 from compact.summarizers.templates import STRATEGIES, Prompts
+
+find_facts = partial(extraction.find_facts, constraints=LearnedConstraints())
 
 _MARKS = re.compile(r"^<(/?)record-([0-9a-f]+)>$", re.MULTILINE)
 
@@ -71,7 +75,7 @@ def test_everything_from_the_history_is_inside_the_fence(strategy: str) -> None:
         message(1, order),
         message(2, order, "assistant", tool_calls=(ToolCall("c", "run", f'{{"command": "{order}"}}'),)),
         message(3, order, "tool", tool_call_id="c"),
-        strategy=strategy,
+        form=strategy,
         missing=(order,),
     )
     known = Known(StructuredSummary(decisions=(Decision(order),), open_items=(OpenItem(order),), narrative=order))
@@ -180,7 +184,7 @@ def test_every_question_fits_the_window_and_all_of_the_record_is_asked_about(
     texts: list[int], window_tokens: int, max_tokens: int, strategy: str
 ) -> None:
     history = tuple(message(number, f"start-{number} " + "word " * size) for number, size in enumerate(texts))
-    request = asked(*history, max_tokens=max_tokens, strategy=strategy)
+    request = asked(*history, max_tokens=max_tokens, form=strategy)
     writer = Questioner(prompts=Prompts.load(), request=request, window_tokens=window_tokens, count=words)
     known = Known(StructuredSummary(narrative="so far " * 20))
     portions = writer.portions(Record(history, step_ids(history)), known)

@@ -20,8 +20,9 @@ import pytest
 
 from compact import CompactConfig, CompactManager
 from compact.core.engine.events import CompactionErrorEvent, SummaryCreatedEvent
+from compact.core.log.entries import read_entry
+from compact.core.log.legality import check_chat
 from compact.core.plan.plan import SummarizationRecord
-from compact.dialects.entries import ChatEntries
 from compact.testing import (
     RecordingSink,
     ScriptedModel,
@@ -199,9 +200,9 @@ def current(manager: CompactManager) -> SummarizationRecord:
 
 
 def wait_until(prepared: RecordingSink, manager: CompactManager) -> None:
-    preparer: Any = manager._preparer
+    preparer: Any = manager._prefetcher
     deadline = time.monotonic() + 300
-    while preparer._running and time.monotonic() < deadline:
+    while preparer._unfinished and time.monotonic() < deadline:
         time.sleep(0.05)
     assert len(prepared.of(SummaryCreatedEvent)) == 1, "the summary was written ahead"
 
@@ -305,8 +306,8 @@ def test_task_and_wishes_stay_word_for_word_over_both_rounds(runs: list[Played])
 def test_every_prompt_is_legal_and_fits(runs: list[Played]) -> None:
     """Calls keep their results, and the window is kept."""
     for prompt in (*runs[0].prompts, runs[0].resumed):
-        messages = [ChatEntries().read(message, "prompt") for message in prompt]
-        assert not ChatEntries().check(messages)
+        messages = [read_entry(message, "prompt") for message in prompt]
+        assert not check_chat(messages)
         assert sum(map(WordTokenizer().count_message, messages)) < WINDOW * 0.7
 
 

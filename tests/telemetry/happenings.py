@@ -10,7 +10,7 @@ from compact.core.engine import events
 from compact.core.engine.events import CompactionEvent
 from compact.testing import Wire, WordTokenizer, dialogue, system, tool_exchange, user
 
-WHERE: dict[str, Any] = {"thread_id": "s-1", "turn_number": 3, "plan_version": 2}
+WHERE: dict[str, Any] = {"session_id": "s-1", "turn_number": 3, "plan_version": 2}
 _CHANGED = {"strategy": "clear", "message_ids": ("m1", "m2"), "tokens_before": 900, "tokens_after": 100}
 
 

@@ -173,7 +173,7 @@ def _seconds(text: str) -> float:
 
 def test_batches_stay_below_the_limit(server: Ariadne) -> None:
     """Hundreds of long texts are split over several requests, and none is lost."""
-    long = [NoticeEvent(thread_id="s", message=f"{number} " + "ü" * 20_000) for number in range(60)]
+    long = [NoticeEvent(session_id="s", message=f"{number} " + "ü" * 20_000) for number in range(60)]
     sent(server, [*long])
     assert not server.refusals
     assert len(server.of("compact.notice")) == 60
@@ -183,12 +183,12 @@ def test_batches_stay_below_the_limit(server: Ariadne) -> None:
 
 def test_long_texts_are_cut_with_a_mark_and_a_warning(server: Ariadne, capsys: pytest.CaptureFixture[str]) -> None:
     summary = SummaryCreatedEvent(
-        thread_id="s", strategy="x", input_messages=1, summary_tokens=1, compression_ratio=1, summary="a" * 300_000
+        session_id="s", strategy="x", input_messages=1, summary_tokens=1, compression_ratio=1, summary="a" * 300_000
     )
     many = PrunedMessagesEvent(
-        thread_id="s", pruned_count=50_000, message_ids=tuple(f"message-{n:06}" for n in range(50_000)), layers={}
+        session_id="s", pruned_count=50_000, message_ids=tuple(f"message-{n:06}" for n in range(50_000)), layers={}
     )
-    sent(server, [summary, many, NoticeEvent(thread_id="s", message="\U0001f9e0" * 150_000)])
+    sent(server, [summary, many, NoticeEvent(session_id="s", message="\U0001f9e0" * 150_000)])
     assert not server.refusals
     text = server.of("compact.summary_created")[0]["data"]["output"]
     assert text.endswith("… [cut: 300,000 characters]")
@@ -204,7 +204,7 @@ def test_long_texts_are_cut_with_a_mark_and_a_warning(server: Ariadne, capsys: p
     "text", ["a\ud800b", "\x00\x1b[31m", "‮evil", "</script>", "\\", '"', "🧠"], ids=lambda text: repr(text)
 )
 def test_any_text_can_be_sent(server: Ariadne, text: str) -> None:
-    event = NoticeEvent(thread_id=text, message=text, metadata={text: text, "nan": float("nan"), "odd": object()})
+    event = NoticeEvent(session_id=text, message=text, metadata={text: text, "nan": float("nan"), "odd": object()})
     sent(server, [event])
     assert not server.refusals
     (span,) = server.spans.values()
@@ -246,13 +246,13 @@ def test_connections_are_kept_and_renewed(server: Ariadne) -> None:
     exporter = AriadneExporter(server.url, token="t0ken")
     worker = ExportWorker(exporter)
     for number in range(3):
-        worker(NoticeEvent(thread_id="s", message=str(number), event_id=f"{number}", started_at=1, ended_at=1))
+        worker(NoticeEvent(session_id="s", message=str(number), event_id=f"{number}", started_at=1, ended_at=1))
         assert worker.flush(30)
     assert server.requests == 3
     assert server.connections == 1
     assert server.headers[0]["Authorization"] == "Bearer t0ken"
     exporter.close()
-    worker(NoticeEvent(thread_id="s", message="again", event_id="9", started_at=1, ended_at=1))
+    worker(NoticeEvent(session_id="s", message="again", event_id="9", started_at=1, ended_at=1))
     assert worker.flush(30)
     worker.close()
     assert "9" in server.spans
@@ -261,10 +261,10 @@ def test_connections_are_kept_and_renewed(server: Ariadne) -> None:
 def test_a_refused_batch_is_told_and_left(server: Ariadne, capsys: pytest.CaptureFixture[str]) -> None:
     """One that the server will never take keeps no other from being sent."""
     worker = ExportWorker(AriadneExporter(server.url))
-    worker(NoticeEvent(thread_id="s", message="no id"))  # was never stamped
+    worker(NoticeEvent(session_id="s", message="no id"))  # was never stamped
     assert not worker.flush(30)
     assert worker.dropped == 1
-    worker(NoticeEvent(thread_id="s", message="right", event_id="1", started_at=1, ended_at=1))
+    worker(NoticeEvent(session_id="s", message="right", event_id="1", started_at=1, ended_at=1))
     assert worker.flush(30)
     worker.close()
     assert worker.dropped == 1
@@ -282,12 +282,12 @@ def test_a_token_that_is_not_taken_is_told_and_counted(server: Ariadne) -> None:
     worker = ExportWorker(AriadneExporter(server.url))
     dispatcher = Dispatcher([worker])
     for number in range(3):
-        dispatcher(NoticeEvent(thread_id="s", message=str(number)))
+        dispatcher(NoticeEvent(session_id="s", message=str(number)))
         assert not dispatcher.flush(30)
     assert worker.dropped == 3
     assert worker.waiting == 0
     server.status = 200
-    dispatcher(NoticeEvent(thread_id="s", message="taken"))
+    dispatcher(NoticeEvent(session_id="s", message="taken"))
     assert dispatcher.flush(30)
     dispatcher.close()
     assert [span["data"]["count"] for span in server.of("compact.events_dropped")] == [3]
@@ -304,7 +304,7 @@ def test_a_token_that_no_header_takes_is_refused_and_not_repeated(token: str) ->
 def test_blanks_around_a_token_are_no_part_of_it(server: Ariadne) -> None:
     """As they come with a file that ends in a newline."""
     worker = ExportWorker(AriadneExporter(server.url, token=" t0ken\r\n"))
-    worker(NoticeEvent(thread_id="s", message="x", event_id="1", started_at=1, ended_at=1))
+    worker(NoticeEvent(session_id="s", message="x", event_id="1", started_at=1, ended_at=1))
     assert worker.flush(30)
     worker.close()
     assert server.headers[0]["Authorization"] == "Bearer t0ken"
@@ -321,11 +321,11 @@ def test_what_nobody_expected_fills_no_memory_and_tells_no_content(
     with monkeypatch.context() as patched:
         patched.setattr(AriadneExporter, "_request", broken)
         for number in range(5):
-            worker(NoticeEvent(thread_id="s", message="hush", event_id=f"{number}", started_at=1, ended_at=1))
+            worker(NoticeEvent(session_id="s", message="hush", event_id=f"{number}", started_at=1, ended_at=1))
             assert not worker.flush(30)
     assert not exporter._pending
     assert worker.dropped == 5
-    worker(NoticeEvent(thread_id="s", message="well", event_id="9", started_at=1, ended_at=1))
+    worker(NoticeEvent(session_id="s", message="well", event_id="9", started_at=1, ended_at=1))
     assert worker.flush(30)
     worker.close()
     assert "9" in server.spans
@@ -413,10 +413,10 @@ def test_after_an_outage_the_viewer_learns_what_it_missed(server: Ariadne) -> No
     worker = ExportWorker(AriadneExporter(server.url), max_queued=100)
     dispatcher = Dispatcher([worker])
     for number in range(600):
-        dispatcher(NoticeEvent(thread_id="s", message=str(number)))
+        dispatcher(NoticeEvent(session_id="s", message=str(number)))
     assert server.wait_for(1)
     for number in range(600, 800):
-        dispatcher(NoticeEvent(thread_id="s", message=str(number)))
+        dispatcher(NoticeEvent(session_id="s", message=str(number)))
     server.status = 200
     assert dispatcher.flush(30)
     dispatcher.close()
@@ -449,7 +449,7 @@ def test_threads_end_by_themselves(server: Ariadne, monkeypatch: pytest.MonkeyPa
     worker = ExportWorker(AriadneExporter(server.url))
     dispatcher = Dispatcher([worker])
     for number in range(2):
-        dispatcher(NoticeEvent(thread_id="s", message=str(number)))
+        dispatcher(NoticeEvent(session_id="s", message=str(number)))
         assert dispatcher.flush(30)
         thread = next((t for t in threading.enumerate() if t.name == "compact-ariadne"), None)
         if thread:

@@ -171,7 +171,7 @@ def test_log_lines_have_levels_and_no_secrets(caplog: pytest.LogCaptureFixture) 
 
 
 def test_every_line_is_redacted(caplog: pytest.LogCaptureFixture) -> None:
-    event = CompactionErrorEvent(thread_id="s", error_type="E", message=f"refused {SECRET}", fallback="none")
+    event = CompactionErrorEvent(session_id="s", error_type="E", message=f"refused {SECRET}", fallback="none")
     LoggingEventEmitter(Redactor().value)(event)
     stream = io.StringIO()
     ConsoleEmitter(Redactor().value, stream=stream)(event)
@@ -213,7 +213,7 @@ def test_every_level_can_be_asked_for() -> None:
 
 def test_hostile_text_is_one_line_without_markup() -> None:
     stream = Terminal()
-    ConsoleEmitter(stream=stream)(NoticeEvent(thread_id="[red]", message="[bold]a[/bold]\nb", ended_at=1.0))
+    ConsoleEmitter(stream=stream)(NoticeEvent(session_id="[red]", message="[bold]a[/bold]\nb", ended_at=1.0))
     assert len(stream.getvalue().splitlines()) == 1
     assert "[bold]a[/bold] b" in stream.getvalue()
     assert "[red]" in stream.getvalue()
@@ -225,7 +225,7 @@ HOSTILE = "a\x1b]0;title\x07b\x1b[2J\x9b31m\x00\x7f\x85\rc"
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()], ids=["pipe", "terminal"])
 def test_no_text_gives_a_terminal_orders(stream: io.StringIO) -> None:
     """Neither what an event says nor the name of its session; the colours are ours."""
-    ConsoleEmitter(stream=stream)(NoticeEvent(thread_id=f"s\n{HOSTILE}", message=HOSTILE, ended_at=1.0))
+    ConsoleEmitter(stream=stream)(NoticeEvent(session_id=f"s\n{HOSTILE}", message=HOSTILE, ended_at=1.0))
     text = re.sub(r"\x1b\[[\d;]*m", "", stream.getvalue())
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", text)
     assert len(stream.getvalue().splitlines()) == 1
@@ -233,7 +233,7 @@ def test_no_text_gives_a_terminal_orders(stream: io.StringIO) -> None:
 
 
 def test_log_lines_give_a_terminal_no_orders(caplog: pytest.LogCaptureFixture) -> None:
-    LoggingEventEmitter()(NoticeEvent(thread_id=HOSTILE, message=HOSTILE))
+    LoggingEventEmitter()(NoticeEvent(session_id=HOSTILE, message=HOSTILE))
     (record,) = caplog.records
     assert not re.search(r"[\x00-\x1f\x7f-\x9f]", record.getMessage())
 
@@ -265,7 +265,7 @@ def test_metrics_count_every_session_and_all() -> None:
 
     def count() -> None:
         for _ in range(500):
-            collector(NoticeEvent(thread_id=threading.current_thread().name, message=""))
+            collector(NoticeEvent(session_id=threading.current_thread().name, message=""))
 
     threads = [threading.Thread(target=count, name=name) for name in ("a", "b", "c", "d")]
     for thread in threads:
@@ -283,16 +283,16 @@ def test_metrics_count_every_session_and_all() -> None:
 def test_metrics_are_bounded() -> None:
     collector = MetricsCollector()
     for number in range(1_200):
-        collector(NoticeEvent(thread_id=str(number), message=""))
+        collector(NoticeEvent(session_id=str(number), message=""))
     assert len(collector.threads()) == 1_000
     assert collector.threads()[-1] == "1199"
     assert collector.global_metrics.events["compact.notice"] == 1_200
     for number in range(1_000):
-        collector.record({"event": "compact.error", "error_type": f"E{number}", "thread_id": ""})
+        collector.record({"event": "compact.error", "error_type": f"E{number}", "session_id": ""})
     assert len(collector.global_metrics.errors_by_type) == 201
     assert collector.global_metrics.errors_by_type["other"] == 800
     for number in range(1_000):
-        collector.record({"event": f"{number}" + "x" * 10_000, "thread_id": "s"})
+        collector.record({"event": f"{number}" + "x" * 10_000, "session_id": "s"})
     names = collector.thread_metrics("s").events
     assert len(names) == 51
     assert max(map(len, names)) == 200
@@ -317,10 +317,10 @@ def test_closing_an_archive_that_hangs_is_bounded(monkeypatch: pytest.MonkeyPatc
         released.wait(60)
 
     sink = archived.InBackground(hang)
-    sink(NoticeEvent(thread_id="s", message="in hand"))
+    sink(NoticeEvent(session_id="s", message="in hand"))
     assert hangs.wait(30)
     for number in range(1_100):
-        sink(NoticeEvent(thread_id="s", message=str(number)))
+        sink(NoticeEvent(session_id="s", message=str(number)))
     closing = threading.Thread(target=sink.close, daemon=True)
     closing.start()
     closing.join(20)
@@ -393,4 +393,4 @@ def test_what_an_event_says_is_plain_data() -> None:
     assert {"error_type", "message", "fallback"} <= set(
         next(event for event in one_of_each() if isinstance(event, CompactionErrorEvent)).to_dict()
     )
-    assert EventsDroppedEvent(thread_id="", exporter="x", count=1).to_dict()["count"] == 1
+    assert EventsDroppedEvent(session_id="", exporter="x", count=1).to_dict()["count"] == 1

@@ -66,7 +66,7 @@ class Recording:
 
 
 def notice(number: int) -> NoticeEvent:
-    return NoticeEvent(thread_id="s", message=str(number))
+    return NoticeEvent(session_id="s", message=str(number))
 
 
 def messages(recording: Recording) -> list[str]:
@@ -112,7 +112,7 @@ def test_work_is_done_in_the_worker_and_once() -> None:
     redacted: list[str] = []
     recording = Recording(breaks_on="nothing breaks")
     worker = ExportWorker(recording, redact=redact)
-    worker(CompactionReportEvent(thread_id="s", work_out=work_out))
+    worker(CompactionReportEvent(session_id="s", work_out=work_out))
     assert worker.flush(30)
     (outgoing,) = recording.sent
     assert outgoing.data["counts"]
@@ -144,7 +144,7 @@ def test_the_oldest_go_when_too_many_wait() -> None:
 def test_what_cannot_be_told_is_left_and_counted() -> None:
     recording = Recording(breaks_on="poison")
     worker = ExportWorker(recording)
-    worker(NoticeEvent(thread_id="s", message="poison"))
+    worker(NoticeEvent(session_id="s", message="poison"))
     assert not worker.flush(30)
     worker(notice(1))
     assert worker.flush(30)

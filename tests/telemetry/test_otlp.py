@@ -135,16 +135,16 @@ def asked(error: Exception | None = None) -> Any:
 
 def tell(dispatcher: Dispatcher, *, error: Exception | None = None) -> None:
     """A call with a question to a model in it."""
-    from compact.core.engine.emitter import Announcer
+    from compact.core.engine.emitter import EventEmitter
     from compact.core.engine.session import Session
 
-    announcer, session = Announcer(dispatcher), Session("s")
+    emitter, session = EventEmitter(dispatcher), Session("s")
     observed = ObservedClient(client=asked(error), emit=dispatcher, model="small", provider="openai")
-    with announcer.operation(session, "preflight"), announcer.operation(session, "summary"):
+    with emitter.operation(session, "preflight"), emitter.operation(session, "summary"):
         try:
             observed(ModelRequest(system="", prompt="", timeout_seconds=1))
         except SummarizerUnavailable as failure:
-            announcer.failed(session, failure, fallback="pruning-only")
+            emitter.error(session, failure, fallback="pruning-only")
 
 
 def test_the_summarisers_call_is_a_client_span_below(collector: Collector) -> None:
@@ -303,7 +303,7 @@ def test_operations_whose_end_was_dropped_are_let_go(collector: Collector) -> No
     exporter = OtlpExporter(collector.endpoint)
     worker = ExportWorker(exporter, max_queued=10_000)
     for number in range(1_100):
-        worker(OperationStartedEvent(thread_id="s", operation="x", event_id=str(number), started_at=1, ended_at=1))
+        worker(OperationStartedEvent(session_id="s", operation="x", event_id=str(number), started_at=1, ended_at=1))
     assert worker.flush(30)
     assert len(exporter._tree._open) == 1_000
     assert len(collector.named("compact")) == 100
@@ -386,7 +386,7 @@ def test_spans_that_are_given_up_are_counted(
     monkeypatch.setattr("compact.telemetry.otlp._PATIENCE_SECONDS", 0.0)
     collector.status = 400
     worker = ExportWorker(OtlpExporter(collector.endpoint))
-    Dispatcher([worker])(NoticeEvent(thread_id="s", message="x"))
+    Dispatcher([worker])(NoticeEvent(session_id="s", message="x"))
     assert not worker.flush(30)
     assert worker.dropped == 1
     collector.status = 200

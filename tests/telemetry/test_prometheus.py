@@ -98,8 +98,8 @@ def test_nothing_yet_is_valid_too() -> None:
 def test_labels_are_escaped() -> None:
     collector = MetricsCollector()
     hostile = 'a"b\\c\nd} 1'
-    collector.record({"event": hostile, "thread_id": "s"})
-    collector.record({"event": "compact.error", "error_type": hostile, "thread_id": "s"})
+    collector.record({"event": hostile, "session_id": "s"})
+    collector.record({"event": "compact.error", "error_type": hostile, "session_id": "s"})
     samples, _ = parsed(render_prometheus(collector))
     assert samples["compact_errors_total"] == {(("error_type", hostile),): 1}
     assert samples["compact_events_total"][("event", hostile),] == 1

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from compact.core.engine.emitter import Announcer
+from compact.core.engine.emitter import EventEmitter
 from compact.core.engine.events import (
     CompactionCheckStartedEvent,
     CompactionCompletedEvent,
@@ -31,9 +31,9 @@ from compact.testing import RecordingSink, dialogue
 from telemetry.happenings import full_history, watched
 
 
-def announced() -> tuple[Announcer, RecordingSink]:
+def announced() -> tuple[EventEmitter, RecordingSink]:
     sink = RecordingSink()
-    return Announcer(Dispatcher([sink])), sink
+    return EventEmitter(Dispatcher([sink])), sink
 
 
 def alone(action: Callable[[], Any]) -> Any:
@@ -46,15 +46,15 @@ def ended(sink: RecordingSink) -> list[OperationEndedEvent]:
 
 
 def test_operations_nest() -> None:
-    announcer, sink = announced()
+    emitter, sink = announced()
     session = Session("s")
 
     def work() -> None:
-        with announcer.operation(session, "preflight"):
-            with announcer.operation(session, "compaction"):
-                announcer.notice(session, "inside")
-            announcer.notice(session, "between")
-        announcer.notice(session, "after")
+        with emitter.operation(session, "preflight"):
+            with emitter.operation(session, "compaction"):
+                emitter.notice(session, "inside")
+            emitter.notice(session, "between")
+        emitter.notice(session, "after")
 
     alone(work)
     preflight, compaction = sink.of(OperationStartedEvent)
@@ -95,10 +95,10 @@ def test_what_lasts_has_the_times_of_its_operation() -> None:
 
 
 def test_an_exception_makes_it_an_error() -> None:
-    announcer, sink = announced()
+    emitter, sink = announced()
 
     def work() -> None:
-        with pytest.raises(ZeroDivisionError), announcer.operation(Session("s"), "compaction"):
+        with pytest.raises(ZeroDivisionError), emitter.operation(Session("s"), "compaction"):
             raise ZeroDivisionError
 
     alone(work)
@@ -107,14 +107,14 @@ def test_an_exception_makes_it_an_error() -> None:
 
 
 def test_threads_have_operations_of_their_own() -> None:
-    announcer, sink = announced()
+    emitter, sink = announced()
     inside, leave = threading.Barrier(3, timeout=30), threading.Barrier(3, timeout=30)
 
     def work(name: str) -> None:
         session = Session(name)
-        with announcer.operation(session, "compaction"):
+        with emitter.operation(session, "compaction"):
             inside.wait()
-            announcer.notice(session, name)
+            emitter.notice(session, name)
             leave.wait()
 
     threads = [threading.Thread(target=work, args=(name,)) for name in ("a", "b")]
@@ -124,8 +124,8 @@ def test_threads_have_operations_of_their_own() -> None:
     leave.wait()
     for thread in threads:
         thread.join(30)
-    began = {event.thread_id: event.event_id for event in sink.of(OperationStartedEvent)}
-    assert {event.thread_id: event.parent_id for event in sink.of(NoticeEvent)} == began
+    began = {event.session_id: event.event_id for event in sink.of(OperationStartedEvent)}
+    assert {event.session_id: event.parent_id for event in sink.of(NoticeEvent)} == began
 
 
 def test_tasks_have_operations_of_their_own() -> None:
@@ -145,7 +145,7 @@ def test_tasks_have_operations_of_their_own() -> None:
     assert len([event for event in began.values() if event.operation == "summary"]) == 5
     for event in sink.events:
         if event.parent_id:
-            assert began[event.parent_id].thread_id == event.thread_id
+            assert began[event.parent_id].session_id == event.session_id
         else:
             assert isinstance(event, CompactionCheckStartedEvent | OperationEndedEvent | NoticeEvent)
 
@@ -183,10 +183,10 @@ def test_a_task_that_is_cancelled_ends_its_operation_and_no_other() -> None:
 
 def test_what_is_ended_elsewhere_ends_what_it_began() -> None:
     """A trip that nobody drives any more is closed by the collector, in the middle of somebody else's operation."""
-    announcer, sink = announced()
+    emitter, sink = announced()
 
     def trip() -> Any:
-        with announcer.operation(Session("left"), "preflight"):
+        with emitter.operation(Session("left"), "preflight"):
             yield
 
     left = trip()
@@ -194,42 +194,42 @@ def test_what_is_ended_elsewhere_ends_what_it_began() -> None:
 
     def work() -> None:
         session = Session("mine")
-        with announcer.operation(session, "preflight"):
+        with emitter.operation(session, "preflight"):
             left.close()
-            announcer.notice(session, "still mine")
+            emitter.notice(session, "still mine")
 
     alone(work)
-    mine = next(event for event in sink.of(CompactionCheckStartedEvent) if event.thread_id == "mine")
+    mine = next(event for event in sink.of(CompactionCheckStartedEvent) if event.session_id == "mine")
     assert sink.of(NoticeEvent)[0].parent_id == mine.event_id
     first, second = ended(sink)
-    assert (first.thread_id, first.error_type) == ("left", "Abandoned")
-    assert (second.thread_id, second.event_id) == ("mine", mine.event_id)
+    assert (first.session_id, first.error_type) == ("left", "Abandoned")
+    assert (second.session_id, second.event_id) == ("mine", mine.event_id)
 
 
 def test_a_call_is_never_a_part_of_what_was_left_open() -> None:
     """Not even of the same session in the same task, and not of what was ended by somebody else."""
-    announcer, sink = announced()
+    emitter, sink = announced()
     session, here = Session("s"), Context()
 
     def trip() -> Any:
-        with announcer.operation(session, "compaction"):
+        with emitter.operation(session, "compaction"):
             yield
 
     left = trip()
     here.run(next, left)
 
     def work() -> None:
-        with announcer.operation(session, "preflight"):
-            announcer.notice(session, "in the call")
+        with emitter.operation(session, "preflight"):
+            emitter.notice(session, "in the call")
 
     here.run(work)
     call = sink.of(CompactionCheckStartedEvent)[0]
     assert call.parent_id == ""
     assert sink.of(NoticeEvent)[0].parent_id == call.event_id
-    here.run(announcer.notice, session, "in what was left")
+    here.run(emitter.notice, session, "in what was left")
     assert sink.of(NoticeEvent)[1].parent_id == sink.of(OperationStartedEvent)[0].event_id
     alone(left.close)
-    here.run(announcer.notice, session, "after it")
+    here.run(emitter.notice, session, "after it")
     assert sink.of(NoticeEvent)[2].parent_id == ""
 
 
@@ -248,7 +248,7 @@ def test_a_session_within_a_session() -> None:
     (summary,) = outer_sink.of(SummaryCreatedEvent)
     operations = {event.operation: event.event_id for event in outer_sink.of(OperationStartedEvent)}
     assert summary.parent_id == operations["summary"]
-    assert {event.thread_id for event in outer_sink.events} == {"outer"}
+    assert {event.session_id for event in outer_sink.events} == {"outer"}
 
 
 def test_what_is_prepared_in_the_background_is_a_tree_of_its_own() -> None:
@@ -258,8 +258,8 @@ def test_what_is_prepared_in_the_background_is_a_tree_of_its_own() -> None:
     sink = RecordingSink()
     with watched(window=5_200, on_event=sink, summarizer=writes) as manager:
         manager.preflight("s", dialogue(40, words=50))
-        manager._preparer.wait(30)  # pyright: ignore[reportAttributeAccessIssue]
-    (prepare,) = [event for event in sink.of(OperationStartedEvent) if event.operation == "prepare"]
+        manager._prefetcher.wait(30)  # pyright: ignore[reportAttributeAccessIssue]
+    (prepare,) = [event for event in sink.of(OperationStartedEvent) if event.operation == "prefetch"]
     assert prepare.parent_id == ""
     (summary,) = sink.of(SummaryCreatedEvent)
     above = next(event for event in ended(sink) if event.event_id == summary.parent_id)
@@ -267,20 +267,20 @@ def test_what_is_prepared_in_the_background_is_a_tree_of_its_own() -> None:
 
 
 def test_an_event_without_a_session_is_of_the_one_in_hand() -> None:
-    announcer, sink = announced()
+    emitter, sink = announced()
     session = Session("s")
 
     def work() -> None:
-        with announcer.operation(session, "summary"):
-            announcer.emit(NoticeEvent(thread_id="", message="from below"))
-            announcer.emit(NoticeEvent(thread_id="another", message="not ours"))
-        announcer.emit(NoticeEvent(thread_id="", message="outside"))
+        with emitter.operation(session, "summary"):
+            emitter.sink(NoticeEvent(session_id="", message="from below"))
+            emitter.sink(NoticeEvent(session_id="another", message="not ours"))
+        emitter.sink(NoticeEvent(session_id="", message="outside"))
 
     alone(work)
     below, other, outside = sink.of(NoticeEvent)
-    assert (below.thread_id, below.parent_id) == ("s", sink.of(OperationStartedEvent)[0].event_id)
-    assert (other.thread_id, other.parent_id) == ("another", "")
-    assert (outside.thread_id, outside.parent_id) == ("", "")
+    assert (below.session_id, below.parent_id) == ("s", sink.of(OperationStartedEvent)[0].event_id)
+    assert (other.session_id, other.parent_id) == ("another", "")
+    assert (outside.session_id, outside.parent_id) == ("", "")
 
 
 def test_metadata_is_in_every_event() -> None:
@@ -293,7 +293,7 @@ def test_metadata_is_in_every_event() -> None:
 
 def test_an_event_keeps_its_own_metadata() -> None:
     sink = RecordingSink()
-    Dispatcher([sink], metadata={"run": 7, "team": "x"})(NoticeEvent(thread_id="", message="", metadata={"run": 8}))
+    Dispatcher([sink], metadata={"run": 7, "team": "x"})(NoticeEvent(session_id="", message="", metadata={"run": 8}))
     assert sink.events[0].metadata == {"run": 8, "team": "x"}
 
 
@@ -315,7 +315,7 @@ def test_a_callers_seeded_sequence_stays_as_it_is() -> None:
     random.seed(7)
     sink = RecordingSink()
     for _ in range(100):
-        Dispatcher([sink])(NoticeEvent(thread_id="s", message=""))
+        Dispatcher([sink])(NoticeEvent(session_id="s", message=""))
     assert random.random() == expected
     ids = {event.event_id for event in sink.events}
     assert len(ids) == 100
@@ -327,4 +327,4 @@ def test_a_dispatcher_without_sinks_does_nothing(monkeypatch: pytest.MonkeyPatch
         raise AssertionError
 
     monkeypatch.setattr("compact.telemetry.dispatcher.stamped", must_not)
-    Dispatcher([])(NoticeEvent(thread_id="", message=""))
+    Dispatcher([])(NoticeEvent(session_id="", message=""))

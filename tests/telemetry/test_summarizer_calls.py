@@ -35,7 +35,7 @@ def test_a_question_is_a_part_of_its_summary(in_a_loop: bool) -> None:
     (call,) = sink.of(SummarizerCallEvent)
     (summary,) = [event for event in sink.of(OperationStartedEvent) if event.operation == "summary"]
     assert call.parent_id == summary.event_id
-    assert call.thread_id == "s"
+    assert call.session_id == "s"
     assert (call.model, call.provider, call.error_type) == ("gpt-4o-mini", "openai", "")
     assert call.input_tokens > 0
     assert call.output_tokens > 0

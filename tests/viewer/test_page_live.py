@@ -230,7 +230,7 @@ def at(second: float) -> str:
 
 def trace_events() -> list[dict[str, Any]]:
     """A turn with a summary inside it, an error, and something that goes on."""
-    story = {"output": "The story so far.", "thread_id": seeding.BUSY, "tokens": 1234}
+    story = {"output": "The story so far.", "session_id": seeding.BUSY, "tokens": 1234}
     return [
         {"type": "trace", "trace_id": "turn", "name": "turn 7", "group_id": seeding.BUSY, "started_at": at(0)},
         span(1, trace_id="turn", span_id="root", name="turn", started_at=at(0), ended_at=at(4)),

@@ -118,17 +118,22 @@ def test_text_stands_out_from_what_is_behind_it(api: Running, look: Callable[...
 def test_every_layer_has_a_pattern_or_a_name_besides_its_colour(api: Running, look: Callable[..., Look]) -> None:
     """Two layers that touch never differ by colour alone."""
     page = look(api).go("s", seeding.BUSY)
-    for tier in ("tools", "summary", "ledger"):
-        expect(page.locator(f".areas .tier-{tier} + .overlay")).to_have_count(1)
+    for part in ("tools", "summary", "ledger"):
+        expect(page.locator(f".areas .part-{part} + .overlay")).to_have_count(1)
     names = page.locator(".legend-item").all_inner_texts()
     assert [name.split("\n")[0] for name in names] == [
         "System",
+        "Developer",
         "Tools",
         "Pinned",
         "Ledger",
         "Summary",
-        "Tail",
+        "Dialogue",
+        "Tool results",
+        "Stubs",
+        "Rehydrated",
         "Injected",
+        "Overhead",
         "Free",
     ]
 
@@ -214,7 +219,7 @@ def picture_events() -> list[dict[str, Any]]:
             "started_at": f"2026-01-01T10:00:{start / 1000:06.3f}Z",
             "ended_at": f"2026-01-01T10:00:{end / 1000:06.3f}Z",
         }
-        data = {"thread_id": seeding.BUSY, "output": f"{name} took {end - start} ms"}
+        data = {"session_id": seeding.BUSY, "output": f"{name} took {end - start} ms"}
         events.append(
             {
                 "type": "span",

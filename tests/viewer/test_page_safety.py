@@ -42,7 +42,7 @@ def places(api: Running) -> dict[tuple[object, ...], str]:
 def test_hostile_content_is_inert_in_every_view(api: Running, look: Callable[..., Look]) -> None:
     """Scripts do not run, handlers are not attached, no link leads out, nothing is asked of another machine."""
     for number, text in enumerate(seeding.HOSTILE_TEXTS[:6]):
-        api.send(span(number, trace_id="evil", name=text, data={"thread_id": HOSTILE, "output": text}))
+        api.send(span(number, trace_id="evil", name=text, data={"session_id": HOSTILE, "output": text}))
     window = look(api)
     for place, text in places(api).items():
         page = window.go(*place)

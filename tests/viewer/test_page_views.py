@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from compact.core.plan.parts import SENT_PARTS
 from viewer import seeding
 from viewer.serving import Running
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 pytest_plugins = ("viewer.browser",)
 
-TIERS = ("system", "tools", "pinned", "ledger", "summary", "tail", "injected")
+PARTS = tuple(part.value for part in SENT_PARTS)
 
 
 @pytest.fixture
@@ -96,13 +97,13 @@ def test_an_unknown_session_is_told_with_what_to_do(window: Look) -> None:
 
 
 def test_the_timeline_stacks_what_each_prompt_was_made_of(window: Look, api: Running) -> None:
-    """Every tier that was ever used has a layer, every limit a line with its name, every plan a mark."""
+    """Every part that was ever used has a layer, every limit a line with its name, every plan a mark."""
     page = window.go("s", seeding.BUSY)
     known = api.get(f"/api/sessions/{seeding.BUSY}")
-    used = [tier for tier in TIERS if any(call["tiers"][tier] for call in known["calls"])]
-    assert {"system", "tools", "summary", "tail"} <= set(used)
-    for tier in used:
-        expect(page.locator(f".areas .tier-{tier}")).to_have_count(1)
+    used = [part for part in PARTS if any(call["parts"][part] for call in known["calls"])]
+    assert {"system", "tools", "summary", "dialogue"} <= set(used)
+    for part in used:
+        expect(page.locator(f".areas .part-{part}")).to_have_count(1)
     expect(page.locator(".areas .free")).to_have_count(1)
     for name in ("window", "trigger", "prepare", "target"):
         expect(page.locator(".limit text", has_text=name)).to_have_count(1)
@@ -148,11 +149,11 @@ def test_the_timeline_zooms_by_dragging_and_by_buttons(window: Look) -> None:
 def test_a_tier_can_be_hidden_and_shown_again(window: Look) -> None:
     """The legend is a switch for each layer."""
     page = window.go("s", seeding.BUSY)
-    tail = page.locator("button.legend-item", has_text="Tail")
-    tail.click()
-    expect(page.locator(".areas .tier-tail")).to_have_count(0)
-    tail.click()
-    expect(page.locator(".areas .tier-tail")).to_have_count(1)
+    dialogue = page.locator("button.legend-item", has_text="Dialogue")
+    dialogue.click()
+    expect(page.locator(".areas .part-dialogue")).to_have_count(0)
+    dialogue.click()
+    expect(page.locator(".areas .part-dialogue")).to_have_count(1)
 
 
 # -- a compaction -------------------------------------------------------------------------------------------------

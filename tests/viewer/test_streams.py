@@ -84,7 +84,7 @@ def test_the_wire_has_data_frames_only(empty: Running) -> None:
 
 
 def test_traces_are_listed_with_what_is_known_of_them(empty: Running) -> None:
-    empty.send(TRACE, span(1, status="error", data={"thread_id": "my session"}), span(2))
+    empty.send(TRACE, span(1, status="error", data={"session_id": "my session"}), span(2))
     empty.send(span(1, trace_id="t2"))
     listed = empty.get("/api/traces")["traces"]
     assert [trace["trace_id"] for trace in listed] == ["t2", "t1"]
@@ -106,7 +106,7 @@ def test_odd_trace_ids_can_be_asked_for(empty: Running) -> None:
 
 def test_the_page_is_told_of_spans_and_the_sessions_they_name(empty: Running) -> None:
     page = Listening(empty, "/api/live")
-    empty.send(TRACE, span(1, data={"thread_id": "s"}))
+    empty.send(TRACE, span(1, data={"session_id": "s"}))
     until(lambda: page.of("session"))
     assert page.of("trace")[0]["trace"]["name"] == "a run"
     assert page.of("span")[0]["span"]["span_id"] == "s1"
@@ -117,7 +117,7 @@ def test_the_page_is_told_of_spans_and_the_sessions_they_name(empty: Running) ->
 def test_a_large_request_is_told_once_for_each_span_and_session(empty: Running) -> None:
     """However many events it holds, whoever follows gets all of them, and no page is thrown out as too slow."""
     page, follower = Listening(empty, "/api/live"), Listening(empty, "/events")
-    tiny = [{"type": "span", "trace_id": "t", "span_id": f"{n}", "data": {"thread_id": "s"}} for n in range(3_000)]
+    tiny = [{"type": "span", "trace_id": "t", "span_id": f"{n}", "data": {"session_id": "s"}} for n in range(3_000)]
     empty.send(*tiny, *[TRACE] * 100)
     until(lambda: page.of("session"))
     until(lambda: len(follower.of("trace")) == 100)
@@ -318,10 +318,10 @@ def test_the_sessions_of_a_trace_are_those_of_its_events() -> None:
     """One span that names another session each time takes the place of one, not of all of them."""
     ring = Ring(capacity=5)
     for number in range(100):
-        add(ring, span(1, data={"thread_id": f"again {number}"}))
+        add(ring, span(1, data={"session_id": f"again {number}"}))
     assert ring.find()[0].threads == ("again 99",)
     for number in range(100):
-        add(ring, span(number, data={"thread_id": f"s{number}"}))
+        add(ring, span(number, data={"session_id": f"s{number}"}))
     assert set(ring.find()[0].threads) == {f"s{number}" for number in range(95, 100)}
 
 
@@ -345,7 +345,7 @@ def test_the_updates_of_one_request_are_joined_in_order() -> None:
 
 def test_an_error_that_was_updated_away_is_none() -> None:
     ring = Ring()
-    add(ring, span(1, status="error", data={"thread_id": "s"}))
+    add(ring, span(1, status="error", data={"session_id": "s"}))
     assert ring.threads_in_error() == {"s"}
     add(ring, span(1, status="ok"))
     assert (ring.threads_in_error(), about(ring)[0]["errors"]) == (set(), 0)

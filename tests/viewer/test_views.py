@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from compact.core.audit.report import EntityState
-from compact.core.engine.call_record import TIERS
 from compact.core.engine.events import CompactionCompletedEvent, CompactionEvent
 from compact.core.facts.ledger import Fact, FactKind, Ledger
+from compact.core.plan.parts import SENT_PARTS
 from compact.core.plan.plan import CompactionPlan, SpanReference, SummarizationRecord
 from compact.core.summary.summary import StructuredSummary, SummaryCheck
 from compact.viewer.summary_view import summary_view
@@ -100,7 +100,7 @@ def test_questions_that_make_no_sense_are_refused(api: Running, query: dict[str,
 
 
 def test_errors_are_known_from_the_events(own: Running) -> None:
-    own.send(span(1, status="error", data={"thread_id": QUIET}))
+    own.send(span(1, status="error", data={"session_id": QUIET}))
     assert listed(own, state="errors") == [QUIET]
     rows = {row["id"]: row["has_error"] for row in own.get("/api/sessions")["sessions"]}
     assert rows[QUIET]
@@ -126,15 +126,15 @@ def test_the_timeline_adds_up(api: Running, session_id: str) -> None:
     }
     assert page["calls_total"] == len(page["calls"]) > 0
     for call in page["calls"]:
-        assert set(call["tiers"]) == {*TIERS, "free"}
-        assert sum(call["tiers"].values()) == max(12_000, call["tokens"])
-        assert sum(call["tiers"].values()) - call["tiers"]["free"] == call["tokens"]
+        assert set(call["parts"]) == {*SENT_PARTS, "free"}
+        assert sum(call["parts"].values()) == max(12_000, call["tokens"])
+        assert sum(call["parts"].values()) - call["parts"]["free"] == call["tokens"]
     assert page["turns"] == page["calls"][-1]["turn"]
 
 
 def test_parts_of_the_window(api: Running) -> None:
-    busy, injected = (api.get(of(name))["calls"][-1]["tiers"] for name in (BUSY, INJECTED))
-    assert all(busy[tier] for tier in ("system", "tools", "pinned", "ledger", "summary", "tail"))
+    busy, injected = (api.get(of(name))["calls"][-1]["parts"] for name in (BUSY, INJECTED))
+    assert all(busy[part] for part in ("system", "tools", "pinned", "ledger", "summary", "dialogue"))
     assert injected["injected"] > 0
 
 
@@ -463,7 +463,7 @@ def test_the_page_is_told_about_itself(api: Running) -> None:
 
 
 def test_metrics_count_events_once_and_survive_anything(own: Running) -> None:
-    done = {"event": "compact.error", "thread_id": "s", "error_type": "Boom", "message": "", "fallback": ""}
+    done = {"event": "compact.error", "session_id": "s", "error_type": "Boom", "message": "", "fallback": ""}
     own.send(span(1, data=done))
     own.send(span(1, data=done), span(2, data=done))
     own.send(span(3, data={"event": "compact.completed"}), span(4, data={"event": "else"}), span(5, data={"event": []}))
@@ -479,9 +479,9 @@ def test_metrics_count_events_once_and_survive_anything(own: Running) -> None:
 def test_metrics_stay_small_whatever_is_sent(own: Running) -> None:
     """Names that are not ours are not counted, long texts are cut, and no number is too large to be shown."""
     failed = {"event": "compact.error", "error_type": "B" * 5_000, "message": "", "fallback": ""}
-    own.send(span(1, data={**failed, "thread_id": "t" * 5_000}), span(2, data={"event": "compact.made_up"}))
+    own.send(span(1, data={**failed, "session_id": "t" * 5_000}), span(2, data={"event": "compact.made_up"}))
     large = {"message_count": 1, "tokens_before": 10**400, "tokens_after": 1}
-    own.send(span(3, data={"event": "compact.content_cleared", "thread_id": "s", **large}))
+    own.send(span(3, data={"event": "compact.content_cleared", "session_id": "s", **large}))
     text = own.client.get("/metrics").text
     assert "made_up" not in text
     assert 'error_type="' + "B" * 200 + '"} 1' in text

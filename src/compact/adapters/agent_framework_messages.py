@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from compact.core.log.entries import read_entry
+
 try:
     from agent_framework import Content, Message
 except ImportError as error:
@@ -21,7 +23,6 @@ except ImportError as error:
 
 from compact.core.log.legality import Violation, check_chat
 from compact.dialects.dialect import NATIVE, Block, Entry, foreign, without
-from compact.dialects.entries import ChatEntries
 from compact.dialects.translation import META
 
 Plain: TypeAlias = dict[str, Any]
@@ -123,7 +124,7 @@ class AgentFrameworkDialect:
     def check(self, items: Sequence[Any]) -> tuple[Violation, ...]:
         """What no client could send: calls without results, results without calls, messages without content."""
         entries = [entry for block in self.read(items, 0) for entry in block.entries]
-        return check_chat([ChatEntries().read(entry, f"messages[{place}]") for place, entry in enumerate(entries)])
+        return check_chat([read_entry(entry, f"messages[{place}]") for place, entry in enumerate(entries)])
 
 
 def _entries(item: Plain) -> Iterator[Entry]:

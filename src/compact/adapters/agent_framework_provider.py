@@ -100,7 +100,7 @@ class _Requests(ChatMiddleware):
         """Compact as the last thing before the client: nobody adds anything behind our back."""
         if is_kept_by_the_service(context.options or {}):
             message = "the service keeps this conversation: the request is only a part of it, and is left alone"
-            tell(self._manager, NoticeEvent(thread_id=self._session_id, message=message))
+            tell(self._manager, NoticeEvent(session_id=self._session_id, message=message))
             await call_next()
             return
         context.kwargs["compaction_strategy"] = self._strategy(context.options or {})

@@ -18,6 +18,8 @@ from typing import Any, cast
 
 from compact.adapters.agent_framework_messages import message_of
 from compact.adapters.agent_framework_requests import DIALECT, fit, showing, tool_schemas
+from compact.core.log.entries import write_entry
+from compact.core.log.legality import repair_chat
 
 # isort: split
 from agent_framework import (
@@ -32,7 +34,6 @@ from agent_framework import (
 from compact.adapters.failing_open import tell_failure
 from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.renderer import PromptRenderer
-from compact.dialects.entries import ChatEntries
 from compact.manager import CompactManager
 
 HARNESS_COMPACTION_PLAN_KEY = "harness.compaction_plan"
@@ -137,11 +138,10 @@ class AgentTurnExecutor(Executor):
 def render_plan(manager: CompactManager, plan: CompactionPlan | Mapping[str, Any]) -> list[Message]:
     """What a plan shows of the log: the same log and plan give the same messages. An empty plan shows all of it."""
     wanted = plan if isinstance(plan, CompactionPlan) else CompactionPlan.from_dict(plan)
-    prompt = manager.prompt(wanted.thread_id)
+    prompt = manager.prompt(wanted.session_id)
     line = {message_id for slot in prompt.slots for message_id in slot.ids} | set(prompt.hidden)
-    log = manager.history(wanted.thread_id)
+    log = manager.history(wanted.session_id)
     rendered = PromptRenderer().render([message for message in log if not line or message.id in line], wanted)
-    form = ChatEntries()
-    slots, _ = form.repair(rendered.slots)
-    entries = [cast(dict[str, Any], form.write(slot.message, None)) for slot in slots]
+    slots, _ = repair_chat(rendered.slots)
+    entries = [cast(dict[str, Any], write_entry(slot.message, None)) for slot in slots]
     return [message_of(item) for block in DIALECT.join(list(DIALECT.write(entries))) for item in block.items]

@@ -24,12 +24,12 @@ def tell_failure(manager: CompactManager, session_id: str, error: Exception, fal
     if isinstance(error, InsufficientBudget):
         # That it failed was told by whoever tried; not that the request goes out all the same.
         warning = f"{fallback}, though it cannot be made to fit, and may be rejected: {error.message}"
-        tell(manager, NoticeEvent(thread_id=session_id, message=warning, severity="high"))
+        tell(manager, NoticeEvent(session_id=session_id, message=warning, severity="high"))
         return
     kind = type(error).__name__
     tell(
         manager,
-        CompactionErrorEvent(thread_id=session_id, error_type=kind, message=str(error), fallback=fallback),
+        CompactionErrorEvent(session_id=session_id, error_type=kind, message=str(error), fallback=fallback),
     )
 
 

@@ -101,7 +101,7 @@ class CompactionPlugin(BasePlugin):
             session_id = self.session_of(callback_context)
             if llm_request.previous_interaction_id:
                 message = "the service keeps this conversation: the request is only a part of it, and is left alone"
-                tell(self._manager, NoticeEvent(thread_id=session_id, message=message))
+                tell(self._manager, NoticeEvent(session_id=session_id, message=message))
                 return
             if self._recall and may_call_functions(llm_request):
                 llm_request.append_tools([self._recall])

@@ -123,7 +123,7 @@ class CompactionMiddleware(AgentMiddleware[Any, Any, Any]):
         if session_id not in self._stood_down:
             self._stood_down.add(session_id)
             message = "the model's provider keeps the history (use_previous_response_id): nothing is compacted"
-            tell(self.manager, NoticeEvent(thread_id=session_id, message=message))
+            tell(self.manager, NoticeEvent(session_id=session_id, message=message))
         return False
 
     def _beside(self, request: ModelRequest[Any]) -> dict[str, Any]:

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+from compact.core.log.entries import read_entry
+
 try:
     from langchain_core.messages import (
         AIMessage,
@@ -26,7 +28,6 @@ from compact.adapters.langchain_content import join_content, split_content
 from compact.core.log.legality import Violation, check_chat
 from compact.core.log.messages import ROLES
 from compact.dialects.dialect import NATIVE, Block, Entry, foreign, without
-from compact.dialects.entries import ChatEntries
 from compact.dialects.translation import META
 
 # The place in `additional_kwargs` where a message says what is ours: {"compact": {"protected": True}}.
@@ -104,7 +105,7 @@ class LangChainDialect:
             for place, item in enumerate(items)
             if isinstance(item, BaseMessage) and MARK in item.additional_kwargs
         )
-        read = ChatEntries().read
+        read = read_entry
         entries = [entry for block in self.read(items, 0) for entry in block.entries]
         return (*marks, *check_chat([read(entry, f"messages[{place}]") for place, entry in enumerate(entries)]))
 

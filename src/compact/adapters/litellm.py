@@ -110,7 +110,7 @@ class CompactionLogger(CustomLogger):
         if not self._has_warned:
             self._has_warned = True
             message = "a call without messages= is not compacted: LiteLLM shows its hooks keyword arguments only"
-            tell(self._manager, NoticeEvent(thread_id="litellm", message=message, severity="high"))
+            tell(self._manager, NoticeEvent(session_id="litellm", message=message, severity="high"))
         return False
 
     def _base(self, kwargs: Mapping[str, Any]) -> str:

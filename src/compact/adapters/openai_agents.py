@@ -123,7 +123,7 @@ class _Filter:
         if _is_delta(items):
             if base not in self._stood_down:
                 message = "the server keeps this conversation: it is not compacted here"
-                tell(self.manager, NoticeEvent(thread_id=base, message=message))
+                tell(self.manager, NoticeEvent(session_id=base, message=message))
             self._stood_down.add(base)
             return True
         # A named conversation stays what it is; its next turn may begin with nothing but a question.

@@ -148,7 +148,7 @@ class CompactionCapability(AbstractCapability[Any]):
         if is_kept and not self._has_stood_down:
             self._has_stood_down = True
             message = "the model's provider keeps the history (by a conversation or response id): nothing is compacted"
-            tell(self.manager, NoticeEvent(thread_id=self._session, message=message))
+            tell(self.manager, NoticeEvent(session_id=self._session, message=message))
         return is_kept
 
     def _went_wrong(self, error: Exception, fallback: str) -> None:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
+from compact.core.log.entries import read_entry
+
 try:
     from pydantic_ai.messages import (
         ModelMessagesTypeAdapter,
@@ -24,7 +26,6 @@ except ImportError as error:
 from compact.adapters.pydantic_ai_parts import Data, join_content, join_response, split_content, split_response
 from compact.core.log.legality import Violation, check_chat
 from compact.dialects.dialect import NATIVE, Block, Entry, foreign, without
-from compact.dialects.entries import ChatEntries
 from compact.dialects.translation import META
 
 # The key of `metadata` under which a text or a tool's return says what is ours: {"compact": {"protected": True}}.
@@ -104,7 +105,7 @@ class PydanticAIDialect:
 
     def check(self, items: Sequence[Any]) -> tuple[Violation, ...]:
         """What no provider would take: calls and results that do not pair, nothing said, an answer to nobody."""
-        read = ChatEntries().read
+        read = read_entry
         entries = [entry for block in self.read(items, 0) for entry in block.entries]
         first = next((entry["role"] for entry in entries if entry["role"] != "system"), "user")
         begins = () if first == "user" else (Violation("first_is_user", 0, f"the first to speak is {first}"),)

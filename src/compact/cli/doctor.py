@@ -132,8 +132,8 @@ def _summaries(settings: CompactConfig) -> Iterator[Finding]:
     if not settings.summarizer.uses_model:
         yield Finding("ok", "summaries", "written by code: no model is asked, no key is needed")
         return
+    from compact.assembly import build_summarizer
     from compact.redaction import Redactor
-    from compact.summary_assembly import build_summarizer
 
     try:
         build_summarizer(settings, Redactor(), lambda event: None)
@@ -145,7 +145,7 @@ def _summaries(settings: CompactConfig) -> Iterator[Finding]:
 
 def _asked_model(settings: CompactConfig) -> Iterator[Finding]:
     """The model that writes summaries: by which package, where, in how large a window, and with which key."""
-    from compact.summary_assembly import summary_provider, summary_window
+    from compact.assembly import summary_provider, summary_window
 
     own, notices = settings.summarizer, list[str]()
     model = own.model or settings.model

@@ -56,8 +56,8 @@ def plan(
         measured = measure(settings, messages)
         result = _planner(settings, measured).plan(SESSION, messages, now=True, target_tokens=target_tokens)
     screen.warn_about(measured.events)
-    for strategy, error in result.failures:
-        screen.remark(f"the strategy {strategy} failed: {error}", label="warning", style="yellow")
+    for failure in result.failures:
+        screen.remark(f"the strategy {failure.strategy} failed: {failure.error}", label="warning", style="yellow")
     if as_json:
         screen.write_json(_as_data(result))
     else:

@@ -64,7 +64,7 @@ def _nothing_to_do(now: CompactionPlan, session: str, to: int | None) -> str:
 
 
 def _restored(opened: OpenStore, now: CompactionPlan, wanted: int, yes: bool) -> CompactionPlan:
-    session = now.thread_id
+    session = now.session_id
     earlier = opened.version(session, wanted).plan
     ids = [message.id for message in opened.manager.history(session)]
     before, after = (sum(plan.get_action(i)[1] is not None for i in ids) for plan in (now, earlier))

@@ -1,4 +1,4 @@
-"""`compact worker`: prepares summaries for the agents that share a PostgreSQL."""
+"""`compact worker`: prefetches summaries for the agents that share a PostgreSQL."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def worker(config: ConfigFile = None, concurrency: Concurrency = 2, once: Once =
     settings = load_config(config)
     if not settings.state.url.startswith("postgresql"):
         raise ConfigError(
-            f"state.url is {settings.state.url}: there, summaries are prepared in the agent's own process",
+            f"state.url is {settings.state.url}: there, summaries are prefetched in the agent's own process",
             field="state.url",
             hint="set state.url to postgresql://… to share the work",
         )
@@ -38,7 +38,7 @@ def worker(config: ConfigFile = None, concurrency: Concurrency = 2, once: Once =
 
     managers: dict[str, CompactManager] = {}
 
-    def prepare(session_id: str, tenant_id: str) -> bool:
+    def prefetch(session_id: str, tenant_id: str) -> bool:
         if tenant_id not in managers:
             own = settings.model_copy(
                 update={
@@ -47,9 +47,9 @@ def worker(config: ConfigFile = None, concurrency: Concurrency = 2, once: Once =
                 }
             )
             managers[tenant_id] = CompactManager(own)
-        return managers[tenant_id].prepare_summary(session_id)
+        return managers[tenant_id].prefetch_summary(session_id)
 
     screen.remark(f"waiting for work, {screen.counted(concurrency, 'summary', 'summaries')} at a time; Ctrl-C stops")
-    asyncio.run(run_worker(settings.state.url, prepare, concurrency=concurrency, until_empty=once))
+    asyncio.run(run_worker(settings.state.url, prefetch, concurrency=concurrency, until_empty=once))
     for manager in managers.values():
         manager.close()

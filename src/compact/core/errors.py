@@ -40,6 +40,17 @@ class CompactError(Exception):
         return f"{self.message}\nhint: {self.hint}" if self.hint else self.message
 
 
+# Parts of a prompt that compaction never touches.
+_PROTECTED = ("system", "developer", "pinned")
+_ADVICE = {
+    "protected": "reduce protected memory (system, developer and protected messages)"
+    " or increase the model context limit",
+    "reserved": "let injectors reserve less, or increase the model context limit",
+    "tools": "send fewer or shorter tool schemas, or increase the model context limit",
+}
+_USUAL_ADVICE = "raise the target, shorten the newest messages, or increase the model context limit"
+
+
 class InsufficientBudget(CompactError):
     """The smallest legal prompt does not fit; `parts` says how many tokens each part takes."""
 
@@ -57,16 +68,9 @@ class InsufficientBudget(CompactError):
         )
 
     def _advice(self) -> str:
-        largest = max(self.parts, key=lambda name: self.parts[name], default="")
-        if largest == "pinned":
-            return (
-                "reduce protected memory (system, developer and protected messages) or increase the model context limit"
-            )
-        if largest == "injection reserve":
-            return "let injectors reserve less, or increase the model context limit"
-        if largest == "tools":
-            return "send fewer or shorter tool schemas, or increase the model context limit"
-        return "raise the target, shorten the newest messages, or increase the model context limit"
+        sizes = {name: tokens for name, tokens in self.parts.items() if name not in _PROTECTED}
+        sizes["protected"] = sum(self.parts.get(name, 0) for name in _PROTECTED)
+        return _ADVICE.get(max(sizes, key=lambda name: sizes[name]), _USUAL_ADVICE)
 
 
 class InjectionTooLarge(CompactError):
@@ -120,6 +124,10 @@ class SummaryFailed(CompactError):
 
     code = "summary_failed"
     tried: tuple[str, ...] = ()
+
+    def note_attempts(self, tried: tuple[str, ...]) -> None:
+        """Keep what was asked for before this failure."""
+        self.tried = tried
 
     def __str__(self) -> str:
         before = f"\ntried: {'; '.join(self.tried)}" if self.tried else ""

@@ -1,4 +1,7 @@
-"""The one way to wait: a trip is a generator that yields what it waits for, and a door drives it."""
+"""Waiting is written once: work that waits is a generator that yields the calls it waits for.
+
+`compact.runner` runs such a generator from a thread or from an event loop.
+"""
 
 from __future__ import annotations
 
@@ -7,5 +10,5 @@ from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
-# What a trip yields: something to call, whose answer may come at once or later.
-Trip: TypeAlias = Generator[Callable[[], Any], Any, T]
+# Yields functions to call, gets back what they returned (once that is there), and returns a T.
+Steps: TypeAlias = Generator[Callable[[], Any], Any, T]

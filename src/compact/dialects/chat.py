@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from compact.core.log.entries import read_entry
 from compact.core.log.legality import Violation, check_chat
 from compact.core.log.messages import ROLES, Message
 from compact.dialects.dialect import NATIVE, Block, Entry, without
-from compact.dialects.entries import ChatEntries
 from compact.dialects.translation import META
 
 _OWN_PARTS = frozenset({"image_url", "input_audio", "file", "refusal"})
@@ -53,7 +53,7 @@ class ChatDialect:
 
     def check(self, items: Sequence[Any]) -> tuple[Violation, ...]:
         """Everything Chat Completions would reject, keys that it does not know included."""
-        read = ChatEntries().read
+        read = read_entry
         unknown = (
             Violation("unknown_key", place, f"a message has no {key!r}")
             for place, item in enumerate(items)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, cast
+from typing import cast
 
 from compact.core.audit.artifacts import SENSITIVITIES, ArtifactStore, SecurityContext
 from compact.core.errors import ConfigError
 from compact.core.log.messages import Message
-from compact.core.plan.turn import TurnContext
+from compact.core.plan.turn import Rehydrated, RehydrationBlocked, RehydrationState, TurnContext
 from compact.core.summary.summary import rounded
 
 TRUNCATED = "[TRUNCATED]"
@@ -62,43 +62,6 @@ class RehydrationResult:
     content: str
     tokens: int
     is_truncated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RehydrationBlocked:
-    """Content that was named and did not come back; what one may not see has the same reason as what is not there."""
-
-    artifact_id: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class RehydrationState:
-    """What a session remembers from turn to turn: when each artifact came back, and what the newest turn has spent."""
-
-    last_turns: Mapping[str, int] = field(default_factory=dict[str, int])
-    spent_turn: int = 0
-    spent_tokens: int = 0
-
-    def in_turn(self, turn_number: int, *, cooldown_turns: int) -> RehydrationState:
-        """The part of it that still matters; turns that lie ahead were undone."""
-        kept = {i: turn for i, turn in self.last_turns.items() if 0 <= turn_number - turn <= cooldown_turns}
-        spent = self.spent_tokens if self.spent_turn == turn_number else 0
-        return RehydrationState(kept, turn_number, spent)
-
-    def with_rehydrated(self, artifact_id: str, tokens: int) -> RehydrationState:
-        """The same state, one artifact later."""
-        last_turns = {**self.last_turns, artifact_id: self.spent_turn}
-        return replace(self, last_turns=last_turns, spent_tokens=self.spent_tokens + tokens)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data; `from_dict` gives back an equal state."""
-        return {"last_turns": dict(self.last_turns), "spent_turn": self.spent_turn, "spent_tokens": self.spent_tokens}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> RehydrationState:
-        """The inverse of `to_dict`."""
-        return cls(dict(data["last_turns"]), data["spent_turn"], data["spent_tokens"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +174,20 @@ class RehydrationInterceptor:
     def _measured(self, artifact_id: str, content: str) -> RehydrationResult:
         result = RehydrationResult(artifact_id, content, 0)
         return replace(result, tokens=self.count_text(render_rehydrated(result).text))
+
+    def rehydrate(
+        self, messages: Sequence[Message], turn: TurnContext, state: RehydrationState, budget_tokens: int
+    ) -> Rehydrated:
+        """Rehydrate for one call of a session: the messages to show, and each refusal once a turn."""
+        found = self.intercept(messages, turn, state, budget_tokens=max(0, budget_tokens))
+        known = found.state.blocked_ids
+        fresh = tuple(blocked for blocked in found.blocked if blocked.artifact_id not in known)
+        return Rehydrated(
+            tuple(render_rehydrated(result) for result in found.results),
+            found.turn,
+            replace(found.state, blocked_ids=known | {blocked.artifact_id for blocked in fresh}),
+            fresh,
+        )
 
 
 def create_rehydration_interceptor(

@@ -78,7 +78,7 @@ def _by_id(
     message_id = query
     if _ARTIFACT_ID.fullmatch(query):
         artifact = store.artifacts.retrieve_artifact(query, security)
-        if artifact is None or artifact.metadata.thread_id != session_id:
+        if artifact is None or artifact.metadata.session_id != session_id:
             return ()
         message_id = artifact.metadata.message_id
     if not message_id or " " in message_id:

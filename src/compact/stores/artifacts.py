@@ -14,7 +14,7 @@ from compact.stores import schema
 from compact.stores.database import Database
 
 _ARTIFACT_FIELDS = (
-    "artifact_id", "thread_id", "message_id", "tenant_id", "sensitivity", "tool_name", "tokens", "expires_at",
+    "artifact_id", "session_id", "message_id", "tenant_id", "sensitivity", "tool_name", "tokens", "expires_at",
 )  # fmt: skip
 
 
@@ -37,9 +37,9 @@ class SqlArtifactStore:
         found = self._artifacts(security, table.artifact_id == artifact_id)
         return found[0] if found else None
 
-    def list_artifacts(self, thread_id: str, security: SecurityContext) -> tuple[ArtifactMetadata, ...]:
+    def list_artifacts(self, session_id: str, security: SecurityContext) -> tuple[ArtifactMetadata, ...]:
         """What a thread has put away."""
-        found = self._artifacts(security, schema.artifacts.c.thread_id == thread_id)
+        found = self._artifacts(security, schema.artifacts.c.session_id == session_id)
         return tuple(artifact.metadata for artifact in found)
 
     def _artifacts(self, security: SecurityContext, condition: ColumnElement[bool]) -> list[Artifact]:

@@ -11,13 +11,13 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, func, insert, selec
 from sqlalchemy.dialects.postgresql import insert as insert_postgresql
 from sqlalchemy.dialects.sqlite import insert as insert_sqlite
 
-from compact.core.audit.records import Beside, Commit, ModelCall
+from compact.core.audit.records import AddedMessage, Commit, ModelCall
 from compact.core.log.messages import Message
 from compact.core.plan.plan import CompactionAction, CompactionPlan
 from compact.stores import schema
 from compact.stores.wire import content_hash, dump_message, load_original
 
-_CALLS, _BESIDE, _BRANCHES, _MESSAGES = schema.model_calls, schema.beside, schema.branches, schema.messages
+_CALLS, _BESIDE, _BRANCHES, _MESSAGES = schema.model_calls, schema.added, schema.branches, schema.messages
 _ADD_CALL = insert(_CALLS)
 # What is injected is often the same from call to call: it is written once.
 _ADD_BESIDE = {
@@ -33,17 +33,17 @@ Read = Callable[[object, str], Message]
 
 
 def add_call(connection: Connection, keys: Mapping[str, str], commit: Commit, *, now: float) -> None:
-    """Write down the call of a commit, and what stood beside the log in its prompt."""
+    """Write down the call of a commit, and what stood behind the log in its prompt."""
     call = commit.call
     if call is None:
         return
     named: list[tuple[str, str]] = []
-    for entry in commit.beside:
+    for entry in commit.added:
         body = dump_message(entry.message)
         named.append((entry.kind, content_hash(body)))
         row = {**keys, "content_hash": named[-1][1], "body": body, "created_at": now}
         connection.execute(_ADD_BESIDE[connection.dialect.name], row)
-    connection.execute(_ADD_CALL, {**keys, **_call_row(call), "beside": json.dumps(named), "at": now})
+    connection.execute(_ADD_CALL, {**keys, **_call_row(call), "added": json.dumps(named), "at": now})
 
 
 def calls_of(connection: Connection, own: ColumnElement[bool]) -> tuple[ModelCall, ...]:
@@ -72,20 +72,20 @@ def report_usage(connection: Connection, own: ColumnElement[bool], tokens: int) 
 
 def one_call(
     connection: Connection, keys: Mapping[str, str], number: int, read: Read
-) -> tuple[ModelCall, tuple[Beside, ...]] | None:
-    """One call, and what stood beside the log in its prompt."""
+) -> tuple[ModelCall, tuple[AddedMessage, ...]] | None:
+    """One call, and what stood behind the log in its prompt."""
     row = connection.execute(select(_CALLS).where(_own(_CALLS, keys), _CALLS.c.number == number)).first()
     if row is None:
         return None
-    named = json.loads(row.beside)
+    named = json.loads(row.added)
     bodies: dict[str, str] = {}
     if named:
         query = select(_BESIDE.c.content_hash, _BESIDE.c.body).where(_own(_BESIDE, keys))
         wanted = {digest for _, digest in named}
         rows = connection.execute(query.where(_BESIDE.c.content_hash.in_(wanted)))
         bodies = {row.content_hash: row.body for row in rows}
-    beside = (Beside(kind, _message(bodies[digest], read)) for kind, digest in named if digest in bodies)
-    return _call(row), tuple(beside)
+    added = (AddedMessage(kind, _message(bodies[digest], read)) for kind, digest in named if digest in bodies)
+    return _call(row), tuple(added)
 
 
 def line_of(connection: Connection, keys: Mapping[str, str], call: ModelCall, plan: CompactionPlan) -> list[int]:
@@ -130,7 +130,7 @@ def _call_row(call: ModelCall) -> dict[str, Any]:
         "evicted": call.evicted,
         "tokens_estimated": call.tokens_estimated,
         "tokens_reported": call.tokens_reported,
-        "tiers": json.dumps(dict(call.tiers)),
+        "parts": json.dumps(dict(call.parts)),
         "branch": call.branch,
         "limits": json.dumps(dict(call.limits)),
         "reason": call.reason,
@@ -138,16 +138,16 @@ def _call_row(call: ModelCall) -> dict[str, Any]:
 
 
 def _call(row: Row[Any]) -> ModelCall:
-    known = {name: value for name, value in row._mapping.items() if name not in ("tenant_id", "session_id", "beside")}
-    tiers, limits = json.loads(row.tiers), json.loads(row.limits)
+    known = {name: value for name, value in row._mapping.items() if name not in ("tenant_id", "session_id", "added")}
+    parts, limits = json.loads(row.parts), json.loads(row.limits)
     if limits is None:
-        tiers, limits = _tiers_of_roles(tiers, row.tokens_estimated), {}
-    return ModelCall(**{**known, "tiers": tiers, "limits": limits})
+        parts, limits = _parts_of_roles(parts, row.tokens_estimated), {}
+    return ModelCall(**{**known, "parts": parts, "limits": limits})
 
 
-def _tiers_of_roles(by_role: Mapping[str, int], estimated_tokens: int) -> dict[str, int]:
+def _parts_of_roles(by_role: Mapping[str, int], estimated_tokens: int) -> dict[str, int]:
     """Schema version 1 wrote down tokens by role; what was sent beside the messages is the rest of the estimate."""
     injected = by_role.get("injected", 0)
     tail = sum(tokens for role, tokens in by_role.items() if role not in (*_SYSTEM_ROLES, "injected"))
-    tiers = {"system": max(0, estimated_tokens - injected - tail), "tail": tail, "injected": injected}
-    return {tier: tokens for tier, tokens in tiers.items() if tokens}
+    parts = {"system": max(0, estimated_tokens - injected - tail), "dialogue": tail, "injected": injected}
+    return {part: tokens for part, tokens in parts.items() if tokens}

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from sqlalchemy import ColumnElement, and_, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from compact.core.audit.records import PreparedSummary
+from compact.core.audit.records import PrefetchedSummary
 from compact.core.summary.summary import StructuredSummary
 from compact.stores import schema
 from compact.stores.database import Database
@@ -59,14 +59,14 @@ class SqlSummaryClaims:
             body = connection.execute(query).scalar_one_or_none()
         return StructuredSummary.from_dict(json.loads(body)) if body else None
 
-    def prepare(self, session_id: str, span_key: str, prepared: PreparedSummary) -> None:
+    def store_prefetched(self, session_id: str, span_key: str, prepared: PrefetchedSummary) -> None:
         """Note what a finished summary stands for."""
         own, ids = self._span(session_id, span_key), json.dumps(prepared.message_ids)
         with self._database.writing() as connection:
             values = {"version": prepared.version, "message_ids": ids}
             connection.execute(update(schema.summaries).where(own).values(**values))
 
-    def prepared(self, session_id: str, version: int) -> PreparedSummary | None:
+    def prefetched(self, session_id: str, version: int) -> PrefetchedSummary | None:
         """The newest summary that was written ahead for a version."""
         table = schema.summaries.c
         query = (
@@ -81,7 +81,7 @@ class SqlSummaryClaims:
         if row is None:
             return None
         summary = StructuredSummary.from_dict(json.loads(row.body))
-        return PreparedSummary(tuple(json.loads(row.message_ids)), version, summary)
+        return PrefetchedSummary(tuple(json.loads(row.message_ids)), version, summary)
 
     def wait(self, session_id: str, span_key: str, *, timeout_seconds: float) -> StructuredSummary | None:
         """The summary that another process is writing; nothing if it gives the claim up or takes too long."""

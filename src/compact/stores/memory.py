@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from compact.core.audit.records import (
-    Beside,
+    AddedMessage,
     Commit,
     ModelCall,
     PlanVersion,
@@ -45,7 +45,7 @@ class _Kept:
     view_ids: list[str] = field(default_factory=list[str])
     plans: list[PlanVersion] = field(default_factory=list[PlanVersion])
     calls: list[ModelCall] = field(default_factory=list[ModelCall])
-    beside: dict[int, tuple[Beside, ...]] = field(default_factory=dict[int, tuple[Beside, ...]])
+    added: dict[int, tuple[AddedMessage, ...]] = field(default_factory=dict[int, tuple[AddedMessage, ...]])
     # The line of each branch: where it was told, and how it went until then.
     lines: list[tuple[int, tuple[str, ...]]] = field(default_factory=lambda: [(0, ())])
 
@@ -96,13 +96,13 @@ class InMemoryCompactionStore:
             else:
                 kept.view_ids = list(commit.view_ids)
                 kept.lines.append((advanced(commit).last_seq, commit.view_ids))
-            kept.plans.extend(PlanVersion(plan, now) for plan in commit.overtaken)
+            kept.plans.extend(PlanVersion(plan, now) for plan in commit.superseded)
             if commit.plan:
                 kept.plans.append(PlanVersion(commit.plan, now))
             if commit.call:
                 kept.calls.append(replace(commit.call, number=len(kept.calls) + 1, at=now))
-                if commit.beside:
-                    kept.beside[len(kept.calls)] = commit.beside
+                if commit.added:
+                    kept.added[len(kept.calls)] = commit.added
             kept.head = advanced(commit)
             kept.updated_at = now
             self._sessions[commit.session_id] = kept
@@ -145,7 +145,7 @@ class InMemoryCompactionStore:
             plans = (entry.plan for entry in kept.plans if entry.plan.version == call.plan_version)
             plan = next(plans, CompactionPlan(session_id))
             return SentPrompt(
-                call=call, plan=plan, messages=tuple(_shown(kept, call, plan)), beside=kept.beside.get(number, ())
+                call=call, plan=plan, messages=tuple(_shown(kept, call, plan)), added=kept.added.get(number, ())
             )
 
     def report_usage(self, session_id: str, tokens: int) -> None:

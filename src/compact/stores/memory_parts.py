@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from compact.core.audit.artifacts import Artifact, ArtifactMetadata, SecurityContext
-from compact.core.audit.records import PreparedSummary
+from compact.core.audit.records import PrefetchedSummary
 from compact.core.summary.summarizer import SummaryCacheKey
 from compact.core.summary.summary import StructuredSummary
 
@@ -20,7 +20,7 @@ class InMemorySummaryClaims:
         self._clock = clock
         self._lock = threading.Lock()
         self._claims: dict[tuple[str, str], tuple[float, StructuredSummary | None]] = {}
-        self._prepared: dict[tuple[str, int], PreparedSummary] = {}
+        self._prepared: dict[tuple[str, int], PrefetchedSummary] = {}
 
     def claim(self, session_id: str, span_key: str, *, stale_after_seconds: float) -> bool:
         """True for the one caller that is to write the summary of a span."""
@@ -45,11 +45,11 @@ class InMemorySummaryClaims:
         """The summary of a span, once somebody has written it."""
         return self._claims.get((session_id, span_key), (0.0, None))[1]
 
-    def prepare(self, session_id: str, span_key: str, prepared: PreparedSummary) -> None:
+    def store_prefetched(self, session_id: str, span_key: str, prepared: PrefetchedSummary) -> None:
         """Note what a finished summary stands for."""
         self._prepared[session_id, prepared.version] = prepared
 
-    def prepared(self, session_id: str, version: int) -> PreparedSummary | None:
+    def prefetched(self, session_id: str, version: int) -> PrefetchedSummary | None:
         """The newest summary that was written ahead for a version."""
         return self._prepared.get((session_id, version))
 
@@ -80,9 +80,9 @@ class InMemoryArtifactStore:
         artifact = self._kept.get((security.tenant_id, artifact_id))
         return artifact if artifact and self._is_visible(artifact, security) else None
 
-    def list_artifacts(self, thread_id: str, security: SecurityContext) -> tuple[ArtifactMetadata, ...]:
+    def list_artifacts(self, session_id: str, security: SecurityContext) -> tuple[ArtifactMetadata, ...]:
         """What a thread has put away."""
-        kept = [artifact for artifact in self._kept.values() if artifact.metadata.thread_id == thread_id]
+        kept = [artifact for artifact in self._kept.values() if artifact.metadata.session_id == session_id]
         return tuple(artifact.metadata for artifact in kept if self._is_visible(artifact, security))
 
     def delete_artifact(self, artifact_id: str, security: SecurityContext) -> bool:
@@ -91,9 +91,9 @@ class InMemoryArtifactStore:
             return False
         return self._kept.pop((security.tenant_id, artifact_id), None) is not None
 
-    def forget_thread(self, thread_id: str) -> None:
+    def forget_thread(self, session_id: str) -> None:
         """Remove everything a thread has put away."""
-        for key in [key for key, artifact in self._kept.items() if artifact.metadata.thread_id == thread_id]:
+        for key in [key for key, artifact in self._kept.items() if artifact.metadata.session_id == session_id]:
             del self._kept[key]
 
     def _is_visible(self, artifact: Artifact, security: SecurityContext) -> bool:

@@ -140,19 +140,19 @@ model_calls = Table(
     Column("evicted", Integer, nullable=False),
     Column("tokens_estimated", Integer, nullable=False),
     Column("tokens_reported", Integer),
-    Column("tiers", Text, nullable=False),
+    Column("parts", Text, nullable=False),
     Column("branch", Integer, nullable=False, server_default="0"),
-    # The thresholds as JSON; `null` marks a call of version 1, whose tiers are tokens by role.
+    # The thresholds as JSON; `null` marks a call of version 1, whose parts are tokens by role.
     Column("limits", Text, nullable=False, server_default="null"),
     Column("reason", Exact, nullable=False, server_default=""),
-    Column("beside", Text, nullable=False, server_default="[]"),
+    Column("added", Text, nullable=False, server_default="[]"),
     Column("at", Float, nullable=False),
     Index("compact_model_calls_by_session", "tenant_id", "session_id", "number"),
 )
 
 # What stood behind the log in prompts; calls name it by its hash.
-beside = Table(
-    "compact_beside",
+added = Table(
+    "compact_added",
     metadata,
     Column("tenant_id", Exact, primary_key=True),
     Column("session_id", Exact, primary_key=True),
@@ -166,7 +166,7 @@ artifacts = Table(
     metadata,
     Column("tenant_id", Exact, primary_key=True),
     Column("artifact_id", Exact, primary_key=True),
-    Column("thread_id", Exact, nullable=False, index=True),
+    Column("session_id", Exact, nullable=False, index=True),
     Column("message_id", Exact, nullable=False),
     Column("sensitivity", String, nullable=False),
     Column("tool_name", Exact, nullable=False),
@@ -185,8 +185,8 @@ summary_cache = Table(
     Column("used_at", Float, nullable=False, index=True),
 )
 
-# Everything that goes when a session goes; artifacts name their session `thread_id`.
-BY_SESSION = (messages, branches, plans, summaries, beside, model_calls, sessions)
+# Everything that goes when a session goes; artifacts name their session `session_id`.
+BY_SESSION = (messages, branches, plans, summaries, added, model_calls, sessions)
 
 TSVECTOR = f"to_tsvector('simple', left(words, {_INDEXED_CHARS}))"
 _FULL_TEXT = {
@@ -229,7 +229,7 @@ def prepare(connection: Connection) -> None:
 
 def _migrate_calls(connection: Connection) -> None:
     """Version 2 knows more of each call; the line it was on is the newest that was there when it was made."""
-    for name in ("branch", "limits", "reason", "beside"):
+    for name in ("branch", "limits", "reason", "added"):
         column = model_calls.c[name]
         kind = column.type.compile(connection.dialect)
         default = str(column.server_default.arg) if isinstance(column.server_default, DefaultClause) else ""

@@ -130,7 +130,7 @@ class SqlCompactionStore:
         if commit.view_ids is not None:
             view = {"branch": after.branch, "after_seq": after.last_seq, "view_ids": json.dumps(commit.view_ids)}
             connection.execute(insert(schema.branches), {**keys, **view, "created_at": now})
-        for plan in (*commit.overtaken, commit.plan):
+        for plan in (*commit.superseded, commit.plan):
             if plan:
                 row = {**keys, "version": plan.version, "body": json.dumps(plan.to_dict()), "created_at": now}
                 connection.execute(insert(schema.plans), row)
@@ -210,10 +210,10 @@ class SqlCompactionStore:
             found = calls.one_call(connection, keys, number, self._read)
             if found is None:
                 return None
-            call, beside = found
+            call, added = found
             plan = self._plan(connection, session_id, call.plan_version)
             rows = calls.rows_at(connection, keys, calls.line_of(connection, keys, call, plan))
-            return SentPrompt(call=call, plan=plan, messages=tuple(map(self._stored, rows)), beside=beside)
+            return SentPrompt(call=call, plan=plan, messages=tuple(map(self._stored, rows)), added=added)
 
     def report_usage(self, session_id: str, tokens: int) -> None:
         """Note what the provider counted for the newest call."""
@@ -279,7 +279,7 @@ class SqlCompactionStore:
         """Remove a session and all that belongs to it."""
         with self._database.writing() as connection:
             table = schema.artifacts.c
-            own = and_(table.tenant_id == self._tenant_id, table.thread_id == session_id)
+            own = and_(table.tenant_id == self._tenant_id, table.session_id == session_id)
             connection.execute(delete(schema.artifacts).where(own))
             gone = [connection.execute(delete(t).where(self._own(t, session_id))) for t in schema.BY_SESSION]
         return gone[-1].rowcount == 1

@@ -84,7 +84,7 @@ class ExternalizeStrategy:
             span=SpanReference((message.id,)),
             strategy=self.name,
             reason=f"{'unique' if _is_unique(result) else 'large'} {result.tool_name} result{age}",
-            artifact_id=artifact_id_for(context.plan.thread_id, message.id),
+            artifact_id=artifact_id_for(context.plan.session_id, message.id),
             preview=preview(message.text, self.preview_lines, self.preview_chars) if is_quotable else "",
             sensitivity=sensitivity,
         )

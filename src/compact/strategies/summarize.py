@@ -63,7 +63,7 @@ class SummarizeStrategy:
         self, context: PlanningContext, rest: list[int], earlier: tuple[str, ...]
     ) -> CompactionProposal | None:
         """The summary that was written ahead, if all its messages still stand and it frees enough."""
-        record = context.prepared
+        record = context.prefetched
         free = {context.messages[index].id for index in rest}
         if record is None or not set(earlier) <= set(record.span) <= free | set(earlier):
             return None

@@ -46,13 +46,12 @@ class CircuitBreaker:
             # This caller tries; the others wait another pause, in case it never comes back.
             self._closed_until = self._clock() + self._pause
 
-    def succeeded(self) -> None:
-        """A summary was written: all is forgotten."""
-        with self._lock:
-            self._failures, self._pause = 0, self._first_pause
-
-    def failed(self, error: Exception) -> None:
-        """No summary came of it."""
+    def report(self, error: Exception | None) -> None:
+        """Take in how a summary went: None for one that was written, or the error."""
+        if error is None:
+            with self._lock:
+                self._failures, self._pause = 0, self._first_pause
+            return
         if isinstance(error, SummarizerPaused | SpendLimitReached):
             return
         with self._lock:

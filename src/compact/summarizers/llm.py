@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from compact.core.errors import SummaryEmpty
 from compact.core.log.messages import Message
-from compact.core.summary.summarizer import SummaryRequest
+from compact.core.summary.summarizer import SummarizerIdentity, SummaryRequest
 from compact.core.summary.summary import StructuredSummary, render_summary_text
 from compact.summarizers.call_settings import CallSettings
 from compact.summarizers.llm_answers import Asked, read_answer
@@ -35,7 +35,7 @@ from compact.summarizers.model_client import (
     WindowExceeded,
 )
 from compact.summarizers.retrying import Deadline, Patience
-from compact.summarizers.spending import Accounts
+from compact.summarizers.spending import SpendLimits
 from compact.summarizers.templates import Prompts
 
 _log = logging.getLogger("compact")
@@ -50,8 +50,6 @@ class LlmSummarizer:
     `redact`, if given, takes secrets out of every message before it is sent.
     """
 
-    is_model_run = True
-
     def __init__(
         self,
         client: ModelClient,
@@ -62,11 +60,11 @@ class LlmSummarizer:
         prompts: Prompts | None = None,
         settings: CallSettings | None = None,
         patience: Patience | None = None,
-        accounts: Accounts | None = None,
+        limits: SpendLimits | None = None,
         redact: Callable[[Message], Message] | None = None,
     ) -> None:
         self.model = model
-        self.accounts = accounts or Accounts()
+        self._limits = limits or SpendLimits()
         self._client, self._count = client, count_text
         self._window_tokens = window_tokens
         self._prompts = prompts or Prompts.load()
@@ -75,19 +73,15 @@ class LlmSummarizer:
         self._redact = redact
         self._asked_with = self._settings.fingerprint()
 
-    def __call__(self, request: SummaryRequest) -> StructuredSummary:
-        """The summary before with what is new in it; raises SummaryFailed, or ConfigError for a missing package."""
-        return self._write(request, "")
+    def identity(self, form: str) -> SummarizerIdentity:
+        """Return the model, and the version of what is said to it: two summaries of one span differ if these do."""
+        return SummarizerIdentity(f"{self.model} {self._asked_with}", self._prompts.version(form))
 
-    def for_session(self, session_id: str) -> Callable[[SummaryRequest], StructuredSummary]:
-        """The same, on the account of a session."""
-        return lambda request: self._write(request, session_id)
+    def __call__(self, request: SummaryRequest, /) -> StructuredSummary:
+        """Return the summary before with what is new in it.
 
-    def identity(self, strategy: str) -> tuple[str, str]:
-        """The model, and the version of what is said to it: two summaries of one span differ if these do."""
-        return f"{self.model} {self._asked_with}", self._prompts.version(strategy)
-
-    def _write(self, request: SummaryRequest, session_id: str) -> StructuredSummary:
+        Raises SummaryFailed, or ConfigError for a missing package.
+        """
         deadline = self._patience.started()
         span = request.span or request.messages
         names = step_ids(span)
@@ -101,7 +95,7 @@ class LlmSummarizer:
         while not portions.is_told:
             question, place = self._questioner(request).next(portions, known)
             try:
-                delta = self._asked(question, request, ids, deadline, session_id)
+                delta = self._asked(question, request, ids, deadline)
             except WindowExceeded as error:
                 self._believe_in_less(error)
                 continue
@@ -109,7 +103,7 @@ class LlmSummarizer:
         told = fitted(known.told, before, lambda candidate: _fits(candidate, request))
         if not is_told(told):
             raise SummaryEmpty("the model found nothing to tell")
-        if request.strategy == "decision_log":
+        if request.form == "decision_log":
             places = {message.id: place for place, message in enumerate(span)}
             told = replace(told, decisions=in_order(told.decisions, places))
         still_open = (*(fact for fact in all_open if fact not in shown), *known.code_open)
@@ -129,18 +123,16 @@ class LlmSummarizer:
             redact=(lambda text: redact(Message("user", text)).text) if redact else lambda text: text,
         )
 
-    def _asked(
-        self, question: Question, request: SummaryRequest, ids: dict[str, str], deadline: Deadline, session_id: str
-    ) -> Delta:
-        answer = self._answer(question, request, deadline, session_id)
-        instructions = f"{self._prompts.instructions(request.strategy)}\n{SAID_AROUND}"
+    def _asked(self, question: Question, request: SummaryRequest, ids: dict[str, str], deadline: Deadline) -> Delta:
+        answer = self._answer(question, request, deadline)
+        instructions = f"{self._prompts.instructions(request.form)}\n{SAID_AROUND}"
         return read_answer(answer, Asked(instructions=instructions, record=question.data, names=ids))
 
-    def _answer(self, question: Question, request: SummaryRequest, deadline: Deadline, session_id: str) -> ModelAnswer:
+    def _answer(self, question: Question, request: SummaryRequest, deadline: Deadline) -> ModelAnswer:
         """The model's answer, asked again without what it does not take and without a limit that cut it off."""
         tokens = self._count(question.system) + self._count(question.prompt)
         while True:
-            self.accounts.check(session_id, input_tokens=tokens, output_tokens=request.max_tokens)
+            self._limits.check(request, input_tokens=tokens, output_tokens=request.max_tokens)
             asked = ModelRequest(
                 system=question.system,
                 prompt=question.prompt,
@@ -153,8 +145,8 @@ class LlmSummarizer:
                 if self._settings.drop(error.name):
                     continue
                 raise
-            self.accounts.add(
-                session_id,
+            self._limits.add(
+                request,
                 input_tokens=answer.input_tokens or tokens,
                 output_tokens=answer.output_tokens or self._count(answer.text),
             )

@@ -104,7 +104,7 @@ class Questioner:
         )
         note = f"The operator asks you to mind this: {self.request.note}" if self.request.note else ""
         history = "\n\n".join(filter(None, (note, data, _END if is_last else _MORE)))
-        prompt = self.prompts.filled(self.request.strategy, max_tokens=self.asked_tokens, history=history)
+        prompt = self.prompts.filled(self.request.form, max_tokens=self.asked_tokens, history=history)
         return Question(self.prompts.system, prompt, data)
 
 

@@ -31,7 +31,7 @@ class ObservedClient:
         finally:
             self.emit(
                 SummarizerCallEvent(
-                    thread_id="",
+                    session_id="",
                     started_at=started_at,
                     ended_at=started_at + time.perf_counter() - clock,
                     model=self.model,

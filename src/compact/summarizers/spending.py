@@ -1,28 +1,22 @@
-"""Counts what summaries cost, session by session, and says when it is enough."""
+"""Limits on what the summaries of a session may cost."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from compact.core.errors import SpendLimitReached
+from compact.core.summary.summarizer import SummaryRequest
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What a session has spent on summaries so far; calls without a known price count as calls alone."""
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    usd: float = 0.0
+def _unknown_price(input_tokens: int, output_tokens: int) -> float | None:
+    return None
 
 
-class Accounts:
-    """One account per session, for as long as the process lives; safe between threads.
+class SpendLimits:
+    """The most that each session may spend; safe between threads.
 
-    `price` tells dollars for tokens in and out, or None if it does not know the model.
+    `price` returns dollars for tokens in and out, or None if it does not know the model.
     """
 
     def __init__(
@@ -30,20 +24,14 @@ class Accounts:
         *,
         max_usd: float | None = None,
         max_calls: int | None = None,
-        price: Callable[[int, int], float | None] = lambda input_tokens, output_tokens: None,
+        price: Callable[[int, int], float | None] = _unknown_price,
     ) -> None:
         self._max_usd, self._max_calls, self._price = max_usd, max_calls, price
         self._lock = threading.Lock()
-        self._spent: dict[str, Spent] = {}
 
-    def spent(self, session_id: str) -> Spent:
-        """What a session has spent."""
-        with self._lock:
-            return self._spent.get(session_id, Spent())
-
-    def check(self, session_id: str, *, input_tokens: int, output_tokens: int) -> None:
+    def check(self, request: SummaryRequest, *, input_tokens: int, output_tokens: int) -> None:
         """Raise SpendLimitReached if a call of this size would go beyond a limit."""
-        spent = self.spent(session_id)
+        spent, session_id = request.spending, request.session_id
         if self._max_calls is not None and spent.calls >= self._max_calls:
             raise SpendLimitReached(
                 f"session {session_id!r} has asked the summariser {spent.calls} times, which is its limit",
@@ -59,14 +47,12 @@ class Accounts:
                 hint="raise summarizer.max_spend_usd_per_session, or name a cheaper summarizer.model",
             )
 
-    def add(self, session_id: str, *, input_tokens: int, output_tokens: int) -> None:
-        """Note a call that was made."""
+    def add(self, request: SummaryRequest, *, input_tokens: int, output_tokens: int) -> None:
+        """Add a call that was made to what its session has spent."""
         usd = (self._price(input_tokens, output_tokens) or 0.0) if self._max_usd is not None else 0.0
         with self._lock:
-            before = self._spent.get(session_id, Spent())
-            self._spent[session_id] = Spent(
-                before.calls + 1,
-                before.input_tokens + input_tokens,
-                before.output_tokens + output_tokens,
-                before.usd + usd,
-            )
+            spent = request.spending
+            spent.calls += 1
+            spent.input_tokens += input_tokens
+            spent.output_tokens += output_tokens
+            spent.usd += usd

@@ -39,12 +39,12 @@ class ArchivedEvents:
         self._archive, self._redact = archive, redact
 
     def __call__(self, event: CompactionEvent) -> None:
-        if not event.thread_id or isinstance(event, _EVERY_CALL):
+        if not event.session_id or isinstance(event, _EVERY_CALL):
             return
         if isinstance(event, TriggerDecisionEvent) and not event.triggered:
             return
         data = {"at": round(event.timestamp or time.time(), 3), **event.to_dict()}
-        self._archive.save_event(event.thread_id, self._redact(data))
+        self._archive.save_event(event.session_id, self._redact(data))
 
 
 class InBackground:

@@ -41,7 +41,7 @@ _ON_THE_SPAN = frozenset({"event_id", "parent_id", "started_at", "ended_at"})
 def trace_of(outgoing: Outgoing) -> dict[str, Any]:
     """The trace that a session is; its name is not redacted, the caller's metadata is."""
     event = outgoing.event
-    session = event.thread_id or _NO_SESSION
+    session = event.session_id or _NO_SESSION
     trace = {
         "type": "trace",
         "trace_id": session,
@@ -58,7 +58,7 @@ def span_of(outgoing: Outgoing) -> tuple[dict[str, Any], bool]:
     data, is_cut = fitted(data_of(event, outgoing.data), max_text=MAX_TEXT, max_bytes=MAX_EVENT_BYTES)
     span: dict[str, Any] = {
         "type": "span",
-        "trace_id": event.thread_id or _NO_SESSION,
+        "trace_id": event.session_id or _NO_SESSION,
         "span_id": event.event_id,
         "kind": _kind(event),
         "name": _name(event),

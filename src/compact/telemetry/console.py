@@ -75,7 +75,7 @@ def _clock(event: CompactionEvent) -> str:
 
 
 def _session(event: CompactionEvent) -> str:
-    return f" [{one_line(event.thread_id)}]" if event.thread_id else ""
+    return f" [{one_line(event.session_id)}]" if event.session_id else ""
 
 
 def _word(event: CompactionEvent) -> str:

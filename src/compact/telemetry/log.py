@@ -48,8 +48,8 @@ class LoggingEventEmitter:
         if not self._log.isEnabledFor(level):
             return
         text = one_line(str(self._redact(line))) if line else self._redact(event.to_dict())
-        if event.thread_id:
-            self._log.log(level, "[%s] %s", one_line(event.thread_id), text)
+        if event.session_id:
+            self._log.log(level, "[%s] %s", one_line(event.session_id), text)
         else:
             self._log.log(level, "%s", text)
 

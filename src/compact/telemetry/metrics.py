@@ -117,13 +117,13 @@ class MetricsCollector:
         """Count an event that is plain data already."""
         with self._lock:
             self._all.record(data)
-            thread_id = str(data.get("thread_id", ""))
-            if not thread_id:
+            session_id = str(data.get("session_id", ""))
+            if not session_id:
                 return
-            if thread_id not in self._threads:
-                self._threads[thread_id] = CompactionMetrics(most_names=_MOST_NAMES_IN_THREAD)
-            self._threads[thread_id].record(data)
-            self._threads.move_to_end(thread_id)
+            if session_id not in self._threads:
+                self._threads[session_id] = CompactionMetrics(most_names=_MOST_NAMES_IN_THREAD)
+            self._threads[session_id].record(data)
+            self._threads.move_to_end(session_id)
             if len(self._threads) > _MOST_THREADS:
                 self._threads.popitem(last=False)
 
@@ -137,10 +137,10 @@ class MetricsCollector:
         """The statistics of all sessions."""
         return self._all
 
-    def thread_metrics(self, thread_id: str) -> CompactionMetrics:
+    def thread_metrics(self, session_id: str) -> CompactionMetrics:
         """The statistics of one session; empty for one that is not known."""
         with self._lock:
-            return self._threads.get(thread_id) or CompactionMetrics()
+            return self._threads.get(session_id) or CompactionMetrics()
 
     def threads(self) -> tuple[str, ...]:
         """The sessions that are known, the most recent last."""

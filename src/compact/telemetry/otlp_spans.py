@@ -33,7 +33,7 @@ from compact.telemetry.worker import Outgoing
 # Of an operation whose end was dropped nothing more is heard.
 _MOST_OPEN = 1000
 _MAX_TEXT, _MAX_ITEMS = 20_000, 100
-_NOT_TOLD = frozenset({"event", "thread_id", "event_id", "parent_id", "started_at", "ended_at", "metadata"})
+_NOT_TOLD = frozenset({"event", "session_id", "event_id", "parent_id", "started_at", "ended_at", "metadata"})
 # What people and models wrote; only for those who ask for it.
 _CONTENT = frozenset({"summary", "query", "note", "missing_constraints"})
 Attributes = dict[str, Any]
@@ -100,7 +100,7 @@ class SpanTree:
         if span is not None:
             span.add_event(event.name, told, _ns(event.ended_at))
             span.set_attributes(self._said_of_the_whole(event, outgoing.data))
-        elif event.thread_id:
+        elif event.session_id:
             attributes = {**_about(event, "compact", "CHAIN"), **told}
             span = self._short(event, event.name, SpanKind.INTERNAL, attributes, outgoing.seen)
             if isinstance(event, CompactionErrorEvent):
@@ -207,8 +207,8 @@ def is_model_call(span: Span) -> bool:
 def _about(event: CompactionEvent, operation: str, openinference_kind: str) -> Attributes:
     return {
         "gen_ai.operation.name": operation,
-        "gen_ai.conversation.id": event.thread_id,
-        "session.id": event.thread_id,
+        "gen_ai.conversation.id": event.session_id,
+        "session.id": event.session_id,
         "openinference.span.kind": openinference_kind,
     }
 

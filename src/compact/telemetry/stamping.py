@@ -94,7 +94,7 @@ def _still_open() -> Iterator[_Operation]:
 
 def _home(event: CompactionEvent) -> _Operation | None:
     """The innermost open operation of the event's session, or of any if it does not say which."""
-    return next((known for known in _still_open() if event.thread_id in ("", known.event.thread_id)), None)
+    return next((known for known in _still_open() if event.session_id in ("", known.event.session_id)), None)
 
 
 def _times(event: CompactionEvent, home: _Operation | None) -> dict[str, float]:
@@ -110,8 +110,8 @@ def _place(event: CompactionEvent, home: _Operation | None) -> dict[str, Any]:
     if home is None:
         return {}
     began = home.event
-    known = {"turn_number": began.turn_number, "plan_version": began.plan_version, "thread_id": began.thread_id}
-    return {"parent_id": event.parent_id or began.event_id, **({} if event.thread_id else known)}
+    known = {"turn_number": began.turn_number, "plan_version": began.plan_version, "session_id": began.session_id}
+    return {"parent_id": event.parent_id or began.event_id, **({} if event.session_id else known)}
 
 
 def _new_id() -> str:

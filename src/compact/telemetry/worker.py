@@ -232,7 +232,7 @@ class ExportWorker:
         if overflowed:
             self.exporter.complain(f"the queue was full: {overflowed:,} events were dropped")
         if dropped:
-            event = stamped(EventsDroppedEvent(thread_id="", exporter=self.exporter.name, count=dropped))
+            event = stamped(EventsDroppedEvent(session_id="", exporter=self.exporter.name, count=dropped))
             batch.insert(0, Outgoing(event, self._redact))
         return batch
 

@@ -27,7 +27,7 @@ def call_page(source: Source, session_id: str, number: int, *, offset: int, limi
         "tokens": call.tokens_estimated,
         "reported": call.tokens_reported,
         "reason": call.reason,
-        "tiers": dict(call.tiers),
+        "parts": dict(call.parts),
         "fixed_tokens": prompt.fixed_tokens,
         "slots_total": len(slots),
         "slots": [_shown(*slot) for slot in slots[offset : offset + limit]],
@@ -38,7 +38,7 @@ def _slots(prompt: Prompt) -> Iterator[tuple[str, Message, int, tuple[str, ...]]
     plan = prompt.sent.plan
     for slot, tokens in zip(prompt.slots, prompt.tokens, strict=True):
         yield kind_of(slot, plan), slot.message, tokens, slot.ids
-    for entry, tokens in zip(prompt.sent.beside, prompt.added_tokens, strict=True):
+    for entry, tokens in zip(prompt.sent.added, prompt.added_tokens, strict=True):
         yield "injected", entry.message, tokens, ()
 
 

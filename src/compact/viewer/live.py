@@ -49,8 +49,8 @@ class Live:
         # A page that is told how things are does not need to know how they came to be so.
         for one in kept.values():
             self.pages.publish(one, lambda one=one: data_frame(self._told(one)))
-        for thread_id in dict.fromkeys(one.thread_id for one in kept.values() if one.thread_id):
-            self._tell_session(thread_id, self._known(thread_id), now)
+        for session_id in dict.fromkeys(one.session_id for one in kept.values() if one.session_id):
+            self._tell_session(session_id, self._known(session_id), now)
 
     def listen(self, wants: Callable[[Kept], bool], *, replay: bool) -> Subscriber:
         """One who follows events as Ariadne sends them; with what is in memory first, if asked."""

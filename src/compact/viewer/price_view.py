@@ -37,6 +37,7 @@ def _economics(source: Source, info: SessionInfo, last: ModelCall, first: ModelC
     """Compares the last prompt before, with what had come since, and the first prompt after."""
     before, after = source.prompt(info, last.number), source.prompt(info, first.number)
     new = source.store.messages(info.session_id, after_seq=last.last_seq, limit=first.last_seq - last.last_seq)
+    read, written = _summary_tokens(source, info, before.sent.plan, plan)
     change = measure_change(
         [*before.slots, *(Slot(entry.message, (entry.message.id,)) for entry in new)],
         after.slots,
@@ -44,7 +45,8 @@ def _economics(source: Source, info: SessionInfo, last: ModelCall, first: ModelC
         tokens=[*before.tokens, *(entry.tokens for entry in new)],
         tokens_after=sum(after.tokens),
         fixed_tokens=after.fixed_tokens,
-        summary_tokens=_summary_tokens(source, info, before.sent.plan, plan),
+        summary_input_tokens=read,
+        summary_output_tokens=written,
     )
     return source.price(change, may_wait=True)
 

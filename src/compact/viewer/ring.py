@@ -27,7 +27,7 @@ class Kept:
     trace_id: str
     span_id: str
     kind: str
-    thread_id: str
+    session_id: str
     event_name: str
     is_error: bool
     started_at: float | None
@@ -161,9 +161,9 @@ class Ring:
             for key in list(next(iter(self._traces.values())).keys):
                 self._evict(self._kept[key])
 
-    def find(self, *, thread_id: str = "", limit: int = 50) -> list[Found]:
+    def find(self, *, session_id: str = "", limit: int = 50) -> list[Found]:
         """The traces that came in last, the newest first; those of one session, if asked."""
-        found = [trace for trace in reversed(self._traces.values()) if not thread_id or thread_id in trace.threads]
+        found = [trace for trace in reversed(self._traces.values()) if not session_id or session_id in trace.threads]
         return [self._found(trace) for trace in found[:limit]]
 
     def find_one(self, trace_id: str) -> Found | None:
@@ -173,15 +173,15 @@ class Ring:
 
     def threads_in_error(self) -> set[str]:
         """The sessions of which something failed."""
-        return {kept.thread_id for kept in self._kept.values() if kept.is_error and kept.thread_id}
+        return {kept.session_id for kept in self._kept.values() if kept.is_error and kept.session_id}
 
     def _index(self, kept: Kept) -> None:
         trace = self._traces.setdefault(kept.trace_id, Trace(kept.trace_id, kept.received_at))
         trace.keys[kept.key] = None
         trace.errors += kept.is_error
         trace.updated_at = kept.received_at
-        if kept.thread_id:
-            trace.threads[kept.thread_id] += 1
+        if kept.session_id:
+            trace.threads[kept.session_id] += 1
         self._traces.move_to_end(kept.trace_id)
 
     def _evict(self, kept: Kept) -> None:
@@ -194,9 +194,9 @@ class Ring:
         trace = self._traces[kept.trace_id]
         del trace.keys[kept.key]
         trace.errors -= kept.is_error
-        trace.threads[kept.thread_id] -= 1
-        if trace.threads[kept.thread_id] <= 0:
-            del trace.threads[kept.thread_id]
+        trace.threads[kept.session_id] -= 1
+        if trace.threads[kept.session_id] <= 0:
+            del trace.threads[kept.session_id]
         if not trace.keys:
             del self._traces[kept.trace_id]
 
@@ -229,7 +229,7 @@ def _kept(event: Event, received_at: float) -> Kept:
         trace_id=event["trace_id"],
         span_id=event.get("span_id", ""),
         kind=event.get("kind", ""),
-        thread_id=_text(data, "thread_id"),
+        session_id=_text(data, "session_id"),
         event_name=event_name(event),
         is_error=event.get("status") == "error",
         started_at=_seconds(event, "started_at"),

@@ -191,7 +191,7 @@ async def traces(request: Request) -> Response:
     session_id = request.query_params.get("session", "")
     limit = _number(request, "limit", 50, most=_MOST_ROWS)
     # Who is in the ring is looked up here, where nobody writes to it meanwhile; reading them takes longer.
-    found = _live(request).ring.find(thread_id=session_id, limit=limit)
+    found = _live(request).ring.find(session_id=session_id, limit=limit)
     return await run_in_threadpool(lambda: Answer({"traces": [trace.about() for trace in found]}))
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from compact.core.audit.records import ModelCall, PlanVersion, StoredMessage
 from compact.core.audit.why import Sighting
-from compact.core.engine.call_record import TIERS
 from compact.core.errors import UnknownSession
 from compact.core.log.messages import Message
+from compact.core.plan.parts import SENT_PARTS
 from compact.viewer.answers import Refusal
 from compact.viewer.listing import limits_here
 from compact.viewer.source import Source
@@ -53,7 +53,7 @@ def _decision(calls: Sequence[ModelCall]) -> dict[str, Any] | None:
 
 
 def _call(call: ModelCall, limits: Mapping[str, int]) -> dict[str, Any]:
-    tiers = {tier: call.tiers.get(tier, 0) for tier in TIERS}
+    parts = {part.value: call.parts.get(part.value, 0) for part in SENT_PARTS}
     window = (call.limits or limits)["window"]
     return {
         "number": call.number,
@@ -66,7 +66,7 @@ def _call(call: ModelCall, limits: Mapping[str, int]) -> dict[str, Any]:
         "tokens": call.tokens_estimated,
         "reported": call.tokens_reported,
         "trigger": (call.limits or limits)["trigger"],
-        "tiers": {**tiers, "free": max(0, window - sum(tiers.values()))},
+        "parts": {**parts, "free": max(0, window - sum(parts.values()))},
     }
 
 

@@ -150,8 +150,8 @@ class Source:
             )
         )
         self._engine.compactor.render(session)
-        added = [self.count(entry.message) for entry in sent.beside]
-        return Prompt(sent, session.prompt.slots, tuple(session.slot_tokens()), added)
+        added = [self.count(entry.message) for entry in sent.added]
+        return Prompt(sent, session.prompt.slots, tuple(session.prompt.slot_tokens), added)
 
     def priced(self, info: SessionInfo, plan: CompactionPlan, find: Callable[[], V]) -> V:
         """The price of a plan, worked out once."""

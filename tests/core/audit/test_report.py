@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from compact import CompactConfig, CompactError, CompactManager, UnknownSession
-from compact.core.audit.diff import Searched
+from compact.constraints import LearnedConstraints
+from compact.core.audit import report as audit_report
+from compact.core.audit.diff import TextIndex
 from compact.core.audit.records import ModelCall, PlanVersion, SessionHead, StoredMessage, StoredSession
-from compact.core.audit.report import CompactionReport, EntityState, ReportItem, report_of, reports_of
+from compact.core.audit.report import CompactionReport, EntityState, ReportItem
 from compact.core.engine.events import CompactionReportEvent
 from compact.core.facts.ledger import Fact, FactKind, Ledger
 from compact.core.log.messages import Message, ToolCall
@@ -27,6 +30,9 @@ from compact.core.plan.plan import (
 from compact.core.summary.summary import Excerpt, StructuredSummary, SummaryCheck
 from compact.stores.memory import InMemoryCompactionStore
 from compact.testing import RecordingSink, WordTokenizer, assistant, dialogue, system, tool_run, user
+
+report_of = partial(audit_report.report_of, constraints=LearnedConstraints())
+reports_of = partial(audit_report.reports_of, constraints=LearnedConstraints())
 
 NONE = CompactionPlan("s")
 WISH = "From now on, never touch the table tide_log."
@@ -138,7 +144,7 @@ def test_a_string_is_looked_for_where_it_may_be_recalled_from() -> None:
 
 
 def test_a_part_of_a_longer_name_is_not_that_name() -> None:
-    text = Searched(["src a.py", "see lib_src/a.py"])
+    text = TextIndex(["src a.py", "see lib_src/a.py"])
     assert text.has("lib_src/a.py")
     assert not text.has("src/a.py")
 
@@ -215,11 +221,11 @@ def test_counts_add_up_and_the_report_is_plain_data() -> None:
 
 def test_the_event_tells_the_counts_and_is_loud_about_a_lost_wish() -> None:
     quiet = report_of(HISTORY, NONE, plan(DropRecord(span=SpanReference(("m3",)), strategy="drop", reason="old")))
-    event = CompactionReportEvent(thread_id="s", work_out=lambda: quiet)
+    event = CompactionReportEvent(session_id="s", work_out=lambda: quiet)
     assert event.severity == "normal"
     assert event.to_dict()["counts"]["id"] == {"kept": 0, "in_ledger": 0, "retrievable": 2, "lost": 0}
     lost = report_of(HISTORY, NONE, plan(DropRecord(span=SpanReference(("m1",)), strategy="drop", reason="old")))
-    loud = json.loads(json.dumps(CompactionReportEvent(thread_id="s", work_out=lambda: lost).to_dict()))
+    loud = json.loads(json.dumps(CompactionReportEvent(session_id="s", work_out=lambda: lost).to_dict()))
     assert (loud["event"], loud["severity"], loud["missing_constraints"]) == ("compact.report", "high", [WISH])
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compact.core.facts.extraction import find_facts
+from compact.constraints import LearnedConstraints
+from compact.core.facts import extraction
 from compact.core.facts.ledger import Fact, FactKind, Ledger
 from compact.core.facts.outcomes import CUT_MARK
 from compact.core.facts.pieces import argument_texts
@@ -17,6 +19,8 @@ from compact.core.log.groups import group_messages
 from compact.core.log.messages import Message, ToolCall
 from conversations import Wire, histories
 from numbered import call, exchange, numbered
+
+find_facts = partial(extraction.find_facts, constraints=LearnedConstraints())
 
 OK = "done"
 

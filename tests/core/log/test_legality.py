@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hypothesis import given
 
+from compact.core.log.entries import read_entry
 from compact.core.log.legality import EMPTY_CONTENT, MISSING_RESULT, check_chat, repair_chat
 from compact.core.log.messages import Message, Slot, ToolCall
 from compact.dialects.chat import ChatDialect
-from compact.dialects.entries import ChatEntries
 from compact.testing import assistant, check_dialect, dialogue, system, tool_exchange, user
 from conversations import Wire, histories
 
@@ -80,8 +80,7 @@ def test_nothing_at_all_becomes_a_word() -> None:
 
 @given(histories())
 def test_whatever_comes_in_goes_out_legal_and_whole(history: list[Wire]) -> None:
-    dialect = ChatEntries()
-    messages = [dialect.read(item, "x") for item in history]
+    messages = [read_entry(item, "x") for item in history]
     given_slots = [Slot(message, (f"m{place}",)) for place, message in enumerate(messages)]
     repaired, repairs = repair_chat(given_slots)
     assert check_chat([slot.message for slot in repaired]) == ()

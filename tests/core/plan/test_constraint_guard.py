@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compact import CompactConfig, CompactManager, InsufficientBudget, StructuredSummary, SummaryRequest
+from compact.constraints.finder import LearnedConstraints, standing_constraints
 from compact.core.engine.events import NoticeEvent
-from compact.core.facts.constraints import standing_constraints
 from compact.core.facts.ledger import Fact, FactKind, Ledger
 from compact.core.log.messages import Message
 from compact.core.plan.constraint_guard import ConstraintGuard
@@ -34,7 +34,7 @@ from numbered import numbered
 WISH = "From now on, never touch the table tide_log."
 OTHER = "Always answer in French."
 count = WordTokenizer().count_message
-guard = ConstraintGuard(count, PromptRenderer())
+guard = ConstraintGuard(LearnedConstraints(), count, PromptRenderer())
 HISTORY = numbered(
     [
         user(f"Sort the berths. {WISH} Thanks."),
@@ -181,7 +181,7 @@ def text_of(prompt: list[Wire]) -> str:
 
 
 def notices(sink: RecordingSink) -> list[NoticeEvent]:
-    return [event for event in sink.of(NoticeEvent) if "standing wishes" in event.message]
+    return [event for event in sink.of(NoticeEvent) if "constraints were put back" in event.message]
 
 
 def told_nothing(request: SummaryRequest) -> StructuredSummary:
@@ -220,7 +220,7 @@ def test_a_window_that_drops_the_message_of_a_wish_gives_it_back_and_says_so() -
     assert plan.get_action(manager.history("s")[0].id)[1] is None
     assert text_of(prompt).count(WISH) == 1
     (notice,) = notices(sink)
-    assert (notice.message, notice.severity) == ("1 standing wishes were put back into the prompt", "normal")
+    assert (notice.message, notice.severity) == ("1 constraints were put back into the prompt", "normal")
 
 
 def test_a_message_that_is_cut_keeps_the_wish_in_its_middle() -> None:

@@ -13,6 +13,7 @@ from compact.core.errors import InsufficientBudget
 from compact.core.log.messages import Message
 from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult
 from compact.core.plan.layers import KeepRules
+from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.strategy import Goal
@@ -114,8 +115,8 @@ def test_a_large_prompt_never_gives_up_what_was_not_read() -> None:
 def test_pinned_messages_that_do_not_fit_are_named() -> None:
     messages = numbered([system("word " * 300), *dialogue(3)])
     with pytest.raises(InsufficientBudget) as caught:
-        plan(messages, 200, fixed={"tools": 50})
-    assert caught.value.parts["pinned"] == 300
+        plan(messages, 200, fixed={PromptPart.TOOLS: 50})
+    assert caught.value.parts["system"] == 300
     assert caught.value.parts["tools"] == 50
     assert caught.value.budget_tokens == 250
 

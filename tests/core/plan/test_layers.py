@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from hypothesis import given
 
+from compact.core.log.entries import read_entry
 from compact.core.log.groups import calls_answered, group_messages, turn_numbers
 from compact.core.log.messages import Message
 from compact.core.plan.layers import KeepRules, partition
-from compact.dialects.entries import ChatEntries
 from compact.testing import assistant, dialogue, system, tool_exchange, tool_run, user
 from conversations import Wire, histories
 
 
 def read(history: list[Wire]) -> list[Message]:
-    return [ChatEntries().read(item, "x") for item in history]
+    return [read_entry(item, "x") for item in history]
 
 
 def layers_of(history: list[Wire], **rules: int) -> tuple[list[int], ...]:

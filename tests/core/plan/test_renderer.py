@@ -7,6 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compact.constraints import LearnedConstraints
 from compact.core.facts.ledger import Fact, FactKind, Ledger
 from compact.core.log.messages import Message, ToolCall
 from compact.core.plan.plan import (
@@ -146,7 +147,7 @@ def test_what_does_not_fit_gives_way_excerpts_first_constraints_last() -> None:
 
     assert fits(10_000) == summary
     assert fits(220) == StructuredSummary(ledger=ledger, facts=tuple("abcdefgh"))
-    assert fits(180).facts == ("d", "e", "f", "g", "h")
+    assert fits(175).facts == ("d", "e", "f", "g", "h")
     assert fits(140).ledger.facts == ledger.facts[1:]
     assert fits(0) == StructuredSummary()
 
@@ -159,7 +160,7 @@ def test_the_largest_message_is_cut_first_and_only_as_far_as_needed() -> None:
     count = WordTokenizer().count_message
     big, small = Message("user", _lines(100), id="big"), Message("user", _lines(10), id="small")
     candidates = [Candidate(small, 100, 100), Candidate(big, 1_000, 1_000)]
-    records = Shortener([small, big], count).shorten(candidates, 300)
+    records = Shortener([small, big], count, LearnedConstraints()).shorten(candidates, 300)
     assert [record.span.first for record in records] == ["big"]
     assert 600 <= records[0].tokens_after <= 700
     assert count(render_cleared(big, records[0])) == records[0].tokens_after

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compact.constraints import LearnedConstraints
 from compact.core.facts.pieces import argument_texts
 from compact.core.log.messages import Message
 from compact.core.plan.plan import ClearRecord
@@ -25,7 +26,10 @@ WISH = "From now on, never touch the table tide_log."
 def shorten(messages: Sequence[Message], excess: int, *, only: Sequence[int] | None = None) -> dict[str, ClearRecord]:
     chosen = range(len(messages)) if only is None else only
     candidates = [Candidate(messages[i], count(messages[i]), count(messages[i])) for i in chosen]
-    return {record.span.first: record for record in Shortener(messages, count).shorten(candidates, excess)}
+    return {
+        record.span.first: record
+        for record in Shortener(messages, count, LearnedConstraints()).shorten(candidates, excess)
+    }
 
 
 def lines(number: int, word: str = "berth") -> str:

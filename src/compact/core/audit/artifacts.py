@@ -31,7 +31,7 @@ class ArtifactMetadata:
     """What is known about an artifact without reading it."""
 
     artifact_id: str
-    thread_id: str
+    session_id: str
     message_id: str
     tenant_id: str = ""
     sensitivity: str = "internal"
@@ -59,7 +59,7 @@ class ArtifactStore(Protocol):
         """An artifact, or nothing if it is not there, has expired, or is not for this requester."""
         ...
 
-    def list_artifacts(self, thread_id: str, security: SecurityContext) -> tuple[ArtifactMetadata, ...]:
+    def list_artifacts(self, session_id: str, security: SecurityContext) -> tuple[ArtifactMetadata, ...]:
         """What a thread has put away, oldest first, as far as this requester may see it."""
         ...
 
@@ -68,6 +68,6 @@ class ArtifactStore(Protocol):
         ...
 
 
-def artifact_id_for(thread_id: str, message_id: str) -> str:
+def artifact_id_for(session_id: str, message_id: str) -> str:
     """The id of a message's artifact: always the same, and not to be guessed from another thread's."""
-    return "art-" + hashlib.sha256(f"{thread_id}\0{message_id}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return "art-" + hashlib.sha256(f"{session_id}\0{message_id}".encode("utf-8", "surrogatepass")).hexdigest()[:16]

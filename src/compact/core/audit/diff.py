@@ -1,4 +1,4 @@
-"""What left a prompt between two plans: the strings in it, where each can be found, and what the prompt still shows."""
+"""The difference between two plans: what left the prompt, the strings in it, and what the prompt still shows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from compact.core.facts.constraints import standing_constraints
+from compact.core.facts.constraints import ConstraintFinder
 from compact.core.facts.entities import EntityKind, entity_kinds
 from compact.core.facts.grounding import message_texts, stands_in
 from compact.core.facts.ledger import FactKind, Ledger
@@ -24,7 +24,11 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """The messages that one plan treats otherwise than the one before it, each with what it was treated with."""
+    """What a plan took out of the prompt that the plan before it made.
+
+    `messages` are those it treats differently, each with its record under the plan before; `summary` is the one that
+    was replaced; `new_ids` are the messages that stood in the prompt unchanged until then.
+    """
 
     messages: tuple[tuple[Message, Record | None], ...]
     summary: StructuredSummary | None
@@ -32,8 +36,8 @@ class Removal:
 
     @classmethod
     def between(cls, messages: Sequence[Message], before: CompactionPlan, after: CompactionPlan) -> Removal:
-        """What a step took out: messages, and the summary that stood for others until then."""
-        # Stored plans hold equal records, not the same ones: a pair is compared once, not for every message.
+        """Compare two plans for the same history."""
+        # Plans read from a store hold equal records, not the same ones: compare each pair once, not for every message.
         same: dict[tuple[int, int], bool] = {}
         touched: list[tuple[Message, Record | None]] = []
         for message in messages:
@@ -51,15 +55,19 @@ class Removal:
         return cls(tuple(touched), replaced, tuple(message.id for message, was in touched if was is None))
 
     def texts(self) -> Iterator[tuple[str, str]]:
-        """What was shown and is no more, piece by piece, each with the message it is from, if that is known."""
+        """Yield the texts that are no longer shown, each with the id of its message, or "" where that is not known."""
         if self.summary:
             yield from _summary_texts(self.summary)
         for message, record in self.messages:
-            yield from ((text, message.id) for text in _left_of(message, record))
+            yield from ((text, message.id) for text in _shown_texts(message, record))
 
 
-class Found(NamedTuple):
-    """A string that left: what it is, the message to recall it by, and whether somebody in the dialogue used it."""
+class RemovedString(NamedTuple):
+    """A specific string that left the prompt.
+
+    `message_id` is the message to recall it by, `is_open` says that anybody may recall it, and `is_touched` that a
+    person or the agent used it.
+    """
 
     kind: EntityKind
     message_id: str
@@ -67,44 +75,55 @@ class Found(NamedTuple):
     is_open: bool = True
 
 
-def strings_of(removal: Removal, log: Sequence[Message], open_ids: frozenset[str]) -> dict[str, Found]:
-    """The specific strings of what left, each with the newest message that says it, best one that may be recalled."""
-    strings: dict[str, Found] = {}
+def strings_of(removal: Removal, log: Sequence[Message], open_ids: frozenset[str]) -> dict[str, RemovedString]:
+    """Return the specific strings of a removal, each with the newest message that has it, recallable ones first."""
+    strings: dict[str, RemovedString] = {}
     printed = frozenset(message.id for message in log if message.role != "assistant" and not is_typed(message))
     for text, message_id in removal.texts():
-        is_open, is_said = message_id in open_ids, message_id not in printed
+        is_open, is_touched = message_id in open_ids, message_id not in printed
         for string, kind in entity_kinds(text).items():
             known = strings.get(string)
-            if known is None or (is_open, is_said) >= (known.is_open, known.is_touched):
-                strings[string] = Found(kind, message_id, is_said, is_open)
+            if known is None or (is_open, is_touched) >= (known.is_open, known.is_touched):
+                strings[string] = RemovedString(kind, message_id, is_touched, is_open)
     return strings
 
 
-def find_again(wanted: set[str], messages: Sequence[Message], open_ids: frozenset[str]) -> dict[str, Found]:
-    """The newest message that may be recalled for each of the strings, as far as there is one."""
-    found: dict[str, Found] = {}
+def find_again(wanted: set[str], messages: Sequence[Message], open_ids: frozenset[str]) -> dict[str, RemovedString]:
+    """Return the newest recallable message for each of the strings, where there is one."""
+    found: dict[str, RemovedString] = {}
     for message in reversed(messages):
         if len(found) == len(wanted):
             break
         for text in message_texts(message) if message.id in open_ids else ():
             for string, kind in entity_kinds(text).items():
                 if string in wanted:
-                    found.setdefault(string, Found(kind, message.id, True))
+                    found.setdefault(string, RemovedString(kind, message.id, True))
     return found
 
 
-def standing_wishes(messages: Sequence[Message], plan: CompactionPlan) -> Iterator[tuple[bool, str, str]]:
-    """The task (True) and the standing wishes (False) whose own message the plan has taken out, with its id."""
+@dataclass(frozen=True, slots=True)
+class RemovedAsk:
+    """The task, or a constraint, whose own message is no longer in the prompt as it came."""
+
+    is_task: bool
+    text: str
+    message_id: str
+
+
+def removed_asks(
+    messages: Sequence[Message], plan: CompactionPlan, constraints: ConstraintFinder
+) -> Iterator[RemovedAsk]:
+    """Yield the task and the standing constraints whose own message the plan has taken out."""
     first = next((message for message in messages if is_typed(message)), None)
     if first and plan.get_action(first.id)[1]:
-        yield True, first.text.strip(), first.id
-    for wish in standing_constraints(messages):
-        if plan.get_action(wish.source_id)[1]:
-            yield False, wish.text, wish.source_id
+        yield RemovedAsk(True, first.text.strip(), first.id)
+    for constraint in constraints.standing(messages):
+        if plan.get_action(constraint.source_id)[1]:
+            yield RemovedAsk(False, constraint.text, constraint.source_id)
 
 
-class Shown:
-    """What a prompt shows: the ledger of its summary, and everything else."""
+class PromptTexts:
+    """The texts of a prompt, ready to be searched: the ledger of its summary, and everything else."""
 
     def __init__(self, messages: Sequence[Message], plan: CompactionPlan) -> None:
         record = plan.summary
@@ -115,11 +134,11 @@ class Shown:
         if record and record.summary:
             ledger = record.summary.ledger
             texts.append(summary_message(replace(record, summary=replace(record.summary, ledger=Ledger()))).text)
-        self.beside_ledger, self.ledger = Searched(texts), Searched(fact.text for fact in ledger)
+        self.outside_ledger, self.ledger = TextIndex(texts), TextIndex(fact.text for fact in ledger)
 
 
-class Searched:
-    """A text in which many strings are looked for."""
+class TextIndex:
+    """A text in which many strings are looked up."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         text = "\n".join(texts)
@@ -129,8 +148,8 @@ class Searched:
         self._words, self._neighbours = frozenset(words), frozenset(pairwise(words))
 
     def has(self, string: str) -> bool:
-        """True if the string stands in the text, not as a part of a longer word."""
-        # Most are known by their shape, most others have words that do not follow each other: few are looked for.
+        """Return True if the text has the string, not as part of a longer word."""
+        # Most strings are answered by the sets; only the few that are likely to be there need a search.
         if string in self._strings or string in self._words:
             return True
         words = _WORD.findall(string)
@@ -138,8 +157,8 @@ class Searched:
         return is_likely and string not in words and stands_in(self._flat, " ".join(string.split()))
 
 
-def _left_of(message: Message, record: Record | None) -> Iterator[str]:
-    """What the prompt showed of a message under a record, without our own words about it."""
+def _shown_texts(message: Message, record: Record | None) -> Iterator[str]:
+    """Yield what the prompt showed of a message under a record, without our own words about it."""
     match record:
         case None:
             yield from message_texts(message, with_names=False)
@@ -155,7 +174,7 @@ def _left_of(message: Message, record: Record | None) -> Iterator[str]:
 
 
 def _summary_texts(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
-    """What a summary says, piece by piece, with the newest message it is from, if that is known."""
+    """Yield the texts of a summary, each with the id of the newest message it is from, or ""."""
 
     def newest(source_ids: tuple[str, ...]) -> str:
         return source_ids[-1] if source_ids else ""

@@ -32,8 +32,8 @@ class StoredMessage:
 class ModelCall:
     """One prompt that went out: under which plan, with which summary, how large.
 
-    `tiers` are the tokens of its parts, `branch` the caller's line, `limits` the thresholds, and `reason` why it was
-    compacted or not.
+    `parts` are the tokens of each part of it (`PromptPart`), `branch` the caller's line, `limits` the thresholds, and
+    `reason` why it was compacted or not.
     """
 
     turn_number: int
@@ -44,7 +44,7 @@ class ModelCall:
     evicted: int
     tokens_estimated: int
     tokens_reported: int | None = None
-    tiers: Mapping[str, int] = field(default_factory=dict[str, int])
+    parts: Mapping[str, int] = field(default_factory=dict[str, int])
     branch: int = 0
     limits: Mapping[str, int] = field(default_factory=dict[str, int])
     reason: str = ""
@@ -53,21 +53,22 @@ class ModelCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """A message that stood behind the log in one prompt: `injected`, or `rehydrated` for the turn."""
+class AddedMessage:
+    """A message that stands behind the log in one prompt: `kind` is `injected`, or `rehydrated` for the turn."""
 
     kind: str
     message: Message
+    tokens: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentPrompt:
-    """What one model call was made of: its prompt is `messages` under `plan`, and behind them what stood `beside`."""
+    """What one model call was made of: `messages` under `plan`, and behind them what was `added`."""
 
     call: ModelCall
     plan: CompactionPlan
     messages: tuple[StoredMessage, ...]
-    beside: tuple[Beside, ...] = ()
+    added: tuple[AddedMessage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +87,8 @@ class StoredSession:
 class Commit:
     """What one call adds, all of it or nothing: it only counts if the session is still at `expected`.
 
-    `overtaken` are versions between the expected one and `plan` that were in force before anything could be written;
-    `beside` is what stood behind the log in the prompt of `call`.
+    `superseded` are plan versions between the expected one and `plan` that could not be written while they were in
+    force; `added` is what stood behind the log in the prompt of `call`.
     """
 
     session_id: str
@@ -95,9 +96,9 @@ class Commit:
     messages: tuple[StoredMessage, ...] = ()
     view_ids: tuple[str, ...] | None = None
     plan: CompactionPlan | None = None
-    overtaken: tuple[CompactionPlan, ...] = ()
+    superseded: tuple[CompactionPlan, ...] = ()
     call: ModelCall | None = None
-    beside: tuple[Beside, ...] = ()
+    added: tuple[AddedMessage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +123,7 @@ class PlanVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedSummary:
+class PrefetchedSummary:
     """A summary that was written ahead of time: the messages it stands for, and the version it would be."""
 
     message_ids: tuple[str, ...]

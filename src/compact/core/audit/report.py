@@ -1,4 +1,4 @@
-"""What a compaction took out of the prompt, string by string: kept, kept in the ledger, to be recalled, or lost."""
+"""The report of a compaction: for each string it took out, whether it is kept, in the ledger, retrievable or lost."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from enum import Enum
 from typing import Any
 
 from compact.core.audit.artifacts import SecurityContext
-from compact.core.audit.diff import Removal, Shown, find_again, standing_wishes, strings_of
+from compact.core.audit.diff import PromptTexts, Removal, find_again, removed_asks, strings_of
 from compact.core.audit.records import ModelCall, PlanVersion, StoredSession
+from compact.core.facts.constraints import ConstraintFinder
 from compact.core.facts.entities import EntityKind
 from compact.core.log.messages import Message
 from compact.core.plan.plan import CompactionPlan
@@ -38,7 +39,7 @@ KINDS = (
 
 
 class EntityState(Enum):
-    """Where a string of the removed span is now; the order is from worst to best."""
+    """Where a string of the removed span is now, from worst to best."""
 
     LOST = "lost"
     RETRIEVABLE = "retrievable"
@@ -48,9 +49,9 @@ class EntityState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ReportItem:
-    """One string that left with its message: what it is, where it is now, and the message that recall finds it by.
+    """One string that left the prompt: what it is, where it is now, and the message that recall finds it by.
 
-    `is_touched` says that a person or the agent used it; others only a tool has printed.
+    `is_touched` says that a person or the agent used it; the others were only printed by a tool.
     """
 
     kind: str
@@ -77,7 +78,7 @@ class ReportItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionReport:
-    """What one plan version did to what was in the prompt before it; `items` are sorted, the worst first."""
+    """What one plan version did to the prompt before it; `items` are sorted, the worst first."""
 
     session_id: str
     version: int
@@ -99,12 +100,12 @@ class CompactionReport:
 
     @property
     def constraints(self) -> tuple[ReportItem, ...]:
-        """The standing wishes whose own message is not in the prompt."""
+        """The constraints whose own message is not in the prompt."""
         return tuple(item for item in self.items if item.kind == CONSTRAINT)
 
     @property
     def missing_constraints(self) -> tuple[ReportItem, ...]:
-        """The standing wishes that the model does not see any more: there should be none."""
+        """The constraints that the model does not see any more: there should be none."""
         return tuple(item for item in self.constraints if not item.is_in_prompt)
 
     def total(self, state: EntityState) -> int:
@@ -140,7 +141,7 @@ class CompactionReport:
 
 
 def is_recallable(message: Message) -> bool:
-    """True if recall gives a message to whoever asks; what is confidential needs a permission."""
+    """Return True if anybody may recall a message; confidential ones need a permission."""
     return SecurityContext().may_read_sensitivity(str(message.meta.get("sensitivity", "internal")))
 
 
@@ -149,14 +150,15 @@ def report_of(
     before: CompactionPlan,
     after: CompactionPlan,
     *,
+    constraints: ConstraintFinder,
     log: Sequence[Message] = (),
     recallable: Callable[[Message], bool] = is_recallable,
 ) -> CompactionReport:
-    """What the step from one plan to the next did to a history, which is as long as it was then.
+    """Report what the step from one plan to the next did; `messages` is the history as long as it was then.
 
-    Counted is what the prompt showed before and what does not stand there as it did: messages that left, and what
-    stood for others until then. What had left earlier is not counted again. `log` is where recall looks, if that is
-    more than the history: the caller may have edited the past.
+    Counted is what the prompt showed before and no longer shows as it did: messages that left, and what stood for
+    others until then. What had left earlier is not counted again. `log` is where recall looks, if that is more than
+    the history: the caller may have edited the past.
     """
     log = log or messages
     open_ids = frozenset(message.id for message in log if recallable(message))
@@ -164,10 +166,12 @@ def report_of(
     strings = strings_of(removal, log, open_ids)
     homeless = {text for text, found in strings.items() if not found.message_id}
     strings.update(find_again(homeless, log, open_ids))
-    state_of = _Judge(Shown(messages, after), open_ids)
+    state_of = _StateOf(PromptTexts(messages, after), open_ids)
     items = [
-        ReportItem(TASK if is_task else CONSTRAINT, text, state_of(text, message_id), message_id, True)
-        for is_task, text, message_id in standing_wishes(messages, after)
+        ReportItem(
+            TASK if ask.is_task else CONSTRAINT, ask.text, state_of(ask.text, ask.message_id), ask.message_id, True
+        )
+        for ask in removed_asks(messages, after, constraints)
     ]
     items += [
         ReportItem(found.kind.value, text, state_of(text, found.message_id), found.message_id, found.is_touched)
@@ -175,7 +179,7 @@ def report_of(
     ]
     summary = after.summary.summary if after.summary else None
     return CompactionReport(
-        session_id=after.thread_id,
+        session_id=after.session_id,
         version=after.version,
         reason=after.reason,
         tokens_before=after.tokens_before,
@@ -187,14 +191,14 @@ def report_of(
 
 
 @dataclass(frozen=True, slots=True)
-class _Judge:
-    """Says where a string is now: what the prompt shows comes before what recall would find."""
+class _StateOf:
+    """Tells where a string is now: what the prompt shows comes before what recall would find."""
 
-    shown: Shown
+    shown: PromptTexts
     open_ids: frozenset[str]
 
     def __call__(self, text: str, message_id: str) -> EntityState:
-        if self.shown.beside_ledger.has(text):
+        if self.shown.outside_ledger.has(text):
             return EntityState.KEPT
         if self.shown.ledger.has(text):
             return EntityState.IN_LEDGER
@@ -202,11 +206,16 @@ class _Judge:
 
 
 def reports_of(
-    stored: StoredSession, plans: Sequence[PlanVersion], calls: Sequence[ModelCall], *, version: int | None = None
+    stored: StoredSession,
+    plans: Sequence[PlanVersion],
+    calls: Sequence[ModelCall],
+    *,
+    constraints: ConstraintFinder,
+    version: int | None = None,
 ) -> Iterator[CompactionReport]:
-    """A report for every plan that was in force (or for one version), oldest first, on the history as it was then.
+    """Yield a report for every plan that was in force (or for one version), oldest first, on the history of its time.
 
-    Of a past that was edited since, what the plan does not name is not known to have been there, and is left out.
+    Where the past was edited since, messages that the plan does not name may not have been there, and are left out.
     """
     now = frozenset(stored.view_ids)
     before = CompactionPlan(stored.session_id)
@@ -216,7 +225,8 @@ def reports_of(
             # The first call under a plan was written down with it.
             last_seq = next((c.last_seq for c in calls if c.plan_version >= plan.version), len(stored.messages))
             log = [item.message for item in stored.messages if item.seq <= last_seq]
-            yield report_of([m for m in log if m.id in now or m.id in named], before, plan, log=log)
+            history = [message for message in log if message.id in now or message.id in named]
+            yield report_of(history, before, plan, constraints=constraints, log=log)
         before = plan
 
 
@@ -225,5 +235,5 @@ _RANKS = {kind: rank for rank, kind in enumerate(KINDS)}
 
 
 def _badness(item: ReportItem) -> tuple[int, int, int]:
-    is_wish = item.kind in (CONSTRAINT, TASK)
-    return _STATES[item.state], 0 if is_wish else 2 - item.is_touched, _RANKS[item.kind]
+    is_ask = item.kind in (CONSTRAINT, TASK)
+    return _STATES[item.state], 0 if is_ask else 2 - item.is_touched, _RANKS[item.kind]

@@ -11,7 +11,7 @@ from compact.core.audit.records import (
     Commit,
     ModelCall,
     PlanVersion,
-    PreparedSummary,
+    PrefetchedSummary,
     SentPrompt,
     SessionHead,
     SessionInfo,
@@ -51,11 +51,11 @@ class SummaryClaims(Protocol):
         """The summary of a span, once somebody has written it."""
         ...
 
-    def prepare(self, session_id: str, span_key: str, prepared: PreparedSummary) -> None:
+    def store_prefetched(self, session_id: str, span_key: str, prepared: PrefetchedSummary) -> None:
         """Note what a finished summary stands for, so that it can be used once it is needed."""
         ...
 
-    def prepared(self, session_id: str, version: int) -> PreparedSummary | None:
+    def prefetched(self, session_id: str, version: int) -> PrefetchedSummary | None:
         """The newest summary that was written ahead for a version."""
         ...
 

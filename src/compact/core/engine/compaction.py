@@ -1,43 +1,45 @@
-"""Makes the next plan of a session, has its summary written, checks it and puts it in force."""
+"""Compact a session: make the next plan, have its summary written, check it and put it in force."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from compact.core.engine.emitter import Announcer
-from compact.core.engine.persistence import Keeper
-from compact.core.engine.prefetch import rules_leaving
-from compact.core.engine.pricing import Appraiser
-from compact.core.engine.session import Decision, Session
+from compact.core.engine.claims import SummaryClaiming
+from compact.core.engine.emitter import EventEmitter
+from compact.core.engine.persistence import SessionPersistence
+from compact.core.engine.prefetch import rules_without
+from compact.core.engine.pricing import CompactionPricing, PromptSnapshot
+from compact.core.engine.prompt import CurrentPrompt
+from compact.core.engine.session import Session, TriggerDecision
 from compact.core.engine.summarization import SummaryWriter
 from compact.core.errors import InsufficientBudget
+from compact.core.facts.constraints import ConstraintFinder
+from compact.core.log.legality import repair_chat
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.constraint_guard import ConstraintGuard
 from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult
-from compact.core.plan.economics import PromptState
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import CompactionAction, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.strategy import SUMMARIZE, Goal
-from compact.core.plan.turn import TurnContext
-from compact.core.protocols import EntryForm
-from compact.core.steps import Trip
+from compact.core.steps import Steps
 
-# The most that a repair adds to a message it changes.
+# Chosen: the most tokens that a repair adds to a message it changes.
 _REPAIR_TOKENS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compactor:
-    """Who does what in a compaction; it has no state of its own."""
+    """Compacts sessions; it has no state of its own."""
 
     tokenizer: ProviderAwareTokenizer
-    form: EntryForm
     coordinator: CompactionCoordinator
     writer: SummaryWriter
-    announcer: Announcer
-    keeper: Keeper
-    appraiser: Appraiser
+    emitter: EventEmitter
+    persistence: SessionPersistence
+    claiming: SummaryClaiming
+    pricing: CompactionPricing
+    constraints: ConstraintFinder
     rules: KeepRules = field(default_factory=KeepRules)
     renderer: PromptRenderer = field(default_factory=PromptRenderer)
 
@@ -45,11 +47,11 @@ class Compactor:
         self,
         session: Session,
         goal: Goal,
-        prepared: SummarizationRecord | None = None,
+        prefetched: SummarizationRecord | None = None,
         rules: KeepRules | None = None,
     ) -> CompactionResult:
-        """What a compaction would do; changes nothing, waits for nothing."""
-        view = session.thread.view
+        """Return what a compaction would do; change nothing, wait for nothing."""
+        view = session.log.view
         return self.coordinator.coordinate(
             view,
             session.plan,
@@ -57,75 +59,75 @@ class Compactor:
             count_message=self.tokenizer.count_message,
             rules=rules or self.rules,
             goal=goal,
-            turn=session.turn,
-            prepared=prepared,
+            turn=session.turn.context,
+            prefetched=prefetched,
         )
 
     def compact(
         self, session: Session, goal: Goal, reason: str, note: str = "", *, is_optional: bool = False
-    ) -> Trip[None]:
-        """Plan, have the summary written, and put the new plan in force if it makes the prompt smaller.
-
-        On a long history that is a lot to read: the door may do it beside its loop.
-        """
-        with self.announcer.operation(session, "compaction"):
+    ) -> Steps[None]:
+        """Plan, have the summary written, and put the new plan in force if it makes the prompt smaller."""
+        with self.emitter.operation(session, "compaction"):
             yield from self._compact(session, goal, reason, note, is_optional=is_optional)
 
-    def _compact(self, session: Session, goal: Goal, reason: str, note: str, *, is_optional: bool) -> Trip[None]:
-        # What was written ahead knows nothing of a note, and is of no use where no summary is to be.
+    def _compact(self, session: Session, goal: Goal, reason: str, note: str, *, is_optional: bool) -> Steps[None]:
+        # A prefetched summary knows nothing of a note, and is of no use where no summary is to be.
         is_usable = not note and SUMMARIZE not in goal.skip
-        prepared = (yield from self.keeper.prepared(session)) if is_usable else None
+        prefetched = (yield from self.claiming.prefetched(session)) if is_usable else None
         try:
-            result: CompactionResult = yield lambda: self.plan_with(session, goal, prepared)
+            # Planning reads the whole history: the runner may do that beside its event loop.
+            result: CompactionResult = yield lambda: self.plan_with(session, goal, prefetched)
         except InsufficientBudget as error:
-            self.announcer.failed(session, error, fallback="none: this cannot be sent")
+            self.emitter.error(session, error, fallback="none: this cannot be sent")
             raise
-        for strategy, error in result.failures:
-            self.announcer.failed(session, error, fallback=f"went on without the strategy {strategy}")
+        for failure in result.failures:
+            fallback = f"continued without the strategy {failure.strategy}"
+            self.emitter.error(session, failure.error, fallback=fallback)
         if result.tokens_freed <= 0:
-            self._leave_as_is(session, f"{reason}; nothing left to compact", note)
+            self._leave_unchanged(session, f"{reason}; nothing left to compact", note)
             return
-        if is_optional and (yield from self._declines(session, result, reason)):
+        if is_optional and (yield from self._is_declined(session, result, reason)):
             return
         if result.pending_summary:
             may_keep = session.prompt_tokens <= goal.ceiling_tokens
             written = yield from self.writer.write(session, result.pending_summary, note=note, may_keep=may_keep)
             if written is None:
-                self._leave_as_is(session, f"{reason}; the summary failed and on_failure is keep", note)
+                self._leave_unchanged(session, f"{reason}; the summary failed and on_failure is keep", note)
                 return
             result = replace(result, plan=result.plan.adding(written))
-        result = yield lambda: self._keeping_constraints(session, result, goal)
-        yield from self.keeper.archive(session, result.plan)
+        result = yield lambda: self._with_constraints(session, result, goal)
+        yield from self.persistence.archive_transcript(session, result.plan)
         self._put_in_force(session, result, reason, note)
 
-    def plan_with(self, session: Session, goal: Goal, prepared: SummarizationRecord | None) -> CompactionResult:
-        """A plan with the summary that was written ahead, if that will do, even if a little less is kept for it."""
-        result = self._plan_for_sure(session, goal, prepared)
-        if prepared is None or result.pending_summary is None:
+    def plan_with(self, session: Session, goal: Goal, prefetched: SummarizationRecord | None) -> CompactionResult:
+        """Return a plan with the prefetched summary, if that will do, even if a little less is kept for it."""
+        result = self._plan_without_rehydrated(session, goal, prefetched)
+        if prefetched is None or result.pending_summary is None:
             return result
-        rules = rules_leaving(prepared.span, session.thread.view, self.rules)
-        closer = self.plan(session, goal, prepared, rules) if rules else result
+        rules = rules_without(prefetched.span, session.log.view, self.rules)
+        closer = self.plan(session, goal, prefetched, rules) if rules else result
         if closer.pending_summary is None:
             return closer
-        notice = "a summary written ahead is thrown away: its messages no longer stand, or it would not free enough"
-        self.announcer.notice(session, notice)
+        notice = "a prefetched summary is discarded: its messages are no longer there, or it would not free enough"
+        self.emitter.notice(session, notice)
         return result
 
-    def _plan_for_sure(self, session: Session, goal: Goal, prepared: SummarizationRecord | None) -> CompactionResult:
-        """A plan that gives up what was brought back this turn before it gives up altogether."""
+    def _plan_without_rehydrated(
+        self, session: Session, goal: Goal, prefetched: SummarizationRecord | None
+    ) -> CompactionResult:
+        """Plan; if that cannot fit, give up what was rehydrated for this turn and plan again."""
         try:
-            return self.plan(session, goal, prepared)
+            return self.plan(session, goal, prefetched)
         except InsufficientBudget:
-            if not session.brought:
+            if not session.turn.rehydrated:
                 raise
-        room, session.brought, session.brought_tokens = session.brought_tokens, [], 0
-        session.turn = TurnContext(session.turn_number)
-        return self.plan(session, replace(goal, ceiling_tokens=goal.ceiling_tokens + room), prepared)
+        room = session.drop_rehydrated()
+        return self.plan(session, replace(goal, ceiling_tokens=goal.ceiling_tokens + room), prefetched)
 
-    def _keeping_constraints(self, session: Session, result: CompactionResult, goal: Goal) -> CompactionResult:
-        """The result, repaired if a prompt made with it would lack what a user asked to hold, as far as it fits."""
-        guard = ConstraintGuard(self.tokenizer.count_message, self.renderer)
-        view, plan = session.thread.view, result.plan
+    def _with_constraints(self, session: Session, result: CompactionResult, goal: Goal) -> CompactionResult:
+        """Return the result, repaired if its prompt would lack a constraint, as far as there is room."""
+        guard = ConstraintGuard(self.constraints, self.tokenizer.count_message, self.renderer)
+        view, plan = session.log.view, result.plan
         lost = guard.lost(view, plan)
         if not lost:
             return result
@@ -134,24 +136,30 @@ class Compactor:
         tokens_after = result.tokens_after + max(0, guard.growth(view, plan, repaired))
         if tokens_after > goal.ceiling_tokens:
             repaired, tokens_after = plan, result.tokens_after
-        missing = len(guard.lost(view, repaired))
-        self.announcer.wishes_put_back(session, back=len(lost) - missing, missing=missing)
+        self._notice_constraints(session, restored=len(lost), missing=len(guard.lost(view, repaired)))
         return replace(result, plan=repaired, tokens_after=tokens_after)
 
-    def _declines(self, session: Session, result: CompactionResult, reason: str) -> Trip[bool]:
-        """True if nothing forces a compaction and it would not pay; said, and remembered until the prompt has grown."""
-        why_not = self.appraiser.objection((yield lambda: self.appraiser.planned(session, result)))
+    def _notice_constraints(self, session: Session, *, restored: int, missing: int) -> None:
+        message = f"{restored - missing} constraints were put back into the prompt"
+        if missing:
+            message += f", {missing} found no room: raise the budget, or protect the messages they stand in"
+        self.emitter.notice(session, message, severity="high" if missing else "normal")
+
+    def _is_declined(self, session: Session, result: CompactionResult, reason: str) -> Steps[bool]:
+        """Return True if an optional compaction would not pay; remembered until the prompt has grown."""
+        priced = yield lambda: self.pricing.with_planned_price(session, result)
+        why_not = self.pricing.reason_to_decline(priced)
         if why_not:
-            session.declined = (session.plan.version, session.prompt_tokens, why_not)
-            self.announcer.decided(session, Decision(False, f"{reason}; {why_not}", True))
+            session.decline(why_not)
+            self.emitter.decision(session, TriggerDecision(False, f"{reason}; {why_not}", is_optional=True))
         return bool(why_not)
 
-    def _leave_as_is(self, session: Session, reason: str, note: str) -> None:
-        session.exhausted_at = session.state
-        self.announcer.decided(session, Decision(False, reason), note=note)
+    def _leave_unchanged(self, session: Session, reason: str, note: str) -> None:
+        session.mark_exhausted()
+        self.emitter.decision(session, TriggerDecision(False, reason), note=note)
 
     def _put_in_force(self, session: Session, result: CompactionResult, reason: str, note: str) -> None:
-        before, gone_before, plan_before = PromptState.of(session), set(_gone(session)), session.plan
+        before, plan_before, changed_before = PromptSnapshot.of(session), session.plan, set(_changed_ids(session))
         plan = replace(
             result.plan,
             version=session.plan.version + 1,
@@ -160,33 +168,43 @@ class Compactor:
             origin=None,
             held=False,
         )
-        session.put_in_force(plan)
-        session.calibration = session.calibration.after_compaction()
+        session.adopt(plan, is_compaction=True)
         self.render(session)
-        session.plan = replace(session.plan, tokens_after=session.prompt_tokens)
-        session.exhausted_at = session.state
-        result = self.appraiser.done(session, before, result)
-        pruned = [message_id for message_id in _gone(session) if message_id not in gone_before]
+        session.record_plan_size()
+        session.mark_exhausted()
+        result = self.pricing.with_final_price(session, before, result)
+        pruned = [message_id for message_id in _changed_ids(session) if message_id not in changed_before]
         layers = result.layers
         kept = {"pinned": len(layers.pinned), "recent_turns": layers.recent_turns, "tool_pairs": layers.tool_pairs}
-        self.announcer.decided(session, Decision(True, reason), kept=kept, pruned_count=len(pruned), note=note)
-        self.announcer.compacted(
+        decision = TriggerDecision(True, reason)
+        self.emitter.decision(session, decision, kept=kept, pruned_count=len(pruned), note=note)
+        self.emitter.compaction(
             session, result, before=plan_before, pruned_ids=pruned, messages_before=len(before.slots)
         )
-        self.announcer.reported(session, plan_before)
+        self.emitter.report(session, plan_before, self.constraints)
 
     def render(self, session: Session) -> None:
         """Make the prompt of a session anew, from its log and plan."""
-        prompt = self.renderer.render(session.thread.view, session.plan)
-        slots, repairs = self.form.repair(prompt.slots)
-        session.show(prompt, slots, self.form, self.tokenizer.count_message)
+        rendered = self.renderer.render(session.log.view, session.plan)
+        slots, repairs = repair_chat(rendered.slots)
         placeholders = [slot.message for slot in slots if not slot.ids]
-        session.repair_tokens = sum(map(self.tokenizer.count_message, placeholders)) + _REPAIR_TOKENS * len(repairs)
+        prompt = CurrentPrompt.built(
+            session.log,
+            session.plan,
+            rendered,
+            slots,
+            rules=self.rules,
+            message_tokens=session.message_tokens,
+            count_message=self.tokenizer.count_message,
+            repair_tokens=sum(map(self.tokenizer.count_message, placeholders)) + _REPAIR_TOKENS * len(repairs),
+            like=session.like,
+        )
+        session.show(prompt)
         if repairs:
-            self.announcer.repaired(session, repairs)
+            self.emitter.repairs(session, repairs)
 
 
-def _gone(session: Session) -> list[str]:
-    """The messages of the current line that are not in the prompt as they came."""
-    view = session.thread.view
-    return [m.id for m in view if session.plan.get_action(m.id)[0] is not CompactionAction.INCLUDE]
+def _changed_ids(session: Session) -> list[str]:
+    """Return the messages of the current line that are not in the prompt as they came."""
+    plan = session.plan
+    return [m.id for m in session.log.view if plan.get_action(m.id)[0] is not CompactionAction.INCLUDE]

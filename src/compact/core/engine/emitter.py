@@ -1,17 +1,15 @@
-"""Turns what happens on a trip into events; the one place where events are made."""
+"""Emit the events of a session: the one place that fills in which session, turn and plan version they belong to."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 from compact.core.audit.report import report_of
-from compact.core.audit.store import VersionConflict
 from compact.core.engine.events import (
-    ArchivalEvent,
     CompactionCheckStartedEvent,
     CompactionCompletedEvent,
     CompactionErrorEvent,
@@ -24,7 +22,6 @@ from compact.core.engine.events import (
     ContentRehydratedEvent,
     ContentSummarizedEvent,
     EventSink,
-    HistoryBranchedEvent,
     HistoryRepairedEvent,
     NoticeEvent,
     OperationEndedEvent,
@@ -33,94 +30,99 @@ from compact.core.engine.events import (
     ProposalRejectedEvent,
     PrunedMessagesEvent,
     RehydrationBlockedEvent,
-    SummaryCreatedEvent,
     TokenEstimateEvent,
     TriggerDecisionEvent,
-    VersionConflictEvent,
 )
-from compact.core.engine.session import Decision, Session
+from compact.core.engine.session import Session, TriggerDecision
+from compact.core.facts.constraints import ConstraintFinder
 from compact.core.log.legality import Repair
-from compact.core.log.thread import Match
 from compact.core.plan.budget import TokenBudget
-from compact.core.plan.coordinator import CompactionResult, Tally
+from compact.core.plan.coordinator import CompactionResult, ProposalCount
+from compact.core.plan.parts import LAYERS, PromptPart, in_order
 from compact.core.plan.plan import CompactionPlan, DropRecord, ExternalizationRecord, Record, SummarizationRecord
 from compact.core.plan.turn import Rehydrated
 
 
-@dataclass(frozen=True, slots=True)
-class Announcer:
-    """Tells sinks about a session."""
+def _discard(event: CompactionEvent) -> None:
+    """Drop an event."""
 
-    emit: EventSink
+
+@dataclass(frozen=True, slots=True)
+class EventEmitter:
+    """Emits events to a sink."""
+
+    sink: EventSink
     model: str = ""
     policy: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
-    def _where(self, session: Session) -> dict[str, Any]:
-        return {
-            "thread_id": session.session_id,
-            "turn_number": session.turn_number,
-            "plan_version": session.plan.version,
-        }
+    def silent(self) -> EventEmitter:
+        """Return an emitter whose events go nowhere."""
+        return replace(self, sink=_discard)
+
+    def emit(self, session: Session, event: type[CompactionEvent], **fields: Any) -> None:
+        """Emit an event of a session; `fields` are those that the event has beside the common ones."""
+        self.sink(event(**_common(session), **fields))
 
     @contextmanager
     def operation(self, session: Session, operation: str) -> Generator[None]:
-        """Tells when something that takes time begins and ends, and whether it failed."""
+        """Emit when something that takes time starts and ends, and whether it failed."""
         is_check = operation in ("preflight", "manual_compact")
         start = CompactionCheckStartedEvent if is_check else OperationStartedEvent
-        began = start(**self._where(session), operation=operation)
-        self.emit(began)
+        started = start(**_common(session), operation=operation)
+        self.sink(started)
         error_type = ""
         try:
             yield
         except GeneratorExit:
-            error_type = "Abandoned"  # a task that was cancelled, or a loop that ended: nobody waits for it any more
+            error_type = "Abandoned"  # the task was cancelled, or its loop ended: nobody waits for the result any more
             raise
         except BaseException as error:
             error_type = type(error).__name__
             raise
         finally:
             self.emit(
-                OperationEndedEvent(
-                    **self._where(session),
-                    operation=operation,
-                    status="error" if error_type else "ok",
-                    error_type=error_type,
-                    began=began,
-                )
+                session,
+                OperationEndedEvent,
+                operation=operation,
+                status="error" if error_type else "ok",
+                error_type=error_type,
+                began=started,
             )
 
-    def estimated(self, session: Session, budget: TokenBudget, used_tokens: int) -> None:
-        """How large the prompt is."""
-        by_role = session.tokens_by_role
+    def estimate(self, session: Session, budget: TokenBudget, used_tokens: int) -> None:
+        """Emit how large the prompt is."""
+        parts = session.tokens_by_part()
         breakdown = {
-            "system": by_role["system"] + budget.system_tokens,
-            "developer": by_role["developer"],
-            "tools_schema": budget.tool_schema_tokens,
-            "messages": session.prompt_tokens - by_role["system"] - by_role["developer"],
+            "system": parts.get(PromptPart.SYSTEM, 0),
+            "developer": parts.get(PromptPart.DEVELOPER, 0),
+            "tools_schema": parts.get(PromptPart.TOOLS, 0),
         }
-        event = TokenEstimateEvent(
-            **self._where(session),
+        breakdown["messages"] = session.prompt_tokens + budget.system_tokens - breakdown["system"]
+        breakdown["messages"] -= breakdown["developer"]
+        self.emit(
+            session,
+            TokenEstimateEvent,
             model=self.model,
             t_est=used_tokens,
             max_tokens=budget.max_context_tokens,
             usage_pct=round(budget.usage_pct(used_tokens), 4),
             breakdown=breakdown,
+            parts=in_order(parts),
         )
-        self.emit(event)
 
-    def decided(self, session: Session, decision: Decision, **details: Any) -> None:
-        """Whether it was compacted, and why or why not; the session remembers it for its status."""
-        session.decision = decision
-        event = TriggerDecisionEvent(
-            **self._where(session),
+    def decision(self, session: Session, decision: TriggerDecision, **details: Any) -> None:
+        """Emit whether a call compacts, and why or why not; the session remembers it for its status."""
+        session.decide(decision)
+        self.emit(
+            session,
+            TriggerDecisionEvent,
             triggered=decision.triggered,
             reason=decision.reason,
             policy=self.policy,
             **details,
         )
-        self.emit(event)
 
-    def compacted(
+    def compaction(
         self,
         session: Session,
         result: CompactionResult,
@@ -129,130 +131,97 @@ class Announcer:
         pruned_ids: Sequence[str],
         messages_before: int,
     ) -> None:
-        """A new plan is in force: what was done to content, strategy by strategy, and what it came to."""
-        layers = {"pinned": len(result.layers.pinned), "summary": int(session.plan.summary is not None)}
-        layers["recent"] = len(session.prompt) - sum(layers.values())
-        where = self._where(session)
-        for event in content_events(where, result.tallies, before, session.plan):
-            self.emit(event)
+        """Emit that a new plan is in force: what each strategy did to content, and what that came to."""
+        for event, fields in _content_events(result.counts, before, session.plan):
+            self.emit(session, event, **fields)
+        messages_by_layer = {
+            layer: sum(part in parts for part in session.prompt.slot_parts)
+            for layer, parts in LAYERS.items()
+            if layer != "injected"
+        }
         self.emit(
-            PrunedMessagesEvent(**where, pruned_count=len(pruned_ids), message_ids=tuple(pruned_ids), layers=layers)
+            session,
+            PrunedMessagesEvent,
+            pruned_count=len(pruned_ids),
+            message_ids=tuple(pruned_ids),
+            layers=messages_by_layer,
         )
         self.emit(
-            CompactionCompletedEvent(
-                **where,
-                tokens_before=session.plan.tokens_before,
-                tokens_after=session.plan.tokens_after,
-                messages_before=messages_before,
-                messages_after=len(session.prompt),
-                proposals=result.proposals,
-                reason=session.plan.reason,
-                economics=result.economics.to_dict() if result.economics else {},
-            )
+            session,
+            CompactionCompletedEvent,
+            tokens_before=session.plan.tokens_before,
+            tokens_after=session.plan.tokens_after,
+            messages_before=messages_before,
+            messages_after=len(session.prompt),
+            proposals=result.proposals,
+            reason=session.plan.reason,
+            economics=result.economics.to_dict() if result.economics else {},
         )
 
-    def reported(self, session: Session, before: CompactionPlan) -> None:
-        """What became of what the plan in force took out of the prompt that the one before it made.
+    def report(self, session: Session, before: CompactionPlan, constraints: ConstraintFinder) -> None:
+        """Emit the report of the plan in force against the one before it.
 
-        Nobody waits for it: whoever reads the event has it worked out, on the history as it is now.
+        The report is made when somebody reads the event, on the history as it is now: the turn does not wait for it.
         """
-        view, log, plan = tuple(session.thread.view), tuple(session.thread.log), session.plan
-        work_out = cache(lambda: report_of(view, before, plan, log=log))
-        self.emit(CompactionReportEvent(**self._where(session), work_out=work_out))
+        view, log, plan = tuple(session.log.view), tuple(session.log.entries), session.plan
+        work_out = cache(lambda: report_of(view, before, plan, constraints=constraints, log=log))
+        self.emit(session, CompactionReportEvent, work_out=work_out)
 
-    def summarized(self, session: Session, record: SummarizationRecord, *, text: str, strategy: str) -> None:
-        """A summary was written."""
-        event = SummaryCreatedEvent(
-            **self._where(session),
-            strategy=strategy,
-            input_messages=len(record.span),
-            summary_tokens=record.tokens_after,
-            compression_ratio=round(record.tokens_after / max(1, record.tokens_before), 4),
-            summary=text,
-        )
-        self.emit(event)
+    def error(self, session: Session, error: Exception, *, fallback: str, message: str | None = None) -> None:
+        """Emit a failure and what was done instead; `message` stands in for an error text that must not get out."""
+        text = str(error) if message is None else message
+        self.emit(session, CompactionErrorEvent, error_type=type(error).__name__, message=text, fallback=fallback)
 
-    def failed(self, session: Session, error: Exception, *, fallback: str) -> None:
-        """Something went wrong, and what was done instead."""
-        event = CompactionErrorEvent(
-            **self._where(session), error_type=type(error).__name__, message=str(error), fallback=fallback
-        )
-        self.emit(event)
+    def notice(self, session: Session, message: str, *, severity: str = "normal") -> None:
+        """Emit something the operator should know."""
+        self.emit(session, NoticeEvent, message=message, severity=severity)
 
-    def injector_failed(self, session: Session, injector: str, error: Exception) -> None:
-        """An injector went wrong; its error may quote what it was about to inject, so only its kind is told."""
-        event = CompactionErrorEvent(
-            **self._where(session),
-            error_type=type(error).__name__,
-            message=f"the injector {injector!r} failed",
-            fallback="went on without what it would have added",
-        )
-        self.emit(event)
-
-    def archived(self, session: Session, *, step: int, adapter: str, place: str) -> None:
-        """Something was written to the archive."""
-        self.emit(ArchivalEvent(**self._where(session), step=step, storage_adapter=adapter, place=place))
-
-    def conflicted(self, session: Session, conflict: VersionConflict) -> None:
-        """Somebody else wrote to the session in the meantime."""
-        self.emit(VersionConflictEvent(**self._where(session), message=conflict.message))
-
-    def rehydrated(self, session: Session, found: Rehydrated) -> None:
-        """What was brought back, and what was asked for in vain."""
+    def rehydration(self, session: Session, found: Rehydrated) -> None:
+        """Emit which artifacts are shown again, and which were refused."""
         for message in found.messages:
             artifact_id = str(message.meta.get("artifact_id", message.id))
-            self.emit(ContentRehydratedEvent(**self._where(session), artifact_id=artifact_id))
-        for artifact_id, reason in found.blocked:
-            self.emit(RehydrationBlockedEvent(**self._where(session), artifact_id=artifact_id, reason=reason))
+            self.emit(session, ContentRehydratedEvent, artifact_id=artifact_id)
+        for blocked in found.blocked:
+            self.emit(session, RehydrationBlockedEvent, artifact_id=blocked.artifact_id, reason=blocked.reason)
 
-    def branched(self, session: Session, match: Match) -> None:
-        """The caller edited the past."""
-        new_ids = tuple(message.id for message in match.new)
-        self.emit(HistoryBranchedEvent(**self._where(session), left_ids=match.left_ids, new_ids=new_ids))
-
-    def repaired(self, session: Session, repairs: Sequence[Repair]) -> None:
-        """The history was not legal, and how the prompt was made so."""
+    def repairs(self, session: Session, repairs: Sequence[Repair]) -> None:
+        """Emit how the prompt was made legal."""
         lines = tuple(f"{repair.rule} at {repair.message_id}: {repair.detail}" for repair in repairs)
-        self.emit(HistoryRepairedEvent(**self._where(session), repairs=lines))
-
-    def wishes_put_back(self, session: Session, *, back: int, missing: int) -> None:
-        """Standing wishes were missing from a prompt; some may have found no room."""
-        message = f"{back} standing wishes were put back into the prompt"
-        severity = "high" if missing else "normal"
-        if missing:
-            message += f", {missing} found no room: raise the budget, or protect the messages they stand in"
-        self.emit(NoticeEvent(**self._where(session), message=message, severity=severity))
-
-    def notice(self, session: Session, message: str) -> None:
-        """Something the operator should know."""
-        self.emit(NoticeEvent(**self._where(session), message=message))
+        self.emit(session, HistoryRepairedEvent, repairs=lines)
 
 
-def content_events(
-    where: Mapping[str, Any], tallies: Iterable[Tally], before: CompactionPlan, after: CompactionPlan
-) -> Iterator[CompactionEvent]:
-    """The events of one compaction; records that one strategy made alike are told together."""
-    for tally in tallies:
-        if tally.accepted:
-            yield ProposalGeneratedEvent(
-                **where, strategy=tally.strategy, proposals=tally.accepted, tokens_freed=tally.tokens_freed
+def _common(session: Session) -> dict[str, Any]:
+    return {
+        "session_id": session.session_id,
+        "turn_number": session.turn_number,
+        "plan_version": session.plan.version,
+    }
+
+
+def _content_events(
+    counts: Sequence[ProposalCount], before: CompactionPlan, after: CompactionPlan
+) -> Iterator[tuple[type[CompactionEvent], dict[str, Any]]]:
+    """Yield the events of one compaction; records of one kind and strategy make one event."""
+    for count in counts:
+        if count.accepted:
+            yield (
+                ProposalGeneratedEvent,
+                {"strategy": count.strategy, "proposals": count.accepted, "tokens_freed": count.tokens_freed},
             )
-        if tally.rejected:
-            yield ProposalRejectedEvent(
-                **where, strategy=tally.strategy, proposals=tally.rejected, reason="it would free nothing"
-            )
-    standing = {id(record) for record in before.records}
+        if count.rejected:
+            reason = "it would free nothing"
+            yield ProposalRejectedEvent, {"strategy": count.strategy, "proposals": count.rejected, "reason": reason}
+    known = {id(record) for record in before.records}
     alike: dict[tuple[type[Record], str], list[Record]] = {}
     for record in after.records:
-        if id(record) not in standing:
+        if id(record) not in known:
             alike.setdefault((type(record), record.strategy), []).append(record)
     for (_, strategy), records in alike.items():
-        yield _changed(where, strategy, records)
+        yield _content_event(strategy, records)
 
 
-def _changed(where: Mapping[str, Any], strategy: str, records: list[Record]) -> ContentChangedEvent:
-    told: dict[str, Any] = {
-        **where,
+def _content_event(strategy: str, records: Sequence[Record]) -> tuple[type[ContentChangedEvent], dict[str, Any]]:
+    fields: dict[str, Any] = {
         "strategy": strategy,
         "message_ids": tuple(message_id for record in records for message_id in record.span),
         "tokens_before": sum(record.tokens_before for record in records),
@@ -260,11 +229,11 @@ def _changed(where: Mapping[str, Any], strategy: str, records: list[Record]) -> 
     }
     match records[0]:
         case SummarizationRecord():
-            return ContentSummarizedEvent(**told)
+            return ContentSummarizedEvent, fields
         case ExternalizationRecord():
             artifacts = [record.artifact_id for record in records if isinstance(record, ExternalizationRecord)]
-            return ContentExternalizedEvent(**told, artifact_ids=tuple(artifacts))
+            return ContentExternalizedEvent, {**fields, "artifact_ids": tuple(artifacts)}
         case DropRecord():
-            return ContentDroppedEvent(**told)
+            return ContentDroppedEvent, fields
         case _:
-            return ContentClearedEvent(**told)
+            return ContentClearedEvent, fields

@@ -57,7 +57,7 @@ class CompactionEvent:
     type: ClassVar[CompactionEventType]
     # Fields that are for this process alone.
     hidden: ClassVar[frozenset[str]] = frozenset()
-    thread_id: str
+    session_id: str
     turn_number: int = 0
     plan_version: int = 0
     event_id: str = ""
@@ -70,6 +70,11 @@ class CompactionEvent:
     def name(self) -> str:
         """The name on the wire."""
         return self.type.value
+
+    @property
+    def thread_id(self) -> str:
+        """Another name for `session_id`, in frameworks that call a session a thread."""
+        return self.session_id
 
     @property
     def timestamp(self) -> float:
@@ -125,6 +130,7 @@ class TokenEstimateEvent(CompactionEvent):
     max_tokens: int
     usage_pct: float
     breakdown: Mapping[str, int]
+    parts: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Summaries written ahead of their need: whether one is on its way, and what the turn in hand does about it."""
+"""Prefetch summaries: written in the background before they are needed, and what a turn does while one is under way."""
 
 from __future__ import annotations
 
@@ -6,74 +6,74 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from compact.core.engine.emitter import Announcer
-from compact.core.engine.persistence import Keeper
-from compact.core.engine.session import Decision, Session
+from compact.core.engine.claims import SummaryClaiming
+from compact.core.engine.emitter import EventEmitter
+from compact.core.engine.session import Session, TriggerDecision
 from compact.core.log.groups import group_messages
 from compact.core.log.messages import Message
 from compact.core.plan.layers import KeepRules, partition
 from compact.core.plan.strategy import Goal
-from compact.core.steps import Trip
+from compact.core.steps import Steps
 
-# What to call to wait for somebody.
+# Call it to wait for a summary that is being written.
 Wait: TypeAlias = Callable[[], object]
 
 
-def _nobody(session: Session) -> Wait | None:
+def _none_running(session: Session) -> Wait | None:
     return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ahead:
-    """Has summaries written ahead, and knows who is at one.
+class Prefetch:
+    """Starts prefetching, and knows whether it is under way.
 
-    `start` begins to write one for a session, unless one is under way, and never waits; `under_way` is how to wait for
-    the one that this process is writing for a session. What other processes do is asked of the store.
+    `start` begins to write a summary for a session, unless one is under way, and never waits; `running` returns how to
+    wait for the one that this process is writing. What other processes do is asked of the store.
     """
 
-    keeper: Keeper
-    announcer: Announcer
+    claiming: SummaryClaiming
+    emitter: EventEmitter
     start: Callable[[Session], None]
-    under_way: Callable[[Session], Wait | None] = _nobody
+    running: Callable[[Session], Wait | None] = _none_running
 
-    def goes_on(self, session: Session, decision: Decision, *, fits: bool) -> Trip[bool]:
-        """True if a summary is being written and the prompt still fits: the newest turn does not wait for it.
+    def postpones_compaction(self, session: Session, decision: TriggerDecision, *, fits: bool) -> Steps[bool]:
+        """Return True if a summary is being written and the prompt still fits: the turn does not wait for it.
 
-        One that no longer fits does wait: a second summary would take as long, and cost as much again.
+        A prompt that no longer fits does wait: a second summary would take as long, and cost as much again.
         """
         if not fits:
-            yield from self.awaited(session)
+            yield from self.wait(session)
             return False
-        if not (self.under_way(session) or (yield from self.keeper.ahead_elsewhere(session))):
+        if not (self.running(session) or (yield from self.claiming.prefetch_elsewhere(session))):
             return False
-        reason = f"{decision.reason}; a summary is being prepared, until then it goes on as it is"
-        self.announcer.decided(session, Decision(False, reason))
+        reason = f"{decision.reason}; a summary is being prefetched, until then the prompt stays as it is"
+        self.emitter.decision(session, TriggerDecision(False, reason))
         return True
 
-    def awaited(self, session: Session) -> Trip[None]:
+    def wait(self, session: Session) -> Steps[None]:
         """Wait for the summary that is being written for a session, here or in another process, if one is."""
-        here = self.under_way(session)
+        here = self.running(session)
         if here:
             yield here
-        elsewhere = yield from self.keeper.ahead_elsewhere(session)
+        elsewhere = yield from self.claiming.prefetch_elsewhere(session)
         if elsewhere:
             yield elsewhere
 
 
-def goal_ahead(goal: Goal, growth_tokens: int) -> Goal:
-    """The goal of a summary that will be used when the prompt has grown by so much, all of it kept verbatim."""
+def prefetch_goal(goal: Goal, growth_tokens: int) -> Goal:
+    """Return the goal of a summary that will be used when the prompt has grown by so much, all of it kept verbatim."""
     growth = max(0, growth_tokens)
     return replace(goal, target_tokens=goal.target_tokens - growth, settle_tokens=goal.settle_tokens - growth)
 
 
 def smaller_rules(rules: KeepRules) -> tuple[KeepRules, ...]:
-    """How far the rules may be reduced for a summary written ahead: when it is used, the newest turn is another one."""
+    """Return how far rules may be reduced for a prefetched summary: when it is used, the newest turn is another one."""
     reduced = tuple(rules.reductions())
     return (*reduced, replace(reduced[-1], tool_io_pairs=0))
 
 
-def rules_leaving(span: Iterable[str], messages: Sequence[Message], rules: KeepRules) -> KeepRules | None:
-    """The first of ever smaller rules that keep nothing of a span; None if that takes no smaller ones, or none do."""
+def rules_without(span: Iterable[str], messages: Sequence[Message], rules: KeepRules) -> KeepRules | None:
+    """Return the first of ever smaller rules that keep nothing of a span; None if the rules do so, or none do."""
     inside, groups = set(span), group_messages(messages)
     for smaller in smaller_rules(rules):
         if inside.isdisjoint(messages[index].id for index in partition(messages, groups, smaller).kept):

@@ -1,47 +1,93 @@
-"""Says of a compaction what it costs and whether it pays; a price that cannot be told stops nothing."""
+"""Price compactions: before they are put in force, and afterwards. A price that cannot be told stops nothing."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from compact.core.engine.emitter import Announcer
+from compact.core.engine.emitter import EventEmitter
 from compact.core.engine.session import Session
+from compact.core.log.legality import repair_chat
+from compact.core.log.messages import Slot
 from compact.core.plan.coordinator import CompactionResult
-from compact.core.plan.economics import Economics, Pricer, PromptChange, PromptState, price_by_ratios
+from compact.core.plan.economics import Economics, Pricer, PromptChange, measure_change, price_by_ratios
+from compact.core.plan.plan import SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer
-from compact.core.protocols import EntryForm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Appraiser:
-    """Prices plans before they are put in force, and compactions afterwards.
+class PromptSnapshot:
+    """A session's prompt at one moment, to compare a later one with."""
 
-    `expected_calls` is how many calls a compaction that nothing forces has to pay for itself.
-    """
+    slots: tuple[Slot, ...]
+    tokens: tuple[int, ...]
+    last_sent: tuple[Slot, ...]
+    fixed_tokens: int
+    summary: SummarizationRecord | None
 
-    announcer: Announcer
-    form: EntryForm
+    @classmethod
+    def of(cls, session: Session) -> PromptSnapshot:
+        """Return the prompt of this moment."""
+        return cls(
+            slots=session.prompt.slots,
+            tokens=tuple(session.prompt.slot_tokens),
+            last_sent=session.last_sent,
+            fixed_tokens=session.budget.fixed_tokens if session.budget else 0,
+            summary=session.plan.summary,
+        )
+
+    def change_to(
+        self, slots: Sequence[Slot], *, tokens: int, summary: SummarizationRecord | None, session: Session
+    ) -> PromptChange:
+        """Return what changes if these slots, of so many tokens and with this summary, take its place."""
+        is_new = summary is not None and not (self.summary and self.summary.version == summary.version)
+        return measure_change(
+            self.slots,
+            slots,
+            sent=self.last_sent,
+            tokens=self.tokens,
+            tokens_after=tokens,
+            fixed_tokens=self.fixed_tokens,
+            summary_input_tokens=self._summary_input(summary, session) if summary and is_new else 0,
+            summary_output_tokens=summary.tokens_after if summary and is_new else 0,
+        )
+
+    def _summary_input(self, summary: SummarizationRecord, session: Session) -> int:
+        """Return what a new summary reads: the messages that are new to it, and the summary before it."""
+        before = self.summary
+        new_ids = set(summary.span) - set(before.span if before else ())
+        read = sum(session.tokens_of([message for message in session.log.view if message.id in new_ids]))
+        return read + (before.tokens_after if before else 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionPricing:
+    """Prices compactions; one that nothing forces must pay for itself within `expected_calls`."""
+
+    emitter: EventEmitter
     renderer: PromptRenderer = field(default_factory=PromptRenderer)
     price: Pricer = price_by_ratios
     expected_calls: int = 20
 
-    def planned(self, session: Session, result: CompactionResult) -> CompactionResult:
-        """The result of planning with its price; this may wait for a price list."""
+    def with_planned_price(self, session: Session, result: CompactionResult) -> CompactionResult:
+        """Return the result of planning with its price; this may wait for a price list."""
         if result.tokens_freed <= 0:
             return result
-        slots, _ = self.form.repair(self.renderer.render(session.thread.view, result.plan).slots)
-        tokens = session.prompt_tokens - result.tokens_freed
-        change = PromptState.of(session).change_to(slots, tokens=tokens, summary=result.plan.summary, session=session)
+        slots, _ = repair_chat(self.renderer.render(session.log.view, result.plan).slots)
+        change = PromptSnapshot.of(session).change_to(
+            slots, tokens=session.prompt_tokens - result.tokens_freed, summary=result.plan.summary, session=session
+        )
         return replace(result, economics=self._economics(session, change, may_wait=True))
 
-    def done(self, session: Session, before: PromptState, result: CompactionResult) -> CompactionResult:
-        """The result of a compaction that is in force, by what the prompt really takes now; this never waits."""
-        tokens, summary = session.prompt_tokens, session.plan.summary
-        change = before.change_to(session.prompt.slots, tokens=tokens, summary=summary, session=session)
+    def with_final_price(self, session: Session, before: PromptSnapshot, result: CompactionResult) -> CompactionResult:
+        """Return the result of a compaction in force, priced by what the prompt takes now; this never waits."""
+        change = before.change_to(
+            session.prompt.slots, tokens=session.prompt_tokens, summary=session.plan.summary, session=session
+        )
         return replace(result, economics=self._economics(session, change, may_wait=False))
 
-    def objection(self, result: CompactionResult) -> str:
-        """Why a compaction that nothing forces should not be done; empty if it pays, or if nobody can tell."""
+    def reason_to_decline(self, result: CompactionResult) -> str:
+        """Return why an optional compaction should not be done; "" if it pays, or if its price is not known."""
         economics = result.economics
         if economics is None or economics.pays_back_within(self.expected_calls):
             return ""
@@ -53,5 +99,5 @@ class Appraiser:
         try:
             return self.price(change, may_wait=may_wait)
         except Exception as error:
-            self.announcer.failed(session, error, fallback="went on without a price")
+            self.emitter.error(session, error, fallback="continued without a price")
             return None

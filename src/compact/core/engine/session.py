@@ -1,296 +1,376 @@
-"""What is known of one session between two calls: its log, its plan, and the prompt as it stands."""
+"""The state of one session between two calls: its log, its plan, its prompt, and what the store has of it.
+
+A session is the only owner of its state: others read its attributes and change it by its methods.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from compact.core.audit.records import Commit, ModelCall, SessionHead, StoredMessage, StoredSession
+from compact.core.audit.records import AddedMessage, Commit, ModelCall, SessionHead, StoredMessage, StoredSession
+from compact.core.engine.prompt import CurrentPrompt
+from compact.core.log.entries import read_entry, write_entry
+from compact.core.log.log import KnownList, Log, Match
 from compact.core.log.messages import Message, Slot, copy_plain
-from compact.core.log.thread import Match, Shown, Thread
-from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import Calibration, TokenBudget
+from compact.core.plan.layers import KeepRules
+from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import CompactionPlan
-from compact.core.plan.renderer import PromptRenderer, RenderedPrompt
-from compact.core.plan.turn import TurnContext
-from compact.core.protocols import EntryForm
+from compact.core.plan.renderer import PromptRenderer
+from compact.core.plan.turn import RehydrationState, TurnContext
+from compact.core.summary.summarizer import Spending
 
-# Who owns an entry of a caller's list that we had added: nobody in the log.
+# The owner, in a caller's list, of an item that we had added behind the log: no entry of the log.
 _OURS = "\0"
-# The newest ones, and those that keep coming back: a call may be tried again and again.
+# How many earlier prompts are recognised when they come back; a call may be retried again and again. Chosen.
 _REMEMBERED_PROMPTS = 32
+# A head that no session has: the next call must read the store again.
+_UNKNOWN_HEAD = SessionHead(last_seq=-1)
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """Whether the last call compacted, and why or why not."""
+class TriggerDecision:
+    """Whether a call compacted, and why or why not; an optional compaction is only done if it pays."""
 
     triggered: bool
     reason: str
-    # Nobody asked for it and nothing forces it: only done if it pays.
     is_optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Injected:
-    """A message that stands at the end of one prompt and never in the log, and its tokens."""
+class DeclinedCompaction:
+    """A compaction that would not have paid: not looked at again until the plan changes or the prompt has grown."""
 
-    message: Message
-    tokens: int
+    plan_version: int
+    prompt_tokens: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Ephemeral:
-    """What stood at the end of a prompt without being in the log: from which place on, and how it looked."""
+class SessionState:
+    """What must change for another compaction to come out differently."""
+
+    plan_version: int
+    log_length: int
+    view_length: int
+    budget: TokenBudget | None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnState:
+    """What was added behind the log in the turn in hand: rehydrated artifacts, and answers of once-a-turn injectors."""
+
+    context: TurnContext = field(default_factory=TurnContext)
+    rehydrated: tuple[AddedMessage, ...] = ()
+    injected_once: Mapping[str, tuple[AddedMessage, ...]] = field(default_factory=dict[str, tuple[AddedMessage, ...]])
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTail:
+    """What stood behind the log in an earlier prompt: from which place on, and the items."""
 
     start: int
-    entries: tuple[object, ...]
+    items: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreState:
+    """How far the store has come with a session, whether the view must be written again, and plans it has not seen."""
+
+    head: SessionHead = field(default_factory=SessionHead)
+    has_branched: bool = False
+    unsaved_plans: tuple[CompactionPlan, ...] = ()
 
 
 class Session:
-    """One session; the prompt grows with what is new, and is only made anew when the plan or the past changes."""
+    """One session."""
 
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
-        self.thread = Thread(session_id)
+        self.log = Log()
         self.plan = CompactionPlan(session_id)
-        self.prompt = RenderedPrompt(())
-        self.prompt_tokens = 0
-        self.repair_tokens = 0
-        self.tokens_by_role: Counter[str] = Counter()
+        self.prompt = CurrentPrompt()
         self.turn_number = 0
+        self.turn = TurnState()
+        self.injected: tuple[AddedMessage, ...] = ()
         self.calibration = Calibration()
-        self.decision: Decision | None = None
         self.budget: TokenBudget | None = None
-        # The state in which a compaction freed nothing: not tried again until something changed.
-        self.exhausted_at: tuple[object, ...] | None = None
-        # What was brought back this turn; it stands at the end of every prompt of the turn, and never in the log.
-        self.turn = TurnContext()
-        self.brought: list[Message] = []
-        self.brought_tokens = 0
-        # What injectors added to the newest prompt, and what those said that are asked once in a turn.
-        self.injected: tuple[Injected, ...] = ()
-        self.said_this_turn: Mapping[str, tuple[Injected, ...]] = {}
-        # The ends of the newest prompts that are not in the log: callers may send them back, now or in a second try.
-        self._ephemeral: tuple[Ephemeral, ...] = ()
-        # The prompt that went out last, and a compaction that would not have paid: plan, prompt tokens, why.
-        self.sent: tuple[Slot, ...] = ()
-        self.declined: tuple[int, int, str] = (-1, 0, "")
-        # How far the store has come with this session, and whether the caller edited the past since.
-        self.head = SessionHead()
-        self.has_branched = False
-        self.overtaken: list[CompactionPlan] = []
+        self.decision: TriggerDecision | None = None
+        self.declined: DeclinedCompaction | None = None
+        self.stored = StoreState()
+        # The slots of the prompt that went out last.
+        self.last_sent: tuple[Slot, ...] = ()
+        # When each artifact was last shown again; what summaries have cost, on one account for all forks.
+        self.rehydration = RehydrationState()
+        self.spending = Spending()
+        # The plan version for which a summary was asked of a job queue.
+        self.queued_version: int | None = None
+        self._exhausted: SessionState | None = None
         self._tokens: dict[str, int] = {}
-        self._slot_tokens: list[int] = []
-        self._shown = Shown()
-        # How many messages of the line the prompt accounts for; and the prompt before it, with the same.
-        self._covered, self._before = 0, (Shown(), 0)
+        self._tails: tuple[PromptTail, ...] = ()
+        self._previous: CurrentPrompt | None = None
+        # The newest item of the caller's, whose kind our own messages take.
         self._like: object = None
 
     @classmethod
     def resumed(cls, stored: StoredSession) -> Session:
-        """A session as another process left it; nothing is counted again."""
+        """Return a session as another process left it; nothing is counted again."""
         session = cls(stored.session_id)
-        log = [entry.message for entry in stored.messages]
-        session.thread = Thread.restored(stored.session_id, log, stored.view_ids)
-        session._tokens = {entry.message.id: entry.tokens for entry in stored.messages}
-        session._like = log[-1].original if log else None
-        session.turn_number = sum(message.role == "user" for message in log)
-        session.plan, session.head = stored.plan, stored.head
-        call = stored.last_report
-        if call and call.tokens_reported and call.plan_version == stored.head.plan_version:
-            session.calibration = Calibration((call.tokens_estimated, call.tokens_reported))
+        session.reload(stored)
         return session
 
-    def become(self, other: Session) -> None:
-        """Take over everything another copy of this session knows; only we know what we showed beside the log."""
-        shown, sent = self._ephemeral, self.sent
-        self.__dict__.update(other.__dict__)
-        self._ephemeral, self.sent = shown, sent
+    def reload(self, stored: StoredSession) -> None:
+        """Take over what another process has written.
 
-    def put_in_force(self, plan: CompactionPlan) -> None:
-        """Take a new version of the plan; one that the store has not seen yet is kept for it."""
-        if self.plan.version not in (plan.version, self.head.plan_version):
-            self.overtaken.append(self.plan)
-        self.plan = plan
-
-    def saved(self, head: SessionHead) -> None:
-        """The store has everything."""
-        self.head, self.has_branched, self.overtaken = head, False, []
-
-    def unsaved(self, call: ModelCall | None) -> Commit:
-        """What the store does not have yet."""
-        saved = self.head.last_seq
-        entries = enumerate(self.thread.log[saved:], saved + 1)
-        return Commit(
-            session_id=self.session_id,
-            expected=self.head,
-            messages=tuple(StoredMessage(seq, message, self._tokens[message.id]) for seq, message in entries),
-            view_ids=tuple(self.thread.view_ids) if self.has_branched else None,
-            plan=self.plan if self.plan.version != self.head.plan_version else None,
-            overtaken=tuple(self.overtaken),
-            call=call,
-        )
+        What only this process knows stays: the window, what it showed behind the log, what it sent last.
+        """
+        entries = [entry.message for entry in stored.messages]
+        self.log = Log.restored(entries, stored.view_ids)
+        self._tokens = {entry.message.id: entry.tokens for entry in stored.messages}
+        self._like = entries[-1].original if entries else None
+        self.plan, self.prompt, self._previous = stored.plan, CurrentPrompt(), None
+        self.turn_number = sum(message.role == "user" for message in entries)
+        self.turn, self.injected = TurnState(), ()
+        self.decision, self.declined, self._exhausted = None, None, None
+        self.stored = StoreState(stored.head)
+        call = stored.last_report
+        is_current = call is not None and call.plan_version == stored.head.plan_version
+        reported = call.tokens_reported if call and is_current else None
+        self.calibration = Calibration((call.tokens_estimated, reported)) if call and reported else Calibration()
 
     def fork(self) -> Session:
-        """A copy on which a compaction can be tried out."""
+        """Return a copy on which a compaction can be tried out: what it does never reaches this session.
+
+        What summaries cost is shared: it is spent on one account.
+        """
         twin = Session(self.session_id)
-        twin.__dict__.update(self.__dict__)
-        twin.thread, twin._shown = self.thread.fork(), self._shown.copy()
-        twin._tokens, twin.tokens_by_role = dict(self._tokens), Counter(self.tokens_by_role)
-        twin._slot_tokens = list(self._slot_tokens)
+        twin.log, twin.prompt = self.log.fork(), self.prompt.copy()
+        twin.plan, twin.calibration, twin.budget = self.plan, self.calibration, self.budget
+        twin.turn_number, twin.turn, twin.injected = self.turn_number, self.turn, self.injected
+        twin.decision, twin.declined, twin._exhausted = self.decision, self.declined, self._exhausted
+        twin.stored, twin.last_sent = self.stored, self.last_sent
+        twin.rehydration, twin.spending, twin.queued_version = self.rehydration, self.spending, self.queued_version
+        twin._tokens, twin._tails = dict(self._tokens), self._tails
+        twin._previous, twin._like = self._previous, self._like
         return twin
 
-    @property
-    def state(self) -> tuple[object, ...]:
-        """What must change for another compaction to come out differently."""
-        return (self.plan.version, len(self.thread.log), len(self.thread.view), self.budget)
+    # -- the caller's list ------------------------------------------------------------------------------------------
 
-    def tier_excess(self, caps: Mapping[str, int]) -> dict[str, int]:
-        """For each tier of content above its cap, the tokens over half the cap: what an eviction should free."""
-        by_role, summary = self.tokens_by_role, self.plan.summary
-        summary_tokens = summary.tokens_after if summary else 0
-        used = {
-            "tool_results": by_role["tool"],
-            "dialogue": by_role["user"] + by_role["assistant"] - summary_tokens,
-            "summary": summary_tokens,
-        }
-        return {tier: used[tier] - cap // 2 for tier, cap in caps.items() if used.get(tier, 0) > cap}
-
-    def tokens_of(self, messages: Sequence[Message]) -> list[int]:
-        """The tokens of log entries, as counted when they arrived."""
-        return [self._tokens[message.id] for message in messages]
-
-    @property
-    def shown(self) -> Sequence[object]:
-        """The newest prompt, entry by entry, as callers were given it; without what stands behind the log."""
-        return self._shown.originals
-
-    def slot_tokens(self) -> Sequence[int]:
-        """The tokens of each slot of the prompt."""
-        return self._slot_tokens
-
-    def take_in(self, incoming: Sequence[object], form: EntryForm, tokenizer: ProviderAwareTokenizer) -> Match:
-        """Append what is new to the log and count it, once."""
-        match = self._match(incoming, form)
+    def ingest(self, incoming: Sequence[object], count_message: Callable[[Message], int]) -> Match:
+        """Match a caller's list with the log, append what is new and count it, once."""
+        match = self._match(incoming)
         for message in match.new:
             if message.id not in self._tokens:
-                self._tokens[message.id] = tokenizer.count_message(message)
+                self._tokens[message.id] = count_message(message)
                 self.turn_number += message.role == "user"
         self._like = incoming[-1] if incoming else self._like
-        self.has_branched = self.has_branched or match.branched or match.rejoined
-        if self.turn.turn_number != self.turn_number:
-            self.turn, self.brought, self.brought_tokens = TurnContext(self.turn_number), [], 0
-            self.said_this_turn = {}
-        self.inject(())
+        if match.branched or match.rejoined:
+            self.stored = replace(self.stored, has_branched=True)
+        if self.turn.context.turn_number != self.turn_number:
+            self.turn = TurnState(TurnContext(self.turn_number))
+        self.injected = ()
         return match
 
-    def _match(self, incoming: Sequence[object], form: EntryForm) -> Match:
-        """Match a caller's list with the log; what stood at the end of an earlier prompt and not in the log is ours."""
-        for known in self._ephemeral:
-            end = known.start + len(known.entries)
-            if tuple(incoming[known.start : end]) == known.entries:
-                self._remember(known)
+    def _match(self, incoming: Sequence[object]) -> Match:
+        """Match a caller's list with the log; what stood behind the log in an earlier prompt is ours, not new."""
+        for tail in self._tails:
+            end = tail.start + len(tail.items)
+            if tuple(incoming[tail.start : end]) == tail.items:
+                self._remember(tail)
                 break
         else:
-            return self.thread.match(incoming, output=self._shown, read=form.read, earlier=self._earlier)
+            return self.log.match(incoming, output=self.prompt.items, read=read_entry, earlier=self._earlier)
 
         def read(item: object, _: str) -> Message:
             # Errors name the place in the caller's own list.
-            return form.read(item, f"messages[{next(n for n, own in enumerate(incoming) if own is item)}]")
+            return read_entry(item, f"messages[{next(n for n, own in enumerate(incoming) if own is item)}]")
 
-        without = [*incoming[: known.start], *incoming[end:]]
-        match = self.thread.match(without, output=self._shown, read=read, earlier=self._earlier)
-        owners = [*match.owners[: known.start], *[_OURS] * len(known.entries), *match.owners[known.start :]]
+        without = [*incoming[: tail.start], *incoming[end:]]
+        match = self.log.match(without, output=self.prompt.items, read=read, earlier=self._earlier)
+        owners = [*match.owners[: tail.start], *[_OURS] * len(tail.items), *match.owners[tail.start :]]
         return replace(match, owners=owners)
 
     @property
-    def _earlier(self) -> Shown | None:
+    def _earlier(self) -> KnownList | None:
         """The prompt before the newest one, as long as nothing has happened since."""
-        shown, covered = self._before
-        return shown if shown.originals and covered == len(self.thread.view) else None
+        before = self._previous
+        return before.items if before and before.items.originals and before.covered == len(self.log.view) else None
 
-    def _remember(self, known: Ephemeral) -> None:
-        others = (other for other in self._ephemeral if other != known)
-        self._ephemeral = (known, *others)[:_REMEMBERED_PROMPTS]
+    def _remember(self, tail: PromptTail) -> None:
+        others = (other for other in self._tails if other != tail)
+        self._tails = (tail, *others)[:_REMEMBERED_PROMPTS]
 
-    def inject(self, added: tuple[Injected, ...]) -> None:
-        """Have these stand at the end of the newest prompt, instead of what was injected before."""
-        self.injected = added
-        self.tokens_by_role["injected"] = self.injected_tokens
-        if not added:
-            del self.tokens_by_role["injected"]
+    def output(self, incoming: Sequence[object], match: Match) -> list[object]:
+        """Return the prompt to send, with the caller's own objects wherever nothing was changed."""
+        self.last_sent = self.prompt.slots
+        added = self._written_tail()
+        if added:
+            self._remember(PromptTail(len(self.prompt.items.owners), tuple(self._written_tail())))
+        items = self.prompt.items
+        if items.owners == match.owners and self._is_shown_as_sent(incoming):
+            return [*incoming, *added]
+        own = dict(zip(match.owners, incoming, strict=True))
+        kept = [
+            own[owner] if owner and owner in own else copy_plain(original)
+            for owner, original in zip(items.owners, items.originals, strict=True)
+        ]
+        return kept + added
+
+    def _is_shown_as_sent(self, incoming: Sequence[object]) -> bool:
+        """Return True if our own texts in a caller's list are those of now: a stub may have become shorter."""
+        items = zip(self.prompt.items.owners, incoming, self.prompt.items.originals, strict=False)
+        return all(owner or item == original for owner, item, original in items)
+
+    def _written_tail(self) -> list[object]:
+        """Return what stands behind the log in the newest prompt, in the caller's form."""
+        added = [entry.message for entry in (*self.turn.rehydrated, *self.injected)]
+        if isinstance(self._like, Message):
+            added = [replace(message, original=None) for message in added]
+        return [write_entry(message, self._like) for message in added]
+
+    # -- tokens -----------------------------------------------------------------------------------------------------
+
+    def tokens_of(self, messages: Sequence[Message]) -> list[int]:
+        """Return the tokens of log entries, as counted when they arrived."""
+        return [self._tokens[message.id] for message in messages]
+
+    def message_tokens(self, message_id: str) -> int:
+        """Return the tokens of one log entry."""
+        return self._tokens[message_id]
+
+    @property
+    def prompt_tokens(self) -> int:
+        """The tokens of the prompt, without what stands behind the log."""
+        return self.prompt.tokens
+
+    @property
+    def rehydrated_tokens(self) -> int:
+        """The tokens of what was rehydrated for this turn."""
+        return sum(entry.tokens for entry in self.turn.rehydrated)
 
     @property
     def injected_tokens(self) -> int:
-        """What injected content takes in the newest prompt."""
+        """The tokens of what injectors added to the newest prompt."""
         return sum(entry.tokens for entry in self.injected)
 
-    def extend(self, new: Sequence[Message], renderer: PromptRenderer) -> None:
-        """Put new messages behind the prompt; everything before them stays as it is."""
-        self.prompt = renderer.extend(self.prompt, new)
-        self._shown.originals.extend(message.original for message in new)
-        self._shown.ids.extend((message.id,) for message in new)
-        self._shown.owners.extend(message.id for message in new)
-        self._covered = len(self.thread.view)
-        for message in new:
-            self._weigh_slot(message, self._tokens[message.id])
+    def tokens_by_part(self) -> dict[PromptPart, int]:
+        """Return the tokens of each part of the newest prompt; together they are what is estimated for the request."""
+        parts: dict[PromptPart, int] = dict(self.prompt.tokens_by_part)
+        parts[PromptPart.REHYDRATED], parts[PromptPart.INJECTED] = self.rehydrated_tokens, self.injected_tokens
+        if self.budget:
+            parts[PromptPart.SYSTEM] = parts.get(PromptPart.SYSTEM, 0) + self.budget.system_tokens
+            parts[PromptPart.TOOLS] = self.budget.tool_schema_tokens
+            parts[PromptPart.OVERHEAD] = self.budget.formatting_overhead
+        return parts
 
-    def show(
-        self,
-        rendered: RenderedPrompt,
-        slots: tuple[Slot, ...],
-        form: EntryForm,
-        count_message: Callable[[Message], int],
+    def observe_usage(self, *, estimated_tokens: int, reported_tokens: int) -> None:
+        """Correct the estimate by what the provider reported for a prompt."""
+        self.calibration = self.calibration.observe(estimated_tokens=estimated_tokens, reported_tokens=reported_tokens)
+
+    def set_budget(self, budget: TokenBudget) -> None:
+        """Use this budget until another one comes with a call."""
+        self.budget = budget
+
+    # -- plan and prompt --------------------------------------------------------------------------------------------
+
+    def adopt(self, plan: CompactionPlan, *, is_compaction: bool = False) -> None:
+        """Put a new plan version in force; a version that the store has not seen yet is kept for it."""
+        if self.plan.version not in (plan.version, self.stored.head.plan_version):
+            self.stored = replace(self.stored, unsaved_plans=(*self.stored.unsaved_plans, self.plan))
+        self.plan = plan
+        if is_compaction:
+            self.calibration = self.calibration.after_compaction()
+
+    def show(self, prompt: CurrentPrompt) -> None:
+        """Take a prompt that was made anew."""
+        self._previous, self.prompt = self.prompt, prompt
+
+    def record_plan_size(self) -> None:
+        """Write the tokens of the prompt as it stands into the plan that made it."""
+        self.plan = replace(self.plan, tokens_after=self.prompt.tokens)
+
+    def extend_prompt(self, new: Sequence[Message], renderer: PromptRenderer, rules: KeepRules) -> None:
+        """Put new messages behind the prompt."""
+        self.prompt.extend(new, self.tokens_of(new), renderer, rules)
+
+    @property
+    def like(self) -> object:
+        """The newest item of the caller's: messages that we make are written as its kind."""
+        return self._like
+
+    def decide(self, decision: TriggerDecision) -> None:
+        """Remember what the last call decided."""
+        self.decision = decision
+
+    def decline(self, reason: str) -> None:
+        """Remember that a compaction of the prompt as it stands would not pay."""
+        self.declined = DeclinedCompaction(self.plan.version, self.prompt.tokens, reason)
+
+    @property
+    def _state(self) -> SessionState:
+        return SessionState(self.plan.version, len(self.log.entries), len(self.log.view), self.budget)
+
+    @property
+    def is_exhausted(self) -> bool:
+        """True if a compaction of this very state was tried and would come out the same."""
+        return self._exhausted == self._state
+
+    def mark_exhausted(self) -> None:
+        """Remember that there is nothing left to compact until something changes."""
+        self._exhausted = self._state
+
+    # -- what is added behind the log -------------------------------------------------------------------------------
+
+    def add_rehydrated(
+        self, added: Sequence[AddedMessage], context: TurnContext, rehydration: RehydrationState
     ) -> None:
-        """Take a prompt that was made anew: as it was rendered, and its slots after what had to be repaired."""
-        as_planned = {id(slot) for slot in rendered.slots}
-        self._before, self._covered = (self._shown, self._covered), len(self.thread.view)
-        self.prompt, self._shown = replace(rendered, slots=slots), Shown()
-        self.tokens_by_role, self._slot_tokens, self.prompt_tokens = Counter(), [], 0
-        for slot in slots:
-            untouched, message = self._is_untouched(slot), slot.message
-            self._shown.originals.append(message.original if untouched else form.write(message, self._like))
-            self._shown.ids.append(slot.ids)
-            self._shown.owners.append(message.id if untouched else "")
-            record = self.plan.get_action(slot.ids[0])[1] if id(slot) in as_planned else None
-            # What the plan weighed when it was made is not counted again: not now, not in the next process.
-            planned = record.tokens_after if record else count_message(message) if not untouched else 0
-            self._weigh_slot(message, self._tokens[message.id] if untouched else planned)
+        """Show artifacts again until the turn is over."""
+        self.turn = replace(self.turn, context=context, rehydrated=(*self.turn.rehydrated, *added))
+        self.rehydration = rehydration
 
-    def _weigh_slot(self, message: Message, tokens: int) -> None:
-        self._slot_tokens.append(tokens)
-        self.tokens_by_role[message.role] += tokens
-        self.prompt_tokens += tokens
+    def drop_rehydrated(self) -> int:
+        """Show none of the rehydrated artifacts any more; return the tokens that frees."""
+        freed = self.rehydrated_tokens
+        self.turn = replace(self.turn, context=TurnContext(self.turn_number), rehydrated=())
+        return freed
 
-    def _is_untouched(self, slot: Slot) -> bool:
-        return len(slot.ids) == 1 and slot.message is self.thread.get(slot.ids[0])
+    def inject(self, added: tuple[AddedMessage, ...]) -> None:
+        """Have these stand at the end of the newest prompt, instead of what was injected before."""
+        self.injected = added
 
-    def output(self, incoming: Sequence[object], match: Match, form: EntryForm) -> list[object]:
-        """The prompt as the caller wants it: its own objects wherever nothing was changed."""
-        self.sent = self.prompt.slots
-        ephemeral = self._written(form)
-        if ephemeral:
-            self._remember(Ephemeral(len(self._shown.owners), tuple(self._written(form))))
-        if self._shown.owners == match.owners and self._is_shown_as_sent(incoming):
-            return [*incoming, *ephemeral]
-        own = dict(zip(match.owners, incoming, strict=True))
-        shown = self._shown
-        kept = [
-            own[owner] if owner and owner in own else copy_plain(original)
-            for owner, original in zip(shown.owners, shown.originals, strict=True)
-        ]
-        return kept + ephemeral
+    def remember_injection(self, injector: str, added: tuple[AddedMessage, ...]) -> None:
+        """Keep the answer of an injector that is asked once a turn."""
+        self.turn = replace(self.turn, injected_once={**self.turn.injected_once, injector: added})
 
-    def _is_shown_as_sent(self, incoming: Sequence[object]) -> bool:
-        """True if the texts of ours in a caller's list are those of now: a stub may have become shorter."""
-        shown = zip(self._shown.owners, incoming, self._shown.originals, strict=False)
-        return all(owner or item == original for owner, item, original in shown)
+    # -- the store, and other services ------------------------------------------------------------------------------
 
-    def _written(self, form: EntryForm) -> list[object]:
-        """What stands behind the log in the newest prompt, in the caller's form."""
-        added = [*self.brought, *(entry.message for entry in self.injected)]
-        if isinstance(self._like, Message):
-            added = [replace(message, original=None) for message in added]
-        return [form.write(message, self._like) for message in added]
+    def unsaved(self, call: ModelCall | None = None) -> Commit:
+        """Return what the store does not have yet."""
+        head = self.stored.head
+        entries = enumerate(self.log.entries[head.last_seq :], head.last_seq + 1)
+        return Commit(
+            session_id=self.session_id,
+            expected=head,
+            messages=tuple(StoredMessage(seq, message, self._tokens[message.id]) for seq, message in entries),
+            view_ids=tuple(self.log.view_ids) if self.stored.has_branched else None,
+            plan=self.plan if self.plan.version != head.plan_version else None,
+            superseded=self.stored.unsaved_plans,
+            call=call,
+        )
+
+    def mark_saved(self, head: SessionHead) -> None:
+        """Note that the store has everything."""
+        self.stored = StoreState(head)
+
+    def mark_outdated(self) -> None:
+        """Note that another process has written to the store: the next call must read it first."""
+        self.stored = replace(self.stored, head=_UNKNOWN_HEAD)
+
+    def mark_lost(self) -> None:
+        """Note that the store has lost the session: it gets all of it again."""
+        self.stored = replace(self.stored, head=SessionHead(), has_branched=True)
+
+    def mark_queued(self, version: int | None) -> None:
+        """Remember the plan version for which a job queue was asked for a summary; None to ask again."""
+        self.queued_version = version

@@ -1,17 +1,18 @@
-"""What an operator asks first: how full is the window, what is in it, and why did it (not) compact."""
+"""The status of a session: how full its window is, what is in it, and why it did or did not compact."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compact.core.engine.session import Decision, Session
-from compact.core.plan.layers import KeepRules
+from compact.core.engine.session import Session, TriggerDecision
+from compact.core.plan.parts import LAYERS, PromptPart
 
 
 @dataclass(frozen=True, slots=True)
-class LayerStatus:
-    """The messages and tokens of one layer of the prompt."""
+class PartStatus:
+    """The messages and tokens of a part of the prompt, or of a layer."""
 
     messages: int
     tokens: int
@@ -19,7 +20,7 @@ class LayerStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStatus:
-    """A session as it stands."""
+    """A session as it stands; `parts` has every part of the prompt that there is, in its order."""
 
     session_id: str
     turn_number: int
@@ -27,15 +28,24 @@ class SessionStatus:
     used_tokens: int
     max_context_tokens: int
     thresholds: Mapping[str, int]
-    layers: Mapping[str, LayerStatus]
+    parts: Mapping[str, PartStatus]
     messages_in_log: int
     actions: Mapping[str, int]
-    decision: Decision | None
+    decision: TriggerDecision | None
 
     @property
     def usage_pct(self) -> float:
         """Usage as a share of the window."""
         return self.used_tokens / self.max_context_tokens
+
+    @property
+    def layers(self) -> dict[str, PartStatus]:
+        """The same by memory layer: pinned, summary, recent, and injected if there is any."""
+        return {
+            layer: PartStatus(sum(part.messages for part in there), sum(part.tokens for part in there))
+            for layer, names in LAYERS.items()
+            if (there := [self.parts[name] for name in names if name in self.parts]) or layer != "injected"
+        }
 
     def __str__(self) -> str:
         lines = [
@@ -43,32 +53,25 @@ class SessionStatus:
             f"window  {self.used_tokens:,} of {self.max_context_tokens:,} tokens ({self.usage_pct:.1%})",
             "limits  " + ", ".join(f"{name} {tokens:,}" for name, tokens in self.thresholds.items()),
         ]
-        for name, layer in self.layers.items():
-            lines.append(f"{name:<8}{layer.messages:,} messages, {layer.tokens:,} tokens")
-        lines.append(
-            "log     "
-            + f"{self.messages_in_log:,} messages: "
-            + ", ".join(f"{n:,} {a}" for a, n in self.actions.items())
-        )
+        width = max(map(len, self.parts), default=0)
+        for name, part in self.parts.items():
+            plural = "" if part.messages == 1 else "s"
+            lines.append(f"{name:<{width}}  {part.tokens:>9,} tokens, {part.messages:,} message{plural}")
+        actions = ", ".join(f"{count:,} {action}" for action, count in self.actions.items())
+        lines.append(f"log     {self.messages_in_log:,} messages: {actions}")
         if self.decision:
             lines.append(f"{'compacted' if self.decision.triggered else 'not compacted'}: {self.decision.reason}")
         return "\n".join(lines)
 
 
-def status_of(session: Session, rules: KeepRules, *, used_tokens: int) -> SessionStatus:
-    """Read a session's state off its prompt."""
+def status_of(session: Session, *, used_tokens: int) -> SessionStatus:
+    """Return the status of a session that was preflighted at least once."""
     budget = session.budget
     if budget is None:
         raise ValueError("a session has a status once something was preflighted in it")
-    sizes = {"pinned": [0, 0], "summary": [0, 0], "recent": [0, 0]}
-    summary_ids = set(session.plan.summary.span) if session.plan.summary else set[str]()
-    for slot, tokens in zip(session.prompt.slots, session.slot_tokens(), strict=True):
-        is_summary = bool(summary_ids) and bool(slot.ids) and slot.ids[0] in summary_ids
-        layer = sizes["summary" if is_summary else "pinned" if rules.pins(slot.message) else "recent"]
-        layer[0] += 1
-        layer[1] += tokens
-    if session.injected:
-        sizes["injected"] = [len(session.injected), session.injected_tokens]
+    tokens, messages = session.tokens_by_part(), Counter(session.prompt.slot_parts)
+    messages[PromptPart.REHYDRATED] = len(session.turn.rehydrated)
+    messages[PromptPart.INJECTED] = len(session.injected)
     return SessionStatus(
         session_id=session.session_id,
         turn_number=session.turn_number,
@@ -81,8 +84,8 @@ def status_of(session: Session, rules: KeepRules, *, used_tokens: int) -> Sessio
             "target": budget.target_tokens,
             "ceiling": budget.ceiling_tokens,
         },
-        layers={name: LayerStatus(*size) for name, size in sizes.items()},
-        messages_in_log=len(session.thread.log),
-        actions={action.value: count for action, count in session.prompt.actions.items() if count},
+        parts={part.value: PartStatus(messages[part], tokens[part]) for part in PromptPart if tokens.get(part)},
+        messages_in_log=len(session.log.entries),
+        actions={action.value: count for action, count in session.prompt.rendered.actions.items() if count},
         decision=session.decision,
     )

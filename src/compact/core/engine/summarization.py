@@ -1,14 +1,14 @@
-"""Write a summary: ask the summariser, check its answer, and fall back when that fails."""
+"""Write a summary: ask the summariser, check its answer against its sources, and fall back when that fails."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
 
 from compact.core.audit.store import SummaryCache
-from compact.core.engine.emitter import Announcer
-from compact.core.engine.persistence import Keeper
+from compact.core.engine.claims import SummaryClaiming
+from compact.core.engine.emitter import EventEmitter
+from compact.core.engine.events import SummaryCreatedEvent
 from compact.core.engine.session import Session
 from compact.core.errors import (
     SummaryEchoed,
@@ -19,52 +19,65 @@ from compact.core.errors import (
     SummaryTruncated,
     SummaryUnreadable,
 )
+from compact.core.facts.constraints import ConstraintFinder
 from compact.core.facts.extraction import find_facts
 from compact.core.facts.ledger import REQUIRED, Fact, FactKind, Ledger, merged
 from compact.core.log.messages import Message
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.plan import SummarizationRecord
 from compact.core.plan.renderer import summary_message
-from compact.core.steps import Trip
+from compact.core.steps import Steps
 from compact.core.summary.fitting import cut_to, joined, required_facts, shortened
-from compact.core.summary.summarizer import Summarizer, SummaryCacheKey, SummaryRequest, create_summary_cache_key
+from compact.core.summary.summarizer import (
+    ModelSummarizer,
+    Summarizer,
+    SummaryCacheKey,
+    SummaryRequest,
+    create_summary_cache_key,
+)
 from compact.core.summary.summary import StructuredSummary, SummaryCheck
 from compact.core.summary.verification import grounded, lacking
 
-SIMPLEST = "brief"
-_MOST_HALVINGS = 2
-_FEWEST_TOKENS = 24
-_TOO_MUCH = (SummaryTooLong, SummaryTruncated)
+SIMPLEST_FORM = "brief"
+# The specification's ladder: half as long, twice at most.
+_MAX_HALVINGS = 2
+# Chosen: the smallest summary that is asked for after halving, and the smallest that a model is asked for at all.
+_MIN_HALVED_TOKENS = 24
+_MIN_MODEL_TOKENS = 32
+# Chosen: asking for more would be a list of everything; what is still missing then is named in the report.
+_MAX_MISSING_ASKED = 20
+_TOO_LONG = (SummaryTooLong, SummaryTruncated)
 _NO_ANSWER = (SummaryRefused, SummaryEmpty, SummaryEchoed, SummaryUnreadable)
 
 
 @dataclass(frozen=True, slots=True)
-class Rung:
+class Attempt:
     """How a summary is asked for: in which form, and how long it may be."""
 
-    strategy: str
+    form: str
     max_tokens: int
     halvings: int = 0
 
-    def below(self, error: Exception) -> Rung | None:
-        """The next thing to try after a failure.
+    def next_after(self, error: Exception) -> Attempt | None:
+        """Return what to try after a failure; None if nothing else would help.
 
         Too long, or cut off: half as long, twice at most. Refused, or no answer at all: the simplest form, once. What
         failed for any other reason (no connection, no money) would fail again.
         """
-        if isinstance(error, _TOO_MUCH) and self.halvings < _MOST_HALVINGS and self.max_tokens >= 2 * _FEWEST_TOKENS:
+        can_halve = self.halvings < _MAX_HALVINGS and self.max_tokens >= 2 * _MIN_HALVED_TOKENS
+        if isinstance(error, _TOO_LONG) and can_halve:
             return replace(self, max_tokens=self.max_tokens // 2, halvings=self.halvings + 1)
-        if isinstance(error, _NO_ANSWER) and self.strategy != SIMPLEST:
-            return replace(self, strategy=SIMPLEST)
+        if isinstance(error, _NO_ANSWER) and self.form != SIMPLEST_FORM:
+            return replace(self, form=SIMPLEST_FORM)
         return None
 
     def __str__(self) -> str:
-        return f"{self.strategy} in {self.max_tokens:,} tokens"
+        return f"{self.form} in {self.max_tokens:,} tokens"
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryRoom:
-    """What is weighed is the message that will stand in the prompt, as it will stand there."""
+    """The room a planned summary has; weighed is the message as it will stand in the prompt."""
 
     pending: SummarizationRecord
     count_message: Callable[[Message], int]
@@ -75,139 +88,127 @@ class SummaryRoom:
         return self.pending.max_tokens
 
     def text(self, summary: StructuredSummary) -> str:
-        """The summary as it will be read."""
+        """Return the summary as it will be read."""
         return summary_message(replace(self.pending, summary=summary)).text
 
     def tokens(self, summary: StructuredSummary) -> int:
-        """What a summary takes."""
+        """Return what a summary takes."""
         return self.count_message(summary_message(replace(self.pending, summary=summary)))
 
     def fits(self, summary: StructuredSummary) -> bool:
-        """True if there is room for it."""
+        """Return True if there is room for it."""
         return self.tokens(summary) <= self.max_tokens
 
     def fits_half(self, summary: StructuredSummary) -> bool:
-        """True if it leaves half of the room."""
+        """Return True if it leaves half of the room."""
         return self.tokens(summary) <= self.max_tokens // 2
 
     def record(self, summary: StructuredSummary) -> SummarizationRecord:
-        """The record with its summary, weighed."""
+        """Return the record with its summary, weighed."""
         return replace(self.pending, summary=summary, tokens_after=self.tokens(summary))
-
-
-_FEWEST_TOKENS = 32
-# More would be a list of everything; what is still missing then is named in the report.
-_MOST_ASKED_AGAIN = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A summary as it came out, the facts it still lacks, and what in it no source has."""
+    """A summary as it was answered, the facts it still lacks, and the strings in it that no source has."""
 
     summary: StructuredSummary
-    lacks: tuple[Fact, ...]
+    missing: tuple[Fact, ...]
     ungrounded: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drafter:
-    """Asks a summariser, and makes a whole of its answer.
+class SummaryDrafting:
+    """Asks a summariser, and joins its answer with the facts that a summary must have.
 
-    A summariser is a callable. One that puts facts into the ledger of its summary has chosen them itself; otherwise as
-    many as there is room for are added, and the story gives way to the required ones. It may have `is_model_run`
-    (True: it gets the room that is left beside the required facts, and is asked again, once, for facts that its answer
-    lacks) and `for_session(session_id)` (the callable to use for one session).
+    A summariser that puts facts into the ledger of its summary has chosen them itself; otherwise as many as there is
+    room for are added, and the narrative gives way to the required ones.
     """
 
     summarizer: Summarizer
-    announcer: Announcer
+    emitter: EventEmitter
     may_be_empty: bool = False
 
+    @property
+    def is_model(self) -> bool:
+        """True if a model is asked."""
+        return isinstance(self.summarizer, ModelSummarizer)
+
     def leaving_room(self, request: SummaryRequest, room: SummaryRoom) -> SummaryRequest:
-        """The request with the room that is left beside the required facts, which have at most half of it."""
-        if not self._is_model_run:
+        """Return the request with the room that is left beside the required facts, which have at most half of it."""
+        if not self.is_model:
             return request
         required = required_facts(request.ledger, room.fits_half)
         taken = room.tokens(StructuredSummary(ledger=required))
-        return replace(request, max_tokens=max(_FEWEST_TOKENS, room.max_tokens - taken))
+        return replace(request, max_tokens=max(_MIN_MODEL_TOKENS, room.max_tokens - taken))
 
-    def draft(self, session: Session, request: SummaryRequest, room: SummaryRoom) -> Trip[StructuredSummary]:
-        """One summary that fits, with what was checked in it; raises what went wrong."""
-        ask = self._summarizer_of(session)
-        first = self._draft((yield lambda: ask(request)), request, room)
-        missing = self._worth_asking(first, request)
-        if not missing:
+    def draft(self, session: Session, request: SummaryRequest, room: SummaryRoom) -> Steps[StructuredSummary]:
+        """Return a summary that fits, with what was checked in it; raise what went wrong."""
+        ask = self.summarizer
+        first = self._checked((yield lambda: ask(request)), request, room)
+        asked_again = self._facts_to_ask_for(first, request)
+        if not asked_again:
             return self._completed(first, (), request, room)
         second = first
         try:
-            again = yield lambda: ask(replace(request, missing=missing))
-            second = self._draft(again, request, room)
+            answer = yield lambda: ask(replace(request, missing=asked_again))
+            second = self._checked(answer, request, room)
         except Exception as error:
-            self.announcer.failed(session, error, fallback="kept the first answer, which lacks some facts")
-        best = second if len(second.lacks) < len(first.lacks) else first
-        return self._completed(best, missing, request, room)
+            self.emitter.error(session, error, fallback="kept the first answer, which lacks some facts")
+        best = second if len(second.missing) < len(first.missing) else first
+        return self._completed(best, asked_again, request, room)
 
-    def _summarizer_of(self, session: Session) -> Summarizer:
-        bound: Callable[[str], Summarizer] | None = getattr(self.summarizer, "for_session", None)
-        return bound(session.session_id) if bound else self.summarizer
-
-    def _draft(self, answer: object, request: SummaryRequest, room: SummaryRoom) -> Draft:
+    def _checked(self, answer: object, request: SummaryRequest, room: SummaryRoom) -> Draft:
         if not isinstance(answer, StructuredSummary):
             raise TypeError(f"a summariser returns a StructuredSummary, not {type(answer).__name__}")
-        told, ungrounded = grounded(answer, request.span, _with_ids(request.ledger, request))
-        if self._says_nothing(told):
+        summary, ungrounded = grounded(answer, request.span, _with_message_ids(request.ledger, request))
+        if self._is_empty(summary):
             raise SummaryEmpty(
-                "nothing that was told is in its sources" if ungrounded else "the summariser told nothing"
+                "nothing in the summary is in its sources" if ungrounded else "the summariser wrote nothing"
             )
-        whole = self._whole(told, request, room)
-        return Draft(whole, lacking(whole, self._ledger(answer, request), text=room.text(whole)), ungrounded)
+        whole = self._with_ledger(summary, request, room)
+        # A model may have settled some of what code found open.
+        expected = answer.ledger if self.is_model and answer.ledger else request.ledger
+        return Draft(whole, lacking(whole, expected, text=room.text(whole)), ungrounded)
 
-    def _whole(self, told: StructuredSummary, request: SummaryRequest, room: SummaryRoom) -> StructuredSummary:
-        """What was told, and as much of the ledger as there is room for beside it."""
-        has_chosen = bool(told.ledger or told.excerpts) and not self._is_model_run
+    def _with_ledger(self, summary: StructuredSummary, request: SummaryRequest, room: SummaryRoom) -> StructuredSummary:
+        """Return the summary with as much of the ledger as there is room for."""
+        has_chosen = bool(summary.ledger or summary.excerpts) and not self.is_model
         required = required_facts(request.ledger, room.fits_half)
-        bare = replace(told, ledger=required) if self._is_model_run else told
+        bare = replace(summary, ledger=required) if self.is_model else summary
         if not room.fits(bare):
             raise SummaryTooLong(tokens=room.tokens(bare), max_tokens=room.max_tokens)
         if has_chosen:
-            return told
+            return summary
         uncut = Ledger(tuple(fact for fact in request.ledger if fact.kind in REQUIRED))
-        if room.fits(replace(told, ledger=uncut)):
+        if room.fits(replace(summary, ledger=uncut)):
             required = uncut
         # A fact that was cut stands in place of the whole one, never beside it.
-        others = (fact for fact in told.ledger or request.ledger if fact.kind not in REQUIRED)
-        whole = joined(told, merged((*others, *required)), required, room.fits)
-        return whole or shortened(replace(told, ledger=required), room.fits)
+        others = (fact for fact in summary.ledger or request.ledger if fact.kind not in REQUIRED)
+        whole = joined(summary, merged((*others, *required)), required, room.fits)
+        return whole or shortened(replace(summary, ledger=required), room.fits)
 
-    def _ledger(self, answer: StructuredSummary, request: SummaryRequest) -> Ledger:
-        """The facts to look for: a model may have settled some of what code found open."""
-        return answer.ledger if self._is_model_run and answer.ledger else request.ledger
+    def _is_empty(self, summary: StructuredSummary) -> bool:
+        """Return True if a summary says nothing; one by code that has no room for anything is none the less right."""
+        written = (summary.decisions, summary.tool_outcomes, summary.open_items, summary.facts, summary.narrative)
+        chosen = () if self.is_model else (summary.excerpts, summary.ledger)
+        return not self.may_be_empty and not any((*written, *chosen))
 
-    def _says_nothing(self, summary: StructuredSummary) -> bool:
-        """True if there is nothing in it; a summary by code that has no room for anything is none the less right."""
-        told = (summary.decisions, summary.tool_outcomes, summary.open_items, summary.facts, summary.narrative)
-        found = () if self._is_model_run else (summary.excerpts, summary.ledger)
-        return not self.may_be_empty and not any((*told, *found))
-
-    @property
-    def _is_model_run(self) -> bool:
-        return bool(getattr(self.summarizer, "is_model_run", False))
-
-    def _worth_asking(self, draft: Draft, request: SummaryRequest) -> tuple[str, ...]:
-        """The facts to ask for once more; none if there would be no room for them either."""
-        if not self._is_model_run:
+    def _facts_to_ask_for(self, draft: Draft, request: SummaryRequest) -> tuple[str, ...]:
+        """Return the missing facts to ask a model for once more; none if there would be no room for them either."""
+        if not self.is_model:
             return ()
-        texts = tuple(fact.text for fact in draft.lacks[:_MOST_ASKED_AGAIN])
+        texts = tuple(fact.text for fact in draft.missing[:_MAX_MISSING_ASKED])
         needed = sum(map(request.count_text, texts))
         return texts if needed <= request.max_tokens // 2 else ()
 
     def _completed(
         self, draft: Draft, asked_again: tuple[str, ...], request: SummaryRequest, room: SummaryRoom
     ) -> StructuredSummary:
-        """The draft with as many of the facts it lacks as there is room for, and with what the check came to."""
+        """Return the draft with as many of its missing facts as there is room for, and the result of the check."""
         summary = draft.summary
         appended: list[str] = []
-        for fact in draft.lacks:
+        for fact in draft.missing:
             fuller = replace(summary, ledger=Ledger((*summary.ledger.facts, fact)))
             if room.fits(fuller):
                 summary = fuller
@@ -217,75 +218,70 @@ class Drafter:
         return replace(summary, check=check)
 
 
-def _with_ids(ledger: Ledger, request: SummaryRequest) -> Ledger:
-    """The ledger with the ids of messages, which a summary may cite."""
+def _with_message_ids(ledger: Ledger, request: SummaryRequest) -> Ledger:
+    """Return the ledger with the ids of messages, which a summary may cite."""
     ids: Iterable[Fact] = (Fact(FactKind.MENTION, message.id) for message in request.span)
     return Ledger((*ledger.facts, *ids))
 
 
-T = TypeVar("T")
+def _always_available() -> None:
+    """Let the summariser be asked."""
 
 
-class SummarizerGuard(Protocol):
-    """Says when a summariser is better left alone."""
-
-    def check(self) -> None:
-        """Raise SummarizerPaused if it is not to be asked now."""
-        ...
-
-    def succeeded(self) -> None:
-        """A summary was written."""
-        ...
-
-    def failed(self, error: Exception) -> None:
-        """No summary came of it."""
-        ...
+def _ignore_outcome(error: Exception | None) -> None:
+    """Take no note of how it went."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryWriter:
     """Turns a summary that is planned into one that is written.
 
-    A summariser that has `identity(strategy)` (a model, and the version of its prompts) is looked up in the cache
-    before it is asked; what else it may have is told at `Drafter`.
+    `check_available` raises if the summariser is better left alone for now, and `report_outcome` is told how each
+    summary went (None: well). Summaries of a `ModelSummarizer` are looked up in `cache` first.
     """
 
     summarizer: Summarizer
     tokenizer: ProviderAwareTokenizer
-    keeper: Keeper
-    announcer: Announcer
-    strategy: str = "task_state"
+    claiming: SummaryClaiming
+    emitter: EventEmitter
+    constraints: ConstraintFinder
+    form: str = "task_state"
     on_failure: str = "prune"
     may_be_empty: bool = False
-    guard: SummarizerGuard | None = None
     cache: SummaryCache | None = None
+    tenant_id: str = ""
+    check_available: Callable[[], None] = _always_available
+    report_outcome: Callable[[Exception | None], None] = _ignore_outcome
 
     def write(
         self, session: Session, pending: SummarizationRecord, *, note: str, may_keep: bool
-    ) -> Trip[SummarizationRecord | None]:
-        """The record with its summary; if writing fails, with what is known, or nothing if all is to stay as it is."""
+    ) -> Steps[SummarizationRecord | None]:
+        """Return the record with its summary.
+
+        If writing fails, the ledger stands for the span, or None is returned if everything is to stay as it is.
+        """
         room = SummaryRoom(pending, self.tokenizer.count_message)
         request = self._request(session, room, note)
         try:
-            return (yield from self._once(session, request, room))
+            return (yield from self._write_once(session, request, room))
         except Exception as error:
             if self.on_failure == "raise":
                 raise
             keeps = self.on_failure == "keep" and may_keep
-            self.announcer.failed(session, error, fallback="keep" if keeps else "pruning-only")
-            return None if keeps else _pruned_only(request, room)
+            self.emitter.error(session, error, fallback="keep" if keeps else "pruning-only")
+            return None if keeps else _pruning_only(request, room)
 
-    def write_ahead(self, session: Session, pending: SummarizationRecord) -> Trip[None]:
-        """Write a summary before it is needed, and note what it stands for."""
+    def prefetch(self, session: Session, pending: SummarizationRecord) -> Steps[None]:
+        """Write a summary before it is needed, and store what it stands for."""
         room = SummaryRoom(pending, self.tokenizer.count_message)
-        record = yield from self._once(session, self._request(session, room, ""), room)
-        yield from self.keeper.note_prepared(session, pending, record)
+        record = yield from self._write_once(session, self._request(session, room, ""), room)
+        yield from self.claiming.store_prefetched(session, pending, record)
 
     def _request(self, session: Session, room: SummaryRoom, note: str) -> SummaryRequest:
-        """What the summariser gets: the messages that are new to the span, and what the summary before them said."""
-        pending, standing = room.pending, session.plan.summary
-        inside, known = set(pending.span), set(standing.span if standing else ())
-        span = tuple(message for message in session.thread.view if message.id in inside)
+        """Return what the summariser gets: the messages that are new to the span, and the summary before them."""
+        pending, before = room.pending, session.plan.summary
+        inside, known = set(pending.span), set(before.span if before else ())
+        span = tuple(message for message in session.log.view if message.id in inside)
         artifacts = (
             Fact(FactKind.ARTIFACT, record.artifact_id, record.reason, record.span.message_ids)
             for record in session.plan.externalizations
@@ -294,108 +290,117 @@ class SummaryWriter:
         request = SummaryRequest(
             messages=tuple(message for message in span if message.id not in known),
             span=span,
-            kept=tuple(message for message in session.thread.view if message.id not in inside),
-            previous=standing.summary if standing else None,
-            ledger=find_facts(span, artifacts, history=session.thread.view),
+            kept=tuple(message for message in session.log.view if message.id not in inside),
+            previous=before.summary if before else None,
+            ledger=find_facts(span, artifacts, constraints=self.constraints, history=session.log.view),
             max_tokens=pending.max_tokens,
             count_text=self.tokenizer.count_text,
-            strategy=self.strategy,
+            form=self.form,
             note=note,
             version=pending.version,
+            session_id=session.session_id,
+            spending=session.spending,
         )
-        return self._drafter.leaving_room(request, room)
+        return self._drafting.leaving_room(request, room)
 
     @property
-    def _drafter(self) -> Drafter:
-        return Drafter(summarizer=self.summarizer, announcer=self.announcer, may_be_empty=self.may_be_empty)
+    def _drafting(self) -> SummaryDrafting:
+        return SummaryDrafting(summarizer=self.summarizer, emitter=self.emitter, may_be_empty=self.may_be_empty)
 
-    def _once(self, session: Session, request: SummaryRequest, room: SummaryRoom) -> Trip[SummarizationRecord]:
-        """The one summary of this span, whoever wrote it; another's, who had more room, is cut to ours."""
-        used = [self.strategy]
+    def _write_once(self, session: Session, request: SummaryRequest, room: SummaryRoom) -> Steps[SummarizationRecord]:
+        """Return the one summary of this span, whoever wrote it; one that was written for more room is cut."""
+        used_form = self.form
 
-        def write() -> Trip[StructuredSummary]:
-            summary, used[0] = yield from self._written(session, request, room)
+        def write() -> Steps[StructuredSummary]:
+            nonlocal used_form
+            summary, used_form = yield from self._cached_or_new(session, request, room)
             return summary
 
-        with self.announcer.operation(session, "summary"):
-            summary = cut_to((yield from self.keeper.summary_once(session, room.pending, write)), room.fits)
+        with self.emitter.operation(session, "summary"):
+            summary = yield from self.claiming.write_once(session, room.pending, write, note=request.note)
+            summary = cut_to(summary, room.fits)
             record = room.record(summary)
-            self.announcer.summarized(session, record, text=room.text(summary), strategy=used[0])
+            self.emitter.emit(
+                session,
+                SummaryCreatedEvent,
+                strategy=used_form,
+                input_messages=len(record.span),
+                summary_tokens=record.tokens_after,
+                compression_ratio=round(record.tokens_after / max(1, record.tokens_before), 4),
+                summary=room.text(summary),
+            )
         return record
 
-    def _written(
+    def _cached_or_new(
         self, session: Session, request: SummaryRequest, room: SummaryRoom
-    ) -> Trip[tuple[StructuredSummary, str]]:
-        """A summary that was made of the very same before, or a new one; and the form it has."""
+    ) -> Steps[tuple[StructuredSummary, str]]:
+        """Return a summary that was made of the very same before, or a new one; and its form."""
         key = self._cache_key(request)
-        found = yield from self._remembered(session, key)
+        found = yield from self._read_cache(session, key)
         if found:
-            return found, request.strategy
-        if self.guard:
-            self.guard.check()
+            return found, request.form
+        self.check_available()
         try:
-            summary, strategy = yield from self._down_the_ladder(session, request, room)
+            summary, form = yield from self._attempts(session, request, room)
         except Exception as error:
-            if self.guard:
-                self.guard.failed(error)
+            self.report_outcome(error)
             raise
-        if self.guard:
-            self.guard.succeeded()
-        if strategy == request.strategy:  # a makeshift is not worth remembering
-            yield from self._remember(session, key, summary)
-        return summary, strategy
+        self.report_outcome(None)
+        if form == request.form:  # a fallback is not worth remembering
+            yield from self._write_cache(session, key, summary)
+        return summary, form
 
-    def _down_the_ladder(
+    def _attempts(
         self, session: Session, request: SummaryRequest, room: SummaryRoom
-    ) -> Trip[tuple[StructuredSummary, str]]:
-        """Ask; if that fails, ask for less or for something simpler, as long as that may help."""
-        rung, tried = Rung(request.strategy, request.max_tokens), tuple[str, ...]()
+    ) -> Steps[tuple[StructuredSummary, str]]:
+        """Ask; if that fails, ask for less or for a simpler form, as long as that may help."""
+        attempt, tried = Attempt(request.form, request.max_tokens), tuple[str, ...]()
         while True:
-            asked = replace(request, strategy=rung.strategy, max_tokens=rung.max_tokens)
+            asked = replace(request, form=attempt.form, max_tokens=attempt.max_tokens)
             try:
-                return (yield from self._drafter.draft(session, asked, room)), rung.strategy
+                return (yield from self._drafting.draft(session, asked, room)), attempt.form
             except Exception as error:
-                tried = (*tried, f"{rung}, {len(request.messages):,} messages ({type(error).__name__})")
+                tried = (*tried, f"{attempt}, {len(request.messages):,} messages ({type(error).__name__})")
                 if isinstance(error, SummaryFailed):
-                    error.tried = tried
-                below = rung.below(error)
-                if below is None:
+                    error.note_attempts(tried)
+                following = attempt.next_after(error)
+                if following is None:
                     raise
-                self.announcer.failed(session, error, fallback=f"asked again: {below}")
-                rung = below
+                self.emitter.error(session, error, fallback=f"asked again: {following}")
+                attempt = following
 
-    # -- remembering ----------------------------------------------------------------------------------------------
+    # -- the cache --------------------------------------------------------------------------------------------------
 
     def _cache_key(self, request: SummaryRequest) -> SummaryCacheKey | None:
-        identity: Callable[[str], tuple[str, str]] | None = getattr(self.summarizer, "identity", None)
-        if self.cache is None or identity is None:
+        if self.cache is None or not isinstance(self.summarizer, ModelSummarizer):
             return None
-        model, version = identity(request.strategy)
-        tenant_id = self.keeper.tenant_id
-        return create_summary_cache_key(request, model=model, prompt_version=version, tenant_id=tenant_id)
+        identity = self.summarizer.identity(request.form)
+        return create_summary_cache_key(
+            request, model=identity.model, prompt_version=identity.prompt_version, tenant_id=self.tenant_id
+        )
 
-    def _remembered(self, session: Session, key: SummaryCacheKey | None) -> Trip[StructuredSummary | None]:
+    def _read_cache(self, session: Session, key: SummaryCacheKey | None) -> Steps[StructuredSummary | None]:
         cache = self.cache
         if cache is None or key is None:
             return None
         try:
-            return (yield from self.keeper.ask(lambda: cache.get(key)))
+            return (yield from self.claiming.persistence.call_store(lambda: cache.get(key)))
         except Exception as error:
-            self.announcer.failed(session, error, fallback="asked the summariser without looking it up")
+            self.emitter.error(session, error, fallback="asked the summariser without looking in the cache")
             return None
 
-    def _remember(self, session: Session, key: SummaryCacheKey | None, summary: StructuredSummary) -> Trip[None]:
+    def _write_cache(self, session: Session, key: SummaryCacheKey | None, summary: StructuredSummary) -> Steps[None]:
         cache = self.cache
         if cache is None or key is None:
             return
         try:
-            yield from self.keeper.ask(lambda: cache.put(key, summary))
+            yield from self.claiming.persistence.call_store(lambda: cache.put(key, summary))
         except Exception as error:
-            self.announcer.failed(session, error, fallback="the summary is used, but not remembered")
+            self.emitter.error(session, error, fallback="the summary is used, but not remembered")
 
 
-def _pruned_only(request: SummaryRequest, room: SummaryRoom) -> SummarizationRecord:
-    """What stands for the span when nobody wrote a summary: the ledger, and what the summary before had told."""
+def _pruning_only(request: SummaryRequest, room: SummaryRoom) -> SummarizationRecord:
+    """Return what stands for the span when no summary was written: the ledger, and what the summary before had."""
     known = replace(request.previous or StructuredSummary(), ledger=request.ledger, check=None)
     record = room.record(cut_to(known, room.fits))
     return replace(record, reason=f"{record.reason}; pruning-only, no summary was written")

@@ -1,89 +1,102 @@
-"""Whether to compact, why, and how far: the thresholds of a budget, in the tokens of one session."""
+"""Decide whether to compact, why, and how far: the thresholds of a budget, in the tokens of one session."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from compact.core.engine.session import Decision, Session
+from compact.core.engine.session import Session, TriggerDecision
 from compact.core.plan.budget import TokenBudget
+from compact.core.plan.parts import PromptPart
 from compact.core.plan.strategy import SUMMARIZE, Goal
 
+# Chosen: a caller that names a target wants the best of the history in it, not the newest of it.
 _SUMMARY_SHARE_OF_TARGET = 0.55
-# How much a prompt must have grown before a compaction that did not pay is looked at again.
+# Chosen: how much a prompt must have grown before a compaction that did not pay is looked at again.
 _GROWN = 1.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decider:
-    """Knows the policy; `injects` tells that something is added behind every prompt."""
+class Trigger:
+    """Decides by policy; `injects` says that injectors add content behind every prompt."""
 
     enabled: bool = True
     every_call: bool = False
     injects: bool = False
 
     def estimated_tokens(self, session: Session, budget: TokenBudget) -> int:
-        """What the next request counts by our own estimate."""
-        return session.prompt_tokens + session.brought_tokens + session.injected_tokens + budget.fixed_tokens
+        """Return what the next request takes by our own estimate."""
+        return session.prompt_tokens + session.rehydrated_tokens + session.injected_tokens + budget.fixed_tokens
 
     def used_tokens(self, session: Session, budget: TokenBudget) -> int:
-        """The most that the next request may count for the provider."""
+        """Return the most that the next request may count for the provider."""
         return session.calibration.upper_bound(self.estimated_tokens(session, budget))
 
-    def decide(self, session: Session, budget: TokenBudget, used_tokens: int) -> tuple[Decision, Goal]:
-        """Whether to compact, why, and how far."""
+    def decide(self, session: Session, budget: TokenBudget, used_tokens: int) -> tuple[TriggerDecision, Goal]:
+        """Return whether to compact and why, and the goal of the compaction."""
         goal = self.goal(session, budget)
         usage = f"{used_tokens:,} tokens, {budget.usage_pct(used_tokens):.1%} of {budget.max_context_tokens:,}"
         if not self.enabled:
-            return Decision(False, f"{usage}; compaction is switched off"), goal
-        if session.exhausted_at == session.state and used_tokens <= budget.ceiling_tokens:
-            return Decision(False, f"{usage}; nothing has changed since the last compaction"), goal
+            return TriggerDecision(False, f"{usage}; compaction is switched off"), goal
+        if session.is_exhausted and used_tokens <= budget.ceiling_tokens:
+            return TriggerDecision(False, f"{usage}; nothing has changed since the last compaction"), goal
         if session.plan.held and used_tokens <= budget.ceiling_tokens:
-            return Decision(False, f"{usage}; held, because version {session.plan.origin} was brought back"), goal
+            return TriggerDecision(False, f"{usage}; held, because version {session.plan.origin} was restored"), goal
         if budget.is_triggered(used_tokens):
-            return Decision(True, f"{usage}; trigger is {budget.trigger_tokens:,}"), goal
-        version, looked_at_tokens, why_not = session.declined
-        if version == session.plan.version and session.prompt_tokens <= _GROWN * looked_at_tokens:
-            return Decision(False, f"{usage}; {why_not}"), goal
+            return TriggerDecision(True, f"{usage}; trigger is {budget.trigger_tokens:,}"), goal
+        return self._decide_below_trigger(session, budget, goal, usage)
+
+    def _decide_below_trigger(
+        self, session: Session, budget: TokenBudget, goal: Goal, usage: str
+    ) -> tuple[TriggerDecision, Goal]:
+        """Below the trigger only the free strategies run, and only if that pays."""
+        declined = session.declined
+        is_same_plan = declined is not None and declined.plan_version == session.plan.version
+        if declined and is_same_plan and session.prompt_tokens <= _GROWN * declined.prompt_tokens:
+            return TriggerDecision(False, f"{usage}; {declined.reason}"), goal
         free_only = replace(goal, target_tokens=0, skip=frozenset({SUMMARIZE}))
-        for tier, excess in session.tier_excess(budget.tier_caps).items():
+        for part, excess in _over_cap(session, budget.tier_caps).items():
             free_only = replace(free_only, target_tokens=max(0, session.prompt_tokens - excess))
-            return Decision(True, f"{usage}; {tier} over their cap of {budget.tier_caps[tier]:,}", True), free_only
+            reason = f"{usage}; {part} over their cap of {budget.tier_caps[part]:,}"
+            return TriggerDecision(True, reason, is_optional=True), free_only
         if self.every_call:
-            return Decision(True, f"{usage}; cadence is every call", True), free_only
-        return Decision(False, f"{usage}; below the trigger of {budget.trigger_tokens:,}"), goal
+            return TriggerDecision(True, f"{usage}; cadence is every call", is_optional=True), free_only
+        return TriggerDecision(False, f"{usage}; below the trigger of {budget.trigger_tokens:,}"), goal
 
     def goal(self, session: Session, budget: TokenBudget) -> Goal:
-        """The thresholds in estimated tokens of messages alone."""
+        """Return the thresholds in estimated tokens of messages alone."""
+        repair_tokens = session.prompt.repair_tokens
 
         def messages_only(limit_tokens: int) -> int:
             estimate = session.calibration.largest_estimate(limit_tokens)
-            return estimate - budget.fixed_tokens - session.repair_tokens - session.brought_tokens
+            return estimate - budget.fixed_tokens - repair_tokens - session.rehydrated_tokens
 
         return Goal(
             target_tokens=messages_only(budget.target_tokens),
             settle_tokens=messages_only(budget.prefetch_tokens),
             ceiling_tokens=messages_only(budget.ceiling_tokens),
             fixed={
-                "instructions": budget.system_tokens,
-                "tools": budget.tool_schema_tokens,
-                "wire overhead": budget.formatting_overhead + session.repair_tokens,
-                "brought back": session.brought_tokens,
-                **_reserved(budget.injection_reserve),
+                PromptPart.SYSTEM: budget.system_tokens,
+                PromptPart.TOOLS: budget.tool_schema_tokens,
+                PromptPart.OVERHEAD: budget.formatting_overhead + repair_tokens,
+                PromptPart.REHYDRATED: session.rehydrated_tokens,
+                PromptPart.RESERVED: budget.injection_reserve,
             },
         )
 
     def manual_goal(self, session: Session, budget: TokenBudget, target_tokens: int | None) -> Goal:
-        """The same thresholds with a summary in any case; a target overrules them all."""
+        """Return the same thresholds with a summary in any case; a target overrules them all."""
         goal = replace(self.goal(session, budget), must_run=frozenset({SUMMARIZE}))
         if target_tokens is None:
             return goal
-        reserve = budget.injection_reserve if self.injects else 0
-        limit = min(target_tokens - session.repair_tokens - reserve, goal.ceiling_tokens)
-        fixed = {"wire overhead": session.repair_tokens, **_reserved(reserve)}
-        # Who asks for so many tokens and no more wants the best of the history in them, not the newest of it.
+        reserve, repair_tokens = budget.injection_reserve if self.injects else 0, session.prompt.repair_tokens
+        limit = min(target_tokens - repair_tokens - reserve, goal.ceiling_tokens)
+        fixed = {PromptPart.OVERHEAD: repair_tokens, PromptPart.RESERVED: reserve}
         goal = replace(goal, summary_share=_SUMMARY_SHARE_OF_TARGET, fixed=fixed)
         return replace(goal, target_tokens=limit, settle_tokens=limit, ceiling_tokens=limit)
 
 
-def _reserved(tokens: int) -> dict[str, int]:
-    return {"injection reserve": tokens} if tokens else {}
+def _over_cap(session: Session, caps: Mapping[str, int]) -> dict[str, int]:
+    """Return for each part of the prompt above its cap the tokens over half the cap: what a compaction should free."""
+    tokens = session.prompt.tokens_by_part
+    return {part: tokens[PromptPart(part)] - cap // 2 for part, cap in caps.items() if tokens[PromptPart(part)] > cap}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from compact.core.facts.constraints import standing_constraints
+from compact.core.facts.constraints import ConstraintFinder
 from compact.core.facts.entities import EntityKind, find_entities
 from compact.core.facts.ledger import Fact, FactKind, Ledger, merged
 from compact.core.facts.open_items import find_open_items
@@ -48,21 +48,25 @@ class _Use:
 
 
 def find_facts(
-    messages: Sequence[Message], artifacts: Iterable[Fact] = (), *, history: Sequence[Message] | None = None
+    messages: Sequence[Message],
+    artifacts: Iterable[Fact] = (),
+    *,
+    constraints: ConstraintFinder,
+    history: Sequence[Message] | None = None,
 ) -> Ledger:
-    """The ledger of a span: a longer span's contains a shorter one's, but for what was taken back or settled since.
+    """Return the ledger of a span: it contains that of any shorter span, except what was taken back or settled since.
 
-    `history` is the whole that the span is part of: what was asked first and last is told by it, and a wish that
+    `history` is the whole that the span is part of: it decides what was asked first and last, and a constraint that
     was taken back after the span is gone too.
     """
     whole = messages if history is None else history
     inside = {message.id for message in messages}
-    wishes = [wish for wish in standing_constraints(whole) if wish.source_id in inside]
+    standing = [constraint for constraint in constraints.standing(whole) if constraint.source_id in inside]
     uses = list(_uses(messages))
     return merged(
         (
             *(fact for fact in _asked(whole) if inside.issuperset(fact.source_ids)),
-            *(Fact(FactKind.CONSTRAINT, wish.text, source_ids=(wish.source_id,)) for wish in wishes),
+            *(Fact(FactKind.CONSTRAINT, found.text, source_ids=(found.source_id,)) for found in standing),
             *_decisions(messages),
             *find_open_items(messages),
             *_files(uses),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from compact.core.facts.constraints import Constraint, standing_constraints
+from compact.core.facts.constraints import Constraint, ConstraintFinder
 from compact.core.facts.ledger import Fact, FactKind, Ledger
 from compact.core.facts.text import joined_ranges
 from compact.core.log.messages import Message
@@ -28,13 +28,14 @@ from compact.core.summary.summary import StructuredSummary
 class ConstraintGuard:
     """Checks a plan against the standing constraints of a history, and repairs it."""
 
+    constraints: ConstraintFinder
     count_message: Callable[[Message], int]
     renderer: PromptRenderer
 
     def lost(self, messages: Sequence[Message], plan: CompactionPlan) -> tuple[Constraint, ...]:
         """The standing constraints that a prompt made with this plan would lack."""
         hidden = {m.id for m in messages if plan.get_action(m.id)[0] is not CompactionAction.INCLUDE}
-        at_risk = [constraint for constraint in standing_constraints(messages) if constraint.source_id in hidden]
+        at_risk = [constraint for constraint in self.constraints.standing(messages) if constraint.source_id in hidden]
         if not at_risk:
             return ()
         shown = "\n".join(message.text for message in self.renderer.render(messages, plan).messages)

@@ -1,4 +1,4 @@
-"""Asks the strategies, cheapest first, until the goal is met; then gives up kept messages, one by one.
+"""Run the strategies, cheapest first, until the goal is met; then keep fewer recent messages, one by one.
 
 Planning never waits: a summary that is not written yet weighs the most it may weigh.
 """
@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from compact.core.errors import InsufficientBudget
+from compact.core.facts.constraints import ConstraintFinder, NoConstraints
 from compact.core.log.groups import calls_answered, group_messages, turn_numbers
 from compact.core.log.messages import Message
 from compact.core.plan.economics import Economics
 from compact.core.plan.layers import KeepRules, Layers, partition
+from compact.core.plan.parts import PromptPart, in_order, part_of
 from compact.core.plan.plan import (
     CompactionPlan,
     SummarizationRecord,
@@ -23,15 +24,24 @@ from compact.core.plan.shortening import SHORTEN, Candidate, Shortener
 from compact.core.plan.strategy import CompactionProposal, CompactionStrategy, Goal, PlanningContext
 from compact.core.plan.turn import TurnContext
 
-# A summary of less says nothing.
+# Chosen: a shorter summary says nothing.
 _SMALLEST_SUMMARY_TOKENS = 40
+# Chosen: below this size the frame of a tool exchange costs more than what it says.
 _SMALL_PROMPT_TOKENS = 2000
+# Chosen: a message above this share of the ceiling is cut before the others.
 _LARGE_SHARE = 0.25
-Failure: TypeAlias = tuple[str, Exception]
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class StrategyFailure:
+    """A strategy that raised, and was left out."""
+
+    strategy: str
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalCount:
     """What became of one strategy's proposals."""
 
     strategy: str
@@ -42,7 +52,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionResult:
-    """What planning came to, and how: `proposals` counts the new records of each strategy."""
+    """The next plan, and how it came about: `proposals` counts the new records of each strategy."""
 
     plan: CompactionPlan
     layers: Layers
@@ -50,8 +60,8 @@ class CompactionResult:
     tokens_before: int
     tokens_after: int
     proposals: Mapping[str, int]
-    failures: tuple[Failure, ...] = ()
-    tallies: tuple[Tally, ...] = ()
+    failures: tuple[StrategyFailure, ...] = ()
+    counts: tuple[ProposalCount, ...] = ()
     reason: str = ""
     economics: Economics | None = None
 
@@ -68,10 +78,20 @@ class CompactionResult:
 
 
 class CompactionCoordinator:
-    """Runs strategies in the order given, each until the target is met."""
+    """Runs strategies in the order given, each until the target is met.
 
-    def __init__(self, strategies: Sequence[CompactionStrategy], *, max_proposals_per_run: int = 100_000) -> None:
+    Where a message has to be cut, the constraints that `constraints` finds in it stay.
+    """
+
+    def __init__(
+        self,
+        strategies: Sequence[CompactionStrategy],
+        *,
+        constraints: ConstraintFinder | None = None,
+        max_proposals_per_run: int = 100_000,
+    ) -> None:
         self.strategies = tuple(strategies)
+        self.constraints = constraints or NoConstraints()
         self.max_proposals_per_run = max_proposals_per_run
 
     def coordinate(
@@ -84,7 +104,7 @@ class CompactionCoordinator:
         rules: KeepRules,
         goal: Goal,
         turn: TurnContext | None = None,
-        prepared: SummarizationRecord | None = None,
+        prefetched: SummarizationRecord | None = None,
     ) -> CompactionResult:
         """Make the next plan: strategies first, then fewer kept messages, then cuts in what is too large."""
         groups = group_messages(messages)
@@ -100,19 +120,19 @@ class CompactionCoordinator:
             goal=goal,
             count_message=count_message,
             turn=turn or TurnContext(),
-            prepared=prepared,
+            prefetched=prefetched,
         )
         before = start.total_tokens()
-        context, kept, failures, tallies = start, rules, list[Failure](), list[Tally]()
+        context, kept, failures, counts = start, rules, list[StrategyFailure](), list[ProposalCount]()
         for kept in _reductions(rules, goal):
-            context, failures, tallies = self._run_strategies(replace(start, layers=partition(messages, groups, kept)))
+            context, failures, counts = self._run_strategies(replace(start, layers=partition(messages, groups, kept)))
             if context.total_tokens() <= goal.settle_tokens:
                 break
-        context = _squeeze(context)
+        context = self._squeeze(context)
         after = context.total_tokens()
         if after > goal.ceiling_tokens:
             budget = goal.ceiling_tokens + sum(goal.fixed.values())
-            raise InsufficientBudget(budget_tokens=budget, parts={**goal.fixed, **_parts(context)})
+            raise InsufficientBudget(budget_tokens=budget, parts=_parts(context, rules))
         return CompactionResult(
             plan=context.plan,
             layers=context.layers,
@@ -121,24 +141,26 @@ class CompactionCoordinator:
             tokens_after=after,
             proposals=_new_records(plan, context.plan),
             failures=tuple(failures),
-            tallies=tuple(tallies),
+            counts=tuple(counts),
         )
 
-    def _run_strategies(self, context: PlanningContext) -> tuple[PlanningContext, list[Failure], list[Tally]]:
-        total, failures, tallies = context.total_tokens(), list[Failure](), list[Tally]()
+    def _run_strategies(
+        self, context: PlanningContext
+    ) -> tuple[PlanningContext, list[StrategyFailure], list[ProposalCount]]:
+        total, failures, counts = context.total_tokens(), list[StrategyFailure](), list[ProposalCount]()
         for strategy in self.strategies:
             if not _is_wanted(strategy.name, total, context.goal):
                 continue
             try:
                 accepted, rejected = self._accept(strategy, context, total - context.goal.target_tokens)
             except Exception as error:  # a plug-in that fails is left out; the turn goes on
-                failures.append((strategy.name, error))
+                failures.append(StrategyFailure(strategy.name, error))
                 continue
             context = _apply(context, accepted)
             freed = sum(proposal.record.tokens_freed for proposal in accepted)
-            tallies.append(Tally(strategy.name, len(accepted), rejected, freed))
+            counts.append(ProposalCount(strategy.name, len(accepted), rejected, freed))
             total -= freed
-        return context, failures, tallies
+        return context, failures, counts
 
     def _accept(
         self, strategy: CompactionStrategy, context: PlanningContext, tokens_to_free: int
@@ -156,6 +178,31 @@ class CompactionCoordinator:
             if tokens_to_free <= 0 or len(accepted) >= self.max_proposals_per_run:
                 break
         return accepted, rejected
+
+    def _squeeze(self, context: PlanningContext) -> PlanningContext:
+        """Cut what is too large: tool results and single large messages, then the summary, then the rest."""
+        large = int(_LARGE_SHARE * context.goal.ceiling_tokens)
+
+        def is_bulky(message: Message, tokens: int) -> bool:
+            return message.role == "tool" or (tokens > large and (message.role == "user" or bool(message.tool_calls)))
+
+        context = self._shorten(context, is_bulky)
+        context = _squeeze_summary(context, max(_SMALLEST_SUMMARY_TOKENS, context.goal.ceiling_tokens // 3))
+        return _squeeze_summary(self._shorten(context, lambda message, tokens: True), _SMALLEST_SUMMARY_TOKENS)
+
+    def _shorten(self, context: PlanningContext, may_cut: Callable[[Message, int], bool]) -> PlanningContext:
+        """Cut messages that are too large; pinned ones and what a strategy already deals with are left alone."""
+        excess = context.total_tokens() - context.goal.ceiling_tokens
+        if excess <= 0:
+            return context
+        standing = [index for index, message in enumerate(context.messages) if _stands(context.plan, message)]
+        candidates = [
+            Candidate(context.messages[index], context.tokens[index], context.weight(index))
+            for index in standing
+            if index not in context.layers.pinned and may_cut(context.messages[index], context.tokens[index])
+        ]
+        shortener = Shortener([context.messages[index] for index in standing], context.count_message, self.constraints)
+        return _apply(context, [CompactionProposal(record) for record in shortener.shorten(candidates, excess)])
 
 
 def _reductions(rules: KeepRules, goal: Goal) -> Iterator[KeepRules]:
@@ -192,33 +239,6 @@ def _apply(context: PlanningContext, proposals: Sequence[CompactionProposal]) ->
     return replace(context, plan=plan.adding(*others) if others else plan)
 
 
-def _squeeze(context: PlanningContext) -> PlanningContext:
-    """Cut what is too large: results of tools and what fills the prompt on its own, then the summary, then the rest."""
-    large = int(_LARGE_SHARE * context.goal.ceiling_tokens)
-
-    def is_bulky(message: Message, tokens: int) -> bool:
-        return message.role == "tool" or (tokens > large and (message.role == "user" or bool(message.tool_calls)))
-
-    context = _shorten(context, is_bulky)
-    context = _squeeze_summary(context, max(_SMALLEST_SUMMARY_TOKENS, context.goal.ceiling_tokens // 3))
-    return _squeeze_summary(_shorten(context, lambda message, tokens: True), _SMALLEST_SUMMARY_TOKENS)
-
-
-def _shorten(context: PlanningContext, may_cut: Callable[[Message, int], bool]) -> PlanningContext:
-    """Cut messages that are too large; pinned ones and what a strategy already deals with are left alone."""
-    excess = context.total_tokens() - context.goal.ceiling_tokens
-    if excess <= 0:
-        return context
-    standing = [index for index, message in enumerate(context.messages) if _stands(context.plan, message)]
-    candidates = [
-        Candidate(context.messages[index], context.tokens[index], context.weight(index))
-        for index in standing
-        if index not in context.layers.pinned and may_cut(context.messages[index], context.tokens[index])
-    ]
-    shortener = Shortener([context.messages[index] for index in standing], context.count_message)
-    return _apply(context, [CompactionProposal(record) for record in shortener.shorten(candidates, excess)])
-
-
 def _stands(plan: CompactionPlan, message: Message) -> bool:
     """True if a message stands in the prompt in its own words, whole or cut."""
     record = plan.get_action(message.id)[1]
@@ -235,14 +255,11 @@ def _squeeze_summary(context: PlanningContext, least_tokens: int) -> PlanningCon
     return replace(context, plan=context.plan.adding(smaller))
 
 
-def _parts(context: PlanningContext) -> dict[str, int]:
-    """The tokens of each layer of a prompt that is still too large."""
-    summary = context.plan.summary
-    layers = context.layers
-    return {
-        "pinned": sum(map(context.weight, layers.pinned)),
-        "summary": summary.tokens_after if summary else 0,
-        "recent dialogue": sum(map(context.weight, layers.recent)),
-        "recent tool pairs": sum(map(context.weight, layers.tool_io)),
-        "remainder": sum(map(context.weight, layers.remainder)),
-    }
+def _parts(context: PlanningContext, rules: KeepRules) -> dict[str, int]:
+    """Return the tokens of each part of a prompt that is still too large."""
+    tokens: Counter[PromptPart] = Counter(context.goal.fixed)
+    for index, message in enumerate(context.messages):
+        record = context.plan.get_action(message.id)[1]
+        tokens[part_of(message, record, rules)] += context.weight(index)
+    tokens[PromptPart.SUMMARY] += context.plan.summary.tokens_after if context.plan.summary else 0
+    return in_order(tokens)

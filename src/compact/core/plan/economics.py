@@ -10,13 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from math import ceil
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from compact.core.log.messages import Slot
-from compact.core.plan.plan import SummarizationRecord
-
-if TYPE_CHECKING:
-    from compact.core.engine.session import Session
 
 USD = "USD"
 INPUT_TOKENS = "input tokens"
@@ -189,51 +185,6 @@ def _break_even(upfront: float, saving: float, noise: float) -> int | None:
     return ceil((upfront - noise) / saving)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptState:
-    """A session's prompt as it stands, to compare a later one with."""
-
-    slots: tuple[Slot, ...]
-    tokens: tuple[int, ...]
-    sent: tuple[Slot, ...]
-    fixed_tokens: int
-    summary: SummarizationRecord | None
-
-    @classmethod
-    def of(cls, session: Session) -> PromptState:
-        """The prompt of this moment."""
-        return cls(
-            slots=session.prompt.slots,
-            tokens=tuple(session.slot_tokens()),
-            sent=session.sent,
-            fixed_tokens=session.budget.fixed_tokens if session.budget else 0,
-            summary=session.plan.summary,
-        )
-
-    def change_to(
-        self, slots: Sequence[Slot], *, tokens: int, summary: SummarizationRecord | None, session: Session
-    ) -> PromptChange:
-        """What becomes of it if these slots, of so many tokens and with this summary, take its place."""
-        return measure_change(
-            self.slots,
-            slots,
-            sent=self.sent,
-            tokens=self.tokens,
-            tokens_after=tokens,
-            fixed_tokens=self.fixed_tokens,
-            summary_tokens=self._summary_tokens(summary, session),
-        )
-
-    def _summary_tokens(self, summary: SummarizationRecord | None, session: Session) -> tuple[int, int]:
-        """What writing a summary reads and puts out; nothing if it is the one that stands already."""
-        standing = self.summary
-        if summary is None or (standing and standing.version == summary.version):
-            return 0, 0
-        new_ids = set(summary.span) - set(standing.span if standing else ())
-        read = sum(session.tokens_of([message for message in session.thread.view if message.id in new_ids]))
-        return read + (standing.tokens_after if standing else 0), summary.tokens_after
-
-
 def measure_change(
     before: Sequence[Slot],
     after: Sequence[Slot],
@@ -242,7 +193,8 @@ def measure_change(
     tokens: Sequence[int],
     tokens_after: int,
     fixed_tokens: int = 0,
-    summary_tokens: tuple[int, int] = (0, 0),
+    summary_input_tokens: int = 0,
+    summary_output_tokens: int = 0,
 ) -> PromptChange:
     """The change from one list of slots to another; `sent` are the slots of the call before.
 
@@ -256,8 +208,8 @@ def measure_change(
         tokens_after=fixed_tokens + tokens_after,
         cached_tokens=fixed_tokens + sum(tokens[:cached]),
         kept_tokens=fixed_tokens + sum(tokens[: shared_slots(before, after)]),
-        summary_input_tokens=summary_tokens[0],
-        summary_output_tokens=summary_tokens[1],
+        summary_input_tokens=summary_input_tokens,
+        summary_output_tokens=summary_output_tokens,
     )
 
 

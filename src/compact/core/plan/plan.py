@@ -125,7 +125,7 @@ class CompactionPlan:
     brought back has the version it came from as `origin`, and is `held`: it stays until the budget forbids it.
     """
 
-    thread_id: str
+    session_id: str
     version: int = 0
     records: tuple[Record, ...] = ()
     pinned: tuple[str, ...] = ()
@@ -140,6 +140,11 @@ class CompactionPlan:
         object.__setattr__(self, "records", tuple(self.records))
         object.__setattr__(self, "pinned", tuple(self.pinned))
         object.__setattr__(self, "_actions", _action_map(self.records))
+
+    @property
+    def thread_id(self) -> str:
+        """Another name for `session_id`, in frameworks that call a session a thread."""
+        return self.session_id
 
     def get_action(self, message_id: str) -> tuple[CompactionAction, Record | None]:
         """What happens to a message, and the record that says so."""
@@ -208,7 +213,7 @@ class CompactionPlan:
     def to_dict(self) -> dict[str, Any]:
         """Plain data; `from_dict` gives back an equal plan."""
         return {
-            "thread_id": self.thread_id,
+            "session_id": self.session_id,
             "version": self.version,
             "records": [_record_to_dict(record) for record in self.records],
             "pinned": list(self.pinned),
@@ -223,7 +228,7 @@ class CompactionPlan:
     def from_dict(cls, data: Mapping[str, Any]) -> CompactionPlan:
         """The inverse of `to_dict`."""
         return cls(
-            thread_id=data["thread_id"],
+            session_id=data["session_id"],
             version=data["version"],
             records=tuple(_record_from_dict(record) for record in data["records"]),
             pinned=tuple(data["pinned"]),

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from compact.core.facts.constraints import find_constraints
+from compact.core.facts.constraints import ConstraintFinder
 from compact.core.facts.ledger import first_half
 from compact.core.facts.pieces import Piece, Voice
 from compact.core.facts.selection import Selection
@@ -43,10 +43,11 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Shortener:
-    """Cuts messages; `around` is what stands in the prompt, by which the worth of a line is judged."""
+    """Cuts messages; `around` is what stands in the prompt, against which lines are scored."""
 
     around: Sequence[Message]
     count_message: Callable[[Message], int]
+    constraints: ConstraintFinder
 
     def shorten(self, candidates: Iterable[Candidate], excess_tokens: int) -> list[ClearRecord]:
         """Records that cut messages until the excess is gone or nothing more can be cut."""
@@ -59,7 +60,7 @@ class Shortener:
         total = sum(candidate.now for candidate in candidates)
         allowed = max(_SMALLEST_TOKENS * len(candidates), total - excess_tokens)
         room = allowed - sum(self._cut(candidate, Kept()).tokens_after for candidate in candidates)
-        lines = _Lines.of(self.around, candidates, self._count_text)
+        lines = _Lines.of(self.around, candidates, self._count_text, self.constraints)
         records: list[ClearRecord] = []
         for _ in range(_ATTEMPTS):
             kept = lines.best(max(room, 0))
@@ -110,13 +111,19 @@ class _Lines:
     count_text: Callable[[str], int]
 
     @classmethod
-    def of(cls, around: Sequence[Message], candidates: Sequence[Candidate], count_text: Callable[[str], int]) -> _Lines:
+    def of(
+        cls,
+        around: Sequence[Message],
+        candidates: Sequence[Candidate],
+        count_text: Callable[[str], int],
+        constraints: ConstraintFinder,
+    ) -> _Lines:
         """Read what stands in the prompt once, however often it is chosen from."""
         selection = Selection(around, count_text=count_text)
         pieces, ids = selection.pieces, [message.id for message in around]
         cut = {candidate.message.id for candidate in candidates}
         mine = [index for index, piece in enumerate(pieces) if ids[piece.place] in cut]
-        ranges = {m.id: find_constraints(m.text) for m in around if m.id in cut and m.role != "tool"}
+        ranges = {m.id: constraints.find(m.text) for m in around if m.id in cut and m.role != "tool"}
         wishes = [index for index in mine if _overlaps(pieces[index], ranges.get(ids[pieces[index].place], ()))]
         return cls(selection, ids, mine, wishes, count_text)
 

@@ -12,6 +12,7 @@ from typing import Protocol
 from compact.core.log.groups import Group
 from compact.core.log.messages import Message, ToolCall
 from compact.core.plan.layers import Layers
+from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import (
     ClearRecord,
     CompactionAction,
@@ -32,10 +33,10 @@ SUMMARIZE = "summarize"
 class Goal:
     """How far to go, in estimated tokens of messages alone.
 
-    Strategies run until `target_tokens`; kept messages are given up until `settle_tokens`, and for a summary of up to
-    `summary_share` of the room; beyond `ceiling_tokens` nothing may be sent. `must_run` names strategies that run even
-    if the target is already met, `skip` those that do not run at all; `fixed` is what is sent beside the messages, for
-    the record.
+    Strategies run until `target_tokens`; fewer recent messages are kept until `settle_tokens`, and for a summary of up
+    to `summary_share` of the room; beyond `ceiling_tokens` nothing may be sent. `must_run` names strategies that run
+    even if the target is already met, `skip` those that do not run at all. `fixed` has the tokens of the parts that
+    are sent beside the messages; errors name them.
     """
 
     target_tokens: int
@@ -44,11 +45,11 @@ class Goal:
     summary_share: float = 0.25
     must_run: frozenset[str] = frozenset()
     skip: frozenset[str] = frozenset()
-    fixed: Mapping[str, int] = field(default_factory=dict[str, int])
+    fixed: Mapping[PromptPart, int] = field(default_factory=dict[PromptPart, int])
 
     @property
     def is_exact(self) -> bool:
-        """True if somebody asked for so many tokens: no more, and no fewer than it takes."""
+        """True if the caller named the tokens to come down to."""
         return self.target_tokens == self.ceiling_tokens
 
 
@@ -75,7 +76,7 @@ class PlanningContext:
     goal: Goal
     count_message: Callable[[Message], int]
     turn: TurnContext = field(default_factory=TurnContext)
-    prepared: SummarizationRecord | None = None
+    prefetched: SummarizationRecord | None = None
 
     def weigh(self, record: Record) -> Record:
         """The record with its tokens filled in: what its messages take now, and what will stand for them.

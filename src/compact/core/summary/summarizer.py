@@ -4,13 +4,86 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, runtime_checkable
 
 from compact.core.facts.ledger import Ledger
 from compact.core.log.messages import Message
 from compact.core.summary.summary import STRUCTURED_SUMMARY_SCHEMA_VERSION, StructuredSummary
+
+
+@dataclass(slots=True)
+class Spending:
+    """What a session has spent on summaries; calls without a known price count as calls alone.
+
+    The summariser adds to it, under a lock of its own.
+    """
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryRequest:
+    """Everything a summariser gets: what is to leave the prompt, what was known before, and the room it has.
+
+    `messages` are those that no summary stands for yet, `span` all that the new one will stand for, in their own
+    words, and `kept` what stays in the prompt beside it; `ledger` is what code has found in the span. `form` names the
+    form of the summary (`task_state`, …), `missing` the facts that an earlier answer lacked.
+    """
+
+    messages: tuple[Message, ...]
+    previous: StructuredSummary | None
+    max_tokens: int
+    count_text: Callable[[str], int]
+    span: tuple[Message, ...] = ()
+    kept: tuple[Message, ...] = ()
+    ledger: Ledger = field(default_factory=Ledger)
+    form: str = "task_state"
+    note: str = ""
+    version: int = 1
+    missing: tuple[str, ...] = ()
+    session_id: str = ""
+    spending: Spending = field(default_factory=Spending, compare=False)
+
+    @property
+    def strategy(self) -> str:
+        """Deprecated: use `form`."""
+        warnings.warn("SummaryRequest.strategy is now SummaryRequest.form", DeprecationWarning, stacklevel=2)
+        return self.form
+
+
+class Summarizer(Protocol):
+    """Writes a summary, at once or later. Any function of a request will do."""
+
+    def __call__(self, request: SummaryRequest, /) -> StructuredSummary | Awaitable[StructuredSummary]:
+        """Return the summary, or something to await for it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SummarizerIdentity:
+    """Which model writes, and the version of its prompts: summaries of equal ones are interchangeable."""
+
+    model: str
+    prompt_version: str
+
+
+@runtime_checkable
+class ModelSummarizer(Summarizer, Protocol):
+    """A summariser that asks a model.
+
+    It gets the room that is left beside the required facts, is asked once more for facts that its answer lacks, and
+    its answers are checked against their sources and remembered.
+    """
+
+    def identity(self, form: str) -> SummarizerIdentity:
+        """Return what must be equal for a remembered summary of this form to be used again."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,34 +97,8 @@ class SummaryCacheKey:
     prompt_version: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryRequest:
-    """Everything a summariser gets: what is to leave the prompt, what was known before, and the room it has.
-
-    `messages` are those that no summary stands for yet, `span` all that the new one will stand for, in their own
-    words, and `kept` what stays in the prompt beside it; `ledger` is what code has found in the span. `missing` names
-    facts that an earlier answer lacked.
-    """
-
-    messages: tuple[Message, ...]
-    previous: StructuredSummary | None
-    max_tokens: int
-    count_text: Callable[[str], int]
-    span: tuple[Message, ...] = ()
-    kept: tuple[Message, ...] = ()
-    ledger: Ledger = field(default_factory=Ledger)
-    strategy: str = "task_state"
-    note: str = ""
-    version: int = 1
-    missing: tuple[str, ...] = ()
-
-
-# A summariser may answer at once or later; the doors know how to wait for either.
-Summarizer: TypeAlias = Callable[[SummaryRequest], StructuredSummary | Awaitable[StructuredSummary]]
-
-
 def compute_content_hash(messages: Iterable[Message], *more: str) -> str:
-    """A fingerprint of messages as a summariser sees them, ids included: a summary names its sources."""
+    """Return a fingerprint of messages as a summariser sees them, ids included: a summary names its sources."""
     digest = hashlib.sha256()
     for message in messages:
         calls = [[call.id, call.name, call.arguments] for call in message.tool_calls]
@@ -63,11 +110,11 @@ def compute_content_hash(messages: Iterable[Message], *more: str) -> str:
 def create_summary_cache_key(
     request: SummaryRequest, *, model: str, prompt_version: str, tenant_id: str = ""
 ) -> SummaryCacheKey:
-    """The key under which the summary of a request is remembered; tenants never share one."""
+    """Return the key under which the summary of a request is remembered; tenants never share one."""
     before = json.dumps(request.previous.to_dict()) if request.previous else ""
     return SummaryCacheKey(
         content_hash=compute_content_hash(request.span or request.messages, before, request.note, tenant_id),
-        policy_version=f"{request.strategy} in {request.max_tokens}",
+        policy_version=f"{request.form} in {request.max_tokens}",
         model=model,
         prompt_version=prompt_version,
     )

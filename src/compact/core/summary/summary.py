@@ -135,7 +135,7 @@ def render_summary_text(summary: StructuredSummary, *, version: int, messages: i
 
 _TITLES: Mapping[FactKind, str] = {
     FactKind.TASK: "Task",
-    FactKind.CONSTRAINT: "Standing wishes",
+    FactKind.CONSTRAINT: "Constraints",
     FactKind.LATEST_ASK: "Latest ask",
     FactKind.DECISION: "Decisions",
     FactKind.OPEN_ITEM: "Open",

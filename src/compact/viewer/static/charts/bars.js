@@ -2,7 +2,7 @@
 import { h } from "../dom.js";
 import { percent, short, whole } from "../format.js";
 import { ACTIONS } from "../icons.js";
-import { TIERS } from "./patterns.js";
+import { PARTS } from "./patterns.js";
 
 const wide = (part, all) => ({ width: `${all ? Math.min(100, (100 * part) / all) : 0}%` });
 
@@ -48,19 +48,19 @@ export function actionBar(actions) {
 }
 
 /** A prompt by its parts. */
-export function tierBar(tiers, limit) {
-  const given = TIERS.filter(({ key }) => tiers?.[key]);
-  const used = given.reduce((sum, { key }) => sum + tiers[key], 0);
+export function partBar(parts, limit) {
+  const given = PARTS.filter(({ key }) => parts?.[key]);
+  const used = given.reduce((sum, { key }) => sum + parts[key], 0);
   const all = Math.max(limit || 0, used, 1);
-  const label = given.map(({ key, name }) => `${name} ${short(tiers[key])} (${percent(tiers[key], all)})`).join(", ");
+  const label = given.map(({ key, name }) => `${name} ${short(parts[key])} (${percent(parts[key], all)})`).join(", ");
   return h(
     "div",
-    { class: "tier-bar", role: "img", "aria-label": label },
+    { class: "part-bar", role: "img", "aria-label": label },
     given.map(({ key, name }) =>
       h("span", {
-        class: `tier-seg tier-bg-${key}`,
-        style: wide(tiers[key], all),
-        title: `${name}: ${whole(tiers[key])} tokens`,
+        class: `part-seg part-bg-${key}`,
+        style: wide(parts[key], all),
+        title: `${name}: ${whole(parts[key])} tokens`,
       }),
     ),
   );

@@ -1,7 +1,7 @@
 // What the timeline is drawn of: areas, grid, thresholds.
 import { s } from "../dom.js";
 import { short } from "../format.js";
-import { TIERS } from "./patterns.js";
+import { PARTS } from "./patterns.js";
 import { ticks } from "./scale.js";
 
 const round = (n) => Math.round(n * 10) / 10;
@@ -21,11 +21,11 @@ function outline(frame, first, tops, bottoms) {
 export function areas({ frame, calls, first, hidden, limit, url }) {
   let bottoms = calls.map(() => 0);
   const drawn = [];
-  for (const { key } of TIERS) {
-    if (hidden.has(key) || !calls.some((call) => call.tiers?.[key])) continue;
-    const tops = bottoms.map((bottom, i) => bottom + (calls[i].tiers?.[key] ?? 0));
+  for (const { key } of PARTS) {
+    if (hidden.has(key) || !calls.some((call) => call.parts?.[key])) continue;
+    const tops = bottoms.map((bottom, i) => bottom + (calls[i].parts?.[key] ?? 0));
     const d = outline(frame, first, tops, bottoms);
-    drawn.push(s("path", { d, class: `tier tier-${key}` }));
+    drawn.push(s("path", { d, class: `part part-${key}` }));
     if (url(key)) drawn.push(s("path", { d, fill: url(key), class: "overlay" }));
     bottoms = tops;
   }

@@ -4,7 +4,7 @@ import { short, whole } from "../format.js";
 import { icon } from "../icons.js";
 import { areas, grid, thresholds } from "./layers.js";
 import { Overview } from "./overview.js";
-import { patterns, TIERS } from "./patterns.js";
+import { patterns, PARTS } from "./patterns.js";
 import { frame, Sight } from "./scale.js";
 
 const DRAG_PX = 6;
@@ -95,7 +95,7 @@ export class Timeline {
   most() {
     const used = this.calls
       .slice(this.sight.from, this.sight.to)
-      .map((call) => TIERS.reduce((sum, { key }) => sum + (this.hidden.has(key) ? 0 : (call.tiers?.[key] ?? 0)), 0));
+      .map((call) => PARTS.reduce((sum, { key }) => sum + (this.hidden.has(key) ? 0 : (call.parts?.[key] ?? 0)), 0));
     const data = Math.max(1, ...used);
     const limit = this.limits?.window ?? 0;
     return this.fit ? data * 1.08 : Math.max(data, limit) * 1.04;

@@ -1,7 +1,7 @@
 // One model call: the exact prompt that went out.
 import { get, part } from "../api.js";
-import { tierBar } from "../charts/bars.js";
-import { swatch, TIERS } from "../charts/patterns.js";
+import { partBar } from "../charts/bars.js";
+import { swatch, PARTS } from "../charts/patterns.js";
 import { block, otherParts, roleTag, toolCalls } from "../content.js";
 import { closeDrawer, showMessage } from "../drawer.js";
 import { h, replace } from "../dom.js";
@@ -98,7 +98,7 @@ function head(id, call, near) {
 
 function made(call, listed, limits) {
   if (!listed) return null;
-  const given = TIERS.filter(({ key }) => listed.tiers?.[key]);
+  const given = PARTS.filter(({ key }) => listed.parts?.[key]);
   return h(
     "section",
     { class: "card", "aria-label": "Made of" },
@@ -133,7 +133,7 @@ function made(call, listed, limits) {
       ),
     ),
     call.reason ? h("p", { class: "decision" }, icon("check"), h("span", null, shown(call.reason))) : null,
-    tierBar(listed.tiers, limits?.window),
+    partBar(listed.parts, limits?.window),
     h(
       "div",
       { class: "legend" },
@@ -143,7 +143,7 @@ function made(call, listed, limits) {
           { class: "legend-item" },
           swatch(key),
           h("span", null, name),
-          h("span", { class: "legend-value num" }, short(listed.tiers[key])),
+          h("span", { class: "legend-value num" }, short(listed.parts[key])),
         ),
       ),
     ),

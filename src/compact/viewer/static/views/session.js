@@ -1,7 +1,7 @@
 // One session: its window over time, its compactions, its calls.
 import { get, meta, part } from "../api.js";
-import { meter, tierBar } from "../charts/bars.js";
-import { swatch, TIERS, TOLD } from "../charts/patterns.js";
+import { meter, partBar } from "../charts/bars.js";
+import { swatch, PARTS, MEANING } from "../charts/patterns.js";
 import { Timeline } from "../charts/timeline.js";
 import { debounce, h, replace } from "../dom.js";
 import { ago, clock, count, moment, percent, short, whole } from "../format.js";
@@ -53,14 +53,14 @@ function decision(session) {
 
 function legend(timeline) {
   const values = new Map();
-  const items = [...TIERS, { key: "free", name: "Free" }].map(({ key, name }) => {
+  const items = [...PARTS, { key: "free", name: "Free" }].map(({ key, name }) => {
     const value = h("span", { class: "legend-value num" }, "–");
     values.set(key, value);
     const content = [swatch(key), h("span", null, name), value];
-    if (key === "free") return h("span", { class: "legend-item", title: TOLD[key] }, content);
+    if (key === "free") return h("span", { class: "legend-item", title: MEANING[key] }, content);
     const item = h(
       "button",
-      { class: "legend-item", type: "button", "aria-pressed": "true", title: `${TOLD[key]}: click to hide` },
+      { class: "legend-item", type: "button", "aria-pressed": "true", title: `${MEANING[key]}: click to hide` },
       content,
     );
     item.addEventListener("click", () => {
@@ -75,7 +75,7 @@ function legend(timeline) {
     el,
     show: (call) =>
       values.forEach((node, key) => {
-        node.textContent = call ? short(call.tiers?.[key] ?? 0) : "–";
+        node.textContent = call ? short(call.parts?.[key] ?? 0) : "–";
       }),
   };
 }
@@ -104,7 +104,7 @@ function callRow(id, limits) {
     class: "call-row",
     content: [
       h("span", { class: "num dim call-number" }, `#${call.number}`),
-      tierBar(call.tiers, limits?.window),
+      partBar(call.parts, limits?.window),
       h("span", { class: "num" }, short(call.tokens)),
       h("span", { class: "num dim call-plan" }, call.plan_version ? `v${call.plan_version}` : "–"),
       h("span", { class: "num dim call-at", title: moment(call.at) }, clock(call.at)),

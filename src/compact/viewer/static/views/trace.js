@@ -169,7 +169,7 @@ function putSpan(trace, span) {
   if (at < 0) trace.spans.push(span);
   else if (trace.spans[at].received_at <= span.received_at) trace.spans[at] = span;
   if (trace.spans.length > MOST_SPANS) trace.spans.shift();
-  const session = span.data?.thread_id;
+  const session = span.data?.session_id;
   if (session && typeof session === "string" && !trace.sessions?.length) trace.sessions = [session];
 }
 

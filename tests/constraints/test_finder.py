@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.core.facts.constraints import CERTAIN, DOUBTFUL, ENOUGH, find_constraints, standing_constraints
-from compact.core.facts.wishes.score import weigh
-from compact.core.facts.wishes.weights import WEIGHTS
+from compact.constraints.finder import CERTAIN, DOUBTFUL, ENOUGH, find_constraints, standing_constraints
+from compact.constraints.score import weigh
+from compact.constraints.weights import WEIGHTS
 from compact.core.log.messages import Message
 
-WISHES = Path(__file__).parents[3] / "benchmarks" / "wishes"
+WISHES = Path(__file__).parents[2] / "benchmarks" / "wishes"
 
 
 def lines_of(name: str) -> list[str]:

@@ -1,4 +1,7 @@
-"""Chat Completions: plain dicts (and our own `Message`) in, the same kind out."""
+"""The one form the log has: Chat Completions messages, as dicts or as our own `Message`.
+
+Fields that are not known here are passed through.
+"""
 
 from __future__ import annotations
 
@@ -8,58 +11,50 @@ from dataclasses import replace
 from typing import Any, cast
 
 from compact.core.errors import InvalidHistory
-from compact.core.log.legality import Repair, Violation, check_chat, repair_chat
-from compact.core.log.messages import ROLES, Content, Message, Slot, ToolCall, copy_plain
+from compact.core.log.messages import ROLES, Content, Message, ToolCall, copy_plain
 
 
-class ChatEntries:
-    """Reads and writes Chat Completions messages; fields it does not know are passed through."""
+def read_entry(item: object, place: str) -> Message:
+    """Read one item of a caller's list; `place` names it in errors.
 
-    name = "chat"
+    The message has a copy of the original: what the caller changes later cannot reach the log.
+    """
+    if isinstance(item, Message):
+        _check_role(item.role, place)
+        return replace(item, original=item)
+    if not isinstance(item, Mapping):
+        hint = "pass dicts in Chat Completions form, or compact.Message objects"
+        raise InvalidHistory(f"expected a message, got {type(item).__name__}", place=place, hint=hint)
+    original = _own_copy(cast(Mapping[str, Any], item), place)
+    _check_role(original.get("role"), place)
+    return Message(
+        role=original["role"],
+        content=_content(original.get("content"), place),
+        tool_calls=tuple(
+            _tool_call(call, f"{place}.tool_calls[{n}]") for n, call in enumerate(_calls(original, place))
+        ),
+        tool_call_id=_text(original.get("tool_call_id"), f"{place}.tool_call_id"),
+        name=_text(original.get("name"), f"{place}.name"),
+        id=_text(original.get("id"), f"{place}.id") or "",
+        meta=_meta(original.get("meta"), place),
+        original=original,
+    )
 
-    def read(self, item: object, place: str) -> Message:
-        """One message, with a copy of the original: what the caller changes later cannot reach the log."""
-        if isinstance(item, Message):
-            _check_role(item.role, place)
-            return replace(item, original=item)
-        if not isinstance(item, Mapping):
-            hint = "pass dicts in Chat Completions form, or compact.Message objects"
-            raise InvalidHistory(f"expected a message, got {type(item).__name__}", place=place, hint=hint)
-        original = _own_copy(cast(Mapping[str, Any], item), place)
-        _check_role(original.get("role"), place)
-        return Message(
-            role=original["role"],
-            content=_content(original.get("content"), place),
-            tool_calls=tuple(
-                _tool_call(call, f"{place}.tool_calls[{n}]") for n, call in enumerate(_calls(original, place))
-            ),
-            tool_call_id=_text(original.get("tool_call_id"), f"{place}.tool_call_id"),
-            name=_text(original.get("name"), f"{place}.name"),
-            id=_text(original.get("id"), f"{place}.id") or "",
-            meta=_meta(original.get("meta"), place),
-            original=original,
-        )
 
-    def write(self, message: Message, like: object) -> object:
-        """A message of ours as a dict or, among `Message` objects, as one."""
-        if isinstance(message.original, Message) or (message.original is None and isinstance(like, Message)):
-            return replace(message, original=None)
-        wire = copy_plain(cast(dict[str, Any], message.original)) if message.original else {}
-        wire.update(role=message.role, content=_writable(message.content))
-        _put(wire, "tool_call_id", message.tool_call_id)
-        _put(wire, "name", message.name)
-        if message.tool_calls:
-            written = zip(message.tool_calls, wire.get("tool_calls") or [{}] * len(message.tool_calls), strict=True)
-            wire["tool_calls"] = [_write_call(call, original) for call, original in written]
-        return wire
-
-    def check(self, messages: Sequence[Message]) -> tuple[Violation, ...]:
-        """Everything the provider would reject."""
-        return check_chat(messages)
-
-    def repair(self, slots: Sequence[Slot]) -> tuple[tuple[Slot, ...], tuple[Repair, ...]]:
-        """The nearest legal prompt."""
-        return repair_chat(slots)
+def write_entry(message: Message, like: object) -> object:
+    """Write a message that we made or changed, as a dict, or as a `Message` where `like` is one."""
+    if isinstance(message.original, Message) or (message.original is None and isinstance(like, Message)):
+        return replace(message, original=None)
+    original = cast(dict[str, Any], message.original)
+    wire: dict[str, Any] = copy_plain(original) if original else {}
+    wire.update(role=message.role, content=_writable(message.content))
+    _put(wire, "tool_call_id", message.tool_call_id)
+    _put(wire, "name", message.name)
+    if message.tool_calls:
+        calls: list[dict[str, Any]] = wire.get("tool_calls") or [{}] * len(message.tool_calls)
+        pairs = zip(message.tool_calls, calls, strict=True)
+        wire["tool_calls"] = [_write_call(call, known) for call, known in pairs]
+    return wire
 
 
 def _own_copy(item: Mapping[str, Any], place: str) -> dict[str, Any]:

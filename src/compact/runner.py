@@ -1,4 +1,4 @@
-"""Drives a trip: calls what it waits for, from a thread or from an event loop. The only place that waits."""
+"""Run steps (`compact.core.steps`) from a thread or from an event loop: the only place that waits."""
 
 from __future__ import annotations
 
@@ -9,45 +9,45 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, TypeVar
 
-from compact.core.steps import Trip
+from compact.core.steps import Steps
 
 T = TypeVar("T")
 
 
-def drive(trip: Trip[T]) -> T:
-    """Run a trip to its end in this thread."""
+def run_steps(steps: Steps[T]) -> T:
+    """Run steps to their end in this thread."""
     try:
-        step = next(trip)
+        step = next(steps)
         while True:
             try:
                 answer = _answer(step)
             except Exception as error:
-                step = trip.throw(error)
+                step = steps.throw(error)
             else:
-                step = trip.send(answer)
+                step = steps.send(answer)
     except StopIteration as done:
         return done.value
     finally:
-        trip.close()  # whoever cancels a call ends what it has begun
+        steps.close()  # a cancelled call must end the operations it has started
 
 
-async def adrive(trip: Trip[T]) -> T:
-    """Run a trip to its end without ever blocking the loop."""
+async def arun_steps(steps: Steps[T]) -> T:
+    """Run steps to their end without ever blocking the event loop."""
     try:
-        step = next(trip)
+        step = next(steps)
         while True:
             try:
                 answer = await asyncio.to_thread(step)
                 if inspect.isawaitable(answer):
                     answer = await answer
             except Exception as error:
-                step = trip.throw(error)
+                step = steps.throw(error)
             else:
-                step = trip.send(answer)
+                step = steps.send(answer)
     except StopIteration as done:
         return done.value
     finally:
-        trip.close()  # whoever cancels a call ends what it has begun
+        steps.close()  # a cancelled call must end the operations it has started
 
 
 def _answer(step: Callable[[], Any]) -> Any:

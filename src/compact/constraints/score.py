@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 
-from compact.core.facts.wishes.cues import ALWAYS, ASK_FIRST, PROHIBITION, SCOPE, Cue
-from compact.core.facts.wishes.doubts import ERRAND, QUESTION, TOLD
-from compact.core.facts.wishes.hints import CONDITION, DESIRE, DUTY, HINT, QUANTIFIER
-from compact.core.facts.wishes.languages import FOREIGN_CUES, UNSPACED
-from compact.core.facts.wishes.manners import CONTRAST, FORM, MANNERLY, PRODUCT
-from compact.core.facts.wishes.text import MAX_SENTENCE_CHARS
-from compact.core.facts.wishes.weights import WEIGHTS
-from compact.core.facts.wishes.words import CLASSES, LEADS, OPEN_MARK
+from compact.constraints.cues import ALWAYS, ASK_FIRST, PROHIBITION, SCOPE, Cue
+from compact.constraints.doubts import ERRAND, QUESTION, TOLD
+from compact.constraints.hints import CONDITION, DESIRE, DUTY, HINT, QUANTIFIER
+from compact.constraints.languages import FOREIGN_CUES, UNSPACED
+from compact.constraints.manners import CONTRAST, FORM, MANNERLY, PRODUCT
+from compact.constraints.text import MAX_SENTENCE_CHARS
+from compact.constraints.weights import WEIGHTS
+from compact.constraints.words import CLASSES, LEADS, OPEN_MARK
 
 _CUES = (
     SCOPE, ALWAYS, ASK_FIRST, PROHIBITION, FORM, CONTRAST, CONDITION, QUANTIFIER, DUTY, DESIRE, PRODUCT, MANNERLY, HINT,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from compact.core.facts.wishes.text import MAX_SENTENCE_CHARS
-from compact.core.facts.wishes.words import CLASSES
+from compact.constraints.text import MAX_SENTENCE_CHARS
+from compact.constraints.words import CLASSES
 
 # "Forget what I said about …", "… are fine again", "you no longer have to …": what is meant is named beside it.
 _TAKES_BACK = re.compile(

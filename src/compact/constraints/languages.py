@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from compact.core.facts.wishes.cues import Cue
+from compact.constraints.cues import Cue
 
 GERMAN = Cue(
     "German",

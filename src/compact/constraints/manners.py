@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compact.core.facts.wishes.cues import Cue
+from compact.constraints.cues import Cue
 
 FORM = Cue(
     "form",

@@ -1,4 +1,7 @@
-"""Where one session's lists come in and go out: in the dialect that was named, or the one they are in."""
+"""The gateway of one session: a caller's list becomes entries of the log, and a prompt becomes items again.
+
+Lists are in the dialect that the caller names, or in the one that they are recognised to be in.
+"""
 
 from __future__ import annotations
 
@@ -13,33 +16,33 @@ from compact.dialects.translation import META, Translator
 
 
 @dataclass(slots=True)
-class Doorway:
-    """Remembers a session's dialect, and how its items looked; one call at a time."""
+class Gateway:
+    """Remembers a session's dialect, and what its items looked like; one call at a time."""
 
     _translator: Translator = field(default_factory=lambda: Translator(CHAT))
     _is_decided: bool = False
-    _is_plain: bool = True
+    # True while lists are Chat Completions without marks of ours: then there is nothing to translate.
+    _is_chat_as_is: bool = True
     _has_learned: bool = False
     _scanned: int = 0
-    _entered: Sequence[Any] = ()
+    _incoming: Sequence[Any] = ()
 
     @property
     def dialect(self) -> Dialect:
         """The dialect of the last list."""
         return self._translator.dialect
 
-    def choose(self, items: Sequence[Any], named: str | Dialect | None, likely: str = "chat") -> None:
+    def select_dialect(self, items: Sequence[Any], named: str | Dialect | None, likely: str = "chat") -> None:
         """Find out which dialect a list is in; `likely` is taken for one that could be in several."""
         if named is not None:
-            self._become(get_dialect(named))
+            self._switch_to(get_dialect(named))
             self._is_decided = True
         elif not self._is_decided:
             found = detect(items, min(self._scanned, len(items)))
             self._is_decided, self._scanned = found is not None, len(items)
-            self._become(found or _likely(items, get_dialect(likely)))
-        is_chat = self.dialect is CHAT
-        self._is_plain = (
-            is_chat
+            self._switch_to(found or _likely(items, get_dialect(likely)))
+        self._is_chat_as_is = (
+            self.dialect is CHAT
             and not self._translator.knows_meta
             and not any(isinstance(item, dict) and META in item for item in items)
         )
@@ -52,24 +55,24 @@ class Doorway:
     def learn(self, shown: Sequence[Any]) -> None:
         """Recognise what a session was shown before, should it come back."""
         self._has_learned = True
-        if shown and (not self._is_plain or any(map(_is_marked, shown))):
-            self._is_plain = False  # what comes back has lost its marks, and has them here
+        if shown and (not self._is_chat_as_is or any(map(_is_marked, shown))):
+            self._is_chat_as_is = False  # what comes back has lost its marks, and has them here
             self._translator.learn(shown)
 
-    def enter(self, items: Sequence[Any]) -> Sequence[Any]:
-        """A caller's list as entries of the log."""
-        self._entered = items
-        return items if self._is_plain else self._translator.entries(items)
+    def to_entries(self, items: Sequence[Any]) -> Sequence[Any]:
+        """Return a caller's list as entries of the log."""
+        self._incoming = items
+        return items if self._is_chat_as_is else self._translator.entries(items)
 
-    def leave(self, entries: Sequence[Any]) -> list[Any]:
-        """A prompt as the caller's items; nothing of ours is in them."""
-        if not self._is_plain:
+    def to_items(self, entries: Sequence[Any]) -> list[Any]:
+        """Return a prompt as the caller's items, without marks of ours."""
+        if not self._is_chat_as_is:
             return self._translator.items(entries)
-        if len(entries) == len(self._entered) and all(map(is_, entries, self._entered)):
+        if len(entries) == len(self._incoming) and all(map(is_, entries, self._incoming)):
             return list(entries)
         return [without(entry, META, NATIVE) if _is_marked(entry) else entry for entry in entries]
 
-    def _become(self, dialect: Dialect) -> None:
+    def _switch_to(self, dialect: Dialect) -> None:
         if dialect is not self.dialect:
             self._translator, self._has_learned = Translator(dialect), False
 

@@ -1,0 +1,170 @@
+"""See to it that no span is summarised twice, and that no two processes prefetch a session's next summary."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from compact.core.audit.records import PrefetchedSummary, SessionHead
+from compact.core.audit.store import SummaryClaims
+from compact.core.engine.emitter import EventEmitter
+from compact.core.engine.persistence import SessionPersistence
+from compact.core.engine.session import Session
+from compact.core.plan.plan import SpanReference, SummarizationRecord
+from compact.core.plan.strategy import SUMMARIZE
+from compact.core.steps import Steps
+from compact.core.summary.summary import StructuredSummary
+
+# Chosen: whoever waited in vain claims again; of all who did, one gets it.
+_CLAIM_ROUNDS = 3
+# The key that is claimed by whoever prefetches a session's next summary, whatever its span.
+_PREFETCH = "prefetch"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryClaiming:
+    """Claims summaries before they are written; a claim is held for `claim_seconds` at most."""
+
+    claims: SummaryClaims
+    persistence: SessionPersistence
+    emitter: EventEmitter
+    claim_seconds: float = 30.0
+
+    def write_once(
+        self,
+        session: Session,
+        pending: SummarizationRecord,
+        write: Callable[[], Steps[StructuredSummary]],
+        *,
+        note: str = "",
+    ) -> Steps[StructuredSummary]:
+        """Return the summary of this span (and note): one written before, one being written, or a new one."""
+        claims, session_id, hold = self.claims, session.session_id, self.claim_seconds
+        key, ask = _key_of(pending.span.message_ids, pending.version, note), self.persistence.call_store
+        try:
+            for _ in range(_CLAIM_ROUNDS):
+                if (yield from ask(lambda: claims.claim(session_id, key, stale_after_seconds=hold))):
+                    break
+                done = yield from ask(lambda: claims.wait(session_id, key, timeout_seconds=hold))
+                if done:
+                    return done
+        except Exception as error:
+            self.emitter.error(session, error, fallback="wrote the summary without a claim on it")
+            return (yield from write())
+        try:
+            summary = yield from write()
+        except Exception:
+            yield from self._release(session, key, None)
+            raise
+        yield from self._release(session, key, summary)
+        return summary
+
+    def _release(self, session: Session, key: str, summary: StructuredSummary | None) -> Steps[None]:
+        try:
+            yield from self.persistence.call_store(lambda: self.claims.finish(session.session_id, key, summary))
+        except Exception as error:
+            self.emitter.error(session, error, fallback="the summary is used, but not shared")
+
+    # -- prefetched summaries ---------------------------------------------------------------------------------------
+
+    def prefetched(self, session: Session) -> Steps[SummarizationRecord | None]:
+        """Return the summary that was prefetched for this session's next version, if there is one."""
+        version = _next_version(session.plan.summary)
+        try:
+            found = yield from self.persistence.call_store(lambda: self.claims.prefetched(session.session_id, version))
+        except Exception as error:
+            self.emitter.error(session, error, fallback="continued without a prefetched summary")
+            return None
+        if found is None or not found.message_ids:
+            return None
+        return SummarizationRecord(
+            span=SpanReference(found.message_ids),
+            strategy=SUMMARIZE,
+            reason=f"{len(found.message_ids):,} old messages, summarised ahead of time",
+            version=version,
+            summary=found.summary,
+        )
+
+    def store_prefetched(
+        self, session: Session, pending: SummarizationRecord, written: SummarizationRecord
+    ) -> Steps[None]:
+        """Store what a prefetched summary stands for, unless the plan that it would follow has changed since."""
+        if written.summary is None:
+            return
+        if not (yield from self._is_still_next(session)):
+            self.emitter.notice(session, "a prefetched summary is discarded: the plan has changed since")
+            return
+        prefetched = PrefetchedSummary(pending.span.message_ids, pending.version, written.summary)
+        key = _key_of(pending.span.message_ids, pending.version)
+        yield from self.persistence.call_store(
+            lambda: self.claims.store_prefetched(session.session_id, key, prefetched)
+        )
+
+    def _is_still_next(self, session: Session) -> Steps[bool]:
+        """Return True if no other summary was put in force or restored since the session was read."""
+        store, ask = self.persistence.store, self.persistence.call_store
+        head = yield from ask(lambda: store.head(session.session_id))
+        if head == SessionHead() != session.stored.head:
+            return False  # deleted
+        if head.plan_version <= session.plan.version:
+            return True
+        plans = yield from ask(lambda: store.plans(session.session_id))
+        since = [entry.plan for entry in plans if entry.plan.version > session.plan.version]
+        version = _next_version(session.plan.summary)
+        return all(plan.origin is None and _next_version(plan.summary) == version for plan in since)
+
+    def discard_prefetched(self, session: Session, undone: SummarizationRecord | None) -> Steps[None]:
+        """Discard what was prefetched on the way to a summary that was undone, and to the one after it."""
+        claims, session_id, ask = self.claims, session.session_id, self.persistence.call_store
+        first, last = sorted((_next_version(session.plan.summary), _next_version(undone)))
+        try:
+            for version in range(first, last + 1):
+                found = yield from ask(lambda version=version: claims.prefetched(session_id, version))
+                if found and found.message_ids:
+                    key, nothing = _key_of(found.message_ids, version), PrefetchedSummary((), version, found.summary)
+                    yield from ask(lambda key=key, nothing=nothing: claims.store_prefetched(session_id, key, nothing))
+        except Exception as error:
+            self.emitter.error(session, error, fallback="a prefetched summary may be used once more")
+
+    def begin_prefetch(self, session: Session, *, waits: bool = False) -> Steps[bool]:
+        """Return True for the one process that is to prefetch a session's next summary."""
+        claims, session_id, hold = self.claims, session.session_id, self.claim_seconds
+        ask = self.persistence.call_store
+        try:
+            for round_ in range(2 if waits else 1):
+                if round_:
+                    yield from ask(lambda: claims.wait(session_id, _PREFETCH, timeout_seconds=hold))
+                if (yield from ask(lambda: claims.claim(session_id, _PREFETCH, stale_after_seconds=hold))):
+                    return True
+        except Exception as error:
+            self.emitter.error(session, error, fallback="prefetched a summary without a claim on it")
+            return True
+        return False
+
+    def end_prefetch(self, session: Session) -> Steps[None]:
+        """Let others prefetch."""
+        yield from self._release(session, _PREFETCH, None)
+
+    def prefetch_elsewhere(self, session: Session) -> Steps[Callable[[], object] | None]:
+        """Return how to wait for another process that prefetches this session's next summary; None if none does."""
+        claims, session_id, hold = self.claims, session.session_id, self.claim_seconds
+        ask = self.persistence.call_store
+        try:
+            if (yield from ask(lambda: claims.claim(session_id, _PREFETCH, stale_after_seconds=hold))):
+                yield from ask(lambda: claims.finish(session_id, _PREFETCH, None))
+                return None
+        except Exception as error:
+            self.emitter.error(session, error, fallback="continued without knowing who prefetches a summary")
+            return None
+        return lambda: claims.wait(session_id, _PREFETCH, timeout_seconds=hold)
+
+
+def _key_of(message_ids: tuple[str, ...], version: int, note: str = "") -> str:
+    """Return what makes two summaries the same: the messages they stand for, their version, and the note on them."""
+    text = "\0".join((*message_ids, str(version), *([note] if note else ())))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _next_version(current: SummarizationRecord | None) -> int:
+    return current.version + 1 if current else 1

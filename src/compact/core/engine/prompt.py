@@ -1,0 +1,107 @@
+"""The prompt of a session as it stands: its slots, what each weighs, and the items the caller was given."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from compact.core.log.entries import write_entry
+from compact.core.log.log import KnownList, Log
+from compact.core.log.messages import Message, Slot
+from compact.core.plan.layers import KeepRules
+from compact.core.plan.parts import PromptPart, ledger_share, part_of
+from compact.core.plan.plan import CompactionPlan
+from compact.core.plan.renderer import PromptRenderer, RenderedPrompt
+
+
+class CurrentPrompt:
+    """Grows with what is new; made anew only when the plan or the past changes."""
+
+    def __init__(self) -> None:
+        self.rendered = RenderedPrompt(())
+        self.items = KnownList()
+        self.tokens = 0
+        self.tokens_by_part: Counter[PromptPart] = Counter()
+        self.slot_tokens: list[int] = []
+        self.slot_parts: list[PromptPart] = []
+        self.repair_tokens = 0
+        # How many messages of the log's view it accounts for.
+        self.covered = 0
+
+    @classmethod
+    def built(
+        cls,
+        log: Log,
+        plan: CompactionPlan,
+        rendered: RenderedPrompt,
+        slots: tuple[Slot, ...],
+        *,
+        rules: KeepRules,
+        message_tokens: Callable[[str], int],
+        count_message: Callable[[Message], int],
+        repair_tokens: int,
+        like: object,
+    ) -> CurrentPrompt:
+        """Return the prompt of a plan: as it was rendered, with its slots after repairs."""
+        prompt = cls()
+        prompt.rendered, prompt.covered = replace(rendered, slots=slots), len(log.view)
+        prompt.repair_tokens = repair_tokens
+        as_planned = {id(slot) for slot in rendered.slots}
+        for slot in slots:
+            message = slot.message
+            is_unchanged = len(slot.ids) == 1 and message is log.get(slot.ids[0])
+            record = plan.get_action(slot.ids[0])[1] if id(slot) in as_planned else None
+            if is_unchanged:
+                prompt.items.add(message.original, slot.ids, message.id)
+                tokens = message_tokens(message.id)
+            else:
+                prompt.items.add(write_entry(message, like), slot.ids, "")
+                # What the plan weighed when it was made is not counted again: not now, not in the next process.
+                tokens = record.tokens_after if record else count_message(message)
+            prompt._add_slot(tokens, part_of(message, record, rules))
+        prompt._split_summary(plan)
+        return prompt
+
+    def extend(self, new: Sequence[Message], tokens: Sequence[int], renderer: PromptRenderer, rules: KeepRules) -> None:
+        """Put new messages behind the prompt; everything before them stays byte for byte."""
+        self.rendered = renderer.extend(self.rendered, new)
+        self.items.add_entries(new)
+        self.covered += len(new)
+        for message, count in zip(new, tokens, strict=True):
+            self._add_slot(count, part_of(message, None, rules))
+
+    def copy(self) -> CurrentPrompt:
+        """Return a prompt of its own with the same content."""
+        twin = CurrentPrompt()
+        twin.rendered, twin.items = self.rendered, self.items.copy()
+        twin.tokens, twin.repair_tokens, twin.covered = self.tokens, self.repair_tokens, self.covered
+        twin.tokens_by_part = Counter(self.tokens_by_part)
+        twin.slot_tokens, twin.slot_parts = list(self.slot_tokens), list(self.slot_parts)
+        return twin
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """The places of the prompt, each with the log entries it stands for."""
+        return self.rendered.slots
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What the model sees of the log."""
+        return self.rendered.messages
+
+    def __len__(self) -> int:
+        return len(self.rendered)
+
+    def _add_slot(self, tokens: int, part: PromptPart) -> None:
+        self.slot_tokens.append(tokens)
+        self.slot_parts.append(part)
+        self.tokens_by_part[part] += tokens
+        self.tokens += tokens
+
+    def _split_summary(self, plan: CompactionPlan) -> None:
+        """Count the ledger apart from the rest of the summary it stands in."""
+        if plan.summary:
+            ledger = round(self.tokens_by_part[PromptPart.SUMMARY] * ledger_share(plan.summary))
+            self.tokens_by_part[PromptPart.LEDGER] += ledger
+            self.tokens_by_part[PromptPart.SUMMARY] -= ledger

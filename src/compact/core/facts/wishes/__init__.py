@@ -1,1 +1,0 @@
-"""How standing wishes are found in what people write: sentences, cues, weights."""

@@ -1,0 +1,133 @@
+"""The sessions that this process has in memory, each with a lock that lets one call at a time into it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+
+from compact.core.engine.session import Session
+from compact.dialects.gateway import Gateway
+
+
+class SessionLock:
+    """A lock that threads and event-loop tasks wait for side by side, in the order they came.
+
+    A waiting task does not block its loop, and a cancelled one is passed over.
+    """
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._held = False
+        self._waiting: deque[Future[None]] = deque()
+
+    @property
+    def is_held(self) -> bool:
+        """True if a call holds it at this moment."""
+        return self._held
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Hold the lock in a thread."""
+        handover = self._acquire()
+        if handover:
+            handover.result()
+        try:
+            yield
+        finally:
+            self._release()
+
+    @asynccontextmanager
+    async def ahold(self) -> AsyncIterator[None]:
+        """Hold the lock in a task."""
+        handover = self._acquire()
+        if handover:
+            try:
+                await asyncio.wrap_future(handover)
+            except asyncio.CancelledError:
+                # The lock may have been handed over in the very moment the task was cancelled.
+                if not handover.cancel():
+                    self._release()
+                raise
+        try:
+            yield
+        finally:
+            self._release()
+
+    def _acquire(self) -> Future[None] | None:
+        """Take the lock if it is free; otherwise return the future that hands it over."""
+        with self._guard:
+            if not self._held:
+                self._held = True
+                return None
+            handover: Future[None] = Future()
+            self._waiting.append(handover)
+            return handover
+
+    def _release(self) -> None:
+        with self._guard:
+            while self._waiting:
+                handover = self._waiting.popleft()
+                if handover.set_running_or_notify_cancel():
+                    handover.set_result(None)
+                    return
+            self._held = False
+
+
+@dataclass(slots=True)
+class SessionEntry:
+    """A session, its lock, and the gateway that knows its caller's dialect."""
+
+    session: Session
+    lock: SessionLock = field(default_factory=SessionLock)
+    gateway: Gateway = field(default_factory=Gateway)
+
+
+class SessionRegistry:
+    """Sessions by id, the least recently used first; safe between threads."""
+
+    def __init__(self, max_sessions: int) -> None:
+        self._max_sessions = max_sessions
+        self._entries: OrderedDict[str, SessionEntry] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, session_id: str) -> SessionEntry:
+        """Return the entry of a session; a new one that is not registered yet if there is none."""
+        with self._lock:
+            return self._entries.get(session_id) or SessionEntry(Session(session_id))
+
+    def use(self, session_id: str) -> SessionEntry:
+        """Return the entry of a session, registered as the most recently used."""
+        with self._lock:
+            entry = self._entries.setdefault(session_id, SessionEntry(Session(session_id)))
+            self._entries.move_to_end(session_id)
+            return entry
+
+    def register(self, entry: SessionEntry) -> None:
+        """Register an entry, unless the session has one by now."""
+        with self._lock:
+            self._entries.setdefault(entry.session.session_id, entry)
+
+    def get(self, session_id: str) -> SessionEntry | None:
+        """Return the registered entry of a session."""
+        return self._entries.get(session_id)
+
+    def pop(self, session_id: str) -> SessionEntry | None:
+        """Remove a session from memory."""
+        with self._lock:
+            return self._entries.pop(session_id, None)
+
+    def one_too_many(self) -> str | None:
+        """Return the least recently used session that no call is in, if there are more than the most there may be."""
+        with self._lock:
+            if len(self._entries) <= self._max_sessions:
+                return None
+            return next((known for known, entry in self._entries.items() if not entry.lock.is_held), None)
+
+    def __iter__(self) -> Iterator[SessionEntry]:
+        with self._lock:
+            return iter(tuple(self._entries.values()))
