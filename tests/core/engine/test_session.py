@@ -1,0 +1,200 @@
+"""The state of a session has one owner: forks are independent, and nothing of a session outlives it."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import compact
+from compact import CompactConfig, CompactManager, StructuredSummary, SummaryRequest
+from compact.core.audit.records import AddedMessage, Commit, SessionHead
+from compact.core.engine.events import CompactionErrorEvent, VersionConflictEvent
+from compact.core.engine.session import Session, TriggerDecision
+from compact.core.log.entries import read_entry
+from compact.core.log.messages import Message
+from compact.core.plan.budget import TokenBudget
+from compact.core.plan.layers import KeepRules
+from compact.core.plan.plan import CompactionPlan
+from compact.core.plan.renderer import PromptRenderer
+from compact.core.plan.turn import RehydrationState, TurnContext
+from compact.stores.database import Database
+from compact.stores.sql import SqlCompactionStore
+from compact.testing import RecordingSink, WordTokenizer, dialogue, tool_exchange, user
+
+SOURCES = Path(compact.__file__).parent
+COUNT = WordTokenizer().count_message
+
+
+def live_session() -> Session:
+    session = Session("s")
+    session.set_budget(TokenBudget(max_context_tokens=1_000))
+    match = session.ingest(dialogue(6), COUNT)
+    session.extend_prompt(match.new, PromptRenderer(), KeepRules())
+    session.adopt(CompactionPlan("s", version=1), is_compaction=True)
+    return session
+
+
+# Everything that can happen to a session between two calls, each done to a fork.
+CHANGES: dict[str, Callable[[Session], object]] = {
+    "ingest": lambda s: s.ingest([*dialogue(6), user("more")], COUNT),
+    "edit": lambda s: s.ingest([user("another beginning"), *dialogue(3)], COUNT),
+    "extend": lambda s: s.extend_prompt(s.ingest([*dialogue(6), user("hi")], COUNT).new, PromptRenderer(), KeepRules()),
+    "adopt": lambda s: s.adopt(CompactionPlan("s", version=2), is_compaction=True),
+    "decide": lambda s: s.decide(TriggerDecision(True, "because")),
+    "decline": lambda s: s.decline("too dear"),
+    "exhaust": lambda s: s.mark_exhausted(),
+    "usage": lambda s: s.observe_usage(estimated_tokens=10, reported_tokens=20),
+    "budget": lambda s: s.set_budget(TokenBudget(max_context_tokens=5)),
+    "rehydrate": lambda s: s.add_rehydrated(
+        [AddedMessage("rehydrated", Message("user", "again"), 1)], TurnContext(3, ("a",)), RehydrationState({"a": 3})
+    ),
+    "inject": lambda s: s.inject((AddedMessage("injected", Message("user", "note"), 1),)),
+    "inject once": lambda s: s.remember_injection("clock", (AddedMessage("injected", Message("user", "12:00"), 1),)),
+    "saved": lambda s: s.mark_saved(SessionHead(3, 1, 0)),
+    "lost": lambda s: s.mark_lost(),
+    "outdated": lambda s: s.mark_outdated(),
+    "queued": lambda s: s.mark_queued(7),
+    "output": lambda s: s.output(dialogue(6), s.ingest(dialogue(6), COUNT)),
+}  # fmt: skip
+
+
+def state_of(session: Session) -> dict[str, Any]:
+    """Everything a session holds, as values that can be compared."""
+    log, prompt = session.log, session.prompt
+    return {
+        **{name: value for name, value in vars(session).items() if name not in ("log", "prompt", "_previous")},
+        "_tokens": dict(session._tokens),
+        "log": (list(log.entries), list(log.view), dict(log._by_id), {k: list(v) for k, v in log._left.items()}),
+        "raw": (list(log._raw.originals), list(log._raw.ids), list(log._raw.owners)),
+        "prompt": (prompt.rendered, prompt.tokens, dict(prompt.tokens_by_part), list(prompt.slot_tokens)),
+        "items": (list(prompt.items.originals), list(prompt.items.ids), list(prompt.items.owners)),
+    }
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_what_happens_to_a_fork_never_reaches_the_session(change: Callable[[Session], object]) -> None:
+    session = live_session()
+    before, fork = state_of(session), session.fork()
+    assert state_of(fork) == before, "a fork starts as a copy of everything"
+    change(fork)
+    assert state_of(fork) != before, "the change reached the fork"
+    assert state_of(session) == before
+
+
+def test_a_fork_spends_on_the_account_of_its_session() -> None:
+    session = live_session()
+    session.fork().spending.calls += 1
+    assert session.spending.calls == 1
+
+
+class Flaky(SqlCompactionStore):
+    """A store that can be away."""
+
+    is_away = False
+
+    def commit(self, commit: Commit) -> SessionHead:
+        if self.is_away:
+            raise ConnectionError("the store is away")
+        return super().commit(commit)
+
+
+def test_a_dry_run_on_an_edited_history_does_not_disturb_a_session_that_waits_for_its_store(tmp_path: Path) -> None:
+    store, sink = Flaky(Database(f"sqlite:///{tmp_path}/state.db"), read=read_entry), RecordingSink()
+    config = CompactConfig(
+        max_context_tokens=1_000,
+        policy={"hard_cap_buffer": 0},
+        storage={"adapter": "none"},
+        telemetry={"exporter": "none"},
+    )
+    with CompactManager(config, store=store, tokenizer=WordTokenizer(), on_event=sink) as manager:
+        history = dialogue(30, words=20)
+        manager.preflight("s", history[:4])
+        store.is_away = True
+        manager.preflight("s", history)
+        assert [event.error_type for event in sink.of(CompactionErrorEvent)] == ["ConnectionError"]
+        assert manager.plan("s", [user("another beginning"), *history[2:]]).plan.version == 2, "it drops a record"
+        store.is_away = False
+        for more in range(1, 4):
+            manager.preflight("s", [*history, *dialogue(more)])
+        assert not sink.of(VersionConflictEvent)
+        stored = store.load("s")
+        assert stored is not None
+        assert [entry.message for entry in stored.messages] == list(manager.history("s"))
+        assert stored.plan == manager.current_plan("s")
+        assert [entry.plan.version for entry in store.plans("s")] == [1]
+
+
+def test_nothing_of_a_session_is_left_when_it_is_deleted() -> None:
+    def writes(request: SummaryRequest) -> StructuredSummary:
+        return StructuredSummary(narrative="it went on")
+
+    config = CompactConfig(
+        max_context_tokens=1_000,
+        policy={"hard_cap_buffer": 0},
+        state={"url": "memory:"},
+        storage={"adapter": "none"},
+        telemetry={"exporter": "none"},
+    )
+    with CompactManager(config, tokenizer=WordTokenizer(), summarizer=writes) as manager:
+        manager.preflight("s", [*tool_exchange("c", "word " * 600), *dialogue(30, words=20)])
+        manager._prefetcher.wait(20)  # type: ignore[union-attr]
+        session = weakref.ref(manager._sessions.find("s").session)
+        assert session() is not None
+        assert manager.delete("s")
+        gc.collect()
+        assert session() is None
+
+
+def _foreign_writes(tree: ast.AST) -> Iterator[ast.Attribute]:
+    """Yield assignments to an attribute of an object that the function neither owns nor has made itself."""
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        own = {"self", "cls", *_made_in(function)}
+        for leaf in _targets(function):
+            is_own = isinstance(leaf.value, ast.Name) and leaf.value.id in own
+            if not is_own:
+                yield leaf
+
+
+def _targets(function: ast.AST) -> Iterator[ast.Attribute]:
+    for node in ast.walk(function):
+        match node:
+            case ast.Assign(targets=targets):
+                pass
+            case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
+                targets = [target]
+            case _:
+                continue
+        for target in targets:
+            leaves = target.elts if isinstance(target, ast.Tuple) else [target]
+            yield from (leaf for leaf in leaves if isinstance(leaf, ast.Attribute))
+
+
+def _made_in(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
+    """Names of objects that a function makes itself, by calling a class."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+
+
+def test_nobody_in_the_core_writes_the_attributes_of_another_object() -> None:
+    found = [
+        f"{path.relative_to(SOURCES)}:{leaf.lineno}: {ast.unparse(leaf)}"
+        for path in sorted((SOURCES / "core").rglob("*.py"))
+        for leaf in _foreign_writes(ast.parse(path.read_text(encoding="utf-8")))
+        if not ast.unparse(leaf).startswith("self._")  # parts of an object's own, private state
+    ]
+    assert found == []
+
+
+def test_no_state_is_copied_behind_an_objects_back() -> None:
+    for path in sorted(SOURCES.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        assert "__dict__" not in text, path
