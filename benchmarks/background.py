@@ -128,7 +128,7 @@ def play(url: str, turns: int, *, prepare: str) -> dict[str, float]:
         model="gpt-4o",
         max_context_tokens=WINDOW_TOKENS,
         state={"url": url},
-        summarizer={"prepare": prepare},
+        summarizer={"prefetch": prepare},
         **nowhere,
     )
     with CompactManager(config, summarizer=slow_summary, on_event=tally) as manager:

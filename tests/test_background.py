@@ -461,8 +461,8 @@ def test_nothing_is_kept_of_what_is_over() -> None:
 
 def test_the_built_in_summariser_is_not_worth_a_thread() -> None:
     assert watched(None)[0]._prefetcher is None
-    assert watched(None, summarizer={"prepare": "always"})[0]._prefetcher is not None
-    assert watched(SlowSummarizer(), summarizer={"prepare": "never"})[0]._prefetcher is None
+    assert watched(None, summarizer={"prefetch": "always"})[0]._prefetcher is not None
+    assert watched(SlowSummarizer(), summarizer={"prefetch": "never"})[0]._prefetcher is None
 
 
 # -- several processes ------------------------------------------------------------------------------------------------

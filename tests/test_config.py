@@ -1,14 +1,16 @@
-"""Configuration: files, environment, errors that name the field and its range, migration."""
+"""Configuration: files, environment, errors that name the field and its range, and keys of former times."""
 
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from compact import CompactConfig, CompactPolicy, ConfigError
+from compact.assembly import build_budget, build_rehydration_config, build_strategies
 from compact.config_sources import environment_names, merged
 
 
@@ -42,8 +44,8 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
         ("COMPACT_POLICY__KEEP_RECENT_TURNS", "2", ("policy", "keep_recent_turns"), 2),
         ("COMPACT_STATE__URL", "memory:", ("state", "url"), "memory:"),
         ("COMPACT_ROLES_NEVER_PRUNE", "system, user", ("policy", "roles_never_prune"), ("system", "user")),
-        ("COMPACT_TIER_CAPS", '{"tool_results": 0.3}', ("policy", "tier_caps"), {"tool_results": 0.3}),
-        ("COMPACT_STRATEGIES__WINDOW__ENABLED", "true", ("strategies", "window", "enabled"), True),
+        ("COMPACT_PART_CAPS", '{"tool_results": 0.3}', ("policy", "part_caps"), {"tool_results": 0.3}),
+        ("COMPACT_STRATEGIES__ENABLED", "clear, drop", ("strategies", "enabled"), ("clear", "drop")),
         ("COMPACT_MAX_TURNS", "none", ("strategies", "window", "max_turns"), None),
     ],
 )
@@ -85,10 +87,7 @@ def test_code_overrules_the_environment_field_by_field(monkeypatch: pytest.Monke
             "policy target_pct (0.9) must not be above trigger_pct (0.5)",
         ),
         ({"strategies": {"clear": {"keep_last": "many"}}}, "strategies.clear.keep_last must be at least 0, not 'many'"),
-        (
-            {"summarizer": {"target_token_ratio": 0}},
-            "summarizer.target_token_ratio must be above 0.0 and at most 1.0, not 0",
-        ),
+        ({"summarizer": {"timeout_seconds": 0}}, "summarizer.timeout_seconds must be above 0.0, not 0"),
     ],
 )
 def test_errors_name_the_field_and_what_it_may_be(settings: dict[str, Any], message: str) -> None:
@@ -127,16 +126,106 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         CompactConfig.load(binary)
 
 
-def test_an_older_version_is_migrated_with_a_warning(tmp_path: Path) -> None:
-    old = "version: '0.1'\nmodel_context_limit: 128000\nsafety_buffer: 5000\nthreshold_percent: 0.8\n"
-    with pytest.warns(UserWarning, match=r"version 0\.1 was read as 1\.0"):
-        config = CompactConfig.load(write(tmp_path, old))
-    assert (config.max_context_tokens, config.policy.hard_cap_buffer, config.policy.trigger_pct) == (
-        128_000,
-        5_000,
-        0.8,
+RENAMED = [
+    ("policy.strategy", "brief", "policy.summary_form", "brief"),
+    ("policy.tier_caps", {"dialogue": 0.2}, "policy.part_caps", {"dialogue": 0.2}),
+    ("summarizer.prepare", "never", "summarizer.prefetch", "never"),
+    ("summarizer.enabled", False, "strategies.enabled", ("deduplicate", "clear", "externalize", "drop")),
+    ("strategies.window.enabled", True, "strategies.enabled", (*CompactConfig().strategies.enabled, "window")),
+    ("strategies.drop.enabled", False, "strategies.enabled", ("deduplicate", "clear", "externalize", "summarize")),
+]
+MOVED = {
+    "policy.injection_reserve": 50,
+    "policy.rehydration_reserve": 100,
+    "strategies.deduplicate.min_tokens": 5,
+    "strategies.clear.keep_lines": 7,
+    "strategies.clear.keep_turns": 2,
+    "strategies.externalize.preview_lines": 1,
+    "strategies.externalize.min_tokens_non_replayable": 9,
+    "strategies.window.max_tokens": 300,
+    "summarizer.pause_after_failures": 9,
+    "summarizer.pause_seconds": 1.5,
+    "summarizer.target_token_ratio": 0.3,
+    "summarizer.response_format": "text",
+    "summarizer.prompts": {},
+    "rehydration.cooldown_turns": 4,
+    "rehydration.max_artifacts_per_turn": 1,
+    "rehydration.max_tokens_per_artifact": 77,
+    "telemetry.max_queued_events": 5,
+}
+
+
+def nested(path: str, value: Any) -> dict[str, Any]:
+    for step in reversed(path.split(".")):
+        value = {step: value}
+    return value
+
+
+def at(config: CompactConfig, path: str) -> Any:
+    value: Any = config
+    for step in path.split("."):
+        value = getattr(value, step)
+    return value
+
+
+@pytest.mark.parametrize(("old", "value", "new", "expected"), RENAMED)
+def test_a_renamed_key_still_works_and_warns(
+    old: str, value: Any, new: str, expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.warns(DeprecationWarning, match=f"{old} is now {new}") as caught:
+        assert at(CompactConfig(**nested(old, value)), new) == expected
+    assert caught[0].filename == __file__, "the warning points to the line that set it"
+    with pytest.warns(DeprecationWarning, match=old):
+        assert at(CompactConfig.load(write(tmp_path, json.dumps(nested(old, value)))), new) == expected
+    monkeypatch.setenv(
+        "COMPACT_" + old.replace(".", "__").upper(), value if isinstance(value, str) else json.dumps(value)
     )
-    assert config.version == "1.0"
+    with pytest.warns(DeprecationWarning, match=old):
+        assert at(CompactConfig(), new) == expected
+
+
+@pytest.mark.parametrize("old", MOVED)
+def test_a_setting_that_is_a_field_of_an_object_now_still_works_and_warns(old: str) -> None:
+    section, name = old.rsplit(".", 1)
+    with pytest.warns(DeprecationWarning, match=f"{old} is no setting any more: use "):
+        config = CompactConfig(**nested(old, MOVED[old]))
+    assert at(config, section).former == {name: MOVED[old]}
+
+
+def test_former_settings_reach_what_they_are_fields_of() -> None:
+    settings: dict[str, Any] = {}
+    for old, value in MOVED.items():
+        settings = merged(settings, nested(old, value))
+    with pytest.warns(DeprecationWarning, match="no setting any more"):
+        config = CompactConfig(**settings)
+    strategies = {strategy.name: strategy for strategy in build_strategies(config)}
+    assert set(strategies) == {"deduplicate", "clear", "externalize", "summarize", "drop"}
+    assert vars_of(strategies["summarize"], "target_token_ratio") == (0.3,)
+    assert vars_of(strategies["clear"], "keep_lines", "keep_turns") == (7, 2)
+    assert vars_of(strategies["externalize"], "preview_lines", "min_tokens_non_replayable") == (1, 9)
+    assert vars_of(strategies["deduplicate"], "min_tokens") == (5,)
+    limits = build_rehydration_config(config)
+    assert vars_of(limits, "cooldown_turns", "max_artifacts_per_turn", "reserve_tokens") == (4, 1, 100)
+    assert build_budget(config, rehydration=limits).injection_reserve == 50
+    assert config.telemetry.for_exporters()["max_queued_events"] == 5
+
+
+def vars_of(thing: object, *names: str) -> tuple[Any, ...]:
+    return tuple(getattr(thing, name) for name in names)
+
+
+def test_a_section_object_keeps_what_was_set_by_a_former_name() -> None:
+    with pytest.warns(DeprecationWarning, match="policy.strategy"):
+        policy = CompactPolicy(strategy="brief", rehydration_reserve=9)  # type: ignore[call-arg]
+    with pytest.warns(DeprecationWarning, match="rehydration_reserve"):
+        config = CompactConfig(policy=policy)
+    assert (config.policy.summary_form, config.policy.former) == ("brief", {"rehydration_reserve": 9})
+
+
+def test_no_setting_warns_by_itself() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert CompactConfig(**CompactConfig().model_dump(exclude={"version"})) == CompactConfig()
 
 
 def test_a_newer_version_is_refused(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def manager(url: str) -> Iterator[CompactManager]:
         max_context_tokens=4_000,
         policy={"hard_cap_buffer": 0, "keep_recent_turns": 2},
         state={"url": url},
-        summarizer={"prepare": "always"},
+        summarizer={"prefetch": "always"},
         telemetry={"exporter": "none"},
     )
     with CompactManager(config) as manager:

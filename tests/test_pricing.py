@@ -228,7 +228,7 @@ def test_a_compaction_tells_what_it_cost() -> None:
 
 # -- what nothing forces ---------------------------------------------------------------------------------------------
 
-CAPPED = {"tier_caps": {"tool_results": 0.05}}
+CAPPED = {"part_caps": {"tool_results": 0.05}}
 
 
 def test_a_cap_whose_eviction_cannot_pay_back_waits() -> None:

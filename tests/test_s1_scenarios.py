@@ -280,7 +280,7 @@ def test_sensible_defaults() -> None:
     assert policy.keep_recent_turns == 6
     assert policy.keep_tool_io_pairs == 4
     assert list(policy.roles_never_prune) == ["system", "developer"]
-    assert policy.strategy == "task_state"
+    assert policy.summary_form == "task_state"
 
 
 # -- Failure Mode Handling, Deterministic Testing, Coverage -------------------------------------------------------

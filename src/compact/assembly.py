@@ -22,7 +22,7 @@ from compact.core.engine.persistence import SessionPersistence
 from compact.core.engine.prefetch import Prefetch
 from compact.core.engine.pricing import CompactionPricing
 from compact.core.engine.session import Session
-from compact.core.engine.summarization import SummaryWriter
+from compact.core.engine.summarization import SummaryWriter, always_available, ignore_outcome
 from compact.core.engine.trigger import Trigger
 from compact.core.errors import ConfigError
 from compact.core.facts.constraints import ConstraintFinder
@@ -79,6 +79,8 @@ def build_engine(
     strategies: Sequence[CompactionStrategy] | None = None,
     summarizer: Summarizer | None = None,
     constraints: ConstraintFinder | None = None,
+    rehydration: RehydrationConfig | None = None,
+    circuit_breaker: CircuitBreaker | None = None,
     injectors: Sequence[Injector] = (),
 ) -> Engine:
     """Build everything the configuration names, with whatever the caller brings in its place."""
@@ -87,7 +89,7 @@ def build_engine(
     redactor = redactor or Redactor()
     constraints = constraints or build_constraints(config)
     is_by_code = summarizer is None and not config.summarizer.uses_model
-    emitter = EventEmitter(emit, config.model, policy.model_dump(mode="json"))
+    emitter = EventEmitter(emit, config.model, _policy_of_events(config))
     persistence = SessionPersistence(
         store=store,
         emitter=emitter,
@@ -114,7 +116,7 @@ def build_engine(
             tokenizer=tokenizer,
             claiming=claiming,
             constraints=constraints,
-            is_by_code=is_by_code,
+            circuit_breaker=None if is_by_code else circuit_breaker or build_circuit_breaker(config),
         ),
         emitter=emitter,
         persistence=persistence,
@@ -129,9 +131,15 @@ def build_engine(
     return Engine(
         trigger=Trigger(enabled=policy.enabled, every_call=policy.cadence == "every_call", injects=bool(injectors)),
         compactor=compactor,
-        rehydrate=build_rehydration(config, store, tokenizer),
+        rehydrate=build_rehydration(config, rehydration, store, tokenizer),
         inject=injection if injectors else None,
     )
+
+
+def _policy_of_events(config: CompactConfig) -> dict[str, Any]:
+    """Return the policy as events have it; the specification calls the form of the summary its strategy."""
+    policy = config.policy
+    return {**policy.model_dump(mode="json"), "strategy": policy.summary_form}
 
 
 def build_rules(config: CompactConfig) -> KeepRules:
@@ -151,34 +159,56 @@ def build_constraints(config: CompactConfig) -> ConstraintFinder:
 
 
 def build_strategies(config: CompactConfig, *, fills_target: bool = True) -> tuple[CompactionStrategy, ...]:
-    """Build the strategies that are switched on, cheapest first; a free summary fills the room up to the target."""
-    settings = config.strategies
+    """Build the strategies that are enabled, cheapest first; a free summary fills the room up to the target."""
+    settings, summarizer = config.strategies, config.summarizer
     policies = {pattern: ToolDurabilityPolicy(**tool.model_dump()) for pattern, tool in settings.clear.tools.items()}
-    clear = settings.clear.model_dump(exclude={"enabled", "tools"})
-    externalize = settings.externalize.model_dump(exclude={"enabled"})
-    window = settings.window.model_dump(exclude={"enabled"})
-    summary = config.summarizer.model_dump(include={"max_tokens", "target_token_ratio"})
-    everything: tuple[tuple[bool, CompactionStrategy], ...] = (
-        (settings.deduplicate.enabled, DeduplicateStrategy(min_tokens=settings.deduplicate.min_tokens)),
-        (settings.clear.enabled, ClearStrategy(**clear, policies=policies)),
-        (
-            settings.externalize.enabled,
-            ExternalizeStrategy(**externalize, never_evict=settings.clear.never_evict, policies=policies),
+    clear, externalize, window = settings.clear, settings.externalize, settings.window
+    ratio = {name: value for name, value in summarizer.former.items() if name == "target_token_ratio"}
+    strategies: dict[str, CompactionStrategy] = {
+        "deduplicate": DeduplicateStrategy(**settings.deduplicate.former),
+        "clear": ClearStrategy(
+            min_tokens=clear.min_tokens,
+            keep_last=clear.keep_last,
+            never_evict=clear.never_evict,
+            policies=policies,
+            **clear.former,
         ),
-        (settings.window.enabled, WindowStrategy(**window)),
-        (config.summarizer.enabled, SummarizeStrategy(**summary, fills_target=fills_target)),
-        (settings.drop.enabled, DropStrategy(policies=policies)),
+        "externalize": ExternalizeStrategy(
+            min_tokens=externalize.min_tokens,
+            default_sensitivity=externalize.default_sensitivity,
+            never_evict=clear.never_evict,
+            policies=policies,
+            **externalize.former,
+        ),
+        "window": WindowStrategy(max_turns=window.max_turns, **window.former),
+        "summarize": SummarizeStrategy(max_tokens=summarizer.max_tokens, fills_target=fills_target, **ratio),
+        "drop": DropStrategy(policies=policies),
+    }
+    return tuple(strategy for name, strategy in strategies.items() if name in settings.enabled)
+
+
+def build_rehydration_config(config: CompactConfig) -> RehydrationConfig | None:
+    """Build the limits of rehydration; None if it is switched off."""
+    settings = config.rehydration
+    if not settings.enabled:
+        return None
+    return RehydrationConfig(
+        max_total_tokens=settings.max_total_tokens,
+        allowed_sensitivities=settings.allowed_sensitivities,
+        reserve_tokens=config.policy.former.get("rehydration_reserve", 0),
+        **settings.former,
     )
-    return tuple(strategy for enabled, strategy in everything if enabled)
 
 
 def build_rehydration(
-    config: CompactConfig, store: CompactionStore, tokenizer: ProviderAwareTokenizer
+    config: CompactConfig,
+    limits: RehydrationConfig | None,
+    store: CompactionStore,
+    tokenizer: ProviderAwareTokenizer,
 ) -> Rehydrate | None:
     """Build what shows externalised content again when it is named."""
-    if not config.rehydration.enabled:
+    if limits is None:
         return None
-    limits = RehydrationConfig(**config.rehydration.model_dump(exclude={"enabled"}))
     security = SecurityContext(tenant_id=config.state.tenant_id)
     return RehydrationInterceptor(store.artifacts, tokenizer.count_text, limits, security).rehydrate
 
@@ -193,24 +223,31 @@ def build_writer(
     tokenizer: ProviderAwareTokenizer,
     claiming: SummaryClaiming,
     constraints: ConstraintFinder,
-    is_by_code: bool,
+    circuit_breaker: CircuitBreaker | None,
 ) -> SummaryWriter:
-    """Build what writes summaries; a summariser that may fail is left alone for a while after several failures."""
-    settings = config.summarizer
-    breaker = CircuitBreaker(failures=settings.pause_after_failures, pause_seconds=settings.pause_seconds)
-    guards: dict[str, Any] = {"check_available": breaker.check, "report_outcome": breaker.report}
+    """Build what writes summaries; without a circuit breaker code writes them, which does not fail."""
+    settings, is_by_code = config.summarizer, circuit_breaker is None
     return SummaryWriter(
         summarizer=summarizer,
         tokenizer=tokenizer,
         claiming=claiming,
         emitter=claiming.emitter,
         constraints=constraints,
-        form=config.policy.strategy,
+        form=config.policy.summary_form,
         on_failure=settings.on_failure,
         may_be_empty=is_by_code,
         cache=claiming.persistence.store.summaries if settings.cache and not is_by_code else None,
         tenant_id=config.state.tenant_id,
-        **({} if is_by_code else guards),
+        check_available=circuit_breaker.check if circuit_breaker else always_available,
+        report_outcome=circuit_breaker.report if circuit_breaker else ignore_outcome,
+    )
+
+
+def build_circuit_breaker(config: CompactConfig) -> CircuitBreaker:
+    """Build what leaves a summariser alone for a while after several failures."""
+    former = config.summarizer.former
+    return CircuitBreaker(
+        failures=former.get("pause_after_failures", 3), pause_seconds=former.get("pause_seconds", 30.0)
     )
 
 
@@ -222,7 +259,7 @@ def build_summarizer(config: CompactConfig, redactor: Redactor, emit: EventSink)
     model = settings.model or config.model
     counter = get_tokenizer(model, config.tokenizer)
     parameters: dict[str, Any] = {"seed": settings.seed, "temperature": settings.temperature}
-    if settings.response_format == "json":
+    if settings.former.get("response_format", "json") == "json":
         parameters["response_format"] = {"type": "json_object"}
     provider = summary_provider(config)
     client = connect(provider, model, base_url=settings.base_url or None, api_key=_summary_key(config))
@@ -232,7 +269,7 @@ def build_summarizer(config: CompactConfig, redactor: Redactor, emit: EventSink)
         window_tokens=summary_window(config, model, emit),
         # An estimate is raised by a fifth: the request must fit in any case.
         count_text=counter.count_text if counter.is_exact else lambda text: counter.count_text(text) * 6 // 5 + 1,
-        prompts=Prompts.load(settings.prompts_dir, settings.prompts),
+        prompts=Prompts.load(settings.prompts_dir, settings.former.get("prompts")),
         settings=CallSettings(
             {name: value for name, value in parameters.items() if value is not None}, settings.options
         ),
@@ -348,7 +385,9 @@ def build_archive(config: CompactConfig) -> FilesystemArchive | S3Archive | None
     return None
 
 
-def build_budget(config: CompactConfig, injectors: Sequence[Injector] = ()) -> TokenBudget:
+def build_budget(
+    config: CompactConfig, injectors: Sequence[Injector] = (), rehydration: RehydrationConfig | None = None
+) -> TokenBudget:
     """Build the budget of a model; what is sent beside the messages is filled in at each call."""
     policy = config.policy
     injected = sum(injector.reserve_tokens for injector in injectors)
@@ -357,12 +396,12 @@ def build_budget(config: CompactConfig, injectors: Sequence[Injector] = ()) -> T
         max_context_tokens=window,
         safety_buffer=policy.hard_cap_buffer,
         output_reserve=policy.output_reserve,
-        injection_reserve=policy.injection_reserve + injected,
-        rehydration_reserve=policy.rehydration_reserve,
+        injection_reserve=policy.former.get("injection_reserve", 0) + injected,
+        rehydration_reserve=rehydration.reserve_tokens if rehydration else 0,
         trigger_pct=policy.trigger_pct,
         prefetch_pct=policy.prefetch_pct,
         target_pct=policy.target_pct,
-        tier_caps={part: round(share * window) for part, share in policy.tier_caps.items()},
+        part_caps={part: round(share * window) for part, share in policy.part_caps.items()},
     )
     if budget.ceiling_tokens <= 0:
         raise ConfigError(
@@ -392,7 +431,7 @@ def build_prefetcher(
     config: CompactConfig, prefetch: Callable[[Session], bool], *, is_quick: bool
 ) -> Prefetcher | None:
     """Build what prefetches summaries; None for the built-in summariser (`is_quick`), which is quicker than a job."""
-    when = config.summarizer.prepare
+    when = config.summarizer.prefetch
     if when == "never" or (when == "auto" and is_quick and not config.summarizer.uses_model):
         return None
     if config.state.url.startswith("postgresql"):

@@ -1,6 +1,7 @@
 """CompactConfig: everything that can be set, in code, in the environment, or in a YAML or JSON file.
 
-Code overrules the environment, the environment overrules the file; fields are merged one by one.
+Code overrules the environment, the environment overrules the file; fields are merged one by one. What only few need is
+no setting but a field of an object that is built in code and passed to `CompactManager`.
 """
 
 from __future__ import annotations
@@ -8,39 +9,101 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
-from compact.config_sources import CONFIG_VERSION, explain, from_environment, merged, migrated, read_file
+from compact.config_sources import (
+    CONFIG_VERSION,
+    check_version,
+    explain,
+    from_environment,
+    merged,
+    read_file,
+    warn_moved,
+    warn_renamed,
+)
 from compact.core.plan.durability import ToolDurability
 
 
-class _Section(BaseModel):
+class ConfigSection(BaseModel):
+    """A section of settings. Its former keys still work, with a warning.
+
+    `section` is its path in a file. `renamed` maps former keys to today's, `moved` those that are fields of an
+    object now to that field.
+    """
+
     model_config = ConfigDict(extra="forbid", frozen=True)
+    section: ClassVar[str] = ""
+    renamed: ClassVar[Mapping[str, str]] = {}
+    moved: ClassVar[Mapping[str, str]] = {}
+    _former: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _read_former_keys(cls, data: Any, handler: ModelWrapValidatorHandler[ConfigSection]) -> ConfigSection:
+        if not isinstance(data, Mapping):
+            return handler(data)
+        settings: dict[str, Any] = dict(data)
+        for old in cls.renamed.keys() & settings.keys():
+            warn_renamed(f"{cls.section}.{old}", f"{cls.section}.{cls.renamed[old]}")
+            settings.setdefault(cls.renamed[old], settings.pop(old))
+        former = {old: settings.pop(old) for old in sorted(cls.moved.keys() & settings.keys())}
+        for old in former:
+            warn_moved(f"{cls.section}.{old}", cls.moved[old])
+        made = handler(settings)
+        made._former = former
+        return made
+
+    def given(self) -> dict[str, Any]:
+        """Return what was set in this section, former keys included, as a file would have it."""
+        values = {name: getattr(self, name) for name in sorted(self.model_fields_set)}
+        return {
+            **{name: value.given() if isinstance(value, ConfigSection) else value for name, value in values.items()},
+            **self._former,
+        }
+
+    @property
+    def former(self) -> Mapping[str, Any]:
+        """Former settings that are fields of an object now, by the name of that field."""
+        return self._former
 
 
-class CompactPolicy(_Section):
+class CompactPolicy(ConfigSection):
     """When to compact, how far, and what stays verbatim."""
 
+    section = "policy"
+    renamed = {"strategy": "summary_form", "tier_caps": "part_caps"}
+    moved = {
+        "injection_reserve": "Injector.reserve_tokens",
+        "rehydration_reserve": "RehydrationConfig.reserve_tokens (CompactManager(rehydration=…))",
+    }
     enabled: bool = Field(default=True, description="False returns every history unchanged.")
     trigger_pct: float = Field(
         default=0.85, ge=0, le=1, description="Share of the window at which a history is compacted."
     )
-    prefetch_pct: float = Field(default=0.70, ge=0, le=1, description="Share at which a summary is prepared.")
+    prefetch_pct: float = Field(default=0.70, ge=0, le=1, description="Share at which a summary is prefetched.")
     target_pct: float = Field(default=0.50, ge=0, le=1, description="Share down to which a compaction goes.")
     hard_cap_buffer: int = Field(default=1500, ge=0, description="Tokens of the window that are never used.")
     output_reserve: int = Field(default=0, ge=0, description="Tokens set aside for the model's answer.")
-    injection_reserve: int = Field(default=0, ge=0, description="Tokens set aside for injected content.")
-    rehydration_reserve: int = Field(default=0, ge=0, description="Tokens set aside for content brought back.")
-    tier_caps: dict[Literal["tool_results", "dialogue"], float] = Field(
-        default_factory=dict, description="Largest share of the window for one kind of content."
+    part_caps: dict[Literal["tool_results", "dialogue"], float] = Field(
+        default_factory=dict, description="Largest share of the window for one part of the prompt."
     )
     keep_recent_turns: int = Field(default=6, ge=1, description="Newest user/assistant pairs kept verbatim.")
     keep_tool_io_pairs: int = Field(default=4, ge=1, description="Newest tool calls with their results kept verbatim.")
     roles_never_prune: tuple[str, ...] = Field(default=("system", "developer"), description="Roles that are pinned.")
     protected_flag: str = Field(default="protected", min_length=1, description="The `meta` key that pins a message.")
-    strategy: Literal["task_state", "brief", "decision_log", "code_delta", "session_summary"] = Field(
+    summary_form: Literal["task_state", "brief", "decision_log", "code_delta", "session_summary"] = Field(
         default="task_state", description="The form of the summary."
     )
     cadence: Literal["batched", "every_call"] = Field(
@@ -61,14 +124,14 @@ class CompactPolicy(_Section):
         return self
 
 
-class DeduplicateConfig(_Section):
-    """Stubs reads that were repeated later, or whose file was edited since."""
+class DeduplicateConfig(ConfigSection):
+    """Stubs reads that were repeated later, or whose file was edited since; nothing is left to set."""
 
-    enabled: bool = True
-    min_tokens: int = Field(default=60, ge=0, description="Smaller results stay.")
+    section = "strategies.deduplicate"
+    moved = {"min_tokens": "DeduplicateStrategy.min_tokens (CompactManager(strategies=[…]))"}
 
 
-class ToolConfig(_Section):
+class ToolConfig(ConfigSection):
     """How the results of one tool (or of all that fit a pattern) are kept."""
 
     durability: ToolDurability = ToolDurability.REPLAYABLE
@@ -78,84 +141,109 @@ class ToolConfig(_Section):
     never_evict: bool = False
 
 
-class ClearConfig(_Section):
+class ClearConfig(ConfigSection):
     """Stubs old tool results."""
 
-    enabled: bool = True
-    keep_turns: int = Field(default=0, ge=0, description="Results younger than this many turns stay.")
-    keep_last: int = Field(default=0, ge=0, description="The newest results of each tool that stay.")
+    section = "strategies.clear"
+    moved = {name: f"ClearStrategy.{name} (CompactManager(strategies=[…]))" for name in ("keep_turns", "keep_lines")}
     min_tokens: int = Field(default=100, ge=0, description="Smaller results stay.")
-    keep_lines: int = Field(default=2, ge=0, description="Lines that tell how it went, kept below the stub.")
+    keep_last: int = Field(default=0, ge=0, description="The newest results of each tool that stay.")
     never_evict: tuple[str, ...] = Field(default=(), description="Tools whose results are facts.")
     tools: dict[str, ToolConfig] = Field(default_factory=dict, description="Rules by tool name or pattern.")
 
 
-class ExternalizeConfig(_Section):
+class ExternalizeConfig(ConfigSection):
     """Moves big results, and those that cannot be had again, into artifacts."""
 
-    enabled: bool = True
+    section = "strategies.externalize"
+    moved = {
+        name: f"ExternalizeStrategy.{name} (CompactManager(strategies=[…]))"
+        for name in ("min_tokens_non_replayable", "preview_lines")
+    }
     min_tokens: int = Field(default=2000, ge=1, description="Smaller results stay.")
-    min_tokens_non_replayable: int = Field(default=200, ge=1, description="The same for what cannot be had again.")
-    preview_lines: int = Field(default=6, ge=0, description="Lines of the result that the pointer shows.")
     default_sensitivity: Literal["public", "internal", "confidential", "restricted"] = "internal"
 
 
-class WindowConfig(_Section):
-    """Drops old plain dialogue; off by default."""
+class WindowConfig(ConfigSection):
+    """Drops old plain dialogue; only if `window` is among the enabled strategies."""
 
-    enabled: bool = False
+    section = "strategies.window"
+    moved = {"max_tokens": "WindowStrategy.max_tokens (CompactManager(strategies=[…]))"}
     max_turns: int | None = Field(default=40, ge=1, description="Turns of dialogue that stay.")
-    max_tokens: int | None = Field(default=None, ge=1, description="Tokens of dialogue that stay.")
 
 
-class DropConfig(_Section):
-    """Drops ephemeral tool exchanges that were cleared before."""
-
-    enabled: bool = True
+StrategyName = Literal["deduplicate", "clear", "externalize", "window", "summarize", "drop"]
+_USUAL_STRATEGIES: tuple[StrategyName, ...] = ("deduplicate", "clear", "externalize", "summarize", "drop")
 
 
-class StrategiesConfig(_Section):
-    """The strategies, cheapest first; summarising has a section of its own."""
+class StrategiesConfig(ConfigSection):
+    """Which strategies run, always cheapest first, and what can be set for them."""
 
+    enabled: tuple[StrategyName, ...] = Field(
+        default=_USUAL_STRATEGIES, description="Those that run; `window` forgets old dialogue, and is off by default."
+    )
     deduplicate: DeduplicateConfig = DeduplicateConfig()
     clear: ClearConfig = ClearConfig()
     externalize: ExternalizeConfig = ExternalizeConfig()
     window: WindowConfig = WindowConfig()
-    drop: DropConfig = DropConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_former_switches(cls, data: Any) -> Any:
+        """Each strategy had a switch of its own, `strategies.clear.enabled`."""
+        if not isinstance(data, Mapping):
+            return data
+        settings = dict(data)
+        enabled: list[Any] = list(settings.get("enabled", _USUAL_STRATEGIES))
+        for name in ("deduplicate", "clear", "externalize", "window", "drop"):
+            given = settings.get(name)
+            if not (isinstance(given, Mapping) and "enabled" in given):
+                continue
+            warn_renamed(f"strategies.{name}.enabled", "strategies.enabled, a list of names")
+            enabled = [*(other for other in enabled if other != name), *([name] if _is_on(given["enabled"]) else ())]
+            settings[name] = {key: value for key, value in given.items() if key != "enabled"}
+            settings["enabled"] = tuple(enabled)
+        if settings.get("drop") == {}:
+            del settings["drop"]
+        return settings
 
 
-class SummarizerConfig(_Section):
-    """Who writes the summary, and how long it may be."""
+class SummarizerConfig(ConfigSection):
+    """What writes the summary, and how long it may be."""
 
-    enabled: bool = True
+    section = "summarizer"
+    renamed = {"prepare": "prefetch"}
+    moved = {
+        "response_format": "CallSettings (CompactManager(summarizer=LlmSummarizer(…)))",
+        "prompts": "Prompts.load(files=…) (CompactManager(summarizer=LlmSummarizer(…)))",
+        "pause_after_failures": "CircuitBreaker.failures (CompactManager(circuit_breaker=…))",
+        "pause_seconds": "CircuitBreaker.pause_seconds (CompactManager(circuit_breaker=…))",
+        "target_token_ratio": "SummarizeStrategy.target_token_ratio (CompactManager(strategies=[…]))",
+        "enabled": "strategies.enabled, a list without `summarize`",
+    }
     kind: Literal["auto", "extractive", "llm"] = Field(
         default="auto", description="`extractive` needs no model; `auto` asks one if a model or a server is named here."
     )
     provider: Literal["auto", "openai", "anthropic", "litellm"] = Field(
-        default="auto", description="Whose dialect the server speaks; `auto` goes by the model's name."
+        default="auto", description="Whose API the server speaks; `auto` goes by the model's name."
     )
-    model: str = Field(default="", description="Who writes it; by default the agent's own model.")
+    model: str = Field(default="", description="The model that writes it; by default the agent's own.")
     base_url: str = Field(default="", description="A server of your own.")
     api_key: SecretStr | None = Field(default=None, description="Better kept in a variable.")
     api_key_env: str = Field(default="", description="The variable with the key; by default the provider's own.")
     max_context_tokens: int | None = Field(default=None, ge=1024, description="That model's window, if not known.")
     seed: int | None = Field(default=42, description="Sent until the server rejects it.")
     temperature: float | None = Field(default=0.0, ge=0, description="Sent until the server rejects it.")
-    response_format: Literal["json", "text"] = Field(default="json", description="`text` never asks for JSON mode.")
     options: dict[str, Any] = Field(default_factory=dict, description="More parameters of each call.")
     timeout_seconds: float = Field(default=180.0, gt=0, description="For all that one summary needs, retries included.")
     prompts_dir: str = Field(default="", description="A folder with prompts of your own: `brief.md`, `system.md`, …")
-    prompts: dict[str, str] = Field(default_factory=dict, description="Single prompt files, by strategy.")
     redact: bool = Field(default=False, description="Takes secrets out of what the summariser's model reads.")
     cache: bool = Field(default=True, description="Uses a summary again that was made of the very same.")
     max_calls_per_session: int | None = Field(default=None, ge=0, description="Calls of the model, at most.")
     max_spend_usd_per_session: float | None = Field(default=None, ge=0, description="Dollars, at most.")
-    pause_after_failures: int = Field(default=3, ge=1, description="Failures in a row after which it is left alone.")
-    pause_seconds: float = Field(default=30.0, ge=0, description="For how long, at first; doubled up to 15 minutes.")
     max_tokens: int = Field(default=4096, ge=128, description="The most a summary may take.")
-    target_token_ratio: float = Field(default=0.5, gt=0, le=1, description="The most, as a share of what it replaces.")
-    prepare: Literal["auto", "always", "never"] = Field(
-        default="auto", description="Whether summaries are written ahead; `auto` does so if the summariser is slow."
+    prefetch: Literal["auto", "always", "never"] = Field(
+        default="auto", description="Whether summaries are prefetched; `auto` does so if the summariser is slow."
     )
     on_failure: Literal["prune", "keep", "raise"] = Field(
         default="prune",
@@ -168,18 +256,20 @@ class SummarizerConfig(_Section):
         return self.kind == "llm" or (self.kind == "auto" and bool(self.model or self.base_url))
 
 
-class RehydrationSettings(_Section):
-    """What of the artifacts an agent names is shown again by itself."""
+class RehydrationSettings(ConfigSection):
+    """Which of the artifacts that an agent names are shown again by themselves."""
 
+    section = "rehydration"
+    moved = {
+        name: f"RehydrationConfig.{name} (CompactManager(rehydration=…))"
+        for name in ("max_artifacts_per_turn", "max_tokens_per_artifact", "cooldown_turns")
+    }
     enabled: bool = True
-    max_artifacts_per_turn: int = Field(default=3, ge=0)
-    max_tokens_per_artifact: int = Field(default=4000, ge=1)
-    max_total_tokens: int = Field(default=8000, ge=0)
-    cooldown_turns: int = Field(default=2, ge=0, description="Turns before the same artifact is shown again.")
+    max_total_tokens: int = Field(default=8000, ge=0, description="Tokens of all that is shown again in a turn.")
     allowed_sensitivities: frozenset[str] = Field(default=frozenset({"public", "internal"}))
 
 
-class PricingConfig(_Section):
+class PricingConfig(ConfigSection):
     """What the model costs, in dollars per million tokens; by default what the bundled price list says."""
 
     input_per_mtok: float | None = Field(default=None, ge=0, description="Fresh input; without it nothing else counts.")
@@ -188,7 +278,7 @@ class PricingConfig(_Section):
     cache_write_per_mtok: float | None = Field(default=None, ge=0, description="Input written into it.")
 
 
-class StateConfig(_Section):
+class StateConfig(ConfigSection):
     """Where log and plans live."""
 
     url: str = Field(
@@ -196,10 +286,10 @@ class StateConfig(_Section):
         pattern=r"^(memory:|sqlite:///.+|postgresql://.+)$",
         description="`memory:`, `sqlite:///path` or `postgresql://user@host/name`.",
     )
-    tenant_id: str = Field(default="", description="Whose sessions these are: tenants never see each other's.")
+    tenant_id: str = Field(default="", description="The tenant of these sessions: tenants never see each other's.")
 
 
-class StorageConfig(_Section):
+class StorageConfig(ConfigSection):
     """Where transcripts for people are archived."""
 
     adapter: Literal["fs", "s3", "none"] = Field(default="fs", description="A folder, a bucket, or nowhere.")
@@ -217,16 +307,18 @@ class StorageConfig(_Section):
         return self
 
 
-class RedactionConfig(_Section):
+class RedactionConfig(ConfigSection):
     """What is taken out of everything that leaves the process; memory and the state store keep the original."""
 
     enabled: bool = Field(default=True, description="False lets secrets through, with a warning.")
     patterns: tuple[str, ...] = Field(default=(), description="More patterns, in RE2 syntax.")
 
 
-class TelemetryConfig(_Section):
+class TelemetryConfig(ConfigSection):
     """Where events go."""
 
+    section = "telemetry"
+    moved = {"max_queued_events": "ExportWorker.max_queued_events (CompactManager(on_event=ExportWorker(…)))"}
     exporter: tuple[Literal["console", "ariadne", "otlp", "agents", "none"], ...] = Field(
         default=("console",), description="One, or several: `console, ariadne`."
     )
@@ -241,7 +333,6 @@ class TelemetryConfig(_Section):
     console_level: Literal["auto", "debug", "info", "warning"] = Field(
         default="auto", description="What the console shows; `auto` is info on a terminal, warning elsewhere."
     )
-    max_queued_events: int = Field(default=4096, ge=1, description="When more wait to be sent, the oldest go.")
 
     @field_validator("exporter", mode="before")
     @classmethod
@@ -251,14 +342,18 @@ class TelemetryConfig(_Section):
         return tuple(dict.fromkeys(value)) if isinstance(value, list | tuple) else value
 
     def for_exporters(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """Return the same as values for `ExportSettings`."""
         names = (self.exporter,) if isinstance(self.exporter, str) else self.exporter
         token = self.ariadne_token.get_secret_value() if self.ariadne_token else ""
-        told = self.model_dump(exclude={"exporter", "ariadne_token"})
-        return {**told, "exporters": tuple(name for name in names if name != "none"), "ariadne_token": token}
+        return {
+            **self.model_dump(exclude={"exporter", "ariadne_token"}),
+            **self.former,
+            "exporters": tuple(name for name in names if name != "none"),
+            "ariadne_token": token,
+        }
 
 
-class CompactConfig(_Section):
+class CompactConfig(ConfigSection):
     """All settings; `CompactConfig()` works as it is."""
 
     version: str = CONFIG_VERSION
@@ -278,22 +373,33 @@ class CompactConfig(_Section):
     telemetry: TelemetryConfig = TelemetryConfig()
 
     def __init__(self, **settings: Any) -> None:
-        """Settings given here overrule `COMPACT_*` variables, which overrule the defaults."""
+        """Read `COMPACT_*` variables; settings given here overrule them."""
+        given = {n: value.given() if isinstance(value, ConfigSection) else value for n, value in settings.items()}
+        check_version(given)
         try:
-            super().__init__(**merged(from_environment(CompactConfig), migrated(_plain(settings))))
+            super().__init__(**_with_summary_switch(merged(from_environment(CompactConfig), given)))
         except ValidationError as error:
             raise explain(error, CompactConfig) from None
 
     @classmethod
     def load(cls, path: str | Path, **settings: Any) -> CompactConfig:
         """Read a YAML or JSON file; the environment and the settings given here overrule it."""
-        from_file = migrated(read_file(Path(path)))
-        return cls(**merged(from_file, from_environment(cls), _plain(settings)))
+        return cls(**merged(read_file(Path(path)), from_environment(cls), settings))
 
 
-def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with sections given as objects turned into what was set in them, so that they can be merged."""
-    return {
-        name: value.model_dump(exclude_unset=True) if isinstance(value, BaseModel) else value
-        for name, value in settings.items()
-    }
+def _with_summary_switch(settings: dict[str, Any]) -> dict[str, Any]:
+    """Read `summarizer.enabled`, a former switch: summarising is one of the strategies."""
+    summarizer = settings.get("summarizer")
+    if not (isinstance(summarizer, Mapping) and "enabled" in summarizer):
+        return settings
+    warn_renamed("summarizer.enabled", "strategies.enabled, a list of names")
+    settings["summarizer"] = {name: value for name, value in summarizer.items() if name != "enabled"}
+    if _is_on(summarizer["enabled"]):
+        return settings
+    strategies = dict(settings.get("strategies") or {})
+    enabled = strategies.get("enabled", _USUAL_STRATEGIES)
+    return {**settings, "strategies": {**strategies, "enabled": tuple(name for name in enabled if name != "summarize")}}
+
+
+def _is_on(switch: object) -> bool:
+    return switch.strip().lower() in ("1", "true", "yes", "on") if isinstance(switch, str) else bool(switch)

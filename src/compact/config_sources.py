@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -44,9 +45,9 @@ def read_file(path: Path) -> dict[str, Any]:
 
 
 def from_environment(model: type[BaseModel]) -> dict[str, Any]:
-    """The settings in `COMPACT_*` variables, nested as in a file."""
+    """Return the settings in `COMPACT_*` variables, nested as in a file."""
     settings: dict[str, Any] = {}
-    for names, path, field in environment_names(model):
+    for names, path, field in (*environment_names(model), *former_names(model)):
         value = next((os.environ[name] for name in names if name in os.environ), None)
         if value is not None:
             section = settings
@@ -56,17 +57,54 @@ def from_environment(model: type[BaseModel]) -> dict[str, Any]:
     return settings
 
 
-def environment_names(model: type[BaseModel]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], FieldInfo]]:
-    """For each field: its variables, its path, itself.
+class Variable(NamedTuple):
+    """The environment variables of a setting, its path in a file, and its field."""
+
+    names: tuple[str, ...]
+    path: tuple[str, ...]
+    field: FieldInfo
+
+
+# For settings that are a field of an object by now: the object checks them.
+_ANY_VALUE = FieldInfo(annotation=object)
+
+
+def environment_names(model: type[BaseModel]) -> Iterator[Variable]:
+    """Yield for each field its variables, its path and itself.
 
     `COMPACT_POLICY__TRIGGER_PCT` always works, `COMPACT_TRIGGER_PCT` where no other field has that name.
     """
+    yield from _named(list(_leaves(model)), ())
+
+
+def former_names(model: type[BaseModel]) -> Iterator[Variable]:
+    """Yield the same for settings that have another name or place by now."""
     leaves = list(_leaves(model))
-    uses = Counter(path[-1] for path, _ in leaves)
+    yield from _named(list(_former_leaves(model)), tuple(path[-1] for path, _ in leaves))
+
+
+def _named(leaves: Sequence[tuple[tuple[str, ...], FieldInfo]], taken: tuple[str, ...]) -> Iterator[Variable]:
+    uses = Counter([*(path[-1] for path, _ in leaves), *taken])
     for path, field in leaves:
         full = ENV_PREFIX + "__".join(path).upper()
         short = ENV_PREFIX + path[-1].upper()
-        yield (full, short) if uses[path[-1]] == 1 and short != full else (full,), path, field
+        names = (full, short) if uses[path[-1]] == 1 and short != full else (full,)
+        yield Variable(names, path, field)
+
+
+def _former_leaves(model: type[BaseModel], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], FieldInfo]]:
+    renamed: Mapping[str, str] = getattr(model, "renamed", {})
+    moved: Mapping[str, str] = getattr(model, "moved", {})
+    yield from (((*above, old), model.model_fields[new]) for old, new in renamed.items())
+    yield from (((*above, old), _ANY_VALUE) for old in moved)
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from _former_leaves(kind, (*above, name))
+            if above == ("strategies",):
+                yield (*above, name, "enabled"), _ANY_VALUE
+    if above == ("strategies",):
+        yield (*above, "drop", "enabled"), _ANY_VALUE
 
 
 def _leaves(model: type[BaseModel], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], FieldInfo]]:
@@ -80,6 +118,8 @@ def _leaves(model: type[BaseModel], above: tuple[str, ...] = ()) -> Iterator[tup
 
 def _parsed(value: str, field: FieldInfo) -> Any:
     """Lists and tables are JSON, or words with commas between; all else is for the model to convert."""
+    if field is _ANY_VALUE:
+        return yaml.safe_load(value)
     kind = str(field.annotation)
     if kind.startswith(("tuple", "dict")):
         try:
@@ -102,32 +142,31 @@ def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-# The flat settings of the first builds, and where each one went.
-_MOVED_FROM_0_1 = {
-    "model_context_limit": ("max_context_tokens",),
-    "output_reserve": ("policy", "output_reserve"),
-    "safety_buffer": ("policy", "hard_cap_buffer"),
-    "threshold_percent": ("policy", "trigger_pct"),
-}
-
-
-def migrated(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of an older version in today's form, with a warning; a newer version is refused."""
+def check_version(settings: Mapping[str, Any]) -> None:
+    """Refuse settings of a version that this build does not know."""
     version = str(settings.get("version", CONFIG_VERSION))
-    if version == CONFIG_VERSION:
-        return dict(settings)
-    if version != "0.1":
-        hint = f"this build reads {CONFIG_VERSION} and migrates 0.1; upgrade compact-context for newer files"
+    if version != CONFIG_VERSION:
+        hint = f"this build reads {CONFIG_VERSION}; upgrade compact-context for newer files"
         raise ConfigError(f"version {version} of the configuration is not known", field="version", hint=hint)
-    warnings.warn(f"configuration version 0.1 was read as {CONFIG_VERSION}; please update the file", stacklevel=3)
-    result: dict[str, Any] = {}
-    for name, value in settings.items():
-        path = _MOVED_FROM_0_1.get(name, (name,))
-        nested: Any = CONFIG_VERSION if name == "version" else value
-        for step in reversed(path):
-            nested = {step: nested}
-        result = merged(result, nested)
-    return result
+
+
+def warn_renamed(old: str, new: str) -> None:
+    """Warn that a key has another name by now."""
+    warnings.warn(f"the setting {old} is now {new}", DeprecationWarning, stacklevel=_caller_level())
+
+
+def warn_moved(old: str, place: str) -> None:
+    """Warn that a key is a field of an object by now."""
+    message = f"{old} is no setting any more: use {place}"
+    warnings.warn(message, DeprecationWarning, stacklevel=_caller_level())
+
+
+def _caller_level() -> int:
+    """Return how far up the line is that wrote the setting: outside of this configuration, and of pydantic."""
+    level, frame = 2, sys._getframe(2)
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(("compact.config", "pydantic")):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def explain(error: ValidationError, model: type[BaseModel]) -> ConfigError:

@@ -23,8 +23,8 @@ try:
 except ModuleNotFoundError as error:
     raise ConfigError(
         f"prefetching summaries on PostgreSQL needs the package {error.name}",
-        field="summarizer.prepare",
-        hint="pip install 'compact-context[postgres]', or set summarizer.prepare to never",
+        field="summarizer.prefetch",
+        hint="pip install 'compact-context[postgres]', or set summarizer.prefetch to never",
     ) from error
 
 TASK = "compact.prefetch_summary"

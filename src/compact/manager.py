@@ -18,6 +18,7 @@ from compact.assembly import (
     build_engine,
     build_prefetch,
     build_prefetcher,
+    build_rehydration_config,
     build_store,
 )
 from compact.config import CompactConfig
@@ -43,11 +44,13 @@ from compact.core.steps import Steps
 from compact.core.summary.summarizer import Summarizer
 from compact.dialects import Dialect
 from compact.injection import Injector
+from compact.recall.rehydration import RehydrationConfig
 from compact.recall.search import Recall, recall
 from compact.redaction import Redactor
 from compact.request_budget import RequestBudget, Tools
 from compact.runner import arun_steps, run_steps
 from compact.session_registry import SessionEntry, SessionRegistry
+from compact.summarizers.circuit_breaker import CircuitBreaker
 from compact.telemetry.emitters import AnySink
 from compact.telemetry.exporters import ExportSettings, build_dispatcher
 from compact.tokens import model_info
@@ -63,9 +66,9 @@ class CompactManager:
 
     Safe to share between threads and tasks: two calls for one session never interleave, different sessions never
     wait for each other. `on_event` gets every event, with `event_metadata` in each. `tokenizer`, `strategies`,
-    `summarizer`, `constraints`, `store` and `archive` take the place of what the configuration would choose;
-    `redaction_callback` has the last word on every text that leaves the process; `injectors` add content to the end of
-    every prompt, each within the tokens it reserves.
+    `summarizer`, `constraints`, `store`, `archive`, `rehydration` and `circuit_breaker` take the place of what the
+    configuration would choose; `redaction_callback` has the last word on every text that leaves the process;
+    `injectors` add content to the end of every prompt, each within the tokens it reserves.
     """
 
     def __init__(
@@ -78,6 +81,8 @@ class CompactManager:
         constraints: ConstraintFinder | None = None,
         store: CompactionStore | None = None,
         archive: StorageAdapter | None = None,
+        rehydration: RehydrationConfig | None = None,
+        circuit_breaker: CircuitBreaker | None = None,
         injectors: Sequence[Injector] = (),
         on_event: AnySink | None = None,
         event_metadata: Mapping[str, Any] | None = None,
@@ -90,6 +95,7 @@ class CompactManager:
         redaction = self.config.redaction
         self._redactor = Redactor(redaction.enabled, redaction.patterns, redaction_callback)
         self._store = store or build_store(self.config)
+        rehydration = rehydration or build_rehydration_config(self.config)
         self._constraints = constraints or build_constraints(self.config)
         chosen_archive = archive or build_archive(self.config)
         self._events = build_dispatcher(
@@ -111,12 +117,14 @@ class CompactManager:
             strategies=strategies,
             summarizer=summarizer,
             constraints=self._constraints,
+            rehydration=rehydration,
+            circuit_breaker=circuit_breaker,
             injectors=injectors,
         )
         self._prefetcher = build_prefetcher(self.config, self._prefetch, is_quick=summarizer is None)
         if self._prefetcher:
             self._engine = replace(self._engine, prefetch=build_prefetch(self._engine, self._prefetcher))
-        self._budget = RequestBudget(build_budget(self.config, injectors), self._engine.tokenizer)
+        self._budget = RequestBudget(build_budget(self.config, injectors, rehydration), self._engine.tokenizer)
         self._sessions = SessionRegistry(_MAX_SESSIONS_IN_MEMORY)
         self._notice_configuration()
 

@@ -1,34 +1,49 @@
-"""The same engine as plain functions, for loops that want no manager: estimate, decide, select, compact."""
+"""The engine as plain functions, for loops that keep nothing but their list of messages.
+
+Nothing is remembered between two calls and nothing is written: the previous summary is recognised in the list itself.
+"""
 
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
-from compact.assembly import build_budget
+from compact.assembly import build_budget, build_engine
 from compact.config import CompactConfig
+from compact.core.audit.records import SessionHead, StoredMessage, StoredSession
+from compact.core.engine.engine import Engine
+from compact.core.engine.events import CompactionEvent
+from compact.core.engine.session import Session
 from compact.core.log.entries import read_entry
 from compact.core.log.groups import group_messages
 from compact.core.log.messages import Message
+from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.layers import KeepRules
-from compact.core.plan.renderer import summary_id, summary_message
+from compact.core.plan.plan import CompactionPlan, SpanReference, SummarizationRecord
+from compact.core.plan.renderer import summary_message
+from compact.core.plan.strategy import SUMMARIZE
+from compact.core.summary.parsing import ParsedSummary, parse_summary_text
+from compact.core.summary.summarizer import Summarizer
 from compact.dialects import CHAT, Block, detect
+from compact.dialects.gateway import Gateway
 from compact.manager import CompactManager
+from compact.runner import run_steps
+from compact.stores.memory import InMemoryCompactionStore
 from compact.tokens import get_tokenizer
 
 _log = logging.getLogger("compact")
 M = TypeVar("M")
+# The id of the entry that stands for everything an earlier summary stood for.
+_SUMMARISED = "summarised-before"
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionSelection(Generic[M]):
-    """Which messages would go, which stay, and the summary of the round before.
-
-    A summary is known by its id, which only `Message` objects carry: providers reject an id on a plain dict.
-    """
+    """Which messages would go, which stay, and the text of the summary of the round before."""
 
     messages_to_compact: list[M]
     messages_to_keep: list[M]
@@ -48,20 +63,20 @@ class CompactedHistory(Generic[M]):
 
 
 def estimate_tokens(text: str, config: CompactConfig | None = None) -> int:
-    """Tokens of a text."""
+    """Return the tokens of a text."""
     config = config or _default_config()
     return get_tokenizer(config.model, config.tokenizer).count_text(text) if text else 0
 
 
 def estimate_messages_tokens(messages: Sequence[object], config: CompactConfig | None = None) -> int:
-    """Tokens of a history, wire overhead included."""
+    """Return the tokens of a history, wire overhead included."""
     config = config or _default_config()
     count = get_tokenizer(config.model, config.tokenizer).count_message
-    return sum(count(message) for message in _read(messages))
+    return sum(count(message) for message in _read(_blocks(messages)))
 
 
 def should_compact(messages: Sequence[object], config: CompactConfig | None = None) -> bool:
-    """True once a history has reached the trigger."""
+    """Return True once a history has reached the trigger."""
     config = config or _default_config()
     budget = build_budget(config)
     return budget.is_triggered(estimate_messages_tokens(messages, config) + budget.fixed_tokens)
@@ -70,8 +85,7 @@ def should_compact(messages: Sequence[object], config: CompactConfig | None = No
 def select_messages_to_compact(messages: Sequence[M], keep_last: int = 10) -> CompactionSelection[M]:
     """Split a history so that at least the newest `keep_last` messages stay, and no call parts from its result."""
     blocks = _blocks(messages)
-    entries = [entry for block in blocks for entry in block.entries]
-    read = _entries(entries)
+    read = _read(blocks)
     rules = KeepRules()
     kept: set[int] = {index for index, message in enumerate(read) if rules.pins(message)}
     recent = 0
@@ -80,7 +94,6 @@ def select_messages_to_compact(messages: Sequence[M], keep_last: int = 10) -> Co
             break
         kept.update(group.indices)
         recent += len(group.indices)
-    summary = next((message for message in read if message.id.startswith(summary_id(0)[:-1])), None)
     to_compact: list[M] = []
     to_keep: list[M] = []
     place = 0
@@ -88,58 +101,147 @@ def select_messages_to_compact(messages: Sequence[M], keep_last: int = 10) -> Co
         end = place + len(block.entries)
         (to_keep if not kept.isdisjoint(range(place, end)) else to_compact).extend(block.items)
         place = end
-    return CompactionSelection(to_compact, to_keep, summary.text if summary else None)
+    previous = _previous_summary(read, rules)
+    return CompactionSelection(to_compact, to_keep, read[previous.place].text if previous else None)
 
 
 def compact(
     messages: Sequence[M],
-    session_id: str = "default",
+    session_id: str = "",
     *,
-    manager: CompactManager | None = None,
+    config: CompactConfig | None = None,
+    tokenizer: ProviderAwareTokenizer | None = None,
+    summarizer: Summarizer | None = None,
     target_tokens: int | None = None,
+    manager: CompactManager | None = None,
 ) -> CompactedHistory[M]:
-    """Compact a history now; calls with one session id build on each other's rounds."""
-    manager = manager or _default_manager()
+    """Compact a history now; a summary of an earlier round in it is taken up into the new one.
+
+    `session_id` only names the history in errors. To keep the log, recall and undo, use a `CompactManager` and its
+    `manual_compact`; passing one here is deprecated.
+    """
+    if manager is not None:
+        warnings.warn("call manager.manual_compact instead of compact(manager=…)", DeprecationWarning, stacklevel=2)
+        return _compact_with(manager, messages, session_id or "default", target_tokens)
+    config, gateway = config or _default_config(), Gateway()
+    gateway.select_dialect(messages, None)
+    entries = gateway.to_entries(messages)
+    engine = build_engine(
+        config, emit=_discard, store=InMemoryCompactionStore(), tokenizer=tokenizer, summarizer=summarizer
+    )
+    session = _session_of(entries, session_id or "history", engine)
+    before = session.plan.version
+    budget = build_budget(config)
+    session.set_budget(budget)
+    engine.compactor.render(session)
+    goal = engine.trigger.manual_goal(session, budget, target_tokens)
+    run_steps(engine.compactor.compact(session, goal, "manual"))
+    if session.plan.version == before:
+        tokens = session.prompt_tokens
+        return CompactedHistory(list(messages), 0, tokens, tokens, "", ())
+    own = {message.id: entry for message, entry in zip(session.log.entries, entries, strict=True)}
+    items = session.prompt.items
+    prompt = [own[owner] if owner else original for owner, original in zip(items.owners, items.originals, strict=True)]
+    return _result(cast(list[M], gateway.to_items(prompt)), session.plan)
+
+
+def _compact_with(
+    manager: CompactManager, messages: Sequence[M], session_id: str, target_tokens: int | None
+) -> CompactedHistory[M]:
     version_before = manager.current_plan(session_id).version
     compacted = manager.manual_compact(session_id, messages, target_tokens=target_tokens)
     plan = manager.current_plan(session_id)
     if plan.version == version_before:
         tokens = estimate_messages_tokens(compacted, manager.config)
         return CompactedHistory(compacted, 0, tokens, tokens, "", ())
+    return _result(compacted, plan)
+
+
+def _result(compacted: list[M], plan: CompactionPlan) -> CompactedHistory[M]:
     summary = summary_message(plan.summary).text if plan.summary else ""
     ids = tuple(dict.fromkeys(message_id for record in plan.records for message_id in record.span))
     return CompactedHistory(compacted, plan.version, plan.tokens_before, plan.tokens_after, summary, ids)
 
 
 def safe_compact(
-    messages: Sequence[M], session_id: str = "default", *, manager: CompactManager | None = None
+    messages: Sequence[M],
+    session_id: str = "",
+    *,
+    config: CompactConfig | None = None,
+    manager: CompactManager | None = None,
 ) -> list[M]:
-    """`compact`, but a failure leaves the history as it is and is logged."""
+    """Return the compacted history; a failure leaves it as it is and is logged."""
     try:
-        return compact(messages, session_id, manager=manager).compacted_messages
-    except Exception as error:
-        _log.warning("compaction failed, going on without it: %s", error)
+        return compact(messages, session_id, config=config, manager=manager).compacted_messages
+    except Exception as error:  # whatever goes wrong, the agent goes on with what it has
+        _log.warning("compaction failed, continuing without it: %s", error)
         return list(messages)
 
 
-def _read(messages: Sequence[object]) -> list[Message]:
-    return _entries([entry for block in _blocks(messages) for entry in block.entries])
+@dataclass(frozen=True, slots=True)
+class _PreviousSummary:
+    place: int
+    parsed: ParsedSummary
+
+
+def _previous_summary(messages: Sequence[Message], rules: KeepRules) -> _PreviousSummary | None:
+    """Return the summary of an earlier round: it is the first message behind the pinned ones."""
+    for place, message in enumerate(messages):
+        if rules.pins(message):
+            continue
+        parsed = parse_summary_text(message.text) if message.role in ("assistant", "user") else None
+        return _PreviousSummary(place, parsed) if parsed else None
+    return None
+
+
+def _session_of(entries: Sequence[object], session_id: str, engine: Engine) -> Session:
+    """Return a session with this history, and with the plan that an earlier summary in it came from."""
+    count = engine.tokenizer.count_message
+    read = [read_entry(entry, f"messages[{place}]") for place, entry in enumerate(entries)]
+    previous = _previous_summary(read, engine.compactor.rules)
+    plan = CompactionPlan(session_id)
+    log: list[StoredMessage] = []
+    for place, message in enumerate(read):
+        own = replace(message, id=f"m{place + 1}")
+        if previous and place == previous.place:
+            parsed = previous.parsed
+            own = Message("assistant", parsed.summary.narrative, id=_SUMMARISED, original=message.original)
+            record = SummarizationRecord(
+                span=SpanReference((_SUMMARISED,)),
+                strategy=SUMMARIZE,
+                reason="an earlier round",
+                tokens_after=count(message),
+                version=parsed.version,
+                summary=parsed.summary,
+            )
+            pinned = tuple(entry.message.id for entry in log)
+            plan = CompactionPlan(session_id, version=parsed.version, records=(record,), pinned=pinned)
+        log.append(StoredMessage(place + 1, own, count(own)))
+    return Session.resumed(
+        StoredSession(
+            session_id=session_id,
+            head=SessionHead(len(log), plan.version),
+            messages=tuple(log),
+            view_ids=tuple(entry.message.id for entry in log),
+            plan=plan,
+        )
+    )
+
+
+def _discard(event: CompactionEvent) -> None:
+    """Drop an event: nobody listens to a plain function."""
 
 
 def _blocks(messages: Sequence[object]) -> list[Block]:
-    """A history in the blocks of whatever dialect it is in."""
+    """Return a history in the blocks of whatever dialect it is in."""
     return list((detect(messages) or CHAT).read(messages, 0))
 
 
-def _entries(entries: Sequence[object]) -> list[Message]:
+def _read(blocks: Sequence[Block]) -> list[Message]:
+    entries = [entry for block in blocks for entry in block.entries]
     return [read_entry(entry, f"messages[{place}]") for place, entry in enumerate(entries)]
 
 
 @lru_cache(maxsize=1)
 def _default_config() -> CompactConfig:
     return CompactConfig()
-
-
-@lru_cache(maxsize=1)
-def _default_manager() -> CompactManager:
-    return CompactManager(_default_config())

@@ -74,11 +74,11 @@ def test_wrong_variable_is_named(cli, monkeypatch):
 
 
 def test_old_file_is_noted(cli):
-    """A file of an older version is read, and a plain note says so."""
-    Path("old.yaml").write_text('version: "0.1"\nthreshold_percent: 0.7\n')
+    """A file with a key of former times is read, and a plain note says what the key is called now."""
+    Path("old.yaml").write_text("policy:\n  strategy: brief\n")
     done = cli("config", "check", "old.yaml")
     assert done.code == 0
-    assert done.err == "note: configuration version 0.1 was read as 1.0; please update the file\n"
+    assert done.err == "note: the setting policy.strategy is now policy.summary_form\n"
 
 
 def test_alone_it_explains_itself(cli):

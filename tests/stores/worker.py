@@ -74,7 +74,7 @@ def manager_on(
     config = CompactConfig(
         max_context_tokens=window,
         policy={"hard_cap_buffer": 0},
-        summarizer={"prepare": "never"},
+        summarizer={"prefetch": "never"},
         telemetry={"exporter": "none"},
         storage={"adapter": "none"},
         state={"url": url, "tenant_id": tenant},

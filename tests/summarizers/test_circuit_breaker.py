@@ -113,7 +113,7 @@ def test_a_manager_stops_asking_goes_on_without_and_says_so() -> None:
         raise ConnectionError("away")
 
     sink = RecordingSink()
-    settings: dict[str, Any] = {"prepare": "never", "pause_after_failures": 2}
+    settings: dict[str, Any] = {"prefetch": "never", "pause_after_failures": 2}
     config = CompactConfig(
         max_context_tokens=1_000,
         policy={"hard_cap_buffer": 0, "keep_recent_turns": 2},

@@ -53,7 +53,7 @@ WINDOW = 1_000
 def asking(model: ScriptedModel, **summarizer: Any) -> tuple[CompactManager, RecordingSink]:
     """A manager whose summaries are written by a scripted model."""
     sink = RecordingSink()
-    settings = {"model": "gpt-4o-mini", "base_url": model.base_url, "prepare": "never", "timeout_seconds": 5.0}
+    settings = {"model": "gpt-4o-mini", "base_url": model.base_url, "prefetch": "never", "timeout_seconds": 5.0}
     config = CompactConfig(
         max_context_tokens=WINDOW,
         policy={"hard_cap_buffer": 0, "keep_recent_turns": 2},

@@ -61,7 +61,7 @@ def watched(model: ScriptedModel | None = None, **settings: Any) -> tuple[Compac
     sink = RecordingSink()
     summarizer = settings.pop("summarizer", {})
     if model:
-        summarizer = {"base_url": model.base_url, "model": "gpt-4o-mini", "prepare": "never", **summarizer}
+        summarizer = {"base_url": model.base_url, "model": "gpt-4o-mini", "prefetch": "never", **summarizer}
     plugs = {name: settings.pop(name) for name in ("store",) if name in settings}
     config = CompactConfig(
         **{
@@ -104,7 +104,7 @@ def test_a_model_is_only_asked_if_one_is_named() -> None:
 
 def test_a_slow_summariser_is_prepared_ahead_by_itself() -> None:
     assert watched(summarizer={"kind": "llm"})[0]._prefetcher is not None
-    assert watched(summarizer={"kind": "llm", "prepare": "never"})[0]._prefetcher is None
+    assert watched(summarizer={"kind": "llm", "prefetch": "never"})[0]._prefetcher is None
     assert watched()[0]._prefetcher is None
 
 
@@ -204,7 +204,7 @@ def test_it_works_in_an_event_loop() -> None:
 def test_what_was_prepared_ahead_is_used_without_asking_again() -> None:
     below = [*OPENING, *dialogue(9, words=40)]  # above the prefetch threshold, below the trigger
     with ScriptedModel(say_json(TOLD)) as model:
-        manager, sink = watched(model, summarizer={"prepare": "auto"})
+        manager, sink = watched(model, summarizer={"prefetch": "auto"})
         assert manager.preflight("s", below) == below
         assert manager._prefetcher is not None
         manager._prefetcher.close()
@@ -362,7 +362,7 @@ def manager_with(summarizer: Any) -> tuple[CompactManager, RecordingSink]:
         max_context_tokens=1_000,
         policy={"hard_cap_buffer": 0, "keep_recent_turns": 2, "keep_tool_io_pairs": 1},
         telemetry={"exporter": "none"},
-        summarizer={"prepare": "never", "max_tokens": 128},
+        summarizer={"prefetch": "never", "max_tokens": 128},
     )
     return CompactManager(config, tokenizer=WordTokenizer(), summarizer=summarizer, on_event=sink), sink
 
@@ -483,7 +483,7 @@ def test_any_history_and_any_answers_give_a_prompt_that_can_be_sent(
         max_context_tokens=window,
         policy={"hard_cap_buffer": 0, "strategy": strategy, "keep_recent_turns": 2},
         telemetry={"exporter": "none"},
-        summarizer={"prepare": "never", "pause_after_failures": 100},
+        summarizer={"prefetch": "never", "pause_after_failures": 100},
     )
     manager = CompactManager(config, tokenizer=tokenizer, summarizer=summarizer)
     history: list[Wire] = []

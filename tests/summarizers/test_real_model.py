@@ -351,7 +351,7 @@ def test_answers_that_a_small_model_copies_from_the_question_are_not_believed(an
     """Nothing of the instructions gets into a prompt; the facts that code keeps are there all the same."""
     with ScriptedModel(answer) as model:
         manager, _ = manager_on(
-            "memory:", model.base_url, prompts_dir="", options={}, prepare="never", strategy="brief"
+            "memory:", model.base_url, prompts_dir="", options={}, prefetch="never", strategy="brief"
         )
         with manager:
             text = summary_of(manager.preflight("s", ABOVE_TRIGGER))

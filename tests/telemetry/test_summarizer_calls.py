@@ -20,7 +20,7 @@ HISTORY = dialogue(40, words=50)
 
 
 def asking(model: ScriptedModel, **more: Any) -> Any:
-    settings = {"base_url": model.base_url, "model": "gpt-4o-mini", "prepare": "never"}
+    settings = {"base_url": model.base_url, "model": "gpt-4o-mini", "prefetch": "never"}
     return watched(summarizer=settings, **more)
 
 

@@ -184,7 +184,7 @@ def _invented(url: str, window_tokens: int) -> None:
         story = "Asked for fixes in src/checkout/cart.py. The cause was in src/checkout/phantom.py, order ORD-9999."
         return StructuredSummary(narrative=story, facts=("The deadline is 2031-02-03.",))
 
-    ahead = {"summarizer": {"prepare": "never"}}
+    ahead = {"summarizer": {"prefetch": "never"}}
     with manager_on(url, window_tokens=window_tokens, settings=ahead, summarizer=tell) as manager:
         run_agent(manager, INVENTED, work(24))
 
@@ -232,7 +232,7 @@ def seed_long(url: str, *, messages: int = 10_000, calls: int = 120, window_toke
     def tell(request: SummaryRequest) -> StructuredSummary:
         return StructuredSummary(ledger=request.ledger, narrative=f"{len(request.span)} messages of steady work.")
 
-    ahead = {"summarizer": {"prepare": "never"}}
+    ahead = {"summarizer": {"prefetch": "never"}}
     with manager_on(url, window_tokens=window_tokens, settings=ahead, summarizer=tell) as manager:
         history = work(messages // 8 + 1, words=36)[:messages]
         run_agent(manager, LONG, history, calls=calls)

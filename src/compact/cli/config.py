@@ -66,11 +66,11 @@ def _fields(settings: CompactConfig, file: Path | None) -> Iterator[dict[str, An
 def _file_settings(path: Path) -> dict[str, Any]:
     import warnings
 
-    from compact.config_sources import migrated, read_file
+    from compact.config_sources import read_file
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # said once already, when the file was loaded
-        return migrated(read_file(path))
+        return read_file(path)
 
 
 def _leaves(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

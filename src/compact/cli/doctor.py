@@ -126,7 +126,7 @@ def _token_counter(settings: CompactConfig) -> Finding:
 
 def _summaries(settings: CompactConfig) -> Iterator[Finding]:
     """Who writes summaries; if that is a model, whether it can be asked."""
-    if not settings.summarizer.enabled:
+    if "summarize" not in settings.strategies.enabled:
         yield Finding("ok", "summaries", "switched off: only the free strategies run")
         return
     if not settings.summarizer.uses_model:

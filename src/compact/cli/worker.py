@@ -43,7 +43,7 @@ def worker(config: ConfigFile = None, concurrency: Concurrency = 2, once: Once =
             own = settings.model_copy(
                 update={
                     "state": settings.state.model_copy(update={"tenant_id": tenant_id}),
-                    "summarizer": settings.summarizer.model_copy(update={"prepare": "never"}),
+                    "summarizer": settings.summarizer.model_copy(update={"prefetch": "never"}),
                 }
             )
             managers[tenant_id] = CompactManager(own)

@@ -34,7 +34,8 @@ class RehydrationConfig:
     """How much may come back in a turn, how soon again, and how sensitive it may be.
 
     What was brought back in turn 5 comes back in turn 5 + `cooldown_turns` at the earliest. Calls of `ignored_tools`
-    are no reason to bring something back: these tools, like our own, do it themselves.
+    are no reason to bring something back: these tools, like our own, do it themselves. A compaction leaves
+    `reserve_tokens` of the window free for what is rehydrated.
     """
 
     max_artifacts_per_turn: int = 3
@@ -43,6 +44,7 @@ class RehydrationConfig:
     cooldown_turns: int = 2
     allowed_sensitivities: frozenset[str] = frozenset({"public", "internal"})
     ignored_tools: frozenset[str] = frozenset({"recall"})
+    reserve_tokens: int = 0
 
     def __post_init__(self) -> None:
         for spec in fields(self)[:4]:

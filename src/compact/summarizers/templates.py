@@ -68,7 +68,7 @@ class Prompts:
     def _template(self, strategy: str) -> str:
         if strategy not in STRATEGIES:
             hint = f"use one of {', '.join(STRATEGIES)}"
-            raise ConfigError(f"there is no strategy {strategy!r}", field="policy.strategy", hint=hint)
+            raise ConfigError(f"there is no strategy {strategy!r}", field="policy.summary_form", hint=hint)
         return self.texts[strategy]
 
 

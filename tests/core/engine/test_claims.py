@@ -16,7 +16,7 @@ def test_the_same_span_with_another_note_is_summarised_again() -> None:
     config = CompactConfig(
         max_context_tokens=1_000,
         policy={"hard_cap_buffer": 0},
-        summarizer={"prepare": "never"},
+        summarizer={"prefetch": "never"},
         state={"url": "memory:"},
         storage={"adapter": "none"},
         telemetry={"exporter": "none"},

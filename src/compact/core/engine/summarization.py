@@ -224,11 +224,27 @@ def _with_message_ids(ledger: Ledger, request: SummaryRequest) -> Ledger:
     return Ledger((*ledger.facts, *ids))
 
 
-def _always_available() -> None:
+def _with_carried_facts(before: SummarizationRecord | None, found: Ledger) -> Ledger:
+    """Return what was found, with facts of the summary before that no message of the log can give again.
+
+    That is the case where the log began with a summary: what is then found as the task was only asked later.
+    """
+    known = before.summary.ledger if before and before.summary else Ledger()
+    carried = Ledger(tuple(fact for fact in known if not fact.source_ids))
+    if carried.of(FactKind.TASK):
+        asked_later = tuple(replace(fact, kind=FactKind.LATEST_ASK) for fact in found.of(FactKind.TASK))
+        latest = found.of(FactKind.LATEST_ASK) or asked_later
+        found = Ledger((*latest, *found.without((FactKind.TASK, FactKind.LATEST_ASK))))
+    if found.of(FactKind.LATEST_ASK):
+        carried = carried.without((FactKind.LATEST_ASK,))
+    return merged((*carried, *found)) if carried else found
+
+
+def always_available() -> None:
     """Let the summariser be asked."""
 
 
-def _ignore_outcome(error: Exception | None) -> None:
+def ignore_outcome(error: Exception | None) -> None:
     """Take no note of how it went."""
 
 
@@ -250,8 +266,8 @@ class SummaryWriter:
     may_be_empty: bool = False
     cache: SummaryCache | None = None
     tenant_id: str = ""
-    check_available: Callable[[], None] = _always_available
-    report_outcome: Callable[[Exception | None], None] = _ignore_outcome
+    check_available: Callable[[], None] = always_available
+    report_outcome: Callable[[Exception | None], None] = ignore_outcome
 
     def write(
         self, session: Session, pending: SummarizationRecord, *, note: str, may_keep: bool
@@ -292,7 +308,9 @@ class SummaryWriter:
             span=span,
             kept=tuple(message for message in session.log.view if message.id not in inside),
             previous=before.summary if before else None,
-            ledger=find_facts(span, artifacts, constraints=self.constraints, history=session.log.view),
+            ledger=_with_carried_facts(
+                before, find_facts(span, artifacts, constraints=self.constraints, history=session.log.view)
+            ),
             max_tokens=pending.max_tokens,
             count_text=self.tokenizer.count_text,
             form=self.form,

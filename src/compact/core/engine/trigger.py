@@ -55,9 +55,9 @@ class Trigger:
         if declined and is_same_plan and session.prompt_tokens <= _GROWN * declined.prompt_tokens:
             return TriggerDecision(False, f"{usage}; {declined.reason}"), goal
         free_only = replace(goal, target_tokens=0, skip=frozenset({SUMMARIZE}))
-        for part, excess in _over_cap(session, budget.tier_caps).items():
+        for part, excess in _over_cap(session, budget.part_caps).items():
             free_only = replace(free_only, target_tokens=max(0, session.prompt_tokens - excess))
-            reason = f"{usage}; {part} over their cap of {budget.tier_caps[part]:,}"
+            reason = f"{usage}; {part} over their cap of {budget.part_caps[part]:,}"
             return TriggerDecision(True, reason, is_optional=True), free_only
         if self.every_call:
             return TriggerDecision(True, f"{usage}; cadence is every call", is_optional=True), free_only

@@ -13,7 +13,7 @@ _USUAL_TRIGGER_PCT = 0.85
 class TokenBudget:
     """One window, what is set aside in it, and the thresholds; all in tokens.
 
-    `tier_caps` optionally limits one kind of content (`tool_results`, `dialogue`, `summary`) on its own.
+    `part_caps` optionally limits one kind of content (`tool_results`, `dialogue`, `summary`) on its own.
     """
 
     max_context_tokens: int
@@ -27,7 +27,7 @@ class TokenBudget:
     trigger_pct: float = _USUAL_TRIGGER_PCT
     prefetch_pct: float = 0.70
     target_pct: float = 0.50
-    tier_caps: Mapping[str, int] = field(default_factory=dict[str, int])
+    part_caps: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def available_tokens(self) -> int:

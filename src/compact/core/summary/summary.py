@@ -133,7 +133,7 @@ def render_summary_text(summary: StructuredSummary, *, version: int, messages: i
     return "\n".join(lines)
 
 
-_TITLES: Mapping[FactKind, str] = {
+FACT_TITLES: Mapping[FactKind, str] = {
     FactKind.TASK: "Task",
     FactKind.CONSTRAINT: "Constraints",
     FactKind.LATEST_ASK: "Latest ask",
@@ -145,6 +145,7 @@ _TITLES: Mapping[FactKind, str] = {
     FactKind.ARTIFACT: "Kept elsewhere",
     FactKind.MENTION: "Also mentioned",
 }
+HAPPENED_TITLE = "What happened"
 _AS_THEY_ARE = (FactKind.TASK, FactKind.LATEST_ASK)
 
 
@@ -155,7 +156,7 @@ def _sections(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
         ],
         FactKind.OPEN_ITEM: [item.item for item in summary.open_items],
     }
-    for kind, title in _TITLES.items():
+    for kind, title in FACT_TITLES.items():
         lines = [fact.text for fact in summary.ledger.of(kind)]
         lines += [line for line in told.get(kind, ()) if line not in lines]
         if kind in _AS_THEY_ARE and lines:
@@ -170,7 +171,7 @@ def _sections(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
         yield "Facts", "\n".join(f"- {fact}" for fact in summary.facts)
     happened = [summary.narrative, *(f"{excerpt.speaker} {excerpt.text}" for excerpt in summary.excerpts)]
     if any(happened):
-        yield "What happened", "\n".join(filter(None, happened))
+        yield HAPPENED_TITLE, "\n".join(filter(None, happened))
 
 
 def rounded(count: int) -> str:
