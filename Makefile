@@ -1,43 +1,58 @@
 # Two commands do everything on a machine that has only Python: `make run` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps
+RUN_READY := .venv/.run
 READY := .venv/.ready
 
-.PHONY: check run test lint types contracts docs bench fidelity break lock clean
+.PHONY: help run test check lint types contracts break soak docs bench fidelity lock clean
 
-check: lint types contracts test  ## what CI runs
+help:  ## show this help
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-$(READY): requirements.lock pyproject.toml
+$(RUN_READY): requirements-run.lock pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(PIP) --require-hashes -r requirements-run.lock
+	$(PIP) --no-build-isolation --editable .
 	touch $@
 
-run: $(READY)  ## sets up, then shows a session of three windows going through one
+$(READY): requirements.lock $(RUN_READY)
+	$(PIP) --require-hashes -r requirements.lock
+	touch $@
+
+run: $(RUN_READY)  ## install what the demo needs (seconds), then replay a session of three windows through one
 	$(BIN)/compact demo
 
-test: $(READY)  ## sets up, then runs all tests
-	$(BIN)/python -m pytest --cov
+test: $(READY)  ## install the rest, then run all tests: about 15 minutes on two cores
+	$(BIN)/python tools/run_tests.py
 
-lint: $(READY)
+check: lint types contracts test break  ## what CI runs
+
+lint: $(READY)  ## style and likely mistakes
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(READY)
+types: $(READY)  ## types, strictly
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-contracts: $(READY)
+contracts: $(READY)  ## which room may import which
 	$(BIN)/lint-imports
 
-docs: $(READY)  ## the site, in site/
+break: $(READY)  ## break the code on purpose, one line at a time: the tests must notice
+	$(BIN)/python tools/break_it.py
+
+soak: $(READY)  ## what takes long: crowds of processes, many more random conversations, the real model
+	COMPACT_TEST_CROWD=full $(BIN)/python -m pytest -m soak --hypothesis-profile soak
+
+docs: $(READY)  ## build the site, in site/
 	$(BIN)/python tools/make_reference.py
 	$(BIN)/mkdocs build --strict --quiet
 
-bench: $(READY)  ## what a preflight costs, and how it grows
+bench: $(READY)  ## measure what a preflight costs, and how it grows
 	$(BIN)/python benchmarks/preflight.py
 	$(BIN)/python benchmarks/store.py
 
-fidelity: $(READY)  ## what survives a compaction, on the transcripts in the folder that COMPACT_DATA names
+fidelity: $(READY)  ## measure what survives a compaction, on the transcripts in the folder that COMPACT_DATA names
 	@test -n "$(COMPACT_DATA)" || { echo "set COMPACT_DATA to a folder of transcripts: see docs/measurements.md" >&2; exit 2; }
 	$(BIN)/python benchmarks/fidelity --check
 	$(BIN)/python benchmarks/fidelity natural --check
@@ -45,11 +60,9 @@ fidelity: $(READY)  ## what survives a compaction, on the transcripts in the fol
 	$(BIN)/python benchmarks/constraints.py --data "$(COMPACT_DATA)" --end-to-end --sample 200 --check
 	$(BIN)/python benchmarks/cost.py
 
-break: $(READY)  ## breaks the code on purpose, one change at a time, and checks that the tests notice
-	$(BIN)/python tools/break_it.py
-
-lock:  ## rewrites requirements.lock; needs uv
+lock:  ## rewrite the locks; needs uv
 	uv pip compile pyproject.toml --all-extras --group dev --universal --generate-hashes --no-emit-index-url --no-header --quiet -o requirements.lock
+	uv pip compile pyproject.toml --extra viewer --group build --universal --generate-hashes --no-emit-index-url --no-header --quiet -o requirements-run.lock
 
-clean:
-	rm -rf .venv build dist site .pytest_cache .ruff_cache .coverage .hypothesis .import_linter_cache
+clean:  ## remove everything that was made
+	rm -rf .venv build dist site .pytest_cache .ruff_cache .coverage .coverage.* .hypothesis .import_linter_cache

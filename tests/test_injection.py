@@ -213,7 +213,7 @@ def test_a_compaction_leaves_room_for_all_reserves() -> None:
 def test_one_that_takes_more_than_its_reserve_is_named() -> None:
     manager, sink = watched(numbered("fine"), numbered("greedy", words=60, reserve=50))
     with pytest.raises(
-        InjectionTooLarge, match="the injector 'greedy' brought 71 tokens, 21 more than the 50"
+        InjectionTooLarge, match="the injector 'greedy' returned 71 tokens, 21 more than the 50"
     ) as caught:
         manager.preflight("s", dialogue(2))
     error = caught.value

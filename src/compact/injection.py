@@ -12,7 +12,7 @@ Where it stands: behind everything, in messages of its own.
   would cost the whole turn with every change, so it stands behind the last result; between a call and its results no
   provider would take it. The model reads it last in both cases.
 - A text becomes a `user` message, the only role that every provider takes behind a user message, a reply and a tool
-  result alike; it says that it is not the user speaking. Who wants another role injects a message.
+  result alike; it says that it is not the user speaking. For another role, inject a message.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class InjectionContext:
 
 @dataclass(frozen=True, slots=True)
 class Injector:
-    """Somebody who adds content to prompts: a name, the most tokens it may take, and a function, async or not.
+    """A source of content for prompts: a name, the most tokens it may take, and a function, async or not.
 
     It is asked before every model call and may answer with nothing; `once_per_turn` asks it at the first call of a
     turn only, and shows what it said until the turn is over.

@@ -19,7 +19,7 @@ from typing import Any
 from compact.core.plan.economics import USD, USUAL_RATIOS, Economics, Prices, PromptChange, price_change
 
 _MILLION = 1_000_000
-# Who routes a model is not part of its name in the list: openrouter/, azure:, us.anthropic. … -v1:0
+# The router of a model is not part of its name in the list: openrouter/, azure:, us.anthropic. … -v1:0
 _ROUTE = re.compile(r"^(?:[a-z_-]+:)?(?:(?:us|eu|apac|jp|au|global)\.)?(?:(?:anthropic|openai|google|meta|amazon)\.)?")
 _REVISION = re.compile(r"-v\d+(?::\d+)?$")
 
@@ -28,7 +28,7 @@ _REVISION = re.compile(r"-v\d+(?::\d+)?$")
 class ModelPricer:
     """Prices compactions for one model.
 
-    `own` are prices that somebody set, which go before the list's. `summary_model` writes the summaries; without one
+    `own` are prices that were set, which go before the list's. `summary_model` writes the summaries; without one
     they cost nothing. A provider that `has_cache` set to False reads every prompt afresh.
     """
 

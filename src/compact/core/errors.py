@@ -74,7 +74,7 @@ class InsufficientBudget(CompactError):
 
 
 class InjectionTooLarge(CompactError):
-    """An injector brought more than it has reserved; `injector` is its name."""
+    """An injector returned more than it has reserved; `injector` is its name."""
 
     code = "injection_too_large"
 
@@ -83,9 +83,9 @@ class InjectionTooLarge(CompactError):
         self.reserve_tokens = reserve_tokens
         self.actual_tokens = actual_tokens
         super().__init__(
-            f"the injector {injector!r} brought {actual_tokens:,} tokens, "
+            f"the injector {injector!r} returned {actual_tokens:,} tokens, "
             f"{actual_tokens - reserve_tokens:,} more than the {reserve_tokens:,} it has reserved",
-            hint="have it bring less (its context tells the reserve, and counts), or raise its reserve_tokens",
+            hint="have it return less (its context has the reserve, and a counter), or raise its reserve_tokens",
         )
 
 

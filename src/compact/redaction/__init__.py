@@ -1,10 +1,10 @@
-"""Takes secrets out of what leaves the process; what stays in memory is never changed.
+"""Take secrets out of what leaves the process; what stays in memory is never changed.
 
-redactor    the door: text, nested values and messages
-walking     nested data: which parts are strings, which sit under a secret's name
+redactor    the one class to use: text, nested values and messages
+nested      nested data: which parts are strings, which sit under a secret's name
 spans       where the secrets in a text are, and their replacement
 names       is `client_secret` the name of a secret, and `max_tokens` not
-judging     is this value a secret, or a placeholder, a type, a word
+values      is this value a secret, or a placeholder, a type, a word
 assignments `name = value` in the many ways people and programs write it
 carriers    headers, cookies, URLs, key blocks and commands that carry a secret
 shapes      secrets recognised by their look alone, such as vendors' keys

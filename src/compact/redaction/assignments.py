@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compact.redaction import judging
+from compact.redaction import values
 from compact.redaction.names import Kind, kind_of_name
 
 Span = tuple[int, int]
@@ -53,14 +53,14 @@ _MORE_CODE = re.compile(rb"[ \t]{1,8}[(|&+?*%-]|[ \t]{0,8}[(\[]")
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """What stands where the value should: its place, its bytes, how it is written, and whether the line goes on."""
+    """What stands where the value should: its place, its bytes, how it is written, and whether the line continues."""
 
     start: int
     end: int
     found: bytes
     is_quoted: bool = True
     is_equated: bool = False
-    goes_on: bool = False
+    continues: bool = False
 
 
 def find_assignments(data: bytes, low: bytes) -> Iterator[Span]:
@@ -84,9 +84,9 @@ def _secret_after(data: bytes, at: int, lead: re.Match[bytes]) -> Span | None:
     if kind is Kind.NONE:
         return None
     value = _value_after(data, lead)
-    if not value or not value.found or judging.is_ordinary(value.found):
+    if not value or not value.found or values.is_ordinary(value.found):
         return None
-    is_secret = _is_secret(data, start, lead, value, kind) and not judging.is_placeholder(value.found)
+    is_secret = _is_secret(data, start, lead, value, kind) and not values.is_placeholder(value.found)
     return (value.start, _whole_end(data, value)) if is_secret else None
 
 
@@ -136,35 +136,35 @@ def _is_secret(data: bytes, start: int, lead: re.Match[bytes], value: _Value, ki
 
 def _is_assigned(value: _Value, kind: Kind) -> bool:
     found = value.found
-    if len(found) < 3 or (kind is Kind.LIKELY and not judging.looks_random(found)):
+    if len(found) < 3 or (kind is Kind.LIKELY and not values.looks_random(found)):
         return False
-    if not value.is_quoted and (judging.is_reference(found) or judging.is_code(found)):
+    if not value.is_quoted and (values.is_reference(found) or values.is_code(found)):
         return False
     if kind is Kind.LIKELY:
-        return value.is_quoted or judging.is_one_token(found)
+        return value.is_quoted or values.is_one_token(found)
     if kind is Kind.HINT:
         # `PASS: TestLogin2` is the outcome of a test, `PASS=hunter2` is not.
-        is_password = (value.is_quoted or value.is_equated) and judging.looks_like_password(found)
-        return is_password or judging.looks_random(found)
-    if judging.is_path_or_measure(found):
-        return found.isdigit() and len(found) >= 4 and not value.goes_on
+        is_password = (value.is_quoted or value.is_equated) and values.looks_like_password(found)
+        return is_password or values.looks_random(found)
+    if values.is_path_or_measure(found):
+        return found.isdigit() and len(found) >= 4 and not value.continues
     if value.is_quoted:
-        return not (judging.is_prose(found) or _is_name_of_one(found))
-    return not value.goes_on or judging.looks_like_password(found) or judging.looks_random(found)
+        return not (values.is_prose(found) or _is_name_of_one(found))
+    return not value.continues or values.looks_like_password(found) or values.looks_random(found)
 
 
 def _is_name_of_one(found: bytes) -> bool:
     """True for a quoted name in the place of a secret: `"challengePassword"`, `"db_password"`."""
     is_joined = b"_" in found or not found.islower()
-    return judging.is_reference(found) and is_joined and kind_of_name(found.decode("latin-1")) is not Kind.NONE
+    return values.is_reference(found) and is_joined and kind_of_name(found.decode("latin-1")) is not Kind.NONE
 
 
 def _is_mentioned(value: _Value, kind: Kind) -> bool:
-    if kind is Kind.HINT or judging.is_camel_name(value.found):
+    if kind is Kind.HINT or values.is_camel_name(value.found):
         return False
     if kind is Kind.SURE:
-        return judging.looks_like_password(value.found)
-    return len(value.found) >= 8 and judging.looks_random(value.found)
+        return values.looks_like_password(value.found)
+    return len(value.found) >= 8 and values.looks_random(value.found)
 
 
 def _is_passed(value: _Value, kind: Kind) -> bool:
@@ -172,8 +172,8 @@ def _is_passed(value: _Value, kind: Kind) -> bool:
     if found.startswith(b"-") or found.isupper():
         return False
     if kind is not Kind.SURE:
-        return judging.looks_random(found)
-    return not (judging.is_reference(found) or judging.is_path_or_measure(found))
+        return values.looks_random(found)
+    return not (values.is_reference(found) or values.is_path_or_measure(found))
 
 
 def _value_after(data: bytes, lead: re.Match[bytes]) -> _Value | None:
@@ -216,4 +216,4 @@ def _bare(data: bytes, before: re.Match[bytes], sign: bytes) -> _Value | None:
         found = (data[at : min(cut.start(), run.end())] if cut else found).rstrip(_TRAILING)
     end = at + len(found)
     more = None if sign == b"=" else (_MORE_CODE if b"=" in sign else _MORE_WORDS).match(data, end)
-    return _Value(at, end, found, is_quoted=False, is_equated=sign == b"=", goes_on=bool(more))
+    return _Value(at, end, found, is_quoted=False, is_equated=sign == b"=", continues=bool(more))

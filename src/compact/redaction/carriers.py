@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from compact.redaction.judging import is_ordinary, is_placeholder, looks_random
+from compact.redaction.values import is_ordinary, is_placeholder, looks_random
 
 Span = tuple[int, int]
 

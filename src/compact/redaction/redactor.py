@@ -7,8 +7,8 @@ from typing import Any
 
 from compact.core.log.messages import Message
 from compact.redaction.custom import compile_patterns
+from compact.redaction.nested import NestedRedaction
 from compact.redaction.spans import replaced
-from compact.redaction.walking import Walk
 
 CALLBACK_FAILED = "<REDACTED: callback failed>"
 
@@ -28,7 +28,7 @@ class Redactor:
 
     @property
     def is_enabled(self) -> bool:
-        """False if everything leaves as it is; whoever exports then owes a warning."""
+        """False if everything leaves as it is, which exporters must warn of."""
         return self._is_enabled
 
     def text(self, text: str) -> str:
@@ -42,7 +42,7 @@ class Redactor:
         """Nested data without secrets: in strings, in JSON inside strings, and under names such as `password`."""
         if not self._is_enabled:
             return value
-        return Walk(self.text, reads_everything=bool(self._patterns or self._callback)).value(value)
+        return NestedRedaction(self.text, reads_everything=bool(self._patterns or self._callback)).value(value)
 
     def message(self, message: Message) -> Message:
         """A message without secrets; its role and ids stay, and JSON stays JSON."""

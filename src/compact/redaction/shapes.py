@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from compact.redaction.judging import is_worn_shape
+from compact.redaction.values import is_worn_shape
 
 Span = tuple[int, int]
 

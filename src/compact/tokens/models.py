@@ -14,7 +14,7 @@ FALLBACK_WINDOW_TOKENS = 128_000
 
 
 class ModelProvider(StrEnum):
-    """Who serves a model."""
+    """The provider that serves a model."""
 
     OPENAI = "openai"
     ANTHROPIC = "anthropic"

@@ -1,4 +1,4 @@
-"""Price compactions: before they are put in force, and afterwards. A price that cannot be told stops nothing."""
+"""Price compactions: before they are put in force, and afterwards. A price that is not known stops nothing."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def repair_chat(slots: Sequence[Slot]) -> tuple[tuple[Slot, ...], tuple[Repair, 
             out.append(_orphan_as_text(head, repairs))
             continue
         if group.indices[-1] - group.indices[0] != len(results):
-            repairs.append(Repair("moved_result", head.message.id, "results were brought behind their call"))
+            repairs.append(Repair("moved_result", head.message.id, "results were moved behind their call"))
         caller, results = _with_unique_calls(head, results, repairs)
         out.extend(_with_content(slot, repairs) for slot in (caller, *results))
         out.extend(_placeholders(caller.message, results, repairs))

@@ -55,7 +55,7 @@ class ConstraintGuard:
         """
         record = plan.summary
         if record and record.summary:
-            return plan.adding(self._told(record, record.summary, lost, spare_tokens))
+            return plan.adding(self._with_constraints(record, record.summary, lost, spare_tokens))
         by_id = {message.id: message for message in messages}
         records = (kept for record in plan.records for kept in self._uncovered(by_id, record, lost))
         return replace(plan, records=tuple(records))
@@ -67,7 +67,7 @@ class ConstraintGuard:
     def _weight(self, messages: Sequence[Message], plan: CompactionPlan) -> int:
         return sum(map(self.count_message, self.renderer.render(messages, plan).messages))
 
-    def _told(
+    def _with_constraints(
         self,
         record: SummarizationRecord,
         summary: StructuredSummary,
@@ -76,13 +76,13 @@ class ConstraintGuard:
     ) -> SummarizationRecord:
         facts = tuple(Fact(FactKind.CONSTRAINT, c.text, source_ids=(c.source_id,)) for c in lost)
         fuller = replace(summary, ledger=Ledger((*summary.ledger.facts, *facts)))
-        wishes = Ledger(fuller.ledger.of(FactKind.CONSTRAINT))
-        needed = self._tokens(record, StructuredSummary(ledger=wishes))
+        constraints = Ledger(fuller.ledger.of(FactKind.CONSTRAINT))
+        needed = self._tokens(record, StructuredSummary(ledger=constraints))
         if spare_tokens is not None:
             needed = min(needed, record.tokens_after + spare_tokens)
         room = max(record.max_tokens or record.tokens_after, needed)
-        told = fit_summary(fuller, lambda candidate: self._tokens(record, candidate) <= room)
-        return replace(record, summary=told, tokens_after=self._tokens(record, told), max_tokens=room)
+        fitted = fit_summary(fuller, lambda candidate: self._tokens(record, candidate) <= room)
+        return replace(record, summary=fitted, tokens_after=self._tokens(record, fitted), max_tokens=room)
 
     def _tokens(self, record: SummarizationRecord, summary: StructuredSummary) -> int:
         return self.count_message(summary_message(replace(record, summary=summary)))

@@ -199,8 +199,8 @@ def measure_change(
     """The change from one list of slots to another; `sent` are the slots of the call before.
 
     `tokens` are those of the slots `before`, `tokens_after` the sum of those `after`; `fixed_tokens` (instructions,
-    tool schemas) stand before both. Of a history that nobody has sent through here yet all counts as cached: it comes
-    from somewhere, and a price that is too high does less harm than one that is too low.
+    tool schemas) stand before both. Of a history that was never sent through here all counts as cached: it comes from
+    somewhere, and a price that is too high does less harm than one that is too low.
     """
     cached = shared_slots(before, sent) if sent else len(before)
     return PromptChange(

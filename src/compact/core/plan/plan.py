@@ -122,7 +122,7 @@ class CompactionPlan:
     """All records of one session at one version, and the action they come to for each message.
 
     `pinned` are the messages that stand before the summary. `reason` says what made this version. A plan that was
-    brought back has the version it came from as `origin`, and is `held`: it stays until the budget forbids it.
+    restored has the version it came from as `origin`, and is `held`: it stays until the budget forbids it.
     """
 
     session_id: str

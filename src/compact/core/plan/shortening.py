@@ -17,9 +17,10 @@ from compact.core.plan.stubs import render_cleared
 
 SHORTEN = "shorten"
 _REASON = "too large"
+# Chosen: what a message is left with at least; how often the choice of lines is corrected; and the room from which on
+# the beginning and end of each message stay, whatever their score.
 _SMALLEST_TOKENS = 32
 _ATTEMPTS = 12
-# From here on there is room for how a message begins and ends, whatever that is worth.
 _ROOM_FOR_ENDS = 200
 _NOTHING = Message("tool", "")
 
@@ -71,11 +72,11 @@ class Shortener:
             room -= max(8, after - allowed)
         spare = (allowed - sum(record.tokens_after for record in records)) // len(candidates)
         now = {candidate.message.id: candidate.now for candidate in candidates}
-        begun = (self._begun(*pair, spare) for pair in zip(candidates, records, strict=True))
+        begun = (self._with_beginning(*pair, spare) for pair in zip(candidates, records, strict=True))
         return [record for record in begun if record.tokens_after < now[record.span.first]]
 
-    def _begun(self, candidate: Candidate, record: ClearRecord, spare_tokens: int) -> ClearRecord:
-        """A record that would leave nothing of what somebody said, with how it begins, as far as there is room."""
+    def _with_beginning(self, candidate: Candidate, record: ClearRecord, spare_tokens: int) -> ClearRecord:
+        """Return a record that keeps the beginning of what a person or the agent said, as far as there is room."""
         text = candidate.message.text
         if candidate.message.role == "tool" or record.kept or spare_tokens < _SMALLEST_TOKENS // 4:
             return record
@@ -102,12 +103,12 @@ class Shortener:
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """The pieces of the messages that are cut (`mine`) among all that stand in the prompt, and the wishes in them."""
+    """The pieces of the messages that are cut (`mine`), among all pieces of the prompt, and the constraints in them."""
 
     selection: Selection
     ids: Sequence[str]
     mine: Sequence[int]
-    wishes: Sequence[int]
+    constraint_pieces: Sequence[int]
     count_text: Callable[[str], int]
 
     @classmethod
@@ -124,18 +125,20 @@ class _Lines:
         cut = {candidate.message.id for candidate in candidates}
         mine = [index for index, piece in enumerate(pieces) if ids[piece.place] in cut]
         ranges = {m.id: constraints.find(m.text) for m in around if m.id in cut and m.role != "tool"}
-        wishes = [index for index in mine if _overlaps(pieces[index], ranges.get(ids[pieces[index].place], ()))]
-        return cls(selection, ids, mine, wishes, count_text)
+        constraint_pieces = [
+            index for index in mine if _overlaps(pieces[index], ranges.get(ids[pieces[index].place], ()))
+        ]
+        return cls(selection, ids, mine, constraint_pieces, count_text)
 
     def best(self, max_tokens: int) -> dict[str, Kept]:
-        """What stays of each message: how it begins and ends if there is room, then wishes, then by value."""
+        """What stays of each message: how it begins and ends if there is room, then constraints, then by value."""
         pieces, mine = self.selection.pieces, set(self.mine)
         self.selection.start_over(index for index in range(len(pieces)) if index not in mine)
         ends = _first_and_last(pieces, self.mine) if max_tokens > _ROOM_FOR_ENDS * self._messages else ()
         fixed: list[int] = []
-        # Wishes may take half of the room: what is taken for one in a long text may well be none.
+        # Constraints may take half of the room: what looks like one in a long text may well be none. Chosen.
         reserve = max_tokens // 2
-        for index in dict.fromkeys((*ends, *self.wishes)):
+        for index in dict.fromkeys((*ends, *self.constraint_pieces)):
             cost = self.count_text(pieces[index].text) + 2
             if cost <= max_tokens - (0 if index in ends else reserve):
                 fixed.append(index)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from compact.core.log.messages import Content, Message
-from compact.core.plan.cut_arguments import keep_in_arguments
+from compact.core.plan.arguments import keep_in_arguments
 from compact.core.plan.plan import ClearRecord, ExternalizationRecord
 from compact.core.summary.summary import rounded
 

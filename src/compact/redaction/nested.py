@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from compact.core.log.messages import Message
-from compact.redaction.judging import is_ordinary, looks_like_password, looks_random
 from compact.redaction.names import Kind, kind_of_name
 from compact.redaction.spans import MARK, may_name_secret
+from compact.redaction.values import is_ordinary, looks_like_password, looks_random
 
 TOO_DEEP = "<REDACTED: nested too deeply>"
 UNREADABLE = "<REDACTED: unreadable object>"
@@ -28,7 +28,7 @@ _SCHEMA_VALUES = frozenset({"const", "default", "enum", "example", "examples"})
 _LINKS = frozenset({"role", "id", "tool_call_id"})
 
 
-class Walk:
+class NestedRedaction:
     """One walk over one value; `redact` is what happens to a plain string."""
 
     def __init__(self, redact: Callable[[str], str], *, reads_everything: bool) -> None:
