@@ -1,1 +1,13 @@
-"""The ground floor: the line every message walks. Standard library only; no clock, no chance, no I/O."""
+"""The ground floor: standard library only, no clock, no randomness, no I/O. Each room imports only those below it.
+
+engine      the way of a call
+audit       what is kept about it, and asked later
+plan        what is sent
+summary     the one summary
+facts       what code reads in a history
+log         what happened
+
+protocols   everything that can be plugged in, on one page
+errors      everything that is raised
+steps       how work that waits is written
+"""

@@ -1,1 +1,17 @@
-"""engine."""
+"""The way of a call.
+
+engine         the steps of preflight, manual compaction, restore and prefetch
+session        the state of one session
+prompt         its prompt as it stands
+trigger        whether to compact, why, and how far
+compaction     plan, have the summary written, put the plan in force
+summarization  write a summary, check it, fall back
+prefetch       summaries before they are needed
+claims         no span is summarised twice
+persistence    session and store in step; archiving
+pricing        prices of compactions
+events         every event, as frozen data
+emitter        emit the events of a session
+status         how full the window is, and with what
+call_record    what is stored of a model call
+"""

@@ -1,1 +1,9 @@
-"""log."""
+"""What happened: messages, and the append-only log they are matched with.
+
+messages   one entry of a conversation, whatever dialect it came in
+entries    read and write entries in the one form the log has
+log        append what is new in a caller's list; branches, retries, equal entries
+groups     messages that only make sense together; turns
+legality   what a provider accepts, and the nearest legal prompt
+tokenizer  the socket for token counters
+"""

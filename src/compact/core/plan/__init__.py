@@ -1,1 +1,17 @@
-"""plan."""
+"""What is sent: plans as data, and how the next one is made.
+
+plan              records, and the action they come to for each message
+budget            how much fits, when to act, how far to go; calibration by reported usage
+layers            which messages are kept verbatim
+strategy          the socket for strategies: what one may look at, what it proposes
+coordinator       runs strategies, then keeps less, then cuts
+shortening        cuts single messages down to their best lines
+constraint_guard  puts constraints back that a plan would lose
+renderer          log and plan in, prompt out
+stubs             the text that stands for what left
+arguments         tool-call arguments cut to parts of their texts
+parts             the one division of a prompt
+durability        how long the result of a tool matters
+economics         what a compaction costs and saves
+turn              the turn in hand, and what is rehydrated in it
+"""
