@@ -256,9 +256,7 @@ class ExportWorker:
             try:
                 self.exporter.add(batch)
                 lost = self._send()
-            except (
-                Exception
-            ) as error:  # an exporter may be anybody's code; the error's text may hold what was to be sent
+            except Exception as error:  # an exporter may be anybody's code; the text may hold what was to be sent
                 self.exporter.warn(f"{len(batch):,} events could not be sent: {type(error).__name__}")
                 lost = None
             with self._changed:

@@ -34,7 +34,7 @@ def whole_event(data: EventData) -> Iterable[EventData]:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One value of a metric: `label` is what Prometheus tells it by, `attributes` what OpenTelemetry does."""
+    """One value of a metric, with its label in Prometheus and its attributes in OpenTelemetry."""
 
     metric: Metric
     value: float

@@ -279,7 +279,7 @@ class PrunedMessagesEvent(CompactionEvent):
 class CompactionReportEvent(CompactionEvent):
     """What became of the specific strings and the constraints that a compaction took out of the prompt.
 
-    Worked out when somebody reads it: `report` has all of it, `to_dict` the counts. Severity is `high` if the model
+    Computed when it is read: `report` has all of it, `to_dict` the counts. Severity is `high` if the model
     does not see a constraint any more.
     """
 
