@@ -13,7 +13,7 @@ import pytest
 
 from compact import CompactConfig, CompactManager
 from compact.core.engine.events import ArchivalEvent, CompactionErrorEvent, CompactionEvent, NoticeEvent
-from compact.telemetry.archived import InBackground
+from compact.telemetry.event_archive import BackgroundSink
 from compact.testing import RecordingSink, WordTokenizer, dialogue, user
 
 SECRET = "api_key=sk-" + "abc123def456ghi789"
@@ -124,7 +124,7 @@ class StuckArchive:
 
 def test_an_archive_that_may_wait_does_not_make_the_agent_wait() -> None:
     stuck = StuckArchive()
-    sink = InBackground(stuck)
+    sink = BackgroundSink(stuck)
     start = time.perf_counter()
     for number in range(1_200):
         sink(NoticeEvent(session_id="s", message=str(number)))

@@ -1,4 +1,7 @@
-"""Makes docs/configuration.md and docs/api.md from the code; `--check` only says whether they are up to date."""
+"""Make docs/configuration.md, docs/api.md and the tables of docs/OBSERVABILITY.md from the code.
+
+`--check` only says whether they are up to date.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,9 @@ from pydantic.fields import FieldInfo
 
 import compact
 from compact.config import CompactConfig
+from compact.core.engine.event_spec import Metric
+from compact.core.engine.events import EVENTS, CompactionEvent
+from compact.telemetry.metrics import EVENT_COUNT, METRICS
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # or it asks the network when it is imported
 DOCS = Path(__file__).parents[1] / "docs"
@@ -42,7 +48,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
 
 
 def main() -> int:
-    pages = {"configuration.md": configuration(), "api.md": api()}
+    pages = {"configuration.md": configuration(), "api.md": api(), "OBSERVABILITY.md": observability()}
     stale = [name for name, text in pages.items() if _read(DOCS / name) != text]
     if "--check" not in sys.argv:
         for name in stale:
@@ -120,6 +126,64 @@ def _default(field: FieldInfo) -> str:
     if isinstance(value, frozenset | tuple | list):
         value = sorted(value) if isinstance(value, frozenset) else list(value)
     return f"`{_cell(getattr(value, 'value', value) if value != '' else '(empty)')}`"
+
+
+# -- events and metrics -----------------------------------------------------------------------------------------------
+
+
+def observability() -> str:
+    """The page on observability, with its tables of events and metrics as the code has them."""
+    page = _read(DOCS / "OBSERVABILITY.md")
+    for mark, table in (("events", _events()), ("metrics", _metrics())):
+        page, found = re.subn(
+            rf"(<!-- {mark} -->\n).*?(\n<!-- /{mark} -->)",
+            lambda part, rows=table: part[1] + rows + part[2],
+            page,
+            flags=re.S,
+        )
+        if found != 1:
+            raise ValueError(f"docs/OBSERVABILITY.md has {found} parts {mark}, not one")
+    return page
+
+
+def _events() -> str:
+    common = {field.name for field in fields(CompactionEvent)}
+    rows = ["| event | class | severity | what it tells | log line | properties |", "|---|---|---|---|---|---|"]
+    for name, kind in EVENTS.items():
+        known = {field.name: str(field.type) for field in fields(kind) if field.name not in kind.spec.hidden}
+        properties = ", ".join(
+            f"`{field}: {_cell(of)}`" + (" (*content*)" if field in kind.spec.content else "")
+            for field, of in {**known, **kind.spec.computed}.items()
+            if field not in common
+        )
+        tells = _words(_summary(kind).split("\n\n")[0])
+        cells = (f"`{name}`", f"`{kind.__name__}`", kind.spec.severity, tells, f"`{kind.spec.sentence}`", properties)
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def _metrics() -> str:
+    rows = ["| what | OpenTelemetry | Prometheus | kind | unit | by | from |", "|---|---|---|---|---|---|---|"]
+    for metric in METRICS:
+        sources = [f"`{name}`" for name, kind in EVENTS.items() if metric in kind.spec.metrics]
+        cells = (
+            metric.help,
+            f"`{metric.name}`" if metric.name else "",
+            f"`{metric.prometheus_name}`",
+            f"{metric.kind}; in Prometheus {metric.prometheus_kind}" if metric.prometheus_kind else metric.kind,
+            f"`{metric.unit}`",
+            _labels(metric),
+            "every event" if metric is EVENT_COUNT else ", ".join(sources),
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def _labels(metric: Metric) -> str:
+    """The label of both; what OpenTelemetry has beside it is in brackets."""
+    label = f"`{metric.label[0]}`" if metric.label else ""
+    attributes = ", ".join(f"`{name}`" for name in metric.attributes)
+    return f"{label} ({attributes})".strip() if attributes else label
 
 
 # -- names ------------------------------------------------------------------------------------------------------------

@@ -12,9 +12,9 @@ from agents.tracing import Span, Trace, TracingProcessor, agent_span, set_trace_
 
 from compact.core.engine.events import CompactionEvent
 from compact.telemetry.agents_tracing import AgentsTracing
-from compact.telemetry.dispatcher import Dispatcher
+from compact.telemetry.emitters import Dispatcher
 from compact.testing import RecordingSink
-from telemetry.happenings import full_history, one_of_each, watched
+from telemetry.event_samples import full_history, one_of_each, watched
 
 SECRET = "api_key=sk-" + "abc123def456ghi789"
 

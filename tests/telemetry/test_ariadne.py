@@ -16,11 +16,11 @@ import pytest
 from compact.core.engine.events import CompactionEvent, NoticeEvent, PrunedMessagesEvent, SummaryCreatedEvent
 from compact.core.errors import ConfigError
 from compact.telemetry.ariadne import AriadneExporter
-from compact.telemetry.dispatcher import Dispatcher
+from compact.telemetry.emitters import Dispatcher
 from compact.telemetry.metrics import MetricsCollector
 from compact.telemetry.worker import ExportWorker
 from telemetry.ariadne_double import MAX_BODY_BYTES, Ariadne, ariadne_server, held_port, problems_of
-from telemetry.happenings import all_kinds, full_history, one_of_each, watched
+from telemetry.event_samples import all_kinds, full_history, one_of_each, watched
 
 SECRET = "api_key=sk-" + "abc123def456ghi789"
 
@@ -123,7 +123,7 @@ def test_what_was_counted_here_can_be_counted_there(server: Ariadne) -> None:
         assert getattr(theirs, name) == getattr(ours, name), name
     assert theirs.preflight_seconds.total == pytest.approx(ours.preflight_seconds.total, abs=1e-4)
     assert theirs.preflight_seconds.total > 0
-    assert there.threads() == ("s",)
+    assert there.sessions() == ("s",)
 
 
 def test_no_secret_leaves(server: Ariadne) -> None:
@@ -429,7 +429,7 @@ def test_after_an_outage_the_viewer_learns_what_it_missed(server: Ariadne) -> No
 
 @pytest.mark.parametrize("url", ["", "localhost:5175", "ftp://x/ingest", "http://", "http://x:99999/ingest"])
 def test_an_address_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(ConfigError, match="no address to send to"):
+    with pytest.raises(ConfigError, match="not an address to send events to"):
         AriadneExporter(url)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import logging
 import re
@@ -24,14 +25,13 @@ from compact.core.engine.events import (
     NoticeEvent,
 )
 from compact.redaction import Redactor
-from compact.telemetry import archived
-from compact.telemetry.complaints import Complaints
-from compact.telemetry.console import ConsoleEmitter
+from compact.telemetry import event_archive
 from compact.telemetry.emitters import CompactionEventEmitter, CompositeEventEmitter, as_sink
-from compact.telemetry.log import LoggingEventEmitter
+from compact.telemetry.log import ConsoleEmitter, LoggingEventEmitter
 from compact.telemetry.metrics import MetricsCollector
+from compact.telemetry.worker import ThrottledWarnings
 from compact.testing import RecordingSink
-from telemetry.happenings import all_kinds, full_history, one_of_each, watched
+from telemetry.event_samples import all_kinds, full_history, one_of_each, watched
 
 S2_NAMES = (
     "CompactionEventType CompactionEvent CompactionCheckStartedEvent CompactionCompletedEvent ProposalGeneratedEvent "
@@ -71,11 +71,15 @@ def test_every_event_is_there() -> None:
 
 
 def test_types_and_names_are_the_same() -> None:
-    """What is loaded late is what a type checker sees, and all of it can be had."""
-    source = Path(compact.telemetry.__file__).read_text(encoding="utf-8")
-    assert sorted(re.findall(r"^    from \S+ import (\w+) as \1$", source, re.MULTILINE)) == dir(compact.telemetry)
+    """What is found late is what a type checker sees, and all of it can be had."""
+    source = ast.parse(Path(compact.telemetry.__file__).read_text(encoding="utf-8"))
+    imported = [alias for node in ast.walk(source) if isinstance(node, ast.ImportFrom) for alias in node.names]
+    exported = {alias.name for alias in imported if alias.name == alias.asname}
+    assert [alias.name for alias in imported if alias.name == "*"] == ["*"]  # the events
+    assert {kind.__name__ for kind in all_kinds()} | exported <= set(dir(compact.telemetry))
+    assert {"AgentsTracing", "AriadneExporter", "OtlpExporter", "mark_compacted", "MetricsCollector"} <= exported
     for name in dir(compact.telemetry):
-        assert getattr(compact.telemetry, name)
+        assert hasattr(compact.telemetry, name)
 
 
 @pytest.mark.parametrize("place", [compact.telemetry, compact.core.engine.events])
@@ -189,7 +193,9 @@ def emitted(stream: io.StringIO, *, level: str = "auto") -> str:
 
 def test_a_pipe_gets_plain_lines() -> None:
     lines = emitted(io.StringIO(), level="info").splitlines()
-    assert len(lines) == 5
+    labels = [line.split()[3] for line in lines]
+    assert {"error", "compacted", "history_branched", "history_repaired", "notice"} <= set(labels)
+    assert len(labels) == sum(event.spec.severity != "debug" for event in one_of_each())
     assert any("compact [s-1] error SummaryFailed: no answer (fallback: pruning-only)" in line for line in lines)
     assert any("compacted compacted, plan v2: 900 → 450 tokens" in line for line in lines)
     assert "\x1b" not in "".join(lines)
@@ -197,12 +203,14 @@ def test_a_pipe_gets_plain_lines() -> None:
 
 def test_by_default_a_pipe_gets_warnings_alone() -> None:
     words = [line.split()[3] for line in emitted(io.StringIO()).splitlines()]
-    assert words == ["error", "notice"]
+    loud = [event for event in one_of_each() if event.spec.severity in ("warning", "error")]
+    assert words == [event.name.removeprefix("compact.") for event in loud]
+    assert {"error", "notice"} <= set(words)
 
 
 def test_a_terminal_gets_colour_and_one_calm_line_for_each() -> None:
     text = emitted(Terminal())
-    assert len(text.splitlines()) == 5
+    assert len(text.splitlines()) == sum(event.spec.severity != "debug" for event in one_of_each())
     assert "\x1b[32m" in text
     assert "█████░░░░░" in text
 
@@ -238,8 +246,8 @@ def test_log_lines_give_a_terminal_no_orders(caplog: pytest.LogCaptureFixture) -
     assert not re.search(r"[\x00-\x1f\x7f-\x9f]", record.getMessage())
 
 
-def test_complaints_give_a_terminal_no_orders(capsys: pytest.CaptureFixture[str]) -> None:
-    Complaints("[X]")(f"the server said {HOSTILE}")
+def test_warnings_give_a_terminal_no_orders(capsys: pytest.CaptureFixture[str]) -> None:
+    ThrottledWarnings("[X]")(f"the server said {HOSTILE}")
     line = capsys.readouterr().err
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", line)
     assert line.startswith("[X] the server said a�]0;title�b")
@@ -273,19 +281,28 @@ def test_metrics_count_every_session_and_all() -> None:
     for thread in threads:
         thread.join(30)
     assert collector.global_metrics.events["compact.notice"] == 2_000
-    assert collector.thread_metrics("b").events["compact.notice"] == 500
-    assert set(collector.threads()) == {"a", "b", "c", "d"}
-    assert collector.thread_metrics("nobody").events == {}
+    assert collector.session_metrics("b").events["compact.notice"] == 500
+    assert set(collector.sessions()) == {"a", "b", "c", "d"}
+    assert collector.session_metrics("nobody").events == {}
     collector.reset()
-    assert collector.threads() == ()
+    assert collector.sessions() == ()
+
+
+def test_the_old_names_of_sessions_still_work() -> None:
+    collector = MetricsCollector()
+    collector(NoticeEvent(session_id="s", message=""))
+    with pytest.warns(DeprecationWarning, match="thread_metrics is now session_metrics"):
+        assert collector.thread_metrics("s") is collector.session_metrics("s")
+    with pytest.warns(DeprecationWarning, match="threads is now sessions"):
+        assert collector.threads() == ("s",)
 
 
 def test_metrics_are_bounded() -> None:
     collector = MetricsCollector()
     for number in range(1_200):
         collector(NoticeEvent(session_id=str(number), message=""))
-    assert len(collector.threads()) == 1_000
-    assert collector.threads()[-1] == "1199"
+    assert len(collector.sessions()) == 1_000
+    assert collector.sessions()[-1] == "1199"
     assert collector.global_metrics.events["compact.notice"] == 1_200
     for number in range(1_000):
         collector.record({"event": "compact.error", "error_type": f"E{number}", "session_id": ""})
@@ -293,7 +310,7 @@ def test_metrics_are_bounded() -> None:
     assert collector.global_metrics.errors_by_type["other"] == 800
     for number in range(1_000):
         collector.record({"event": f"{number}" + "x" * 10_000, "session_id": "s"})
-    names = collector.thread_metrics("s").events
+    names = collector.session_metrics("s").events
     assert len(names) == 51
     assert max(map(len, names)) == 200
     assert names.total() == 1_000
@@ -309,14 +326,14 @@ def test_a_counter_never_falls() -> None:
 
 
 def test_closing_an_archive_that_hangs_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archived, "_CLOSE_SECONDS", 0.2)
+    monkeypatch.setattr(event_archive, "_CLOSE_SECONDS", 0.2)
     hangs, released = threading.Event(), threading.Event()
 
     def hang(event: CompactionEvent) -> None:
         hangs.set()
         released.wait(60)
 
-    sink = archived.InBackground(hang)
+    sink = event_archive.BackgroundSink(hang)
     sink(NoticeEvent(session_id="s", message="in hand"))
     assert hangs.wait(30)
     for number in range(1_100):
@@ -336,7 +353,7 @@ def test_figures_of_each_kind() -> None:
     collector = MetricsCollector()
     for event in one_of_each():
         collector(event)
-    found = collector.thread_metrics("s-1")
+    found = collector.session_metrics("s-1")
     assert found.compactions == 1
     assert found.tokens_freed == 450
     assert found.tokens_freed_by_action == {"clear": 800, "summarize": 800, "externalize": 800, "drop": 800}
@@ -359,14 +376,14 @@ def test_a_recall_is_told_with_what_it_found() -> None:
     assert event.ended_at >= event.started_at > 0
 
 
-def test_complaints_are_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+def test_warnings_are_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
     now = [0.0]
-    complain = Complaints("[X]", clock=lambda: now[0])
+    warn = ThrottledWarnings("[X]", clock=lambda: now[0])
     for number in range(50):
-        complain(f"{number} events were dropped\nby http://x:5175")
-    complain("something else")
+        warn(f"{number} events were dropped\nby http://x:5175")
+    warn("something else")
     now[0] = 61.0
-    complain("51 events were dropped by http://x:5175")
+    warn("51 events were dropped by http://x:5175")
     assert capsys.readouterr().err.splitlines() == [
         "[X] 0 events were dropped by http://x:5175",
         "[X] something else",
@@ -374,13 +391,13 @@ def test_complaints_are_not_repeated(capsys: pytest.CaptureFixture[str]) -> None
     ]
 
 
-def test_complaints_survive_a_closed_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warnings_survive_a_closed_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
     closed = io.StringIO()
     closed.close()
     monkeypatch.setattr(sys, "stderr", closed)
-    Complaints("[X]")("nobody hears it")
+    ThrottledWarnings("[X]")("nobody hears it")
     monkeypatch.setattr(sys, "stderr", None)
-    Complaints("[X]")("nobody hears it")
+    ThrottledWarnings("[X]")("nobody hears it")
 
 
 def test_what_an_event_says_is_plain_data() -> None:

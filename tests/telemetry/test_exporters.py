@@ -18,9 +18,9 @@ from compact.core.engine.events import CompactionEvent, CompactionReportEvent, E
 from compact.core.errors import ConfigError
 from compact.telemetry import exporters
 from compact.telemetry.exporters import ExportSettings, build_exporter
-from compact.telemetry.worker import ExportWorker, Outgoing, Undelivered
+from compact.telemetry.worker import DeliveryFailed, ExportWorker, OutgoingEvent
 from telemetry.ariadne_double import ariadne_server
-from telemetry.happenings import full_history, one_of_each, watched
+from telemetry.event_samples import full_history, one_of_each, watched
 
 
 @dataclass
@@ -31,17 +31,17 @@ class Recording:
     is_away: bool = False
     breaks_on: str = ""
     gate: threading.Event | None = None
-    taken: list[Outgoing] = field(default_factory=list)
-    sent: list[Outgoing] = field(default_factory=list)
-    complaints: list[str] = field(default_factory=list)
+    taken: list[OutgoingEvent] = field(default_factory=list)
+    sent: list[OutgoingEvent] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     threads: set[str] = field(default_factory=set)
     closed: int = 0
     forgotten: int = 0
 
-    def see(self, event: CompactionEvent) -> object:
+    def capture_context(self, event: CompactionEvent) -> object:
         return threading.current_thread().name
 
-    def take(self, batch: Sequence[Outgoing]) -> None:
+    def add(self, batch: Sequence[OutgoingEvent]) -> None:
         self.threads.add(threading.current_thread().name)
         if self.gate:
             self.gate.wait(30)
@@ -51,14 +51,14 @@ class Recording:
 
     def send(self) -> None:
         if self.is_away:
-            raise Undelivered("away")
+            raise DeliveryFailed("away")
         self.sent.extend(self.taken)
         self.taken.clear()
 
-    def complain(self, text: str) -> None:
-        self.complaints.append(text)
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
 
-    def forget_connections(self) -> None:
+    def reset_after_fork(self) -> None:
         self.forgotten += 1
 
     def close(self) -> None:
@@ -119,7 +119,7 @@ def test_work_is_done_in_the_worker_and_once() -> None:
     worker.close()
     assert set(worked) == set(redacted) == recording.threads == {"compact-recording"}
     assert len(redacted) == 1
-    assert outgoing.seen == threading.current_thread().name
+    assert outgoing.context == threading.current_thread().name
 
 
 def test_the_oldest_go_when_too_many_wait() -> None:
@@ -137,7 +137,7 @@ def test_the_oldest_go_when_too_many_wait() -> None:
     told = [outgoing.event for outgoing in recording.sent if isinstance(outgoing.event, EventsDroppedEvent)]
     assert sum(event.count for event in told) == worker.dropped
     assert all(event.event_id and event.exporter == "recording" for event in told)
-    assert any("events were dropped" in text for text in recording.complaints)
+    assert any("events were dropped" in text for text in recording.warnings)
     worker.close()
 
 
@@ -150,7 +150,7 @@ def test_what_cannot_be_told_is_left_and_counted() -> None:
     assert worker.flush(30)
     assert messages(recording) == ["1"]
     assert worker.dropped == 1
-    assert recording.complaints[0] == "1 events could not be sent: ValueError"
+    assert recording.warnings[0] == "1 events could not be sent: ValueError"
     worker.close()
 
 
@@ -171,8 +171,8 @@ def test_closing_while_nobody_listens_is_quick_and_told() -> None:
     for number in range(10):
         worker(notice(number))
     worker.close()
-    assert recording.complaints[-1] == "10 events were never sent"
-    assert not any("queue was full" in text for text in recording.complaints)
+    assert recording.warnings[-1] == "10 events were never sent"
+    assert not any("queue was full" in text for text in recording.warnings)
     assert worker.dropped == 10
     assert not recording.sent
 
@@ -183,7 +183,7 @@ def test_closing_while_somebody_hangs_is_bounded() -> None:
     for number in range(10):
         worker(notice(number))
     worker.close()
-    assert recording.complaints == ["10 events were never sent"]
+    assert recording.warnings == ["10 events were never sent"]
     assert recording.gate
     recording.gate.set()
     assert worker.dropped == 10
@@ -271,7 +271,7 @@ def test_a_token_is_no_text_that_is_shown() -> None:
 
 def test_a_broken_exporter_never_reaches_the_agent(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(Recording):
-        def see(self, event: CompactionEvent) -> object:
+        def capture_context(self, event: CompactionEvent) -> object:
             raise RuntimeError("nothing to see")
 
     history = full_history()

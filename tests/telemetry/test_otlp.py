@@ -18,11 +18,11 @@ from compact.core.engine.events import CompactionEvent, NoticeEvent
 from compact.core.errors import SummarizerUnavailable
 from compact.summarizers.model_client import ModelAnswer, ModelRequest
 from compact.summarizers.observed import ObservedClient
-from compact.telemetry.dispatcher import Dispatcher
+from compact.telemetry.emitters import Dispatcher
 from compact.telemetry.otlp import OtlpExporter
 from compact.telemetry.worker import ExportWorker
 from compact.testing import RecordingSink
-from telemetry.happenings import full_history, one_of_each, watched
+from telemetry.event_samples import full_history, one_of_each, watched
 from telemetry.otlp_collector import Collector, attributes, otlp_collector
 
 SECRET = "api_key=sk-" + "abc123def456ghi789"

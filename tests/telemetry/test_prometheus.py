@@ -6,10 +6,11 @@ import re
 from collections import defaultdict
 from contextvars import Context
 
-from compact.telemetry.dispatcher import Dispatcher
-from compact.telemetry.metrics import BUCKETS, MetricsCollector
+from compact.core.engine.event_spec import SECONDS_BUCKETS
+from compact.telemetry.emitters import Dispatcher
+from compact.telemetry.metrics import MetricsCollector
 from compact.telemetry.prometheus import CONTENT_TYPE, render_prometheus
-from telemetry.happenings import full_history, one_of_each, watched
+from telemetry.event_samples import full_history, one_of_each, watched
 
 _PAIR = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*"'
 _SAMPLE = re.compile(rf"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{{({_PAIR}(?:,{_PAIR})*)\}})? (\S+)")
@@ -81,7 +82,7 @@ def test_it_is_what_prometheus_reads() -> None:
 def test_histograms_are_cumulative() -> None:
     samples, _ = parsed(render_prometheus(told()))
     buckets = samples["compact_summarizer_seconds_bucket"]
-    counts = [buckets[("le", repr(bound)),] for bound in BUCKETS]
+    counts = [buckets[("le", repr(bound)),] for bound in SECONDS_BUCKETS]
     assert counts == sorted(counts)
     assert buckets[("le", "1.0"),] == 0
     assert buckets[("le", "2.5"),] == 1
@@ -117,5 +118,5 @@ def test_figures_of_a_session() -> None:
     assert samples["compact_compactions_total"][("reason", "threshold"),] == 1
     assert samples["compact_tokens_before_total"][()] > samples["compact_tokens_after_total"][()] > 0
     assert samples["compact_sessions"] == {(): 2}
-    assert collector.thread_metrics("t").compactions == 0
-    assert collector.thread_metrics("s").compactions == collector.global_metrics.compactions >= 1
+    assert collector.session_metrics("t").compactions == 0
+    assert collector.session_metrics("s").compactions == collector.global_metrics.compactions >= 1

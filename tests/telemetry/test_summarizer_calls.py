@@ -13,7 +13,7 @@ from compact.summarizers.observed import ObservedClient
 from compact.telemetry.metrics import MetricsCollector
 from compact.testing import RecordingSink, ScriptedModel, dialogue, fail, say_json, slow
 from telemetry.ariadne_double import ariadne_server
-from telemetry.happenings import watched
+from telemetry.event_samples import watched
 
 TOLD = {"narrative": "It went on."}
 HISTORY = dialogue(40, words=50)
@@ -59,7 +59,7 @@ def test_every_try_is_told() -> None:
     assert failed.error_type == "ModelBusy"
     assert (failed.input_tokens, failed.output_tokens) == (0, 0)
     assert answered.error_type == ""
-    found = collector.thread_metrics("s")
+    found = collector.session_metrics("s")
     assert (found.summarizer_calls, found.summarizer_failures) == (2, 1)
     assert found.summarizer_seconds.count == 2
 

@@ -486,4 +486,4 @@ def test_metrics_stay_small_whatever_is_sent(own: Running) -> None:
     assert "made_up" not in text
     assert 'error_type="' + "B" * 200 + '"} 1' in text
     assert "compact_viewer_events_unreadable_total 1" in text
-    assert [len(thread) for thread in own.app.state.live.numbers.collector.threads()] == [200]
+    assert [len(session) for session in own.app.state.live.numbers.collector.sessions()] == [200]

@@ -1,82 +1,110 @@
-"""Sends events to Ariadne's trace viewer, or to `compact view`, which stands in for it."""
+"""Send events to Ariadne's trace viewer, or to `compact view`, which stands in for it.
+
+A session is a trace, an event or an operation a span. The server drops fields that it does not know, so everything that
+an event says stands in `data`, and the text to read in `data.output`. Times end in `Z`; what has no value is left out.
+"""
 
 from __future__ import annotations
 
 import http.client
 import json
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from compact.core.engine.events import CompactionEvent
+from compact.core.engine.event_spec import fill
+from compact.core.engine.events import CompactionEvent, OperationEndedEvent, OperationStartedEvent
 from compact.core.errors import ConfigError
-from compact.telemetry.ariadne_wire import bodies, span_of, trace_of
-from compact.telemetry.complaints import Complaints
-from compact.telemetry.worker import Outgoing, Undelivered
+from compact.telemetry.truncation import encode_json, truncate_text, truncate_to_size
+from compact.telemetry.worker import DeliveryFailed, OutgoingEvent, ThrottledWarnings
 
+# Chosen: a viewer is near; one that takes longer is away.
 _TIMEOUT_SECONDS = 2.0
-_MOST_TRACES = 10_000
+# Chosen: a session that was introduced is introduced again after so many others, which does no harm.
+_MAX_TRACES = 10_000
 # The server is there, but cannot take it now.
-_TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
+_RETRY_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+# Enough of an answer to say what the server did not like.
+_MAX_ANSWER_BYTES = 10_000
+# The server cuts texts at 102,400 characters and refuses bodies over 262,144 bytes; these leave room for the rest.
+_MAX_TEXT = 100_000
+_MAX_EVENT_BYTES = 200_000
+_MAX_BODY_BYTES = 256_000
+_MAX_NAME = 1_000
+# The trace of what happens outside of any session.
+_NO_SESSION = "compact"
+# Fields that stand on the span itself.
+_SPAN_FIELDS = frozenset({"event_id", "parent_id", "started_at", "ended_at"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """The body of a request, and how many events are in it."""
+
+    body: bytes
+    events: int
 
 
 class AriadneExporter:
-    """Posts batches over one connection that is kept open; never raises, and says on stderr what went wrong."""
+    """Posts batches over one connection that is kept open, and writes on stderr what went wrong."""
 
     name = "ariadne"
 
     def __init__(self, url: str, *, token: str = "", timeout_seconds: float = _TIMEOUT_SECONDS) -> None:
-        self._place = _parsed(url)
-        self._url = f"{self._place.scheme}://{self._place.hostname}:{self._port}{self._place.path}"
+        self._address = _parse_address(url)
+        self._url = f"{self._address.scheme}://{self._address.hostname}:{self._port}{self._address.path}"
         self._timeout_seconds = timeout_seconds
         self._headers = {"Content-Type": "application/json", "User-Agent": "compact"}
         if token := _header_safe(token):
             self._headers["Authorization"] = f"Bearer {token}"
         self._connection: http.client.HTTPConnection | None = None
         self._traces: OrderedDict[str, None] = OrderedDict()
-        # The bodies of requests, and how many events are in each.
-        self._pending: deque[tuple[bytes, int]] = deque()
+        self._pending: deque[_Request] = deque()
         self._lost = 0
-        self.complain = Complaints("[Ariadne]")
+        self.warn = ThrottledWarnings("[Ariadne]")
 
-    def see(self, event: CompactionEvent) -> object:
-        """Nothing is needed but the event."""
+    def capture_context(self, event: CompactionEvent) -> object:
+        """Return nothing: the event is all that is needed."""
         return None
 
-    def take(self, batch: Sequence[Outgoing]) -> None:
-        """Write the bodies of the requests: each session is introduced once, before its first span."""
+    def add(self, batch: Sequence[OutgoingEvent]) -> None:
+        """Encode the bodies of the requests: each session is introduced once, before its first span."""
         events: list[dict[str, Any]] = []
         for outgoing in batch:
             try:
-                span, is_cut = span_of(outgoing)
-                trace = trace_of(outgoing)
-            except Exception as error:  # one event that cannot be told keeps no other from being sent
-                self.complain(f"{outgoing.event.name} could not be written: {type(error).__name__}")
+                span, is_cut = _span(outgoing)
+                trace = _trace(outgoing)
+            except (
+                Exception
+            ) as error:  # an event may hold anything; one that cannot be encoded keeps no other from being sent
+                self.warn(f"{outgoing.event.name} could not be encoded: {type(error).__name__}")
                 self._lost += 1
                 continue
             if is_cut:
-                self.complain(f"{outgoing.event.name} is longer than the server takes: it was cut, and marked")
+                self.warn(f"{outgoing.event.name} is longer than the server takes: it was cut, and marked")
             if span["trace_id"] not in self._traces:
                 events.append(trace)
-            self._remember(span["trace_id"])
+            self._add_trace(span["trace_id"])
             events.append(span)
-        self._pending.extend(bodies(events))
+        self._pending.extend(_bodies(events))
 
-    def _remember(self, trace_id: str) -> None:
+    def _add_trace(self, trace_id: str) -> None:
         self._traces[trace_id] = None
         self._traces.move_to_end(trace_id)
-        if len(self._traces) > _MOST_TRACES:
+        if len(self._traces) > _MAX_TRACES:
             self._traces.popitem(last=False)
 
     def send(self) -> int:
-        """Post what waits, in order; what the server will never take is left out, said, and counted."""
+        """Post what waits, in order; what the server refuses for good is dropped, with a warning, and counted."""
         try:
             while self._pending:
                 self._send_first()
-        except Undelivered:
+        except DeliveryFailed:
             raise
-        except Exception:  # it would fail in the same way for ever, and what waits would never end
+        except Exception:  # it would fail in the same way for ever, and the queue would never end
             self._pending.clear()
             self._lost = 0
             self.close()
@@ -85,13 +113,13 @@ class AriadneExporter:
         return lost
 
     def _send_first(self) -> None:
-        body, events = self._pending[0]
-        status, answer = self._post(body)
-        if status in _TRY_AGAIN:
-            raise Undelivered(f"{self._url} answered {status}; trying again later")
+        request = self._pending[0]
+        status, answer = self._post(request.body)
+        if status in _RETRY_STATUS:
+            raise DeliveryFailed(f"{self._url} answered {status}; trying again later")
         if status != 200:
-            self.complain(f"{self._url} answered {status}, so a batch is lost: {_details(answer)}")
-            self._lost += events
+            self.warn(f"{self._url} answered {status}, so a batch is lost: {_first_problem(answer)}")
+            self._lost += request.events
         self._pending.popleft()
 
     def _post(self, body: bytes) -> tuple[int, str]:
@@ -100,42 +128,42 @@ class AriadneExporter:
             return self._request(body)
         except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError) as error:
             if not was_open:
-                raise self._away(error) from error
+                raise self._unreachable(error) from error
         except (OSError, http.client.HTTPException) as error:
-            raise self._away(error) from error
-        self.close()  # one that was kept open may be closed by the other side at any time: once more on a new one
+            raise self._unreachable(error) from error
+        self.close()  # the server may close a connection that is kept open at any time: once more on a new one
         return self._post(body)
 
-    def _away(self, error: Exception) -> Undelivered:
+    def _unreachable(self, error: Exception) -> DeliveryFailed:
         self.close()
-        self._traces.clear()  # when it comes back it may know nothing of what it was told
-        return Undelivered(f"{self._url} cannot be reached ({type(error).__name__}: {error}); trying again later")
+        self._traces.clear()  # a server that comes back may have forgotten them
+        return DeliveryFailed(f"{self._url} cannot be reached ({type(error).__name__}: {error}); trying again later")
 
     def _request(self, body: bytes) -> tuple[int, str]:
         if self._connection is None:
             self._connection = self._connect()
         self._connection.request("POST", self._path, body, self._headers)
         answer = self._connection.getresponse()
-        text = answer.read(10_000).decode("utf-8", "replace")
+        text = answer.read(_MAX_ANSWER_BYTES).decode("utf-8", "replace")
         if not answer.isclosed():
-            self.close()  # more than anybody needs
+            self.close()  # the rest would be read as the next answer
         return answer.status, text
 
     @property
     def _port(self) -> int:
-        return self._place.port or (443 if self._place.scheme == "https" else 80)
+        return self._address.port or (443 if self._address.scheme == "https" else 80)
 
     @property
     def _path(self) -> str:
-        query = f"?{self._place.query}" if self._place.query else ""
-        return (self._place.path or "/ingest") + query
+        query = f"?{self._address.query}" if self._address.query else ""
+        return (self._address.path or "/ingest") + query
 
     def _connect(self) -> http.client.HTTPConnection:
-        kind = http.client.HTTPSConnection if self._place.scheme == "https" else http.client.HTTPConnection
-        return kind(self._place.hostname or "localhost", self._port, timeout=self._timeout_seconds)
+        kind = http.client.HTTPSConnection if self._address.scheme == "https" else http.client.HTTPConnection
+        return kind(self._address.hostname or "localhost", self._port, timeout=self._timeout_seconds)
 
-    def forget_connections(self) -> None:
-        """In a copy of the process, the connection is the original's."""
+    def reset_after_fork(self) -> None:
+        """Drop the connection and what waits: they belong to the original process."""
         self._connection = None
         self._pending.clear()
         self._lost = 0
@@ -148,7 +176,7 @@ class AriadneExporter:
 
 
 def _header_safe(token: str) -> str:
-    """The token without the blanks around it; one that no header can carry is refused, and not repeated."""
+    """Return the token without the blanks around it; refuse one that no header can carry, without repeating it."""
     token = token.strip()
     if not (token.isascii() and token.isprintable()):
         hint = "copy it again: it may have printable ASCII characters only, in one line"
@@ -156,22 +184,102 @@ def _header_safe(token: str) -> str:
     return token
 
 
-def _parsed(url: str) -> SplitResult:
+def _parse_address(url: str) -> SplitResult:
     hint = "give it as http://host:port/ingest"
     try:
-        place = urlsplit(url)
-        is_whole = place.scheme in ("http", "https") and bool(place.hostname) and (place.port or 1) > 0
+        address = urlsplit(url)
+        is_whole = address.scheme in ("http", "https") and bool(address.hostname) and (address.port or 1) > 0
     except ValueError:
-        is_whole, place = False, urlsplit("")
+        is_whole, address = False, urlsplit("")
     if not is_whole:
-        raise ConfigError(f"{url!r} is no address to send to", field="telemetry.ariadne_url", hint=hint)
-    return place
+        raise ConfigError(f"{url!r} is not an address to send events to", field="telemetry.ariadne_url", hint=hint)
+    return address
 
 
-def _details(answer: str) -> str:
-    """The first thing a server says it did not like."""
+def _first_problem(answer: str) -> str:
+    """Return the first problem that a server names."""
     try:
         first = json.loads(answer)["details"][0]
         return f"{first['path']}: {first['message']}"
     except (ValueError, LookupError, TypeError):
         return answer[:300]
+
+
+# -- the wire ---------------------------------------------------------------------------------------------------------
+
+
+def _trace(outgoing: OutgoingEvent) -> dict[str, Any]:
+    """Return the trace of a session; its name is not redacted, the caller's metadata is."""
+    event = outgoing.event
+    session = event.session_id or _NO_SESSION
+    trace = {
+        "type": "trace",
+        "trace_id": session,
+        "name": truncate_text(session, _MAX_NAME),
+        "started_at": _wire_time(event.started_at),
+    }
+    metadata = {str(name): truncate_text(str(value), _MAX_NAME) for name, value in outgoing.data["metadata"].items()}
+    return {**trace, "metadata": metadata} if metadata else trace
+
+
+def _span(outgoing: OutgoingEvent) -> tuple[dict[str, Any], bool]:
+    """Return the span of an event, and whether anything in it had to be cut."""
+    event = outgoing.event
+    data, is_cut = truncate_to_size(_data(event, outgoing.data), max_text=_MAX_TEXT, max_bytes=_MAX_EVENT_BYTES)
+    span: dict[str, Any] = {
+        "type": "span",
+        "trace_id": event.session_id or _NO_SESSION,
+        "span_id": event.event_id,
+        "kind": event.spec.span_kind,
+        "name": _name(event),
+        "started_at": _wire_time(event.started_at),
+        "data": data,
+    }
+    if event.parent_id:
+        span["parent_id"] = event.parent_id
+    if not isinstance(event, OperationStartedEvent):  # an operation stays open until its end is sent
+        span["ended_at"] = _wire_time(max(event.started_at, event.ended_at))
+        span["status"] = "error" if event.failure else "ok"
+    return span, is_cut
+
+
+def _data(event: CompactionEvent, redacted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an event says, how long it took, and the text to read as `output`."""
+    data = {name: value for name, value in redacted.items() if name not in _SPAN_FIELDS and value is not None}
+    data["duration_seconds"] = round(event.duration_seconds, 6)
+    if not data.get("metadata"):
+        data.pop("metadata", None)
+    output = fill(event.spec.output, data)
+    return {**data, "output": output} if output else data
+
+
+def _name(event: CompactionEvent) -> str:
+    """Return the name of the span: that of an operation is the same at its start and its end."""
+    if isinstance(event, OperationStartedEvent | OperationEndedEvent):
+        return f"compact.{event.operation}"
+    return event.name
+
+
+def _wire_time(seconds: float) -> str:
+    """Return ISO 8601 with `Z`: the server takes no other offset."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _bodies(events: Iterable[Mapping[str, Any]], *, max_bytes: int = _MAX_BODY_BYTES) -> Iterator[_Request]:
+    """Yield requests that each stay below the limit, in order."""
+    parts: list[bytes] = []
+    size = spans = 0
+    for event in events:
+        part = encode_json(event)
+        if parts and size + len(part) + 1 > max_bytes:
+            yield _Request(_join(parts), spans)
+            parts, size, spans = [], 0, 0
+        parts.append(part)
+        size += len(part) + 1
+        spans += event["type"] == "span"
+    if parts:
+        yield _Request(_join(parts), spans)
+
+
+def _join(parts: list[bytes]) -> bytes:
+    return b'{"batch":[' + b",".join(parts) + b"]}"

@@ -1,4 +1,4 @@
-"""Which sinks a configuration asks for; each package is only loaded by those who use it."""
+"""Build the sinks that a configuration asks for; a third-party package is loaded only where its exporter is."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from importlib.util import find_spec
 from typing import Any
 
 from compact.core.errors import ConfigError
-from compact.telemetry.archived import ArchivedEvents, EventArchive, InBackground
-from compact.telemetry.console import ConsoleEmitter
-from compact.telemetry.dispatcher import Dispatcher
-from compact.telemetry.emitters import AnySink
+from compact.telemetry.emitters import AnySink, Dispatcher
+from compact.telemetry.event_archive import ArchiveSink, BackgroundSink, EventArchive
+from compact.telemetry.log import ConsoleEmitter
 from compact.telemetry.worker import ExportWorker
 
 Redact = Callable[[Any], Any]
@@ -19,7 +18,7 @@ Redact = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportSettings:
-    """The settings of `telemetry`, as exporters want them."""
+    """The settings of `telemetry` that exporters need."""
 
     exporters: Sequence[str] = ()
     ariadne_url: str = "http://localhost:5175/ingest"
@@ -39,17 +38,17 @@ def build_dispatcher(
     archive_may_wait: bool = False,
     metadata: Mapping[str, Any] | None = None,
 ) -> Dispatcher:
-    """The caller's own sink, the exporters that are named, and the archive."""
+    """Return a dispatcher to the caller's own sink, the exporters that are named, and the archive."""
     sinks: list[AnySink] = [on_event] if on_event is not None else []
     sinks += [build_exporter(name, settings, redact) for name in settings.exporters]
     if archive:
-        archived = ArchivedEvents(archive, redact)
-        sinks.append(InBackground(archived) if archive_may_wait else archived)
+        archived = ArchiveSink(archive, redact)
+        sinks.append(BackgroundSink(archived) if archive_may_wait else archived)
     return Dispatcher(sinks, metadata=metadata)
 
 
 def build_exporter(name: str, settings: ExportSettings, redact: Redact) -> AnySink:
-    """One exporter by its name; what it needs and is not there is named with the extra that installs it."""
+    """Return an exporter by its name; a missing package is named with the extra that installs it."""
     match name:
         case "console":
             return ConsoleEmitter(redact, level=settings.console_level)
@@ -79,7 +78,7 @@ def build_exporter(name: str, settings: ExportSettings, redact: Redact) -> AnySi
 
 def _require(exporter: str, *packages: str, extra: str) -> None:
     for package in packages:
-        if not _is_there(package):
+        if not _is_installed(package):
             raise ConfigError(
                 f"the exporter {exporter} needs the package {package.replace('.', '-')}",
                 field="telemetry.exporter",
@@ -87,8 +86,8 @@ def _require(exporter: str, *packages: str, extra: str) -> None:
             )
 
 
-def _is_there(package: str) -> bool:
+def _is_installed(package: str) -> bool:
     try:
         return find_spec(package) is not None
-    except ModuleNotFoundError:  # what it is a part of is not there
+    except ModuleNotFoundError:  # the package that it is a part of is not installed
         return False

@@ -1,4 +1,4 @@
-"""Sends traces and metrics over OTLP/HTTP, with providers of its own: the application's are left alone."""
+"""Send traces and metrics over OTLP/HTTP, with providers of its own: the application's are left alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opentelemetry import trace
@@ -20,31 +20,34 @@ from opentelemetry.context import (
 )
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.metrics import Meter, NoOpMeterProvider
 from opentelemetry.metrics import MeterProvider as AnyMeterProvider
-from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import SERVICE_INSTANCE_ID, SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExportResult
 
+from compact.core.engine.event_spec import EventData, EventSpec, Metric
 from compact.core.engine.events import CompactionCompletedEvent, CompactionEvent
-from compact.telemetry.complaints import Complaints
-from compact.telemetry.otlp_metrics import Instruments
+from compact.telemetry.metrics import METRICS
 from compact.telemetry.otlp_spans import SpanTree, is_model_call, mark_compacted
-from compact.telemetry.worker import Outgoing, Undelivered
+from compact.telemetry.worker import DeliveryFailed, OutgoingEvent, ThrottledWarnings
 
 _log = logging.getLogger("compact")
 _SCOPE = "compact"
+# Chosen: a collector is near; one that takes longer is away, and is tried again.
 _TIMEOUT_SECONDS = 3.0
+# Chosen: what a person waits for when a program ends.
 _CLOSE_SECONDS = 5.0
-_MOST_SPANS = 4096
-# A server that says no to the same spans for so long will not take them at all.
+# Chosen: as many as events wait in the queue by default.
+_MAX_SPANS = 4096
+# Chosen: a server that refuses the same spans for ten minutes will not take them at all.
 _PATIENCE_SECONDS = 600.0
 
 
 class OtlpExporter:
-    """Turns events into spans and metrics, and sends them; the usual `OTEL_*` variables are heeded.
+    """Turns events into spans and metrics, and sends them; the usual `OTEL_*` variables hold.
 
     `tracer_provider` and `meter_provider` are the application's own, if it wants all in one place: then they send.
     """
@@ -60,7 +63,7 @@ class OtlpExporter:
         meter_provider: AnyMeterProvider | None = None,
     ) -> None:
         self._endpoint = endpoint.rstrip("/")
-        self._finished: deque[ReadableSpan] = deque(maxlen=_MOST_SPANS)
+        self._finished: deque[ReadableSpan] = deque(maxlen=_MAX_SPANS)
         self._spans = None if tracer_provider else self._span_exporter()
         is_wanted = os.environ.get("OTEL_METRICS_EXPORTER") != "none"
         self._metrics = self._metric_exporter() if is_wanted and not meter_provider else None
@@ -70,26 +73,28 @@ class OtlpExporter:
         self._instruments = Instruments((meter_provider or self._own_metrics or NoOpMeterProvider()).get_meter(_SCOPE))
         self._refused_since: float | None = None
         self._lost = 0
-        self.complain = Complaints("[OTLP]", write=_log.warning)
+        self.warn = ThrottledWarnings("[OTLP]", write=_log.warning)
 
-    def see(self, event: CompactionEvent) -> object:
-        """The agent's own span, which what happens now is a part of."""
+    def capture_context(self, event: CompactionEvent) -> object:
+        """Return the agent's own span, which the event is a part of."""
         if isinstance(event, CompactionCompletedEvent) and is_model_call(trace.get_current_span()):
             mark_compacted(trace.get_current_span())
         return None if event.parent_id else trace.get_current_span().get_span_context()
 
-    def take(self, batch: Sequence[Outgoing]) -> None:
-        """Start, end and count."""
+    def add(self, batch: Sequence[OutgoingEvent]) -> None:
+        """Start and end spans, and count."""
         for outgoing in batch:
             try:
                 self._tree.add(outgoing)
-                self._instruments.record(outgoing)
-            except Exception as error:  # one event that cannot be told keeps no other from being sent
-                self.complain(f"{outgoing.event.name} could not be told: {type(error).__name__}")
+                self._instruments.record(outgoing.event.spec, outgoing.data)
+            except (
+                Exception
+            ) as error:  # an event may hold anything; one that cannot be encoded keeps no other from being sent
+                self.warn(f"{outgoing.event.name} could not be encoded: {type(error).__name__}")
                 self._lost += 1
 
     def send(self) -> int:
-        """Send the spans that have ended, and say how much was lost; metrics go out by themselves."""
+        """Send the spans that have ended; return how much was lost. Metrics are sent by the SDK."""
         if self._spans is not None and self._finished:
             self._export(self._spans)
         lost, self._lost = self._lost, 0
@@ -103,28 +108,28 @@ class OtlpExporter:
         finally:
             detach(token)
         if not is_sent:
-            self._keep_or_lose(len(spans))
+            self._keep_or_drop(len(spans))
         self._refused_since = None
         for _ in spans:
             self._finished.popleft()
 
-    def _keep_or_lose(self, count: int) -> None:
-        """Why they were refused is in the SDK's own log; this only says what becomes of them."""
+    def _keep_or_drop(self, count: int) -> None:
+        """Raise to try again, or drop them if the server refuses for too long; the SDK's own log has the reason."""
         self._refused_since = self._refused_since or time.monotonic()
         if time.monotonic() - self._refused_since < _PATIENCE_SECONDS:
-            raise Undelivered(f"{count} spans were not taken; trying again later")
-        self.complain(f"{count} spans were refused for {_PATIENCE_SECONDS / 60:.0f} minutes, and are lost")
+            raise DeliveryFailed(f"{count} spans were not taken; trying again later")
+        self.warn(f"{count} spans were refused for {_PATIENCE_SECONDS / 60:.0f} minutes, and are lost")
         self._lost += count
 
     def flush(self, timeout_seconds: float) -> bool:
-        """Send the metrics, too; False if that failed, or took longer."""
+        """Send the metrics, too; return False if that failed or took longer."""
         metrics = self._own_metrics
         if metrics is None:
             return True
-        return self._within(timeout_seconds, lambda: bool(metrics.force_flush(timeout_seconds * 1000)))
+        return self._run_within(timeout_seconds, lambda: bool(metrics.force_flush(timeout_seconds * 1000)))
 
-    def forget_connections(self) -> None:
-        """In a copy of the process, connections are the original's."""
+    def reset_after_fork(self) -> None:
+        """Drop connections and what waits: they belong to the original process."""
         self._finished.clear()
         self._lost = 0
         if self._spans:
@@ -133,28 +138,28 @@ class OtlpExporter:
             self._metrics._session = self._metric_exporter()._session  # pyright: ignore[reportPrivateUsage]
 
     def close(self) -> None:
-        """Send what is left, and stop; what takes longer than a moment is left."""
-        self._within(_CLOSE_SECONDS, self._stop)
+        """Send what is left, as far as that takes no longer than `_CLOSE_SECONDS`, and stop."""
+        self._run_within(_CLOSE_SECONDS, self._stop)
 
     def _stop(self) -> bool:
         self._tree.close()
         if self._spans:
             if self._refused_since is None:
-                self._send_the_last()
+                self._send_last()
             self._spans.shutdown()
         if self._own_metrics:
             self._own_metrics.shutdown(_TIMEOUT_SECONDS * 1000)
         return True
 
-    def _within(self, seconds: float, work: Callable[[], bool]) -> bool:
-        """What it says, or False: the SDK heeds no limits, and may raise."""
+    def _run_within(self, seconds: float, work: Callable[[], bool]) -> bool:
+        """Return what the work returns, or False if it takes longer or raises: the SDK keeps to no limit."""
         results: list[bool] = []
 
         def run() -> None:
             try:
                 results.append(work())
-            except Exception as error:
-                self.complain(f"the SDK failed: {type(error).__name__}")
+            except Exception as error:  # the SDK is not ours
+                self.warn(f"the SDK failed: {type(error).__name__}")
 
         thread = threading.Thread(target=run, name="compact-otlp-sdk", daemon=True)
         try:
@@ -165,31 +170,59 @@ class OtlpExporter:
             thread.join(seconds)
         return bool(results and results[0])
 
-    def _send_the_last(self) -> None:
+    def _send_last(self) -> None:
         try:
             self.send()
-        except Undelivered as error:
-            self.complain(f"closed all the same: {error}")
+        except DeliveryFailed as error:
+            self.warn(f"closed all the same: {error}")
 
     # -- providers of its own -------------------------------------------------------------------------------------
 
     def _span_exporter(self) -> OTLPSpanExporter:
-        return OTLPSpanExporter(self._place("traces"), timeout=_timeout())
+        return OTLPSpanExporter(self._endpoint_of("traces"), timeout=_timeout())
 
     def _tracer_provider(self) -> TracerProvider:
         provider = TracerProvider(resource=_resource(), shutdown_on_exit=False)
-        provider.add_span_processor(_Collected(self._finished))
+        provider.add_span_processor(_FinishedSpans(self._finished))
         return provider
 
     def _metric_exporter(self) -> OTLPMetricExporter:
-        return OTLPMetricExporter(self._place("metrics"), timeout=_timeout())
+        return OTLPMetricExporter(self._endpoint_of("metrics"), timeout=_timeout())
 
-    def _place(self, signal: str) -> str | None:
-        """Where a signal goes; None leaves it to the usual variables, and localhost:4318."""
+    def _endpoint_of(self, signal: str) -> str | None:
+        """Return where a signal goes; None leaves it to the usual variables, and localhost:4318."""
         return f"{self._endpoint.removesuffix('/v1/traces')}/v1/{signal}" if self._endpoint else None
 
 
-class _Collected(SpanProcessor):
+class Instruments:
+    """The metrics as instruments of OpenTelemetry; sessions are no attribute, because there is no end to them."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._recorders = {metric: _recorder(metric, meter) for metric in METRICS if metric.name}
+
+    def record(self, spec: EventSpec, data: EventData) -> None:
+        """Count one event."""
+        for metric in spec.metrics:
+            if record := self._recorders.get(metric):
+                for measurement in metric.measure(data):
+                    record(measurement.value, measurement.attributes)
+
+
+def _recorder(metric: Metric, meter: Meter) -> Callable[[float, Mapping[str, str]], None]:
+    """Return the function of a new instrument that takes a value and its attributes."""
+    match metric.kind:
+        case "counter":
+            counter = meter.create_counter(metric.name, metric.unit, metric.help)
+            return lambda value, attributes: counter.add(value, attributes) if value else None
+        case "gauge":
+            return meter.create_gauge(metric.name, metric.unit, metric.help).set
+        case "histogram":
+            return meter.create_histogram(
+                metric.name, metric.unit, metric.help, explicit_bucket_boundaries_advisory=metric.buckets
+            ).record
+
+
+class _FinishedSpans(SpanProcessor):
     """Keeps spans that have ended until they are sent."""
 
     def __init__(self, finished: deque[ReadableSpan]) -> None:
@@ -202,7 +235,7 @@ class _Collected(SpanProcessor):
 
 
 def _meter_provider(exporter: OTLPMetricExporter) -> MeterProvider:
-    """Two of the same name and instance would overwrite each other's counts, so each is an instance of its own."""
+    """Return a provider with its own instance id: two with the same would overwrite each other's counts."""
     resource = _resource()
     if SERVICE_INSTANCE_ID not in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", ""):
         resource = resource.merge(Resource({SERVICE_INSTANCE_ID: str(uuid.uuid4())}))
@@ -216,5 +249,5 @@ def _resource() -> Resource:
 
 
 def _timeout() -> float | None:
-    """None leaves it to the usual variable."""
+    """Return the timeout; None leaves it to the usual variable."""
     return None if "OTEL_EXPORTER_OTLP_TIMEOUT" in os.environ else _TIMEOUT_SECONDS

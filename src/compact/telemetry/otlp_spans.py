@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -16,7 +16,6 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, S
 
 from compact.core.engine.events import (
     CompactionCompletedEvent,
-    CompactionErrorEvent,
     CompactionEvent,
     ContentRecalledEvent,
     ContentRehydratedEvent,
@@ -27,28 +26,28 @@ from compact.core.engine.events import (
     TokenEstimateEvent,
     TriggerDecisionEvent,
 )
-from compact.telemetry.fitting import plain
-from compact.telemetry.worker import Outgoing
+from compact.telemetry.truncation import to_json_value
+from compact.telemetry.worker import OutgoingEvent
 
-# Of an operation whose end was dropped nothing more is heard.
-_MOST_OPEN = 1000
+# Chosen: the end of an operation may have been dropped; of more than these, the oldest are ended.
+_MAX_OPEN = 1000
+# Chosen: a summary fits, and a batch of spans stays small.
 _MAX_TEXT, _MAX_ITEMS = 20_000, 100
-_NOT_TOLD = frozenset({"event", "session_id", "event_id", "parent_id", "started_at", "ended_at", "metadata"})
-# What people and models wrote; only for those who ask for it.
-_CONTENT = frozenset({"summary", "query", "note", "missing_constraints"})
+# Fields that stand on the span itself.
+_SPAN_FIELDS = frozenset({"event", "session_id", "event_id", "parent_id", "started_at", "ended_at", "metadata"})
 Attributes = dict[str, Any]
 
 
 class SpanTree:
-    """Starts and ends spans as events tell, at the times they tell."""
+    """Starts and ends spans at the times of the events."""
 
     def __init__(self, tracer: Tracer, *, content: bool) -> None:
         self._tracer, self._content = tracer, content
         # Operations within an operation lead to the same span.
         self._open: OrderedDict[str, Span] = OrderedDict()
 
-    def add(self, outgoing: Outgoing) -> None:
-        """Tell one event."""
+    def add(self, outgoing: OutgoingEvent) -> None:
+        """Add one event."""
         match outgoing.event:
             case OperationStartedEvent() as event:
                 self._start(event, outgoing)
@@ -59,26 +58,26 @@ class SpanTree:
             case ContentRecalledEvent() | ContentRehydratedEvent() as event:
                 self._memory(event, outgoing)
             case event:
-                self._happened(event, outgoing)
+                self._add_event(event, outgoing)
 
     def close(self) -> None:
         """End what is still open."""
         while self._open:
             self._open.popitem(last=False)[1].end()
 
-    def _start(self, event: OperationStartedEvent, outgoing: Outgoing) -> None:
+    def _start(self, event: OperationStartedEvent, outgoing: OutgoingEvent) -> None:
         span = self._open.get(event.parent_id)
         if span is None:
             attributes = {
                 **_about(event, "compact", "CHAIN"),
                 "compaction.operation": event.operation,
-                **{f"metadata.{name}": _plain(value) for name, value in outgoing.data["metadata"].items()},
+                **{f"metadata.{name}": _json(value) for name, value in outgoing.data["metadata"].items()},
             }
             span = self._tracer.start_span(
-                "compact", _context(outgoing.seen), SpanKind.INTERNAL, attributes, start_time=_ns(event.started_at)
+                "compact", _below(outgoing.context), SpanKind.INTERNAL, attributes, start_time=_ns(event.started_at)
             )
         self._open[event.event_id] = span
-        if len(self._open) > _MOST_OPEN:
+        if len(self._open) > _MAX_OPEN:
             oldest = self._open.popitem(last=False)[1]
             if oldest.is_recording():
                 oldest.end()
@@ -89,22 +88,22 @@ class SpanTree:
             return
         span.set_attribute("compaction.duration_ms", round(event.duration_seconds * 1000, 3))
         span.set_attribute("compaction.plan_version", event.plan_version)
-        if event.status == "error":
-            span.set_attribute("error.type", event.error_type)
-            span.set_status(Status(StatusCode.ERROR, event.error_type))
+        if event.failure:
+            span.set_attribute("error.type", event.failure)
+            span.set_status(Status(StatusCode.ERROR, event.failure))
         span.end(_ns(event.ended_at))
 
-    def _happened(self, event: CompactionEvent, outgoing: Outgoing) -> None:
+    def _add_event(self, event: CompactionEvent, outgoing: OutgoingEvent) -> None:
         span = self._open.get(event.parent_id)
-        told = self._told(outgoing.data)
+        attributes = self._event_attributes(event, outgoing.data)
         if span is not None:
-            span.add_event(event.name, told, _ns(event.ended_at))
-            span.set_attributes(self._said_of_the_whole(event, outgoing.data))
+            span.add_event(event.name, attributes, _ns(event.ended_at))
+            span.set_attributes(self._call_attributes(event, outgoing.data))
         elif event.session_id:
-            attributes = {**_about(event, "compact", "CHAIN"), **told}
-            span = self._short(event, event.name, SpanKind.INTERNAL, attributes, outgoing.seen)
-            if isinstance(event, CompactionErrorEvent):
-                span.set_status(Status(StatusCode.ERROR, event.error_type))
+            attributes = {**_about(event, "compact", "CHAIN"), **attributes}
+            span = self._start_short(event, event.name, SpanKind.INTERNAL, attributes, outgoing.context)
+            if event.failure:
+                span.set_status(Status(StatusCode.ERROR, event.failure))
             span.end(_ns(event.ended_at))
 
     def _model_call(self, event: SummarizerCallEvent) -> None:
@@ -121,15 +120,15 @@ class SpanTree:
             attributes["gen_ai.provider.name"] = event.provider
         if event.cache_read_tokens:
             attributes["gen_ai.usage.cache_read.input_tokens"] = event.cache_read_tokens
-        if event.error_type:
-            attributes["error.type"] = event.error_type
-        span = self._short(event, f"chat {event.model}", SpanKind.CLIENT, attributes, None)
-        if event.error_type:
-            span.set_status(Status(StatusCode.ERROR, event.error_type))
+        if event.failure:
+            attributes["error.type"] = event.failure
+        span = self._start_short(event, f"chat {event.model}", SpanKind.CLIENT, attributes, None)
+        if event.failure:
+            span.set_status(Status(StatusCode.ERROR, event.failure))
         span.end(_ns(event.ended_at))
 
-    def _memory(self, event: ContentRecalledEvent | ContentRehydratedEvent, outgoing: Outgoing) -> None:
-        """What was asked for again: of the log, or of the artifacts."""
+    def _memory(self, event: ContentRecalledEvent | ContentRehydratedEvent, outgoing: OutgoingEvent) -> None:
+        """Add a search of the log, or of the artifacts."""
         is_recall = isinstance(event, ContentRecalledEvent)
         ids = event.message_ids if is_recall else (event.artifact_id,)
         store = "compact.log" if is_recall else "compact.artifacts"
@@ -140,18 +139,20 @@ class SpanTree:
             "gen_ai.memory.record.count": len(ids),
         }
         if is_recall and self._content:
-            attributes["input.value"] = _plain(outgoing.data["query"])
-        self._short(event, f"search_memory {store}", SpanKind.INTERNAL, attributes, outgoing.seen).end(
+            attributes["input.value"] = _json(outgoing.data["query"])
+        self._start_short(event, f"search_memory {store}", SpanKind.INTERNAL, attributes, outgoing.context).end(
             _ns(event.ended_at)
         )
 
-    def _short(self, event: CompactionEvent, name: str, kind: SpanKind, attributes: Attributes, seen: object) -> Span:
-        above = self._open.get(event.parent_id)
-        context = trace.set_span_in_context(above, Context()) if above else _context(seen)
-        return self._tracer.start_span(name, context, kind, attributes, start_time=_ns(event.started_at))
+    def _start_short(
+        self, event: CompactionEvent, name: str, kind: SpanKind, attributes: Attributes, context: object
+    ) -> Span:
+        parent = self._open.get(event.parent_id)
+        below = trace.set_span_in_context(parent, Context()) if parent else _below(context)
+        return self._tracer.start_span(name, below, kind, attributes, start_time=_ns(event.started_at))
 
-    def _said_of_the_whole(self, event: CompactionEvent, data: Mapping[str, Any]) -> Attributes:
-        """What an event says of the call it happened in."""
+    def _call_attributes(self, event: CompactionEvent, data: Mapping[str, Any]) -> Attributes:
+        """Return what an event says about the call that it is a part of."""
         match event:
             case TokenEstimateEvent():
                 return {
@@ -161,8 +162,8 @@ class SpanTree:
                 }
             case TriggerDecisionEvent():
                 strategy = str(event.policy.get("strategy", ""))
-                said = {"compaction.triggered": event.triggered, "compaction.reason": str(data["reason"])}
-                return {**said, **({"compaction.strategy": strategy} if strategy else {})}
+                decision = {"compaction.triggered": event.triggered, "compaction.reason": str(data["reason"])}
+                return {**decision, **({"compaction.strategy": strategy} if strategy else {})}
             case CompactionCompletedEvent():
                 return {
                     "compaction.before.tokens": event.tokens_before,
@@ -172,34 +173,36 @@ class SpanTree:
                     **({} if self._content else {"output.value": f"{event.tokens_after:,} tokens"}),
                 }
             case SummaryCreatedEvent() if self._content:
-                part = {"type": "compaction", "id": event.event_id, "content": _plain(data["summary"])}
+                part = {"type": "compaction", "id": event.event_id, "content": _json(data["summary"])}
                 messages = [{"role": "assistant", "parts": [part]}]
                 return {
-                    "output.value": _plain(data["summary"]),
+                    "output.value": _json(data["summary"]),
                     "gen_ai.input.messages": json.dumps(messages, ensure_ascii=False),
                 }
             case _:
                 return {}
 
-    def _told(self, data: Mapping[str, Any]) -> Attributes:
-        left_out = _NOT_TOLD if self._content else _NOT_TOLD | _CONTENT
-        told: Attributes = {}
+    def _event_attributes(self, event: CompactionEvent, data: Mapping[str, Any]) -> Attributes:
+        """Return the fields of an event; of content that may not leave, how many items there are."""
+        attributes: Attributes = {}
         for name, value in data.items():
-            if name not in left_out:
-                _flatten(name, _plain(value), told)
-            elif name == "missing_constraints":
-                told[f"{name}.count"] = len(value)
-        return told
+            if name in _SPAN_FIELDS:
+                continue
+            if self._content or name not in event.spec.content:
+                _flatten(name, _json(value), attributes)
+            elif isinstance(value, list | tuple):
+                attributes[f"{name}.count"] = len(cast("list[Any]", value))
+        return attributes
 
 
 def mark_compacted(span: Span) -> None:
-    """Tell on the span of a model call that its prompt was compacted."""
+    """Mark the span of a model call: its prompt was compacted."""
     if span.is_recording():
         span.set_attribute("gen_ai.conversation.compacted", True)
 
 
 def is_model_call(span: Span) -> bool:
-    """True if it says so itself, by the names of the GenAI conventions."""
+    """Return True for a span that is one by the names of the GenAI conventions."""
     attributes: Mapping[str, Any] = getattr(span, "attributes", None) or {}
     return attributes.get("gen_ai.operation.name") in ("chat", "generate_content")
 
@@ -213,10 +216,10 @@ def _about(event: CompactionEvent, operation: str, openinference_kind: str) -> A
     }
 
 
-def _context(seen: object) -> Context:
-    """Below the span that was current where it happened; nowhere else, whatever is current in this thread."""
-    if isinstance(seen, SpanContext) and seen.is_valid:
-        return trace.set_span_in_context(NonRecordingSpan(seen), Context())
+def _below(context: object) -> Context:
+    """Return the place below the span that was current for the agent, whatever is current in this thread."""
+    if isinstance(context, SpanContext) and context.is_valid:
+        return trace.set_span_in_context(NonRecordingSpan(context), Context())
     return Context()
 
 
@@ -224,16 +227,16 @@ def _ns(seconds: float) -> int:
     return int(seconds * 1_000_000_000)
 
 
-def _plain(value: Any) -> Any:
-    return plain(value, max_text=_MAX_TEXT, max_items=_MAX_ITEMS)
+def _json(value: Any) -> Any:
+    return to_json_value(value, max_text=_MAX_TEXT, max_items=_MAX_ITEMS)
 
 
 def _flatten(name: str, value: Any, into: Attributes) -> None:
-    """Attributes know no nesting: `policy.trigger_pct`."""
-    if isinstance(value, Mapping):
-        for key, item in value.items():
+    """Add a value as attributes, which know no nesting: `policy.trigger_pct`."""
+    if isinstance(value, dict):
+        for key, item in cast("dict[str, Any]", value).items():
             _flatten(f"{name}.{key}", item, into)
     elif isinstance(value, list):
-        into[name] = [str(item) for item in value]
+        into[name] = list(map(str, cast("list[Any]", value)))
     elif value is not None:
         into[name] = value

@@ -1,42 +1,88 @@
-"""A thread of its own for whoever sends events away: the agent never waits for it, and memory is bounded.
+"""Send events away in a thread of its own: the agent never waits for it, and memory is bounded.
 
-Events are put into a queue and nothing else is done with them there. The thread works out what they say, takes secrets
-out, and hands them on in batches. When nobody takes them, it tries again ever less often; when the queue is full, the
-oldest go, and are counted.
+A call puts the event into a queue and does nothing else. The thread reads and redacts it, and hands batches to an
+exporter. When the server does not take them, it tries again ever less often; when the queue is full, the oldest events
+are dropped and counted.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+import re
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 from weakref import WeakSet
 
 from compact.core.engine.events import CompactionEvent, EventsDroppedEvent
-from compact.telemetry.stamping import stamped
+from compact.telemetry.operations import add_context
+from compact.telemetry.truncation import one_line
 
-# A thread without work ends after a while: a manager that nobody closes leaves none behind.
+# Chosen: a thread without work ends soon, so that a manager that nobody closes leaves none behind.
 _IDLE_SECONDS = 5.0
-_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS, _HURRIED_PAUSE_SECONDS = 0.5, 30.0, 0.2
+# Chosen: the pause after a failure starts here and doubles up to the second; the third is for a flush, which waits.
+_FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS, _FLUSH_PAUSE_SECONDS = 0.5, 30.0, 0.2
+# Chosen: a program that ends does not wait for a server that was away twice.
 _TRIES_AT_CLOSE = 2
+# Chosen: often enough to see that it lasts, and calm enough to read.
+_WARNING_INTERVAL_SECONDS = 60.0
+_MAX_WARNING_KINDS = 100
+_FIGURES = re.compile(r"[\d.,]+")
 _live: WeakSet[ExportWorker] = WeakSet()
 
 
-class Undelivered(Exception):
-    """Nobody took it; worth trying again later."""
+class DeliveryFailed(Exception):
+    """The server did not take it; worth trying again later."""
 
 
-class Outgoing:
-    """An event on its way out: what it says is worked out and redacted when it is asked for, once."""
+class ThrottledWarnings:
+    """Writes warnings for the operator; one that differs in its figures only is written once a minute, with a count."""
 
-    __slots__ = ("_data", "_redact", "event", "seen")
+    def __init__(
+        self,
+        prefix: str,
+        *,
+        write: Callable[[str], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._prefix, self._clock, self._write = prefix, clock, write or _write_stderr
+        # By the text without figures: when it was written, and how often it was not since.
+        self._written: dict[str, tuple[float, int]] = {}
+        self._lock = threading.Lock()
 
-    def __init__(self, event: CompactionEvent, redact: Callable[[Any], Any], seen: object = None) -> None:
-        self.event, self.seen, self._redact = event, seen, redact
+    def __call__(self, text: str) -> None:
+        text, now = one_line(text), self._clock()
+        kind = _FIGURES.sub("#", text)
+        with self._lock:
+            at, repeats = self._written.get(kind, (float("-inf"), 0))
+            if now - at < _WARNING_INTERVAL_SECONDS:
+                self._written[kind] = (at, repeats + 1)
+                return
+            if len(self._written) >= _MAX_WARNING_KINDS:
+                self._written.clear()
+            self._written[kind] = (now, 0)
+        again = f" ({repeats:,} more like this)" if repeats else ""
+        self._write(f"{self._prefix} {text}{again}")
+
+
+def _write_stderr(line: str) -> None:
+    try:
+        sys.stderr.write(line + "\n")
+    except (OSError, ValueError, AttributeError):
+        return  # stderr is closed, or there is none
+
+
+class OutgoingEvent:
+    """An event in the queue: its data is read and redacted when it is asked for, once."""
+
+    __slots__ = ("_data", "_redact", "context", "event")
+
+    def __init__(self, event: CompactionEvent, redact: Callable[[Any], Any], context: object = None) -> None:
+        self.event, self.context, self._redact = event, context, redact
         self._data: dict[str, Any] | None = None
 
     @property
@@ -49,38 +95,47 @@ class Outgoing:
 
 
 class Exporter(Protocol):
-    """Sends events somewhere; called from one thread only, but for `see`."""
+    """Sends events somewhere; called from one thread only, but for `capture_context`."""
 
     @property
     def name(self) -> str:
-        """The word that stands for it in the configuration."""
+        """The word for it in the configuration."""
         ...
 
-    def see(self, event: CompactionEvent) -> object:
-        """Look around where an event happens, in the agent's own thread: quick, and rarely needed."""
+    def capture_context(self, event: CompactionEvent) -> object:
+        """Return what is known only in the agent's own thread, such as the current span: quick, and rarely needed."""
         ...
 
-    def take(self, batch: Sequence[Outgoing]) -> None:
+    def add(self, batch: Sequence[OutgoingEvent]) -> None:
         """Turn events into what is to be sent; called once for each."""
         ...
 
     def send(self) -> int | None:
-        """Send all that was taken and is not sent yet, or raise Undelivered and keep the rest.
+        """Send all that was added and is not sent yet, or raise DeliveryFailed and keep the rest.
 
-        What it returns is how many events were lost, since nobody will ever take them.
+        Return how many events were lost, because no server will ever take them.
         """
         ...
 
-    def complain(self, text: str) -> None:
+    def warn(self, text: str) -> None:
         """Tell the operator."""
         ...
 
-    def forget_connections(self) -> None:
-        """This process is a copy of another: what is open belongs to that one."""
+    def reset_after_fork(self) -> None:
+        """Drop connections and what waits: this process is a copy, and they belong to the original."""
         ...
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close everything that is open."""
+        ...
+
+
+@runtime_checkable
+class _Flushable(Protocol):
+    """An exporter that has more to send than what was added, such as metrics."""
+
+    def flush(self, timeout_seconds: float) -> bool:
+        """Send it; return False if that failed or took longer."""
         ...
 
 
@@ -100,17 +155,17 @@ class ExportWorker:
         self.exporter = exporter
         self._redact, self._max_queued, self._max_batch = redact, max_queued, max_batch
         self._linger_seconds, self._close_seconds = linger_seconds, close_seconds
-        self._dropped = self._told_dropped = self._overflowed = 0
-        self._is_closed = self._is_over = False
-        self._start_anew()
+        self._dropped = self._reported_dropped = self._overflowed = 0
+        self._is_closed = self._has_ended = False
+        self._reset()
         _live.add(self)
 
-    def _start_anew(self) -> None:
+    def _reset(self) -> None:
         self._changed = threading.Condition()
-        self._queue: deque[Outgoing] = deque()
+        self._queue: deque[OutgoingEvent] = deque()
         self._thread: threading.Thread | None = None
-        self._put = self._in_hand = self._failures = self._hurried = 0
-        self._lost = self._lost_at_flush = self._telling = 0
+        self._accepted = self._in_batch = self._failures = self._flushes = 0
+        self._lost = self._lost_at_flush = self._reporting = 0
 
     @property
     def dropped(self) -> int:
@@ -120,10 +175,10 @@ class ExportWorker:
     @property
     def waiting(self) -> int:
         """How many events are not sent yet."""
-        return len(self._queue) + self._in_hand
+        return len(self._queue) + self._in_batch
 
     def __call__(self, event: CompactionEvent) -> None:
-        outgoing = Outgoing(event, self._redact, self.exporter.see(event))
+        outgoing = OutgoingEvent(event, self._redact, self.exporter.capture_context(event))
         with self._changed:
             if self._is_closed:
                 return
@@ -132,122 +187,123 @@ class ExportWorker:
                 self._dropped += 1
                 self._overflowed += 1
             self._queue.append(outgoing)
-            self._put += 1
+            self._accepted += 1
             if self._thread is None:
-                self._begin()
+                self._start_thread()
             elif len(self._queue) in (1, self._max_batch):
                 self._changed.notify_all()
 
     def emit(self, event: CompactionEvent) -> None:
-        """The same, by its other name."""
+        """Do the same as a call."""
         self(event)
 
     def flush(self, timeout_seconds: float = 5.0) -> bool:
-        """Have everything sent that was put in so far; False if it could not be, in that time.
+        """Have everything sent that was emitted so far; return False if that took longer.
 
-        That is also False if any of it was given up, or refused for good, since this was asked last.
+        Return False, too, if any event was given up, or refused for good, since the last flush.
         """
         ends_at = time.monotonic() + timeout_seconds
         with self._changed:
-            target, lost_before = self._put, self._lost_at_flush
-            self._hurry()
-            done = self._changed.wait_for(lambda: self._put - self.waiting >= target, timeout_seconds)
-            self._hurried -= 1
+            target, lost_before = self._accepted, self._lost_at_flush
+            self._start_flush()
+            done = self._changed.wait_for(lambda: self._accepted - self.waiting >= target, timeout_seconds)
+            self._flushes -= 1
             self._lost_at_flush = self._lost
             done = done and self._lost == lost_before
-        flush: Callable[[float], bool] | None = getattr(self.exporter, "flush", None)
-        return (flush(max(0.1, ends_at - time.monotonic())) if flush else True) and done
+        if isinstance(self.exporter, _Flushable):
+            done = self.exporter.flush(max(0.1, ends_at - time.monotonic())) and done
+        return done
 
     def close(self) -> None:
-        """Send what waits, unless nobody takes it, then let go of everything."""
+        """Send what waits, unless the server is away, and close the exporter."""
         with self._changed:
             if self._is_closed:
                 return
             before, self._is_closed, self._failures = self._dropped, True, 0
-            self._hurry()
+            self._start_flush()
             self._changed.wait_for(lambda: not self.waiting or self._has_given_up, timeout=self._close_seconds)
-            self._lose(self.waiting)
+            self._count_lost(self.waiting)
             self._queue.clear()
-            self._is_over, thread = True, self._thread
+            self._has_ended, thread = True, self._thread
         if self._dropped > before:
-            self.exporter.complain(f"{self._dropped:,} events were never sent")
+            self.exporter.warn(f"{self._dropped:,} events were never sent")
         if thread:
-            thread.join(0.1 if self._in_hand else 1.0)
+            thread.join(0.1 if self._in_batch else 1.0)
         self.exporter.close()
 
     @property
     def _has_given_up(self) -> bool:
-        """True if it was closed and nobody is there: what waits will never be sent."""
-        return self._is_over or (self._is_closed and self._failures >= _TRIES_AT_CLOSE)
+        """True if it was closed and the server is away: what waits will never be sent."""
+        return self._has_ended or (self._is_closed and self._failures >= _TRIES_AT_CLOSE)
 
-    def _lose(self, count: int) -> None:
+    def _count_lost(self, count: int) -> None:
         self._dropped += count
         self._lost += count
 
-    def _hurry(self) -> None:
-        self._hurried += 1
+    def _start_flush(self) -> None:
+        self._flushes += 1
         self._changed.notify_all()
 
-    def _begin(self) -> None:
-        thread = threading.Thread(target=self._work, name=f"compact-{self.exporter.name}", daemon=True)
+    def _start_thread(self) -> None:
+        thread = threading.Thread(target=self._run, name=f"compact-{self.exporter.name}", daemon=True)
         thread.start()
         self._thread = thread
 
     # -- in the thread --------------------------------------------------------------------------------------------
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         while batch := self._next_batch():
             try:
-                self.exporter.take(batch)
+                self.exporter.add(batch)
                 lost = self._send()
-            except Exception as error:  # its text may hold what was to be sent
-                self.exporter.complain(f"{len(batch):,} events could not be sent: {type(error).__name__}")
+            except Exception as error:  # an exporter may be anybody's code; the text may hold what was to be sent
+                self.exporter.warn(f"{len(batch):,} events could not be sent: {type(error).__name__}")
                 lost = None
             with self._changed:
-                self._over_with(lost)
+                self._finish_batch(lost)
 
-    def _over_with(self, lost: int | None) -> None:
-        """Count what was lost of the batch in hand; None is all of it."""
-        lost = self._in_hand if lost is None else min(lost, self._in_hand)
-        if not self._is_over:  # else they were counted
-            self._lose(lost)
-        if lost and lost == self._in_hand:  # so was the event that told of others: they are told of again
-            self._told_dropped -= self._telling
-        self._in_hand = self._telling = 0
+    def _finish_batch(self, lost: int | None) -> None:
+        """Count what was lost of a batch; None is all of it."""
+        lost = self._in_batch if lost is None else min(lost, self._in_batch)
+        if not self._has_ended:  # else `close` counted them
+            self._count_lost(lost)
+        if lost and lost == self._in_batch:  # and with it the event about others: report them again
+            self._reported_dropped -= self._reporting
+        self._in_batch = self._reporting = 0
         self._changed.notify_all()
 
-    def _next_batch(self) -> list[Outgoing]:
-        """What waits, after a moment for more of it; nothing if there was none for a while."""
+    def _next_batch(self) -> list[OutgoingEvent]:
+        """Return what waits, after a moment for more of it; nothing if there was none for `_IDLE_SECONDS`."""
         with self._changed:
-            is_over = not self._changed.wait_for(lambda: self._queue or self._is_closed, _IDLE_SECONDS)
-            if is_over or not self._queue or self._has_given_up:
+            is_idle = not self._changed.wait_for(lambda: self._queue or self._is_closed, _IDLE_SECONDS)
+            if is_idle or not self._queue or self._has_given_up:
                 self._thread = None
                 return []
-            self._changed.wait_for(self._goes_now, self._linger_seconds)
+            self._changed.wait_for(self._is_batch_due, self._linger_seconds)
             batch = [self._queue.popleft() for _ in range(min(len(self._queue), self._max_batch))]
-            self._in_hand = len(batch)
-            dropped, self._told_dropped = self._dropped - self._told_dropped, self._dropped
-            self._telling = dropped
+            self._in_batch = len(batch)
+            dropped, self._reported_dropped = self._dropped - self._reported_dropped, self._dropped
+            self._reporting = dropped
             overflowed, self._overflowed = self._overflowed, 0
         if overflowed:
-            self.exporter.complain(f"the queue was full: {overflowed:,} events were dropped")
+            self.exporter.warn(f"the queue was full: {overflowed:,} events were dropped")
         if dropped:
-            event = stamped(EventsDroppedEvent(session_id="", exporter=self.exporter.name, count=dropped))
-            batch.insert(0, Outgoing(event, self._redact))
+            event = add_context(EventsDroppedEvent(session_id="", exporter=self.exporter.name, count=dropped))
+            batch.insert(0, OutgoingEvent(event, self._redact))
         return batch
 
-    def _goes_now(self) -> bool:
-        return bool(self._hurried) or len(self._queue) >= self._max_batch
+    def _is_batch_due(self) -> bool:
+        return bool(self._flushes) or len(self._queue) >= self._max_batch
 
     def _send(self) -> int | None:
-        """Send what was taken, however long that takes, and say how much was lost; None is all, since it was closed."""
+        """Send what was added, however long that takes; return how many were lost, or None for all if it was closed."""
         pause = _FIRST_PAUSE_SECONDS
         while True:
             try:
                 lost = self.exporter.send() or 0
-            except Undelivered as error:
-                if not self._is_over:  # what became of the rest was told
-                    self.exporter.complain(str(error))
+            except DeliveryFailed as error:
+                if not self._has_ended:  # `close` has said what became of the rest
+                    self.exporter.warn(str(error))
             else:
                 break
             with self._changed:
@@ -255,22 +311,22 @@ class ExportWorker:
                 self._changed.notify_all()
                 if self._has_given_up:
                     return None
-                if self._hurried:
-                    self._changed.wait(_HURRIED_PAUSE_SECONDS)
+                if self._flushes:
+                    self._changed.wait(_FLUSH_PAUSE_SECONDS)
                 else:
-                    self._changed.wait_for(lambda: self._hurried, pause)
-            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+                    self._changed.wait_for(lambda: self._flushes, pause)
+            pause = min(2 * pause, _MAX_PAUSE_SECONDS)
         self._failures = 0
         return lost
 
     def after_fork(self) -> None:
-        """Begin anew in a copy of the process: what waits is sent by the original."""
-        self._start_anew()
-        self.exporter.forget_connections()
+        """Start with an empty queue in a copy of the process: what waits is sent by the original."""
+        self._reset()
+        self.exporter.reset_after_fork()
 
 
 def _close_all() -> None:
-    """At the end of the process: what was not closed is closed."""
+    """Close at the end of the process what was not closed."""
     for worker in list(_live):
         worker.close()
 

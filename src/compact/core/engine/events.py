@@ -1,18 +1,30 @@
-"""Everything worth telling about a session, as frozen data: one event, many sinks.
+"""The table of events: everything that happens in a session, as frozen data, declared once for all sinks.
 
-Events are made without a clock; whoever sends them on stamps ids and times. `name` is the wire name (`compact.…`).
-What takes time is an operation: it starts with one event and ends with another, and what happens in between names it
-as its parent.
+Events are made without a clock; telemetry adds ids and times. What takes time is an operation: it starts with one event
+and ends with another, and what happens in between names it as its parent.
+
+A new event is a member of `CompactionEventType` and a class with its `spec`: log, console, traces, metrics, the archive
+and the documentation read that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 from compact.core.audit.report import CompactionReport
+from compact.core.engine.event_spec import CompactionEvent as CompactionEvent
+from compact.core.engine.event_spec import (
+    EventData,
+    EventSpec,
+    FieldReader,
+    Metric,
+    declared_events,
+    duration_metric,
+    event,
+)
 
 
 class CompactionEventType(Enum):
@@ -46,85 +58,117 @@ class CompactionEventType(Enum):
     NOTICE = "compact.notice"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionEvent:
-    """What every event says: which session, which turn, which plan version, when, and as a part of what.
-
-    `event_id`, `parent_id` and the times are stamped on the way out; most events are a moment, so both times are the
-    same. `metadata` is the caller's own.
-    """
-
-    type: ClassVar[CompactionEventType]
-    # Fields that are for this process alone.
-    hidden: ClassVar[frozenset[str]] = frozenset()
-    session_id: str
-    turn_number: int = 0
-    plan_version: int = 0
-    event_id: str = ""
-    parent_id: str = ""
-    started_at: float = 0.0
-    ended_at: float = 0.0
-    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-    @property
-    def name(self) -> str:
-        """The name on the wire."""
-        return self.type.value
-
-    @property
-    def thread_id(self) -> str:
-        """Another name for `session_id`, in frameworks that call a session a thread."""
-        return self.session_id
-
-    @property
-    def timestamp(self) -> float:
-        """When it was sent, in seconds since 1970."""
-        return self.ended_at
-
-    @property
-    def duration_seconds(self) -> float:
-        """How long it took; 0 for a moment."""
-        return max(0.0, self.ended_at - self.started_at)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for logs and exporters."""
-        told = {spec.name: getattr(self, spec.name) for spec in fields(self) if spec.name not in self.hidden}
-        return {"event": self.name, **told}
+def _calls(data: EventData) -> Iterator[EventData]:
+    """Yield the end of a whole call; an operation within one is no row."""
+    if data["operation"] in ("preflight", "manual_compact"):
+        yield data
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _entity_counts(data: EventData) -> Iterator[EventData]:
+    for kind, states in data["counts"].items():
+        for state, count in states.items():
+            yield {"kind": kind, "state": state, "count": count}
+
+
+def _reason_kind(data: EventData) -> str:
+    """Return which of two kinds a reason is: its own text has figures in it, and would make a series for each."""
+    return "manual" if str(data["reason"]).startswith("manual") else "threshold"
+
+
+_ACTIONS = {
+    CompactionEventType.CONTENT_CLEARED.value: "clear",
+    CompactionEventType.CONTENT_SUMMARIZED.value: "summarize",
+    CompactionEventType.CONTENT_EXTERNALIZED.value: "externalize",
+    CompactionEventType.CONTENT_DROPPED.value: "drop",
+}
+_ACTION_LABEL: tuple[str, FieldReader] = ("action", lambda data: _ACTIONS[data["event"]])
+_MODEL_ATTRIBUTES: Mapping[str, FieldReader] = {
+    "gen_ai.request.model": "model",
+    "gen_ai.provider.name": "provider",
+    "error.type": lambda data: data["error_type"] or None,
+}
+
+
+@event
 class OperationStartedEvent(CompactionEvent):
     """Something that takes time begins; its `event_id` is the parent of all that happens in it."""
 
     type = CompactionEventType.OPERATION_STARTED
+    spec = EventSpec("debug", "{operation} started", span_kind="operation", every_call=True)
     operation: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event
 class CompactionCheckStartedEvent(OperationStartedEvent):
     """A prompt is about to be measured, and compacted if need be: the operation that all others are a part of."""
 
     type = CompactionEventType.CHECK_STARTED
+    spec = EventSpec("debug", "{operation} started", span_kind="operation", every_call=True)
     operation: str = "preflight"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event
 class OperationEndedEvent(CompactionEvent):
     """The operation that started with the same `event_id` is over; its times are those of the whole."""
 
     type = CompactionEventType.OPERATION_ENDED
-    hidden = frozenset({"began"})
+    spec = EventSpec(
+        "debug",
+        "{operation} ended",
+        failure="error_type",
+        failed_sentence="{operation} failed: {error_type}",
+        span_kind="operation",
+        hidden=("began",),
+        every_call=True,
+        metrics=(
+            Metric(
+                "", "Prompts that were measured.", unit="{call}", prometheus="compact_preflights_total", rows=_calls
+            ),
+            duration_metric(
+                "compact.preflight.duration",
+                "compact_preflight_seconds",
+                help="How long a preflight took.",
+                attributes={"operation": "operation"},
+                rows=_calls,
+            ),
+        ),
+    )
     operation: str
     status: str = "ok"
     error_type: str = ""
     began: OperationStartedEvent | None = field(default=None, repr=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event
 class TokenEstimateEvent(CompactionEvent):
-    """How large the prompt is; sent on every preflight."""
+    """How large the prompt is; emitted by every preflight."""
 
     type = CompactionEventType.TOKEN_ESTIMATE
+    spec = EventSpec(
+        "debug",
+        "the prompt has {t_est:,} of {max_tokens:,} tokens ({usage_pct:.0%})",
+        every_call=True,
+        metrics=(
+            Metric(
+                "compact.prompt.tokens",
+                "Tokens of prompts as they are measured; in Prometheus, of the last one.",
+                unit="{token}",
+                prometheus="compact_last_prompt_tokens",
+                kind="histogram",
+                prometheus_kind="gauge",
+                value="t_est",
+                attributes={"gen_ai.request.model": "model"},
+            ),
+            Metric(
+                "",
+                "Tokens of the prompt that was measured last, as a share of its window.",
+                unit="1",
+                prometheus="compact_last_prompt_usage_ratio",
+                kind="gauge",
+                value="usage_pct",
+            ),
+        ),
+    )
     model: str
     t_est: int
     max_tokens: int
@@ -133,11 +177,14 @@ class TokenEstimateEvent(CompactionEvent):
     parts: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event
 class TriggerDecisionEvent(CompactionEvent):
-    """Whether it was compacted, and why or why not; sent on every preflight."""
+    """Whether it was compacted, and why or why not; emitted by every preflight."""
 
     type = CompactionEventType.TRIGGER_DECISION
+    spec = EventSpec(
+        "debug", "compaction triggered: {triggered} ({reason})", output="{reason}", content=("note",), every_call=True
+    )
     triggered: bool
     reason: str
     policy: Mapping[str, Any]
@@ -145,57 +192,69 @@ class TriggerDecisionEvent(CompactionEvent):
     pruned_count: int = 0
     note: str = ""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryCreatedEvent(CompactionEvent):
-    """A summary was written."""
-
-    type = CompactionEventType.SUMMARY_CREATED
-    strategy: str
-    input_messages: int
-    summary_tokens: int
-    compression_ratio: float
-    summary: str
+    @property
+    def is_routine(self) -> bool:
+        """True if nothing is compacted."""
+        return not self.triggered
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrunedMessagesEvent(CompactionEvent):
-    """Which messages left the prompt, and what each layer holds now."""
+@event
+class HistoryBranchedEvent(CompactionEvent):
+    """The caller edited the past: what it left out stays in the log."""
 
-    type = CompactionEventType.PRUNED_MESSAGES
-    pruned_count: int
-    message_ids: tuple[str, ...]
-    layers: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionErrorEvent(CompactionEvent):
-    """Something failed; `fallback` says what was done instead."""
-
-    type = CompactionEventType.ERROR
-    error_type: str
-    message: str
-    fallback: str
+    type = CompactionEventType.HISTORY_BRANCHED
+    spec = EventSpec("info", "the past was edited ({left_ids:count} messages were left out)")
+    left_ids: tuple[str, ...]
+    new_ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummarizerCallEvent(CompactionEvent):
-    """A model was asked for a summary, or a part of one; its times are those of the call."""
+@event
+class HistoryRepairedEvent(CompactionEvent):
+    """The history was not legal for its provider; what was changed in the prompt (never in the log)."""
 
-    type = CompactionEventType.SUMMARIZER_CALL
-    model: str
-    provider: str = ""
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    error_type: str = ""
+    type = CompactionEventType.HISTORY_REPAIRED
+    spec = EventSpec("info", "repaired: {repairs}", output="{repairs:lines}")
+    repairs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event
 class CompactionCompletedEvent(CompactionEvent):
-    """A new plan is in force; `economics` is what that costs and saves, if it could be told."""
+    """A new plan is in force; `economics` is what that costs and saves, if a price is known."""
 
     type = CompactionEventType.COMPLETED
+    spec = EventSpec(
+        "info",
+        "compacted, plan v{plan_version}: {tokens_before:,} → {tokens_after:,} tokens ({reason})",
+        output="{tokens_before:,} → {tokens_after:,} tokens: {reason}",
+        lasts_as_operation=True,
+        metrics=(
+            Metric(
+                "compact.compactions",
+                "Plans that were put in force, by what led to them.",
+                unit="{compaction}",
+                label=("reason", _reason_kind),
+            ),
+            Metric(
+                "compact.tokens.before",
+                "Tokens of prompts before they were compacted.",
+                unit="{token}",
+                kind="histogram",
+                prometheus_kind="counter",
+                value="tokens_before",
+            ),
+            Metric(
+                "compact.tokens.after",
+                "Tokens of the same prompts afterwards.",
+                unit="{token}",
+                kind="histogram",
+                prometheus_kind="counter",
+                value="tokens_after",
+            ),
+            duration_metric(
+                "compact.compaction.duration", "compact_compaction_seconds", help="How long a compaction took."
+            ),
+        ),
+    )
     tokens_before: int
     tokens_after: int
     messages_before: int
@@ -205,16 +264,59 @@ class CompactionCompletedEvent(CompactionEvent):
     economics: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionReportEvent(CompactionEvent):
-    """What became of the specific strings and standing wishes that a compaction took out of the prompt.
+@event
+class PrunedMessagesEvent(CompactionEvent):
+    """Which messages left the prompt, and what each layer holds now."""
 
-    Worked out when somebody reads it: `report` has all of it, `to_dict` the counts. Severity is `high` if the model
-    does not see a standing wish any more.
+    type = CompactionEventType.PRUNED_MESSAGES
+    spec = EventSpec("debug", "{pruned_count:,} messages left the prompt")
+    pruned_count: int
+    message_ids: tuple[str, ...]
+    layers: Mapping[str, int]
+
+
+@event
+class CompactionReportEvent(CompactionEvent):
+    """What became of the specific strings and the constraints that a compaction took out of the prompt.
+
+    Computed when it is read: `report` has all of it, `to_dict` the counts. Severity is `high` if the model
+    does not see a constraint any more.
     """
 
     type = CompactionEventType.REPORT
-    hidden = frozenset({"work_out"})
+    spec = EventSpec(
+        "debug",
+        "{removed_messages:,} messages left the prompt, which lacks {missing_constraints:count} constraints",
+        content=("missing_constraints",),
+        hidden=("work_out",),
+        computed={
+            "severity": "str",
+            "removed_messages": "int",
+            "counts": "Mapping[str, Mapping[str, int]]",
+            "missing_constraints": "list[str]",
+            "appended": "int",
+            "ungrounded": "int",
+        },
+        slow=True,
+        metrics=(
+            Metric(
+                "compact.entities",
+                "Specific strings in what left prompts, by where they are now.",
+                unit="{entity}",
+                value="count",
+                label=("state", "state"),
+                attributes={"kind": "kind"},
+                rows=_entity_counts,
+            ),
+            Metric(
+                "compact.constraints.missing",
+                "Constraints that a prompt lacks.",
+                unit="{constraint}",
+                prometheus="compact_missing_constraints_total",
+                value=lambda data: len(data["missing_constraints"]),
+            ),
+        ),
+    )
     work_out: Callable[[], CompactionReport] = field(repr=False, compare=False)
 
     @property
@@ -228,7 +330,7 @@ class CompactionReportEvent(CompactionEvent):
         return "high" if self.report.missing_constraints else "normal"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for logs and exporters: how many of each kind are kept, in the ledger, retrievable or lost."""
+        """Return plain data: how many of each kind are kept, in the ledger, retrievable or lost."""
         report = self.report
         return {
             **CompactionEvent.to_dict(self),  # a slotted class has no `super()` of its own
@@ -241,77 +343,54 @@ class CompactionReportEvent(CompactionEvent):
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryBranchedEvent(CompactionEvent):
-    """The caller edited the past: what it left out stays in the log."""
-
-    type = CompactionEventType.HISTORY_BRANCHED
-    left_ids: tuple[str, ...]
-    new_ids: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryRepairedEvent(CompactionEvent):
-    """The history was not legal for its provider; what was changed in the prompt (never in the log)."""
-
-    type = CompactionEventType.HISTORY_REPAIRED
-    repairs: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoticeEvent(CompactionEvent):
-    """Something the operator should know: a fallback, or (severity `high`) a protection that is switched off."""
-
-    type = CompactionEventType.NOTICE
-    message: str
-    severity: str = "normal"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArchivalEvent(CompactionEvent):
-    """Something was written to the archive; `place` is the path or the key."""
-
-    type = CompactionEventType.ARCHIVAL
-    step: int
-    storage_adapter: str
-    place: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionConflictEvent(CompactionEvent):
-    """Another process wrote to the session at the same time; the call was made again on what it wrote."""
-
-    type = CompactionEventType.VERSION_CONFLICT
-    message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventsDroppedEvent(CompactionEvent):
-    """An exporter could not keep up, or nobody listened for too long: so many events were never sent."""
-
-    type = CompactionEventType.EVENTS_DROPPED
-    exporter: str
-    count: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event
 class ProposalGeneratedEvent(CompactionEvent):
     """A strategy proposed something: how many records, and what those that were taken free."""
 
     type = CompactionEventType.PROPOSAL_GENERATED
+    spec = EventSpec("debug", "{strategy} proposed {proposals:,} records that free {tokens_freed:,} tokens")
     strategy: str
     proposals: int
     tokens_freed: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event
 class ProposalRejectedEvent(CompactionEvent):
     """Proposals of a strategy were not taken, for a reason."""
 
     type = CompactionEventType.PROPOSAL_REJECTED
+    spec = EventSpec("debug", "{proposals:,} proposals of {strategy} were rejected: {reason}")
     strategy: str
     proposals: int
     reason: str
+
+
+_CONTENT_METRICS = (
+    Metric(
+        "compact.tokens.freed",
+        "Tokens that left prompts, by what was done.",
+        unit="{token}",
+        value=lambda data: data["tokens_before"] - data["tokens_after"],
+        label=_ACTION_LABEL,
+    ),
+    Metric(
+        "",
+        "Messages that left prompts, by what was done.",
+        unit="{message}",
+        prometheus="compact_messages_changed_total",
+        value="message_count",
+        label=_ACTION_LABEL,
+    ),
+)
+
+
+def _content_changed(verb: str) -> EventSpec:
+    return EventSpec(
+        "debug",
+        f"{{strategy}} {verb} {{message_count:,}} messages: {{tokens_before:,}} → {{tokens_after:,}} tokens",
+        computed={"message_count": "int", "tokens_freed": "int"},
+        metrics=_CONTENT_METRICS,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,65 +408,244 @@ class ContentChangedEvent(CompactionEvent):
         return self.tokens_before - self.tokens_after
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data; how many messages these are stays known where a long list of ids is cut."""
-        told = CompactionEvent.to_dict(self)  # a slotted class has no `super()` of its own
-        return {**told, "message_count": len(self.message_ids), "tokens_freed": self.tokens_freed}
+        """Return plain data; how many messages these are stays known where a long list of ids is cut."""
+        data = CompactionEvent.to_dict(self)  # a slotted class has no `super()` of its own
+        return {**data, "message_count": len(self.message_ids), "tokens_freed": self.tokens_freed}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event
 class ContentClearedEvent(ContentChangedEvent):
     """The content of messages was replaced by a stub."""
 
     type = CompactionEventType.CONTENT_CLEARED
+    spec = _content_changed("cleared")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event
 class ContentSummarizedEvent(ContentChangedEvent):
     """A summary stands for messages."""
 
     type = CompactionEventType.CONTENT_SUMMARIZED
+    spec = _content_changed("summarised")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event
 class ContentExternalizedEvent(ContentChangedEvent):
     """The content of messages was moved into artifacts."""
 
     type = CompactionEventType.CONTENT_EXTERNALIZED
+    spec = _content_changed("moved out")
     artifact_ids: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event
 class ContentDroppedEvent(ContentChangedEvent):
     """Messages were left out of the prompt."""
 
     type = CompactionEventType.CONTENT_DROPPED
+    spec = _content_changed("dropped")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event
 class ContentRehydratedEvent(CompactionEvent):
     """An artifact is shown again, for this turn."""
 
     type = CompactionEventType.CONTENT_REHYDRATED
+    spec = EventSpec(
+        "debug",
+        "artifact {artifact_id} is shown again",
+        metrics=(Metric("compact.rehydrations", "Artifacts shown again.", unit="{artifact}"),),
+    )
     artifact_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event
 class RehydrationBlockedEvent(CompactionEvent):
     """An artifact was asked for and is not shown, for a reason."""
 
     type = CompactionEventType.REHYDRATION_BLOCKED
+    spec = EventSpec(
+        "debug",
+        "artifact {artifact_id} is not shown: {reason}",
+        metrics=(
+            Metric("compact.rehydrations.blocked", "Artifacts that were asked for and not shown.", unit="{artifact}"),
+        ),
+    )
     artifact_id: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event
 class ContentRecalledEvent(CompactionEvent):
     """The agent, or somebody, asked for what had left the prompt: a sign that it was missed."""
 
     type = CompactionEventType.CONTENT_RECALLED
+    spec = EventSpec(
+        "debug",
+        "{message_ids:count} messages were recalled: {tokens:,} tokens",
+        output="{query}",
+        content=("query",),
+        metrics=(Metric("compact.recalls", "Recalls of what had left a prompt.", unit="{recall}"),),
+    )
     query: str
     message_ids: tuple[str, ...]
     tokens: int
 
 
+@event
+class SummaryCreatedEvent(CompactionEvent):
+    """A summary was written."""
+
+    type = CompactionEventType.SUMMARY_CREATED
+    spec = EventSpec(
+        "debug",
+        "{input_messages:,} messages were summarised in {summary_tokens:,} tokens ({strategy})",
+        output="{summary}",
+        content=("summary",),
+        lasts_as_operation=True,
+    )
+    strategy: str
+    input_messages: int
+    summary_tokens: int
+    compression_ratio: float
+    summary: str
+
+
+@event
+class SummarizerCallEvent(CompactionEvent):
+    """A model was asked for a summary, or a part of one; its times are those of the call."""
+
+    type = CompactionEventType.SUMMARIZER_CALL
+    spec = EventSpec(
+        "debug",
+        "{model} read {input_tokens:,} tokens and wrote {output_tokens:,}",
+        failure="error_type",
+        failed_sentence="{model} failed: {error_type}",
+        span_kind="generation",
+        metrics=(
+            Metric("", "Calls of a model for a summary.", unit="{call}", prometheus="compact_summarizer_calls_total"),
+            Metric(
+                "compact.summarizer.failures",
+                "Calls of a model for a summary that failed.",
+                unit="{call}",
+                value=lambda data: int(bool(data["error_type"])),
+                attributes=_MODEL_ATTRIBUTES,
+            ),
+            Metric(
+                "",
+                "Tokens that summarisers read.",
+                unit="{token}",
+                prometheus="compact_summarizer_input_tokens_total",
+                value="input_tokens",
+            ),
+            Metric(
+                "",
+                "Tokens that summarisers wrote.",
+                unit="{token}",
+                prometheus="compact_summarizer_output_tokens_total",
+                value="output_tokens",
+            ),
+            duration_metric(
+                "compact.summarizer.duration",
+                "compact_summarizer_seconds",
+                help="How long a model took to answer.",
+                attributes=_MODEL_ATTRIBUTES,
+            ),
+        ),
+    )
+    model: str
+    provider: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    error_type: str = ""
+
+
+@event
+class CompactionErrorEvent(CompactionEvent):
+    """Something failed; `fallback` says what was done instead."""
+
+    type = CompactionEventType.ERROR
+    spec = EventSpec(
+        "error",
+        "{error_type}: {message} (fallback: {fallback})",
+        output="{error_type}: {message}\nfallback: {fallback}",
+        failure="error_type",
+        metrics=(
+            Metric(
+                "compact.errors",
+                "Failures after which the agent went on, by type.",
+                unit="{error}",
+                label=("error.type", "error_type"),
+            ),
+        ),
+    )
+    error_type: str
+    message: str
+    fallback: str
+
+
+@event
+class NoticeEvent(CompactionEvent):
+    """Something the operator should know: a fallback, or (severity `high`) a protection that is switched off."""
+
+    type = CompactionEventType.NOTICE
+    spec = EventSpec("warning", "{message}", output="{message}")
+    message: str
+    severity: str = "normal"
+
+
+@event
+class ArchivalEvent(CompactionEvent):
+    """Something was written to the archive; `place` is the path or the key."""
+
+    type = CompactionEventType.ARCHIVAL
+    spec = EventSpec("debug", "archived with {storage_adapter}: {place}")
+    step: int
+    storage_adapter: str
+    place: str
+
+
+@event
+class VersionConflictEvent(CompactionEvent):
+    """Another process wrote to the session at the same time; the call was made again on what it wrote."""
+
+    type = CompactionEventType.VERSION_CONFLICT
+    spec = EventSpec(
+        "debug",
+        "{message}",
+        output="{message}",
+        metrics=(
+            Metric(
+                "compact.version_conflicts", "Calls made again because another process wrote first.", unit="{conflict}"
+            ),
+        ),
+    )
+    message: str
+
+
+@event
+class EventsDroppedEvent(CompactionEvent):
+    """An exporter could not keep up, or nobody listened for too long: so many events were never sent."""
+
+    type = CompactionEventType.EVENTS_DROPPED
+    spec = EventSpec(
+        "debug",
+        "{exporter} did not send {count:,} events",
+        metrics=(
+            Metric(
+                "compact.events.dropped",
+                "Events that were never sent, by exporter.",
+                unit="{event}",
+                value="count",
+                label=("exporter", "exporter"),
+            ),
+        ),
+    )
+    exporter: str
+    count: int
+
+
+# Every class above by its wire name.
+EVENTS = declared_events()
 EventSink: TypeAlias = Callable[[CompactionEvent], None]

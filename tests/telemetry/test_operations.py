@@ -26,9 +26,9 @@ from compact.core.engine.events import (
 from compact.core.engine.session import Session
 from compact.core.summary.summarizer import SummaryRequest
 from compact.core.summary.summary import StructuredSummary
-from compact.telemetry.dispatcher import Dispatcher
+from compact.telemetry.emitters import Dispatcher
 from compact.testing import RecordingSink, dialogue
-from telemetry.happenings import full_history, watched
+from telemetry.event_samples import full_history, watched
 
 
 def announced() -> tuple[EventEmitter, RecordingSink]:
@@ -298,14 +298,14 @@ def test_an_event_keeps_its_own_metadata() -> None:
 
 
 def test_nothing_is_remembered_of_what_is_over() -> None:
-    from compact.telemetry import stamping
+    from compact.telemetry import operations
 
-    before = dict(stamping._running)
+    before = dict(operations._running)
     with watched(on_event=RecordingSink()) as manager:
         manager.preflight("s", full_history())
         with pytest.raises(Exception, match="token"):
             manager.manual_compact("s", full_history(), target_tokens=1)
-    assert stamping._running == before
+    assert operations._running == before
 
 
 def test_a_callers_seeded_sequence_stays_as_it_is() -> None:
@@ -326,5 +326,5 @@ def test_a_dispatcher_without_sinks_does_nothing(monkeypatch: pytest.MonkeyPatch
     def must_not(*args: object) -> CompactionEvent:
         raise AssertionError
 
-    monkeypatch.setattr("compact.telemetry.dispatcher.stamped", must_not)
+    monkeypatch.setattr("compact.telemetry.emitters.add_context", must_not)
     Dispatcher([])(NoticeEvent(session_id="", message=""))

@@ -1,13 +1,13 @@
-"""One of each event, with everything filled in; and sessions in which they happen."""
+"""One event of each kind, and sessions in which they are emitted."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from compact import CompactConfig, CompactManager
 from compact.core.engine import events
-from compact.core.engine.events import CompactionEvent
+from compact.core.engine.events import EVENTS, CompactionEvent
 from compact.testing import Wire, WordTokenizer, dialogue, system, tool_exchange, user
 
 WHERE: dict[str, Any] = {"session_id": "s-1", "turn_number": 3, "plan_version": 2}
@@ -29,8 +29,19 @@ class Report:
 
 
 def one_of_each() -> list[CompactionEvent]:
-    """Every kind of event there is."""
-    e = c = events
+    """One event of every kind; a kind without a sample of its own gets simple values."""
+    samples = _samples()
+    return samples + [_simple(kind) for kind in EVENTS.values() if kind not in map(type, samples)]
+
+
+def _simple(kind: type[CompactionEvent]) -> CompactionEvent:
+    values: dict[str, Any] = {"str": "text", "int": 7, "float": 0.5, "bool": True}
+    needed = [field for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING]
+    return kind(**{field.name: values.get(str(field.type), {}) for field in needed if field.name not in WHERE}, **WHERE)
+
+
+def _samples() -> list[CompactionEvent]:
+    e = events
     return [
         e.CompactionCheckStartedEvent(**WHERE),
         e.OperationStartedEvent(**WHERE, operation="compaction"),
@@ -84,20 +95,20 @@ def one_of_each() -> list[CompactionEvent]:
         e.ArchivalEvent(**WHERE, step=1, storage_adapter="fs", place="archive/s-1/transcript.jsonl"),
         e.VersionConflictEvent(**WHERE, message="somebody was quicker"),
         e.EventsDroppedEvent(**WHERE, exporter="ariadne", count=7),
-        c.ProposalGeneratedEvent(**WHERE, strategy="clear", proposals=2, tokens_freed=800),
-        c.ProposalRejectedEvent(**WHERE, strategy="window", proposals=1, reason="it would free nothing"),
-        c.ContentClearedEvent(**WHERE, **_CHANGED),
-        c.ContentSummarizedEvent(**WHERE, **_CHANGED),
-        c.ContentExternalizedEvent(**WHERE, **_CHANGED, artifact_ids=("art-1",)),
-        c.ContentDroppedEvent(**WHERE, **_CHANGED),
-        c.ContentRehydratedEvent(**WHERE, artifact_id="art-1"),
-        c.RehydrationBlockedEvent(**WHERE, artifact_id="art-2", reason="cooldown"),
-        c.ContentRecalledEvent(**WHERE, query="migrations", message_ids=("m1",), tokens=40),
+        e.ProposalGeneratedEvent(**WHERE, strategy="clear", proposals=2, tokens_freed=800),
+        e.ProposalRejectedEvent(**WHERE, strategy="window", proposals=1, reason="it would free nothing"),
+        e.ContentClearedEvent(**WHERE, **_CHANGED),
+        e.ContentSummarizedEvent(**WHERE, **_CHANGED),
+        e.ContentExternalizedEvent(**WHERE, **_CHANGED, artifact_ids=("art-1",)),
+        e.ContentDroppedEvent(**WHERE, **_CHANGED),
+        e.ContentRehydratedEvent(**WHERE, artifact_id="art-1"),
+        e.RehydrationBlockedEvent(**WHERE, artifact_id="art-2", reason="cooldown"),
+        e.ContentRecalledEvent(**WHERE, query="migrations", message_ids=("m1",), tokens=40),
     ]
 
 
 def all_kinds() -> set[type[CompactionEvent]]:
-    """Every class of events that is told under a name of its own."""
+    """Every class of events with a name of its own."""
     known = vars(events).values()
     classes = {kind for kind in known if isinstance(kind, type) and issubclass(kind, CompactionEvent)}
     return {kind for kind in classes if hasattr(kind, "type")}
