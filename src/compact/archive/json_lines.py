@@ -34,8 +34,9 @@ def to_line(value: Mapping[str, Any]) -> bytes:
 
 def message_record(message: Message) -> dict[str, Any]:
     """Return the message as its caller wrote it, or else its fields, without the empty ones."""
-    if isinstance(message.original, dict):
-        return cast(dict[str, Any], message.original)
+    original: object = message.original
+    if isinstance(original, dict):
+        return cast(dict[str, Any], original)
     record: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         calls = message.tool_calls

@@ -136,11 +136,11 @@ def _connect(region: str | None, endpoint_url: str | None) -> Any:
     )
     try:
         # A session of our own: boto3's default one is not safe to build clients from in several threads.
-        client: Any = boto3.Session().client("s3", region_name=region, endpoint_url=endpoint_url, config=config)
+        session: Any = boto3.Session()
+        return session.client("s3", region_name=region, endpoint_url=endpoint_url, config=config)
     except Exception as error:  # boto3 raises many kinds; all of them are explained and raised again
         message = f"cannot set up the S3 archive: {error}"
         raise ConfigError(message, hint="check region, endpoint_url and AWS_PROFILE") from error
-    return client
 
 
 def _answer(error: Exception) -> dict[str, Any]:
