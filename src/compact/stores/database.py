@@ -1,4 +1,8 @@
-"""Connections to a database that may be away: opened when first needed, not tried for a while after a failure."""
+"""Connections to a database that may be away: opened when first needed, not tried for a while after a failure.
+
+Content is handed to `execute` beside the statement, never in it: statements are cached, with the values in them, and
+would keep what was deleted.
+"""
 
 from __future__ import annotations
 

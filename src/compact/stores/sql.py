@@ -237,7 +237,8 @@ class SqlCompactionStore(PlanMethods):
         table = schema.messages.c
         query = select(table.seq, table.body, table.tokens).where(self._own(schema.messages, session_id))
         with self._database.reading() as connection:
-            row = connection.execute(query.where(table.message_id == message_id)).first()
+            query = query.where(table.message_id == bindparam("wanted_id"))
+            row = connection.execute(query, {"wanted_id": message_id}).first()
         return stored_message(row) if row else None
 
     def messages(self, session_id: str, *, after_seq: int = 0, limit: int = 100) -> tuple[StoredMessage, ...]:

@@ -29,7 +29,7 @@ class SqlArtifactStore:
         row = {name: getattr(artifact.metadata, name) for name in _ARTIFACT_FIELDS}
         values = {**row, "content": artifact.content, "created_at": self._clock()}
         with suppress(IntegrityError), self._database.writing() as connection:
-            connection.execute(insert(schema.artifacts).values(**values))
+            connection.execute(insert(schema.artifacts), values)
 
     def retrieve_artifact(self, artifact_id: str, security: SecurityContext) -> Artifact | None:
         """Return an artifact, if this requester may see it."""

@@ -54,8 +54,8 @@ class SqlSummaryClaims:
             if summary is None:
                 connection.execute(delete(table).where(unfinished))
             else:
-                body = json.dumps(summary.to_dict())
-                connection.execute(update(table).where(unfinished).values(body=body, finished_at=self._clock()))
+                values = {"body": json.dumps(summary.to_dict()), "finished_at": self._clock()}
+                connection.execute(update(table).where(unfinished), values)
 
     def finished(self, session_id: str, span_key: str) -> StructuredSummary | None:
         """Return the summary of a span, once it is written."""
@@ -69,7 +69,7 @@ class SqlSummaryClaims:
         own, ids = self._span(session_id, span_key), json.dumps(prefetched.message_ids)
         with self._database.writing() as connection:
             values = {"version": prefetched.version, "message_ids": ids}
-            connection.execute(update(schema.summaries).where(own).values(**values))
+            connection.execute(update(schema.summaries).where(own), values)
 
     def prefetched(self, session_id: str, version: int) -> PrefetchedSummary | None:
         """Return the newest summary that was prefetched for a version."""
@@ -143,7 +143,7 @@ class SqlSummaryCache:
         # If two write the same key at once, either of them will do.
         with suppress(IntegrityError), self._database.writing() as connection:
             connection.execute(delete(table).where(table.c.key == _hashed(key)))
-            connection.execute(insert(table).values(**row))
+            connection.execute(insert(table), row)
         with self._database.writing() as connection:
             surplus = (connection.execute(select(func.count()).select_from(table)).scalar_one()) - self._max_entries
             if surplus > 0:
