@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 
 from compact import CompactConfig, CompactManager
 from compact.core.engine.events import ArchivalEvent, CompactionErrorEvent, CompactionEvent, NoticeEvent
+from compact.core.log.messages import Message
 from compact.telemetry.event_archive import BackgroundSink
 from compact.testing import RecordingSink, WordTokenizer, dialogue, user
 
@@ -133,3 +134,93 @@ def test_an_archive_that_may_wait_does_not_make_the_agent_wait() -> None:
     stuck.gate.set()
     sink.close()
     assert len(stuck.saved) == 1_200 - sink.dropped
+
+
+# -- an adapter of one's own -----------------------------------------------------------------------------------------
+
+
+class OwnArchive:
+    """Three methods, and nothing of ours."""
+
+    def __init__(self) -> None:
+        self.transcripts: dict[str, list[str]] = {}
+        self.summaries: dict[str, str] = {}
+        self.events: list[tuple[str, Mapping[str, Any]]] = []
+
+    def save_transcript(self, session_id: str, transcript: Sequence[Message], step: int) -> str:
+        place = f"own://{session_id}/history/{step}"
+        self.transcripts[place] = [message.text for message in transcript]
+        return place
+
+    def save_summary(self, session_id: str, summary: Message, step: int) -> str:
+        place = f"own://{session_id}/summary/{step}"
+        self.summaries[place] = summary.text
+        return place
+
+    def save_event(self, session_id: str, event: Mapping[str, Any]) -> None:
+        self.events.append((session_id, event))
+
+
+def test_an_adapter_of_ones_own_gets_transcripts_summaries_and_events(tmp_path: Path) -> None:
+    own = OwnArchive()
+    manager, sink, folder = archived(tmp_path, archive=own)
+    history = [user(f"deploy with {SECRET} please"), *dialogue(20, words=50)]
+    with manager:
+        first = manager.manual_compact("s", history)
+        manager.manual_compact("s", [*first, *dialogue(20, words=51)])
+        assert manager.flush()
+    assert list(own.transcripts) == ["own://s/history/1", "own://s/history/2"]
+    assert [len(texts) for texts in own.transcripts.values()] == [41, 81]
+    assert own.transcripts["own://s/history/1"][1:] == [message["content"] for message in history[1:]]
+    assert list(own.summaries) == ["own://s/summary/1", "own://s/summary/2"]
+    assert all(text.startswith("<COMPACT-SUMMARY") for text in own.summaries.values())
+    archivals = [event for _, event in own.events if event["event"] == "compact.archival"]
+    assert [event["place"] for event in archivals] == [
+        "own://s/history/1",
+        "own://s/summary/1",
+        "own://s/history/2",
+        "own://s/summary/2",
+    ]
+    assert {event["storage_adapter"] for event in archivals} == {"OwnArchive"}
+    assert [event.place for event in sink.of(ArchivalEvent)] == [event["place"] for event in archivals]
+    assert {session_id for session_id, _ in own.events} == {"s"}
+    assert not folder.exists(), "the adapter takes the place of the one in the configuration"
+    everything = json.dumps([own.transcripts, own.summaries, own.events])
+    assert SECRET not in everything
+    assert "api_key=<REDACTED>" in everything
+
+
+class BrokenArchive(OwnArchive):
+    """Fails at one of its three methods, in a way of its own."""
+
+    def __init__(self, broken: str) -> None:
+        super().__init__()
+        self.tried = 0
+
+        def fail(*_: Any) -> str:
+            self.tried += 1
+            raise ZeroDivisionError("no archive today")
+
+        setattr(self, broken, fail)
+
+
+@pytest.mark.parametrize("broken", ["save_transcript", "save_summary", "save_event"])
+def test_an_adapter_of_ones_own_that_fails_never_stops_a_turn(
+    tmp_path: Path, broken: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = BrokenArchive(broken)
+    manager, sink, _ = archived(tmp_path, archive=own)
+    history = dialogue(20, words=50)
+    with manager:
+        assert len(manager.manual_compact("s", history)) < len(history)
+        assert manager.preflight("s", [*history, user("go on")])[-1] == user("go on")
+        assert manager.current_plan("s").version == 1
+        assert manager.flush()
+    assert own.tried
+    if broken == "save_event":
+        assert sink.of(CompactionErrorEvent) == []
+        assert "no archive today" in caplog.text, "what cannot be an event is in the log"
+    else:
+        (error,) = sink.of(CompactionErrorEvent)
+        assert "without archiving" in error.fallback
+        assert "no archive today" in error.message

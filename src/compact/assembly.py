@@ -12,7 +12,7 @@ from compact.config import CompactConfig
 from compact.constraints import LearnedConstraints
 from compact.core.audit.archive import StorageAdapter
 from compact.core.audit.artifacts import SecurityContext
-from compact.core.audit.store import CompactionStore
+from compact.core.audit.store import CompactionStore, SessionStore, SharedStore, SummaryCache
 from compact.core.engine.claims import SummaryClaiming
 from compact.core.engine.compaction import Compactor
 from compact.core.engine.emitter import EventEmitter
@@ -26,7 +26,6 @@ from compact.core.engine.summarization import SummaryWriter, always_available, i
 from compact.core.engine.trigger import Trigger
 from compact.core.errors import ConfigError
 from compact.core.facts.constraints import ConstraintFinder
-from compact.core.log.entries import read_entry
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import TokenBudget
 from compact.core.plan.coordinator import CompactionCoordinator
@@ -40,7 +39,7 @@ from compact.injection import Injection, Injector
 from compact.pricing import ModelPricer, model_prices
 from compact.recall.rehydration import RehydrationConfig, RehydrationInterceptor
 from compact.redaction import Redactor
-from compact.stores.memory import InMemoryCompactionStore
+from compact.stores.memory import InMemoryCompactionStore, InProcessSharing
 from compact.strategies import (
     ClearStrategy,
     DeduplicateStrategy,
@@ -71,7 +70,8 @@ def build_engine(
     config: CompactConfig,
     *,
     emit: EventSink,
-    store: CompactionStore,
+    store: SessionStore,
+    shared: SharedStore | None = None,
     archive: StorageAdapter | None = None,
     archive_name: str = "none",
     redactor: Redactor | None = None,
@@ -83,8 +83,12 @@ def build_engine(
     circuit_breaker: CircuitBreaker | None = None,
     injectors: Sequence[Injector] = (),
 ) -> Engine:
-    """Build everything the configuration names, with whatever the caller brings in its place."""
+    """Build everything the configuration names, with whatever the caller brings in its place.
+
+    `shared` are the claims and cached summaries; by default those of the store, or some for this engine alone.
+    """
     policy = config.policy
+    shared = shared or build_shared(store)
     tokenizer = tokenizer or get_tokenizer(config.model, config.tokenizer)
     redactor = redactor or Redactor()
     constraints = constraints or build_constraints(config)
@@ -99,7 +103,7 @@ def build_engine(
         tenant_id=config.state.tenant_id,
     )
     claiming = SummaryClaiming(
-        claims=store.claims,
+        claims=shared.claims,
         persistence=persistence,
         emitter=emitter,
         claim_seconds=_CODE_CLAIM_SECONDS if is_by_code else _MODEL_CLAIM_SECONDS,
@@ -115,6 +119,7 @@ def build_engine(
             summarizer or build_summarizer(config, redactor, emit),
             tokenizer=tokenizer,
             claiming=claiming,
+            cache=shared.summaries,
             constraints=constraints,
             circuit_breaker=None if is_by_code else circuit_breaker or build_circuit_breaker(config),
         ),
@@ -203,7 +208,7 @@ def build_rehydration_config(config: CompactConfig) -> RehydrationConfig | None:
 def build_rehydration(
     config: CompactConfig,
     limits: RehydrationConfig | None,
-    store: CompactionStore,
+    store: SessionStore,
     tokenizer: ProviderAwareTokenizer,
 ) -> Rehydrate | None:
     """Build what shows externalised content again when it is named."""
@@ -222,6 +227,7 @@ def build_writer(
     *,
     tokenizer: ProviderAwareTokenizer,
     claiming: SummaryClaiming,
+    cache: SummaryCache,
     constraints: ConstraintFinder,
     circuit_breaker: CircuitBreaker | None,
 ) -> SummaryWriter:
@@ -236,7 +242,7 @@ def build_writer(
         form=config.policy.summary_form,
         on_failure=settings.on_failure,
         may_be_empty=is_by_code,
-        cache=claiming.persistence.store.summaries if settings.cache and not is_by_code else None,
+        cache=cache if settings.cache and not is_by_code else None,
         tenant_id=config.state.tenant_id,
         check_available=circuit_breaker.check if circuit_breaker else always_available,
         report_outcome=circuit_breaker.report if circuit_breaker else ignore_outcome,
@@ -366,7 +372,12 @@ def build_store(config: CompactConfig) -> CompactionStore:
     from compact.stores.database import Database  # SQLAlchemy is only loaded where it is used
     from compact.stores.sql import SqlCompactionStore
 
-    return SqlCompactionStore(Database(config.state.url), read=read_entry, tenant_id=config.state.tenant_id)
+    return SqlCompactionStore(Database(config.state.url), tenant_id=config.state.tenant_id)
+
+
+def build_shared(store: SessionStore) -> SharedStore:
+    """Return the claims and cached summaries of a store; for a store without them, some for this process alone."""
+    return store if isinstance(store, SharedStore) else InProcessSharing()
 
 
 def build_archive(config: CompactConfig) -> FilesystemArchive | S3Archive | None:

@@ -19,6 +19,7 @@ from compact.assembly import (
     build_prefetch,
     build_prefetcher,
     build_rehydration_config,
+    build_shared,
     build_store,
 )
 from compact.config import CompactConfig
@@ -26,7 +27,7 @@ from compact.core.audit.archive import StorageAdapter
 from compact.core.audit.artifacts import SecurityContext
 from compact.core.audit.records import ModelCall, PlanVersion, SessionInfo, StoredSession
 from compact.core.audit.report import CompactionReport, reports_of
-from compact.core.audit.store import CompactionStore
+from compact.core.audit.store import SessionStore
 from compact.core.audit.why import Sighting, trace_phrase
 from compact.core.engine.events import CompactionEvent, ContentRecalledEvent, NoticeEvent
 from compact.core.engine.session import Session
@@ -50,6 +51,8 @@ from compact.redaction import Redactor
 from compact.request_budget import RequestBudget, Tools
 from compact.runner import arun_steps, run_steps
 from compact.session_registry import SessionEntry, SessionRegistry
+from compact.stores.memory import InProcessSharing
+from compact.stores.scanning import reader_of
 from compact.summarizers.circuit_breaker import CircuitBreaker
 from compact.telemetry.emitters import AnySink
 from compact.telemetry.exporters import ExportSettings, build_dispatcher
@@ -79,7 +82,7 @@ class CompactManager:
         strategies: Sequence[CompactionStrategy] | None = None,
         summarizer: Summarizer | None = None,
         constraints: ConstraintFinder | None = None,
-        store: CompactionStore | None = None,
+        store: SessionStore | None = None,
         archive: StorageAdapter | None = None,
         rehydration: RehydrationConfig | None = None,
         circuit_breaker: CircuitBreaker | None = None,
@@ -96,6 +99,8 @@ class CompactManager:
         self._redactor = Redactor(redaction.enabled, redaction.patterns, redaction_callback)
         self._store = store or build_store(self.config)
         rehydration = rehydration or build_rehydration_config(self.config)
+        self._reader = reader_of(self._store)
+        self._shared = build_shared(self._store)
         self._constraints = constraints or build_constraints(self.config)
         chosen_archive = archive or build_archive(self.config)
         self._events = build_dispatcher(
@@ -110,6 +115,7 @@ class CompactManager:
             self.config,
             emit=self._events,
             store=self._store,
+            shared=self._shared,
             archive=chosen_archive,
             archive_name=type(archive).__name__ if archive else self.config.storage.adapter,
             redactor=self._redactor,
@@ -341,16 +347,16 @@ class CompactManager:
 
     def model_calls(self, session_id: str) -> tuple[ModelCall, ...]:
         """Return every prompt that went out, oldest first."""
-        return self._store.model_calls(session_id)
+        return self._reader.model_calls(session_id)
 
     def sessions(self) -> tuple[SessionInfo, ...]:
         """Return all sessions in the store, the newest first."""
-        return self._store.sessions()
+        return self._reader.sessions()
 
     def why(self, session_id: str, phrase: str) -> tuple[Sighting, ...]:
         """Return where a phrase is now, since when, and which calls went out without it; () if it was never there."""
         stored = self._load(session_id)
-        return trace_phrase(phrase, stored, self._store.plans(session_id), self._store.model_calls(session_id))
+        return trace_phrase(phrase, stored, self._store.plans(session_id), self._reader.model_calls(session_id))
 
     def report(self, session_id: str, *, version: int | None = None) -> tuple[CompactionReport, ...]:
         """Return what each compaction did to what it took out, oldest first; of one plan version, if asked."""
@@ -359,7 +365,7 @@ class CompactManager:
         if version is not None and version not in known:
             hint = f"its versions are: {', '.join(map(str, known))}" if known else "it was never compacted"
             raise CompactError(f"session {session_id!r} has no plan version {version}", hint=hint)
-        calls = self._store.model_calls(session_id)
+        calls = self._reader.model_calls(session_id)
         return tuple(reports_of(stored, plans, calls, constraints=self._constraints, version=version))
 
     def recall(
@@ -368,9 +374,10 @@ class CompactManager:
         """Return what left the prompt: by message or artifact id exactly, by words otherwise, within `max_tokens`."""
         started_at, count_text = time.time(), self._engine.tokenizer.count_text
         answer = recall(
-            self._store,
             session_id,
             query,
+            reader=self._reader,
+            artifacts=self._store.artifacts,
             security=security or SecurityContext(tenant_id=self.config.state.tenant_id),
             count_text=count_text,
             max_tokens=max_tokens,
@@ -424,7 +431,7 @@ class CompactManager:
     # -- events, and the end ----------------------------------------------------------------------------------------
 
     @property
-    def store(self) -> CompactionStore:
+    def store(self) -> SessionStore:
         """Where log, plans, model calls and artifacts live."""
         return self._store
 
@@ -442,10 +449,16 @@ class CompactManager:
         if entry:
             with entry.lock.hold():
                 run_steps(self._engine.persistence.flush(entry.session))
+        self._forget_shared(session_id)
+
+    def _forget_shared(self, session_id: str) -> None:
+        if isinstance(self._shared, InProcessSharing):
+            self._shared.forget(session_id)
 
     def delete(self, session_id: str) -> bool:
         """Remove a session and all that belongs to it, from memory and from the store."""
         self._sessions.pop(session_id)
+        self._forget_shared(session_id)
         return self._store.delete(session_id)
 
     def close(self) -> None:

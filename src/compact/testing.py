@@ -44,6 +44,9 @@ from compact.testing_model import (
 from compact.testing_stores import (
     check_artifact_store,
     check_compaction_store,
+    check_session_reader,
+    check_session_store,
+    check_shared_store,
     check_summary_cache,
     check_summary_claims,
 )
@@ -59,6 +62,9 @@ __all__ = [
     "check_artifact_store",
     "check_compaction_store",
     "check_dialect",
+    "check_session_reader",
+    "check_session_store",
+    "check_shared_store",
     "check_strategy",
     "check_summary_cache",
     "check_summary_claims",

@@ -9,16 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from compact.core.audit.artifacts import Artifact, ArtifactMetadata, ArtifactStore, SecurityContext
-from compact.core.audit.records import AddedMessage, Commit, ModelCall, SessionHead, StoredMessage
+from compact.core.audit.records import AddedMessage, Commit, ModelCall, PrefetchedSummary, SessionHead, StoredMessage
 from compact.core.audit.store import (
     CompactionStore,
     CompactionTransaction,
+    SessionReader,
+    SessionStore,
+    SharedStore,
     SummaryCache,
     SummaryClaims,
     VersionConflict,
+    commit_plan,
+    get_current_plan,
 )
 from compact.core.facts.ledger import Fact, FactKind, Ledger
 from compact.core.log.entries import read_entry
@@ -56,6 +61,10 @@ class ManualClock:
         self.now += seconds
 
 
+class ReadableStore(SessionStore, SessionReader, Protocol):
+    """A store that serves the engine and readers alike."""
+
+
 class MakeSummaryCache(Protocol):
     """Makes an empty cache of a size."""
 
@@ -73,17 +82,50 @@ def stored_messages(*originals: object, after: int = 0, tokens: int = 7) -> tupl
     )
 
 
-def check_compaction_store(make_store: Callable[[Clock], CompactionStore]) -> None:
-    """What the engine relies on in a store of sessions, its artifacts and its claims included."""
-    for check in _STORE_CHECKS:
+S = TypeVar("S", bound=SessionStore)
+
+
+def _run(checks: Sequence[Callable[[S, ManualClock], None]], make_store: Callable[[Clock], S]) -> None:
+    for check in checks:
         clock = ManualClock()
         store = make_store(clock)
         try:
             check(store, clock)
         finally:
             store.close()
+
+
+def check_session_store(make_store: Callable[[Clock], SessionStore]) -> None:
+    """What the engine relies on in a store of sessions, its artifacts included: all that a store of one's own needs."""
+    _run(_ENGINE_CHECKS, make_store)
     check_artifact_store(lambda clock: make_store(clock).artifacts)
-    check_summary_claims(lambda clock: make_store(clock).claims)
+
+
+def check_session_reader(make_store: Callable[[Clock], ReadableStore]) -> None:
+    """What operators, the command line and the viewer rely on in a store that answers readers."""
+    _run(_READER_CHECKS, make_store)
+
+
+def check_shared_store(make_store: Callable[[Clock], SessionStore]) -> None:
+    """What several processes rely on in a store that they share: its claims, and that they go with a session."""
+    _run(_SHARED_CHECKS, make_store)
+    check_summary_claims(lambda clock: _shared(make_store(clock)).claims)
+
+
+def check_compaction_store(make_store: Callable[[Clock], CompactionStore]) -> None:
+    """What the engine and readers rely on in a store; and other processes, if it has claims and summaries."""
+    check_session_store(make_store)
+    check_session_reader(make_store)
+    _run(_PLAN_METHOD_CHECKS, make_store)
+    store = make_store(ManualClock())
+    store.close()
+    if isinstance(store, SharedStore):
+        check_shared_store(make_store)
+
+
+def _shared(store: object) -> SharedStore:
+    assert isinstance(store, SharedStore), f"{type(store).__name__} has no claims and summaries to share"
+    return store
 
 
 def check_artifact_store(make_store: Callable[[Clock], ArtifactStore]) -> None:
@@ -114,7 +156,7 @@ def _user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
 
-def _write(store: CompactionStore, *texts: str, session_id: str = "s", **more: Any) -> SessionHead:
+def _write(store: SessionStore, *texts: str, session_id: str = "s", **more: Any) -> SessionHead:
     """Append messages to a session, wherever it stands."""
     head = store.head(session_id)
     entries = stored_messages(*map(_user, texts), after=head.last_seq)
@@ -164,19 +206,17 @@ def _raises_conflict(action: Callable[[], object]) -> bool:
 # -- sessions ------------------------------------------------------------------------------------------------------
 
 
-def _check_unknown_session(store: CompactionStore, clock: ManualClock) -> None:
+def _check_unknown_session(store: SessionStore, clock: ManualClock) -> None:
     assert store.head("nobody") == SessionHead(), "a session that is not there is at the very beginning"
     assert store.load("nobody") is None, "there is nothing to load of a session that is not there"
-    assert store.get_current_plan("nobody") == (CompactionPlan("nobody"), 0), "its plan changes nothing"
-    nothing = (store.plans("nobody"), store.model_calls("nobody"), store.search("nobody", "word", 5), store.sessions())
-    assert nothing == ((), (), (), ()), "it has no plans, calls or words, and is in no list"
-    assert store.message("nobody", "m1") is None, "it has no messages"
+    assert store.plans("nobody") == (), "it has no plans"
+    assert get_current_plan(store, "nobody") == (CompactionPlan("nobody"), 0), "its plan changes nothing"
     assert store.delete("nobody") is False, "there is nothing to delete"
     store.report_usage("nobody", 5)
-    assert store.sessions() == (), "a report of usage makes no session"
+    assert store.load("nobody") is None, "a report of usage makes no session"
 
 
-def _check_round_trip(store: CompactionStore, clock: ManualClock) -> None:
+def _check_round_trip(store: SessionStore, clock: ManualClock) -> None:
     entries = stored_messages(_user("one"), _user("two"))
     commit = Commit(session_id="s", expected=SessionHead(), messages=entries, plan=_plan(), call=_call())
     after = store.commit(commit)
@@ -197,7 +237,7 @@ def _check_round_trip(store: CompactionStore, clock: ManualClock) -> None:
     assert replace(again.last_report, number=0, at=0.0) == _call(tokens_reported=17), "with what was reported"
 
 
-def _check_append_only(store: CompactionStore, clock: ManualClock) -> None:
+def _check_append_only(store: SessionStore, clock: ManualClock) -> None:
     _write(store, "one", "two")
     _write(store, "three")
     head = _write(store)
@@ -208,7 +248,7 @@ def _check_append_only(store: CompactionStore, clock: ManualClock) -> None:
     assert head == SessionHead(last_seq=3), "a commit of nothing leaves the head where it is"
 
 
-def _check_conflicts(store: CompactionStore, clock: ManualClock) -> None:
+def _check_conflicts(store: SessionStore, clock: ManualClock) -> None:
     before = _write(store, "one", "two", plan=_plan(1), view_ids=("m1", "m2"))
     stale = (
         SessionHead(),
@@ -231,12 +271,16 @@ def _check_conflicts(store: CompactionStore, clock: ManualClock) -> None:
     assert _raises_conflict(lambda: store.commit(nowhere)), "a session that is not there is not at 3"
     loaded = store.load("s")
     assert loaded is not None
-    left = (loaded.head, len(loaded.messages), loaded.view_ids, len(store.plans("s")), store.model_calls("s"))
-    assert left == (before, 2, ("m1", "m2"), 1, ()), "a commit that conflicts leaves nothing behind"
+    left = (loaded.head, len(loaded.messages), loaded.view_ids, len(store.plans("s")))
+    assert left == (before, 2, ("m1", "m2"), 1), "a commit that conflicts leaves nothing behind"
+    store.report_usage("s", 9)
+    again = store.load("s")
+    assert again is not None
+    assert again.last_report is None, "not even its model call"
     assert store.load("nobody") is None, "a commit that conflicts makes no session"
 
 
-def _check_race(store: CompactionStore, clock: ManualClock) -> None:
+def _check_race(store: SessionStore, clock: ManualClock) -> None:
     for round_ in range(3):
         head = store.head("s")
         entries = stored_messages(_user(f"round {round_}"), after=head.last_seq)
@@ -249,7 +293,7 @@ def _check_race(store: CompactionStore, clock: ManualClock) -> None:
     assert len(loaded.messages) == 3, "who lost has written nothing"
 
 
-def _check_branches(store: CompactionStore, clock: ManualClock) -> None:
+def _check_branches(store: SessionStore, clock: ManualClock) -> None:
     def view() -> tuple[str, ...]:
         loaded = store.load("s")
         return loaded.view_ids if loaded else ()
@@ -267,9 +311,13 @@ def _check_branches(store: CompactionStore, clock: ManualClock) -> None:
     assert loaded is not None
     assert len(loaded.messages) == 7, "the log keeps what a view leaves out"
     assert loaded.head == SessionHead(last_seq=7, branch=2), "each edit counts"
+    _write(store, view_ids=())
+    assert view() == (), "the view can be empty"
+    _write(store, "eight")
+    assert view() == ("m8",), "and begin anew"
 
 
-def _check_sessions_are_apart(store: CompactionStore, clock: ManualClock) -> None:
+def _check_sessions_are_apart(store: SessionStore, clock: ManualClock) -> None:
     _write(store, "apple", session_id="a", plan=_plan(1, "a"), call=_call())
     _write(store, "berry", "cherry", session_id="b", view_ids=("m2",))
     a, b = store.load("a"), store.load("b")
@@ -277,30 +325,45 @@ def _check_sessions_are_apart(store: CompactionStore, clock: ManualClock) -> Non
     assert b is not None
     assert ([m.message.text for m in a.messages], a.view_ids) == (["apple"], ("m1",)), "a has its own"
     assert ([m.message.text for m in b.messages], b.view_ids) == (["berry", "cherry"], ("m2",)), "b has its own"
-    assert (store.plans("b"), store.model_calls("b")) == ((), ()), "plans and calls belong to one session"
-    assert store.search("b", "apple", 5) == (), "a search stays inside its session"
-    found = store.message("b", "m1")
-    assert found is not None
-    assert found.message.text == "berry", "an id belongs to one session"
+    assert store.plans("b") == (), "plans belong to one session"
+    store.report_usage("b", 9)
+    again = store.load("a")
+    assert again is not None
+    assert again.last_report is None, "and so does usage"
 
 
 # -- plans, calls, lists -------------------------------------------------------------------------------------------
 
 
-def _check_plans(store: CompactionStore, clock: ManualClock) -> None:
-    assert store.commit_plan("s", _plan(99), 0) == 1, "the store gives a plan its version"
+def _check_plans(store: SessionStore, clock: ManualClock) -> None:
+    assert commit_plan(store, "s", _plan(99), 0) == 1, "a plan gets the next version"
     clock.advance(10)
-    assert store.commit_plan("s", CompactionPlan("s"), 1) == 2, "versions go up by one"
-    assert _raises_conflict(lambda: store.commit_plan("s", _plan(), 1)), "version 1 is no longer in force"
-    assert _raises_conflict(lambda: store.commit_plan("s", _plan(), 7)), "version 7 never was in force"
-    assert store.get_current_plan("s") == (CompactionPlan("s", 2), 2), "the plan in force is the newest one"
+    assert commit_plan(store, "s", CompactionPlan("s"), 1) == 2, "versions go up by one"
+    assert _raises_conflict(lambda: commit_plan(store, "s", _plan(), 1)), "version 1 is no longer in force"
+    assert _raises_conflict(lambda: commit_plan(store, "s", _plan(), 7)), "version 7 never was in force"
+    assert get_current_plan(store, "s") == (CompactionPlan("s", 2), 2), "the plan in force is the newest one"
     plans = store.plans("s")
     assert [entry.plan for entry in plans] == [_plan(1), CompactionPlan("s", 2)], "every plan is kept, oldest first"
     assert [clock.now - entry.at for entry in plans] == [10, 0], "each with its time"
     assert _write(store, "one") == SessionHead(last_seq=1, plan_version=2), "messages go on under the plan in force"
 
 
-def _check_transaction(store: CompactionStore, clock: ManualClock) -> None:
+def _check_superseded_plans(store: SessionStore, clock: ManualClock) -> None:
+    _write(store, "one", plan=_plan(1))
+    head = _write(store, "two", superseded=(_plan(2), _plan(3)), plan=_plan(4))
+    assert head == SessionHead(last_seq=2, plan_version=4), "the last plan of a commit is in force"
+    versions = [entry.plan.version for entry in store.plans("s")]
+    assert versions == [1, 2, 3, 4], f"plans that could not be written in time are kept too, not {versions}"
+
+
+def _check_plan_methods(store: CompactionStore, clock: ManualClock) -> None:
+    assert store.get_current_plan("s") == (CompactionPlan("s"), 0), "a new session has the plan that changes nothing"
+    assert store.commit_plan("s", _plan(99), 0) == 1, "the store gives a plan its version"
+    assert _raises_conflict(lambda: store.commit_plan("s", _plan(), 0)), "version 0 is no longer in force"
+    assert store.get_current_plan("s") == (_plan(1), 1), "the plan in force is the newest one"
+
+
+def _check_transaction(store: SessionStore, clock: ManualClock) -> None:
     first, second = CompactionTransaction(store, "s"), CompactionTransaction(store, "s")
     assert (first.plan, first.version) == (CompactionPlan("s"), 0), "a transaction begins with the plan in force"
     assert first.commit(_plan()) == 1, "who is first commits"
@@ -308,7 +371,7 @@ def _check_transaction(store: CompactionStore, clock: ManualClock) -> None:
     assert first.commit(_plan()) == 2, "a transaction knows its own version"
 
 
-def _check_model_calls(store: CompactionStore, clock: ManualClock) -> None:
+def _check_model_calls(store: ReadableStore, clock: ManualClock) -> None:
     first = _call(
         parts={"system": 3, "dialogue": 4},
         evicted=2,
@@ -336,7 +399,7 @@ def _check_model_calls(store: CompactionStore, clock: ManualClock) -> None:
     assert store.model_calls("other")[0].tokens_reported is None, "and to no other session's"
 
 
-def _check_sent_prompts(store: CompactionStore, clock: ManualClock) -> None:
+def _check_sent_prompts(store: ReadableStore, clock: ManualClock) -> None:
     note = Message(role="user", content="a note\x00", id="note", meta={"injector": "clock"})
     again = Message(role="user", content="shown again", id="art-1")
     added = (AddedMessage("rehydrated", again), AddedMessage("injected", note))
@@ -370,7 +433,7 @@ def _check_sent_prompts(store: CompactionStore, clock: ManualClock) -> None:
     assert store.sent("other", first) is None, "and no other session's"
 
 
-def _check_pages(store: CompactionStore, clock: ManualClock) -> None:
+def _check_pages(store: ReadableStore, clock: ManualClock) -> None:
     _write(store, "one alpha", "two", "three alpha beta")
     _write(store, "four beta", session_id="other")
     for number in range(5):
@@ -393,7 +456,32 @@ def _check_pages(store: CompactionStore, clock: ManualClock) -> None:
 _UNSEEN = ("summarize", "drop")
 
 
-def _check_session_list(store: CompactionStore, clock: ManualClock) -> None:
+def _check_readers_of_nothing(store: ReadableStore, clock: ManualClock) -> None:
+    nothing = (
+        store.model_calls("nobody"),
+        store.search("nobody", "word", 5),
+        store.sessions(),
+        store.outline("nobody"),
+    )
+    assert nothing == ((), (), (), ()), "a session that is not there has no calls or words, and is in no list"
+    assert store.message("nobody", "m1") is None, "it has no messages"
+    store.report_usage("nobody", 5)
+    assert store.sessions() == (), "a report of usage makes no session"
+
+
+def _check_readers_stay_in_a_session(store: ReadableStore, clock: ManualClock) -> None:
+    _write(store, "apple", session_id="a", call=_call())
+    head = _write(store, "berry", "cherry", session_id="b")
+    late = Commit(session_id="b", expected=replace(head, last_seq=1), call=_call())
+    assert _raises_conflict(lambda: store.commit(late)), "the session is not at 1"
+    assert store.model_calls("b") == (), "calls belong to one session, and none to a commit that conflicts"
+    assert store.search("b", "apple", 5) == (), "a search stays inside its session"
+    found = store.message("b", "m1")
+    assert found is not None
+    assert found.message.text == "berry", "an id belongs to one session"
+
+
+def _check_session_list(store: ReadableStore, clock: ManualClock) -> None:
     for name in ("old", "new", "middle"):
         _write(store, "one", session_id=name, call=_call(tokens_estimated=10))
         clock.advance(1)
@@ -408,11 +496,12 @@ def _check_session_list(store: CompactionStore, clock: ManualClock) -> None:
 # -- messages ------------------------------------------------------------------------------------------------------
 
 
-def _check_originals(store: CompactionStore, clock: ManualClock) -> None:
+def _odd_originals() -> list[object]:
+    """Messages in every shape that a caller may hand in."""
     function = {"name": "read", "arguments": '{"path": "\\ud800"}', "x_more": 1}
     calls = [{"id": "c1", "type": "function", "function": function, "index": 0}]
     parts = [{"type": "text", "text": "part \x00"}, {"type": "image_url", "image_url": {"url": "data:x"}, "n": 1.5}]
-    originals: list[object] = [
+    return [
         *({"role": "user", "content": text} for text in ODD_TEXTS),
         {"role": "assistant", "content": None, "tool_calls": calls, "refusal": None, **ODD_FIELDS},
         {"role": "tool", "tool_call_id": "c1", "content": parts, "name": "read", "meta": {"protected": True}},
@@ -421,23 +510,34 @@ def _check_originals(store: CompactionStore, clock: ManualClock) -> None:
         Message("assistant", None, (ToolCall("c2", "read", '{"a": "\ud800"}'), ToolCall("c3", "write"))),
         Message("tool", ({"type": "text", "text": "漢"},), tool_call_id="c2", name="read"),
     ]
+
+
+def _check_originals(store: SessionStore, clock: ManualClock) -> None:
+    originals = _odd_originals()
     entries = stored_messages(*originals)
     store.commit(Commit(session_id="s", expected=SessionHead(), messages=entries))
     loaded = store.load("s")
     assert loaded is not None
     for original, entry, stored in zip(originals, entries, loaded.messages, strict=True):
-        again, alone = stored.message, store.message("s", stored.message.id)
+        again = stored.message
         assert again == entry.message, f"{original!r} came back as {again!r}"
         assert again.original == original, f"{original!r} came back as {again.original!r}"
         assert type(again.original) is type(original), f"{original!r} came back as another kind of message"
         if isinstance(original, dict) and isinstance(again.original, dict):
             assert list(again.original) == list(original), "fields come back in the order they had"
-        assert alone == stored, "a message alone is the same as in the whole log"
+
+
+def _check_messages_alone(store: ReadableStore, clock: ManualClock) -> None:
+    entries = stored_messages(*_odd_originals())
+    store.commit(Commit(session_id="s", expected=SessionHead(), messages=entries))
+    for entry in entries:
+        alone = store.message("s", entry.message.id)
+        assert alone == entry, "a message alone is the same as in the whole log"
         assert alone is not None
-        assert alone.message.original == original, "with the same original"
+        assert alone.message.original == entry.message.original, "with the same original"
 
 
-def _check_message_by_id(store: CompactionStore, clock: ManualClock) -> None:
+def _check_message_by_id(store: ReadableStore, clock: ManualClock) -> None:
     _write(store, "one", "two")
     found = store.message("s", "m2")
     assert found is not None
@@ -447,36 +547,59 @@ def _check_message_by_id(store: CompactionStore, clock: ManualClock) -> None:
         assert store.message("s", odd) is None, f"no message has the id {odd!r}"
 
 
-def _check_odd_names(store: CompactionStore, clock: ManualClock) -> None:
-    """Whatever a caller names its sessions and messages, they are kept apart."""
-    names = [*filter(None, ODD_TEXTS), "Case", "case", " space ", "x" * 500, "null", "%", "_", "\\u0000", '"\\ud800"']
-    for name in names:
+# Whatever a caller names its sessions and messages, they are kept apart.
+_ODD_NAMES = (*filter(None, ODD_TEXTS), "Case", "case", " space ", "x" * 500, "null", "%", "_", "\\u0000", '"\\ud800"')
+
+
+def _write_odd_names(store: SessionStore) -> None:
+    for name in _ODD_NAMES:
         entry = stored_messages(_user(f"in {name}"))[0]
         named = replace(entry, message=replace(entry.message, id=name))
         commit = Commit(session_id=name, expected=SessionHead(), messages=(named,), view_ids=(name,), call=_call())
         store.commit(commit)
-    for name in names:
-        loaded, found = store.load(name), store.message(name, name)
+
+
+def _check_odd_names(store: SessionStore, clock: ManualClock) -> None:
+    _write_odd_names(store)
+    for name in _ODD_NAMES:
+        loaded = store.load(name)
         assert loaded is not None, f"a session can be named {name!r}"
         assert [stored.message.text for stored in loaded.messages] == [f"in {name}"], f"{name!r} has its own messages"
         assert (loaded.session_id, loaded.view_ids) == (name, (name,)), f"{name!r} comes back as it was"
+        assert loaded.messages[0].message.id == name, f"the id {name!r} comes back as it was"
+    assert all([store.delete(name) for name in _ODD_NAMES]), "each can be deleted"  # noqa: C419  all of them, always
+
+
+def _check_odd_names_read(store: ReadableStore, clock: ManualClock) -> None:
+    _write_odd_names(store)
+    for name in _ODD_NAMES:
+        found = store.message(name, name)
         assert found is not None, f"a message can have the id {name!r}"
         assert found.message.id == name, f"the id {name!r} comes back as it was"
-    assert sorted(info.session_id for info in store.sessions()) == sorted(names), "the list has every name once"
-    assert all([store.delete(name) for name in names]), "each can be deleted"  # noqa: C419  all of them, always
+    assert sorted(info.session_id for info in store.sessions()) == sorted(_ODD_NAMES), "the list has every name once"
 
 
-def _check_large_entries(store: CompactionStore, clock: ManualClock) -> None:
-    """A result of several megabytes is an entry like any other: it must not keep the session from being written."""
+def _write_large_entries(store: SessionStore) -> list[int]:
     words = " ".join(f"word{number}" for number in range(200_000))
-    _write(store, f"needle {words}", "x" * 3_000_000, "漢" * 500_000)
+    texts = (f"needle {words}", "x" * 3_000_000, "漢" * 500_000)
+    _write(store, *texts)
+    return [len(text) for text in texts]
+
+
+def _check_large_entries(store: SessionStore, clock: ManualClock) -> None:
+    """A result of several megabytes is an entry like any other: it must not keep the session from being written."""
+    lengths = _write_large_entries(store)
     loaded = store.load("s")
     assert loaded is not None
-    assert [len(stored.message.text) for stored in loaded.messages] == [len(words) + 7, 3_000_000, 500_000]
+    assert [len(stored.message.text) for stored in loaded.messages] == lengths
+
+
+def _check_large_entries_found(store: ReadableStore, clock: ManualClock) -> None:
+    _write_large_entries(store)
     assert [found.seq for found in store.search("s", "needle", 5)] == [1], "the beginning of a large entry is found"
 
 
-def _check_search(store: CompactionStore, clock: ManualClock) -> None:
+def _check_search(store: ReadableStore, clock: ManualClock) -> None:
     call = {"id": "c", "type": "function", "function": {"name": "grep", "arguments": '{"path": "src/app/main.py"}'}}
     originals = (
         _user("The Harbour master counts berths"),
@@ -527,28 +650,52 @@ def _check_search(store: CompactionStore, clock: ManualClock) -> None:
         assert found(words) == [], f"{words!r} is nowhere"
 
 
-def _check_deletion(store: CompactionStore, clock: ManualClock) -> None:
+def _check_deletion(store: SessionStore, clock: ManualClock) -> None:
     for name in ("gone", "stays"):
         _write(store, "needle", session_id=name, plan=_plan(1, name), call=_call(), view_ids=("m1",))
         store.artifacts.store_artifact(_artifact(f"art-{name}", session_id=name, tenant_id=""))
-        assert store.claims.claim(name, "span", stale_after_seconds=60), "a new span can be claimed"
-        store.claims.finish(name, "span", _summary("done"))
     assert store.delete("gone") is True, "deleting says that there was something"
-    left = (store.head("gone"), store.load("gone"), store.plans("gone"), store.model_calls("gone"))
-    assert left == (SessionHead(), None, (), ()), "nothing is left of it"
-    assert (store.search("gone", "needle", 5), store.message("gone", "m1")) == ((), None), "not even by words or id"
-    assert store.sessions_with("needle") == {"stays"}, "nor among all sessions"
+    left = (store.head("gone"), store.load("gone"), store.plans("gone"))
+    assert left == (SessionHead(), None, ()), "nothing is left of it"
     anyone = SecurityContext()
     assert store.artifacts.list_artifacts("gone", anyone) == (), "its artifacts go with it"
-    assert store.claims.finished("gone", "span") is None, "its summaries go with it"
+    assert store.artifacts.retrieve_artifact("art-gone", anyone) is None, "and cannot be read by their id"
     assert store.delete("gone") is False, "it is only gone once"
-    assert store.search("stays", "needle", 5) != (), "other sessions stay"
+    assert store.load("stays") is not None, "other sessions stay"
     assert len(store.artifacts.list_artifacts("stays", anyone)) == 1, "with their artifacts"
-    assert store.claims.finished("stays", "span") == _summary("done"), "and their summaries"
     assert _write(store, "again", session_id="gone") == SessionHead(last_seq=1), "the name can be used again"
 
 
-_STORE_CHECKS = (
+def _check_deletion_for_readers(store: ReadableStore, clock: ManualClock) -> None:
+    for name in ("gone", "stays"):
+        _write(store, "needle", session_id=name, call=_call())
+    number = store.model_calls("gone")[0].number
+    assert store.delete("gone") is True, "deleting says that there was something"
+    assert (store.model_calls("gone"), store.sent("gone", number)) == ((), None), "its calls go with it"
+    assert (store.search("gone", "needle", 5), store.message("gone", "m1")) == ((), None), "not even by words or id"
+    assert store.sessions_with("needle") == {"stays"}, "nor among all sessions"
+    assert [info.session_id for info in store.sessions()] == ["stays"], "nor in the list"
+    assert store.search("stays", "needle", 5) != (), "other sessions stay"
+
+
+def _check_deletion_of_what_is_shared(store: SessionStore, clock: ManualClock) -> None:
+    shared = _shared(store)
+    for name in ("gone", "stays"):
+        _write(store, "needle", session_id=name)
+        assert shared.claims.claim(name, "span", stale_after_seconds=60), "a new span can be claimed"
+        shared.claims.finish(name, "span", _summary("done"))
+        shared.claims.store_prefetched(name, "span", PrefetchedSummary(("m1",), 1, _summary("done")))
+        shared.summaries.put(SummaryCacheKey(name), _summary("done"), session_id=name)
+    assert store.delete("gone") is True, "deleting says that there was something"
+    assert shared.claims.finished("gone", "span") is None, "its summaries go with it"
+    assert shared.claims.prefetched("gone", 1) is None, "those that were prefetched too"
+    assert shared.summaries.get(SummaryCacheKey("gone")) is None, "and those in the cache"
+    assert shared.claims.finished("stays", "span") == _summary("done"), "other sessions keep theirs"
+    assert shared.claims.prefetched("stays", 1) == PrefetchedSummary(("m1",), 1, _summary("done")), "all of them"
+    assert shared.summaries.get(SummaryCacheKey("stays")) == _summary("done"), "in the cache as well"
+
+
+_ENGINE_CHECKS = (
     _check_unknown_session,
     _check_round_trip,
     _check_append_only,
@@ -557,18 +704,29 @@ _STORE_CHECKS = (
     _check_branches,
     _check_sessions_are_apart,
     _check_plans,
+    _check_superseded_plans,
     _check_transaction,
+    _check_originals,
+    _check_odd_names,
+    _check_large_entries,
+    _check_deletion,
+)
+_READER_CHECKS = (
+    _check_readers_of_nothing,
+    _check_readers_stay_in_a_session,
     _check_model_calls,
     _check_sent_prompts,
     _check_pages,
     _check_session_list,
-    _check_originals,
+    _check_messages_alone,
     _check_message_by_id,
-    _check_odd_names,
-    _check_large_entries,
+    _check_odd_names_read,
+    _check_large_entries_found,
     _check_search,
-    _check_deletion,
+    _check_deletion_for_readers,
 )
+_PLAN_METHOD_CHECKS = (_check_plan_methods,)
+_SHARED_CHECKS = (_check_deletion_of_what_is_shared,)
 
 
 # -- artifacts -----------------------------------------------------------------------------------------------------
@@ -603,7 +761,7 @@ def _check_artifact_list(store: ArtifactStore, clock: ManualClock) -> None:
         clock.advance(1)
     store.store_artifact(_artifact("art-elsewhere", session_id="other"))
     listed = [known.artifact_id for known in store.list_artifacts("s", _OWNER)]
-    assert listed == ["art-3", "art-1", "art-2"], f"a thread's artifacts, oldest first, not {listed}"
+    assert listed == ["art-3", "art-1", "art-2"], f"a session's artifacts, oldest first, not {listed}"
 
 
 def _check_artifact_tenants(store: ArtifactStore, clock: ManualClock) -> None:
@@ -702,6 +860,20 @@ def _check_claims_given_up(claims: SummaryClaims, clock: ManualClock) -> None:
     assert claims.finished("s", "span") == _summary("first"), "the first summary of a span stays"
 
 
+def _check_prefetched_summaries(claims: SummaryClaims, clock: ManualClock) -> None:
+    assert claims.prefetched("s", 1) is None, "nothing is prefetched yet"
+    for span, text in (("older", "first"), ("newer", "second")):
+        claims.claim("s", span, stale_after_seconds=60)
+        claims.finish("s", span, _summary(text))
+        claims.store_prefetched("s", span, PrefetchedSummary((f"m-{text}",), 1, _summary(text)))
+        clock.advance(1)
+    assert claims.prefetched("s", 1) == PrefetchedSummary(("m-second",), 1, _summary("second")), "the newest counts"
+    assert claims.prefetched("s", 2) is None, "for the version it was written for"
+    assert claims.prefetched("other", 1) is None, "of its session"
+    claims.finish("s", "never claimed", _summary("late"))
+    assert claims.finished("s", "never claimed") is None, "a claim that is gone takes no summary"
+
+
 def _check_stale_claims(claims: SummaryClaims, clock: ManualClock) -> None:
     claims.claim("s", "span", stale_after_seconds=60)
     clock.advance(59)
@@ -712,7 +884,13 @@ def _check_stale_claims(claims: SummaryClaims, clock: ManualClock) -> None:
     assert won.count(True) == 1, f"a stale claim is given to one of six, not to {won.count(True)}"
 
 
-_CLAIM_CHECKS = (_check_one_claim, _check_finished_claims, _check_claims_given_up, _check_stale_claims)
+_CLAIM_CHECKS = (
+    _check_one_claim,
+    _check_finished_claims,
+    _check_claims_given_up,
+    _check_prefetched_summaries,
+    _check_stale_claims,
+)
 
 
 # -- summary cache -------------------------------------------------------------------------------------------------

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from compact.archive import FilesystemArchive, S3Archive, StorageAdapter
-from compact.archive import folder as folder_module
+from compact.archive import FilesystemArchive, S3Archive, StorageAdapter, private_folder
 from compact.core.log.messages import Message, ToolCall
 
 # An empty archive, and a look at everything in it by the path or key that a save returns.
@@ -136,7 +135,7 @@ def test_filesystem_archive_conforms_without_folder_descriptors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on Windows."""
-    monkeypatch.setattr(folder_module, "_HAS_FOLDER_DESCRIPTORS", False)
+    monkeypatch.setattr(private_folder, "_HAS_FOLDER_DESCRIPTORS", False)
     check_archive(_make_filesystem(tmp_path))
 
 
@@ -146,7 +145,7 @@ def test_filesystem_archive_conforms_without_hard_links(tmp_path: Path, monkeypa
     def refuse(*_: Any, **__: Any) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(folder_module.os, "link", refuse)
+    monkeypatch.setattr(private_folder.os, "link", refuse)
     check_archive(_make_filesystem(tmp_path))
 
 

@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 
 from compact import CompactConfig, CompactManager
-from compact.core.log.entries import read_entry
 from compact.stores.database import Database
 from compact.stores.sql import SqlCompactionStore
 from compact.testing import assistant, system, tool_run, user
@@ -44,7 +43,7 @@ def manager(url: str) -> Callable[..., CompactManager]:
     def make(days_ago: float = 0) -> CompactManager:
         config = CompactConfig(storage={"adapter": "none"}, telemetry={"exporter": "none"})
         clock = lambda: time.time() - days_ago * DAY  # noqa: E731
-        store = SqlCompactionStore(Database(url), read=read_entry, clock=clock)
+        store = SqlCompactionStore(Database(url), clock=clock)
         return CompactManager(config, store=store)
 
     return make

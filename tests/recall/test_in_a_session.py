@@ -1,4 +1,4 @@
-"""Moving results out and bringing them back, through the manager; and recall, undo and why on the same session."""
+"""Externalising results and rehydrating them, through the manager; and recall, undo and why on the same session."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return request.param if request.param == "memory:" else f"sqlite:///{tmp_path}/state.db"
 
 
-def test_what_cannot_be_had_again_is_moved_and_comes_back_when_it_is_named(url: str) -> None:
+def test_what_cannot_be_had_again_is_externalised_and_rehydrated_when_it_is_named(url: str) -> None:
     manager, sink = watched(url)
     history = asked_history()
     out = manager.preflight("s", history)
@@ -63,10 +63,10 @@ def test_what_cannot_be_had_again_is_moved_and_comes_back_when_it_is_named(url: 
     assert ANSWER.strip()[:40] in back[-1]["content"]
     assert sink.of(ContentRehydratedEvent)[0].artifact_id == record.artifact_id
     assert manager.status("s").used_tokens <= 1_000
-    assert len(manager.history("s")) == len(history) + 1  # what was brought back is not in the log
+    assert len(manager.history("s")) == len(history) + 1  # what was rehydrated is not in the log
 
 
-def test_what_was_brought_back_stays_for_the_turn_and_is_no_message_of_the_callers() -> None:
+def test_what_was_rehydrated_stays_for_the_turn_and_is_no_message_of_the_callers() -> None:
     manager, _ = watched()
     history = asked_history()
     out = manager.preflight("s", history)
@@ -81,7 +81,7 @@ def test_what_was_brought_back_stays_for_the_turn_and_is_no_message_of_the_calle
     assert len(manager.history("s")) == len(history) + 4
 
 
-def test_confidential_results_are_moved_without_a_preview_and_do_not_come_back_by_themselves() -> None:
+def test_confidential_results_are_externalised_without_a_preview_and_not_rehydrated_by_themselves() -> None:
     manager, sink = watched()
     history = asked_history()
     history[3]["meta"] = {"sensitivity": "confidential"}
@@ -105,7 +105,7 @@ def test_recall_shows_confidential_entries_only_to_who_may_see_them() -> None:
         assert len(manager.recall("s", query, security=may).found) == 1, query
 
 
-def test_a_summary_takes_pointers_in_and_names_the_artifacts() -> None:
+def test_a_summary_takes_stubs_in_and_names_the_artifacts() -> None:
     manager, _ = watched()
     history = asked_history()
     manager.preflight("s", history)
@@ -142,7 +142,7 @@ def test_the_tool_an_agent_calls() -> None:
         assert "call recall with" in answer_tool_call(lambda query: manager.recall("s", query), wrong)
 
 
-def test_undo_brings_the_earlier_prompt_back_exactly_and_holds_it(url: str) -> None:
+def test_undo_restores_the_earlier_prompt_exactly_and_holds_it(url: str) -> None:
     manager, _ = watched(url)
     history = dialogue(12, words=30)
     assert manager.preflight("s", history) == history

@@ -1,4 +1,4 @@
-"""Bringing artifacts back: who asks for what, how much comes, what is refused and why, and that it never loops."""
+"""Rehydrating artifacts: what asks for them, how much is shown, what is refused and why, and that it never loops."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from compact.testing import WordTokenizer
 
 COUNT = WordTokenizer().count_text
 A, B, C, D, E = IDS = tuple(artifact_id_for("t", f"m{number}") for number in range(5))
-POINTER = render_externalization_text(
+STUB = render_externalization_text(
     ExternalizationRecord(span=SpanReference(("m0",)), strategy="x", reason="large", artifact_id=A)
 )
-# The words of label and fence around what comes back.
+# The words of label and fence around what is rehydrated.
 FRAME = COUNT(render_rehydrated(RehydrationResult(A, "", 0)).text)
 ROOMY = RehydrationConfig(max_total_tokens=10**6, max_tokens_per_artifact=10**6, max_artifacts_per_turn=99)
 
@@ -134,7 +134,7 @@ def intercept(
         calls(f"cat {A} | head"),
         calls("[" * 100_000 + f' "{A}"'),
         Message("assistant", ({"type": "text", "text": f"see {A}"},), id="p"),
-        Message("assistant", f"{POINTER} shows only the start, so I open {A}", id="q"),
+        Message("assistant", f"{STUB} shows only the start, so I open {A}", id="q"),
     ],
     ids=lambda message: f"{message.role}-{message.text[:20]}",
 )
@@ -147,13 +147,13 @@ def test_naming_an_artifact_asks_for_it(message: Message) -> None:
     [
         [Message("tool", f"mentions {A}", tool_call_id="c")],
         [Message("system", f"mentions {A}")],
-        [says(POINTER)],
-        [asks(f"what is {POINTER}?")],
-        [asks(POINTER[:-5])],
+        [says(STUB)],
+        [asks(f"what is {STUB}?")],
+        [asks(STUB[:-5])],
         [asks(f"look at {A}"), says("I did"), asks("thanks")],
         [says(f"look at {A}"), Message("tool", "x"), says("done")],
         [says(f"I wrote sm{A}"), asks(f"{A}0")],
-        [asks(f"about {A}"), Message("tool", f"{POINTER}\nstart")],
+        [asks(f"about {A}"), Message("tool", f"{STUB}\nstart")],
         [render_rehydrated(RehydrationResult(A, f"mentions {B}", 1))],
     ],
 )
@@ -161,7 +161,7 @@ def test_what_only_shows_an_id_or_is_old_does_not_ask(messages: list[Message]) -
     assert referenced_ids(messages) == ()
 
 
-def test_our_own_pointer_and_summary_do_not_ask() -> None:
+def test_our_own_stub_and_summary_do_not_ask() -> None:
     history = [
         Message("user", "go", id="m1"),
         Message("assistant", tool_calls=(ToolCall("c", "bash", "{}"),), id="m2"),
@@ -185,17 +185,17 @@ def test_one_reply_may_come_in_several_messages_and_the_latest_named_come_first(
     assert referenced_ids(said) == (B, A, D)
 
 
-def test_tools_that_bring_content_back_themselves_are_ignored() -> None:
+def test_tools_that_return_content_themselves_are_ignored() -> None:
     both = calls({"id": A}, tool="recall"), calls({"id": B}, tool="fetch")
     assert [r.artifact_id for r in intercept(filled(FakeArtifacts(), *IDS), *both).results] == [B]
     config = RehydrationConfig(ignored_tools=frozenset({"fetch"}))
     assert [r.artifact_id for r in intercept(filled(FakeArtifacts(), *IDS), *both, config=config).results] == [A]
 
 
-# -- what comes back -----------------------------------------------------------------------------------------------
+# -- what is rehydrated ---------------------------------------------------------------------------------------------
 
 
-def test_content_comes_back_whole_and_weighs_what_it_takes_in_the_prompt() -> None:
+def test_content_is_rehydrated_whole_and_its_tokens_are_what_it_takes_in_the_prompt() -> None:
     outcome = intercept(filled(FakeArtifacts(), A), asks(A))
     (result,) = outcome.results
     assert result == RehydrationResult(A, " ".join(f"{A[-4:]}w{n}" for n in range(10)), FRAME + 10)
@@ -242,16 +242,16 @@ def test_artifacts_share_the_room_that_the_prompt_has_left() -> None:
     assert sum(result.tokens for result in outcome.results) <= 600
 
 
-def test_only_so_many_come_back_in_a_turn() -> None:
+def test_only_so_many_are_rehydrated_in_a_turn() -> None:
     outcome = intercept(filled(FakeArtifacts(), *IDS), asks(" ".join(IDS)))
     assert [result.artifact_id for result in outcome.results] == [A, B, C]
     assert [(b.artifact_id, b.reason) for b in outcome.blocked] == [
-        (D, "3 artifacts came back this turn already"),
-        (E, "3 artifacts came back this turn already"),
+        (D, "3 artifacts were rehydrated this turn already"),
+        (E, "3 artifacts were rehydrated this turn already"),
     ]
 
 
-def test_what_came_back_this_turn_does_not_come_again_nor_complain() -> None:
+def test_what_was_rehydrated_this_turn_is_neither_shown_again_nor_refused() -> None:
     store = filled(FakeArtifacts(), A)
     first = intercept(store, asks(A))
     for turn in (first.turn, TurnContext(1)):
@@ -262,11 +262,11 @@ def test_what_came_back_this_turn_does_not_come_again_nor_complain() -> None:
     assert (later.results, later.blocked, later.turn.rehydrated_ids) == ((), (), ())
 
 
-def test_an_artifact_rests_after_it_came_back() -> None:
+def test_an_artifact_rests_after_it_was_rehydrated() -> None:
     store = filled(FakeArtifacts(), A)
     state = intercept(store, asks(A), turn=TurnContext(5)).state
     resting = intercept(store, asks(A), turn=TurnContext(6), state=state)
-    assert resting.blocked == (RehydrationBlocked(A, "came back in turn 5, not again before turn 7"),)
+    assert resting.blocked == (RehydrationBlocked(A, "rehydrated in turn 5, not again before turn 7"),)
     assert len(intercept(store, asks(A), turn=TurnContext(7), state=resting.state).results) == 1
 
 
@@ -282,7 +282,7 @@ def test_the_state_survives_being_written_down_and_stays_small() -> None:
     assert state.in_turn(4, cooldown_turns=2) == RehydrationState({}, 4, 0)
 
 
-# -- what does not come back ---------------------------------------------------------------------------------------
+# -- what is not rehydrated -----------------------------------------------------------------------------------------
 
 
 def test_what_may_not_be_seen_looks_like_what_is_not_there() -> None:
@@ -304,18 +304,18 @@ def test_a_store_that_forgets_to_ask_who_asks_gives_nothing_away() -> None:
     assert {blocked.reason for blocked in outcome.blocked} == {"not available"}
 
 
-def test_sensitive_content_does_not_come_back_by_itself_even_to_who_may_read_it() -> None:
+def test_sensitive_content_is_not_rehydrated_by_itself_even_for_who_may_read_it() -> None:
     store = filled(FakeArtifacts(), A, sensitivity="confidential")
     reader = SecurityContext(permissions=frozenset({"read:confidential"}))
     assert intercept(store, asks(A), security=reader).blocked == (
-        RehydrationBlocked(A, "confidential content does not come back by itself"),
+        RehydrationBlocked(A, "confidential content is not rehydrated by itself"),
     )
     willing = RehydrationConfig(allowed_sensitivities=frozenset({"confidential"}))
     assert len(intercept(store, asks(A), security=reader, config=willing).results) == 1
     assert intercept(store, asks(A), config=willing).blocked[0].reason == "not available"
 
 
-def test_a_store_that_fails_is_reported_without_its_secrets_and_the_others_come_back() -> None:
+def test_a_store_that_fails_is_reported_without_its_secrets_and_the_others_are_rehydrated() -> None:
     store = filled(FakeArtifacts(broken=frozenset({A})), A, B)
     outcome = intercept(store, asks(f"{A} {B}"))
     assert outcome.blocked == (RehydrationBlocked(A, "the store failed: ConnectionError"),)
@@ -340,7 +340,7 @@ def test_a_page_of_ids_does_not_become_a_page_of_lookups() -> None:
         RehydrationConfig(allowed_sensitivities=frozenset()),
     ],
 )
-def test_nothing_comes_back_where_nothing_is_allowed(config: RehydrationConfig) -> None:
+def test_nothing_is_rehydrated_where_nothing_is_allowed(config: RehydrationConfig) -> None:
     outcome = intercept(filled(FakeArtifacts(), A), asks(A), config=config)
     assert outcome.results == ()
     assert len(outcome.blocked) == 1
@@ -390,7 +390,7 @@ def test_it_is_legal_behind_anything_a_prompt_may_end_with(last: list[Message]) 
 
 # -- what always holds ---------------------------------------------------------------------------------------------
 
-# Mostly what comes back, so that the limits are reached; the event at the end of the test says how often.
+# Mostly what is rehydrated, so that the limits are reached; the event at the end of the test says how often.
 _artifacts = st.fixed_dictionaries(
     dict.fromkeys(
         IDS,
@@ -427,7 +427,7 @@ _securities = st.builds(
 
 @dataclass
 class Session:
-    """A run of turns, and what came back in it: every look is held against all limits."""
+    """A run of turns, and what was rehydrated in it: every look is held against all limits."""
 
     store: FakeArtifacts
     config: RehydrationConfig
@@ -435,7 +435,7 @@ class Session:
     turn: TurnContext = field(default_factory=lambda: TurnContext(1))
     state: RehydrationState = field(default_factory=RehydrationState)
     spent: Counter[int] = field(default_factory=Counter)
-    came_back: dict[str, int] = field(default_factory=dict)
+    rehydrated: dict[str, int] = field(default_factory=dict)
 
     def look(self, ids: list[str], budget_tokens: int | None) -> None:
         number, words = self.turn.turn_number, asks(" ".join(ids))
@@ -449,7 +449,7 @@ class Session:
         assert budget_tokens is None or total <= max(0, budget_tokens)
         assert self.spent[number] <= self.config.max_total_tokens
         assert len(outcome.turn.rehydrated_ids) <= self.config.max_artifacts_per_turn
-        assert set(outcome.turn.rehydrated_ids) == {i for i, last in self.came_back.items() if last == number}
+        assert set(outcome.turn.rehydrated_ids) == {i for i, last in self.rehydrated.items() if last == number}
         settled = {entry.artifact_id for entry in (*outcome.results, *outcome.blocked)}
         assert settled | set(outcome.turn.rehydrated_ids) >= set(ids) >= settled
         self.turn, self.state = outcome.turn, outcome.state
@@ -461,9 +461,9 @@ class Session:
         assert self.security.may_read(artifact.metadata)
         assert result.tokens == COUNT(render_rehydrated(result).text) <= self.config.max_tokens_per_artifact
         assert result.is_truncated == (result.content != artifact.content) == ("[TRUNCATED]" in result.content)
-        rested = number - self.came_back.get(result.artifact_id, -99)
+        rested = number - self.rehydrated.get(result.artifact_id, -99)
         assert rested >= max(self.config.cooldown_turns, 1)
-        self.came_back[result.artifact_id] = number
+        self.rehydrated[result.artifact_id] = number
 
 
 @given(
@@ -490,7 +490,7 @@ def test_a_run_of_turns_keeps_every_limit(
     for forward, ids, budget in steps:
         session.turn = TurnContext(session.turn.turn_number + forward)  # also the same turn, begun anew
         session.look(ids, budget)
-    event(f"came back: {bool(session.came_back)}")
+    event(f"rehydrated: {bool(session.rehydrated)}")
 
 
 @given(words=st.integers(0, 3_000), limit=st.integers(0, 2_000), text=st.text(max_size=40))
@@ -509,7 +509,7 @@ def test_whatever_fits_is_whole_and_whatever_is_cut_keeps_both_ends(words: int, 
 
 
 @given(words=st.lists(st.integers(50, 99), min_size=2, max_size=6), named=st.integers(0, 5), turns=st.integers(1, 6))
-def test_what_comes_back_is_not_pushed_out_in_the_same_turn(words: list[int], named: int, turns: int) -> None:
+def test_what_is_rehydrated_is_not_externalised_in_the_same_turn(words: list[int], named: int, turns: int) -> None:
     """Rehydrate, run out of room, compact: the plan of that turn moves nothing, however great the pressure."""
     history = [Message("user", "go", id="u0")]
     for number, count in enumerate(words):
@@ -517,7 +517,7 @@ def test_what_comes_back_is_not_pushed_out_in_the_same_turn(words: list[int], na
         history.append(Message("tool", "word " * count, tool_call_id=f"c{number}", id=f"r{number}"))
     # The last result is kept verbatim; all others are moved in the first turn.
     artifact_id = artifact_id_for("t", f"r{named % (len(words) - 1)}")
-    came_back: list[int] = []
+    rehydrated: list[int] = []
     store, state, plan = FakeArtifacts(), RehydrationState(), CompactionPlan("t")
     for number in range(1, turns + 1):
         history.append(Message("user", f"see {artifact_id}", id=f"u{number}"))
@@ -529,11 +529,11 @@ def test_what_comes_back_is_not_pushed_out_in_the_same_turn(words: list[int], na
             known = ArtifactMetadata(artifact_id=record.artifact_id, session_id="t", message_id=record.span.first)
             store.store_artifact(Artifact(known, text))
         if outcome.results:
-            came_back.append(number)
+            rehydrated.append(number)
             assert plan == before
             # Undone in the same turn, it is still not moved again.
             assert _pressed(history, CompactionPlan("t"), outcome.turn).records == ()
-    assert came_back == list(range(2, turns + 1, 2))
+    assert rehydrated == list(range(2, turns + 1, 2))
 
 
 def _pressed(history: list[Message], plan: CompactionPlan, turn: TurnContext) -> CompactionPlan:

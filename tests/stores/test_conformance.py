@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from compact.core.log.entries import read_entry
-from compact.stores.artifacts import SqlArtifactStore
-from compact.stores.claims import SqlSummaryClaims
 from compact.stores.database import Database
 from compact.stores.memory import (
     InMemoryArtifactStore,
@@ -17,7 +14,8 @@ from compact.stores.memory import (
     InMemorySummaryClaims,
 )
 from compact.stores.sql import SqlCompactionStore
-from compact.stores.summary_cache import SqlSummaryCache
+from compact.stores.sql_artifacts import SqlArtifactStore
+from compact.stores.sql_shared import SqlSummaryCache, SqlSummaryClaims
 from compact.testing_stores import (
     check_artifact_store,
     check_compaction_store,
@@ -44,8 +42,7 @@ def test_sessions_in_memory() -> None:
 
 
 def test_sessions_in_a_database(make_database: Callable[[], Database]) -> None:
-    read = read_entry
-    check_compaction_store(lambda clock: SqlCompactionStore(make_database(), read=read, clock=clock))
+    check_compaction_store(lambda clock: SqlCompactionStore(make_database(), clock=clock))
 
 
 def test_artifacts_in_memory() -> None:

@@ -1,4 +1,4 @@
-"""The database itself: created by several at once, refused when it is newer, private, and safe after a fork."""
+"""The database itself: private, one moment to each reader, safe after a fork, and without a word of passwords."""
 
 from __future__ import annotations
 
@@ -12,53 +12,10 @@ import pytest
 from sqlalchemy import text
 
 from compact import ConfigError
-from compact.core.audit.store import StoreError
 from compact.core.engine.events import CompactionErrorEvent
-from compact.stores import schema
 from compact.stores.database import Database
 from stores.conftest import Server
-from stores.worker import finish, history, manager_on, prepare, start
-
-
-def test_a_database_from_a_newer_version_is_refused_and_left_alone(url: str) -> None:
-    newer = Database(url)
-    with newer.writing() as connection:
-        connection.execute(text("UPDATE compact_schema SET version = 99"))
-        tables = connection.execute(text("SELECT count(*) FROM compact_sessions")).scalar_one()
-    newer.close()
-    database = Database(url)
-    with pytest.raises(StoreError) as refused, database.reading():
-        pass
-    database.close()
-    assert f"schema version 99, this build knows {schema.SCHEMA_VERSION}" in str(refused.value)
-    assert "hint: upgrade compact-context" in str(refused.value)
-    manager, sink = manager_on(url)
-    with manager:
-        assert manager.preflight("s", history(4)) == history(4), "the turn goes on"
-    assert "schema version 99" in sink.of(CompactionErrorEvent)[0].message
-    assert tables == 0
-
-
-def test_several_processes_may_create_a_database_at_once(make_url: Callable[[], str]) -> None:
-    urls = [make_url() for _ in range(5)]
-    processes = [start(prepare, urls=urls, name=f"s-{number}") for number in range(4)]
-    for _ in urls:
-        for process in processes:
-            assert process.stdout
-            assert process.stdout.readline() == "ready\n", process.communicate()[1]
-        for process in processes:
-            assert process.stdin
-            process.stdin.write("go\n")
-            process.stdin.flush()
-    for process in processes:
-        finish(process)
-    for url in urls:
-        database = Database(url)
-        with database.reading() as connection:
-            versions = connection.execute(text("SELECT version FROM compact_schema")).scalars().all()
-            assert versions == [schema.SCHEMA_VERSION]
-            assert connection.execute(text("SELECT count(*) FROM compact_sessions")).scalar_one() == 4
-        database.close()
+from stores.worker import history, manager_on
 
 
 def test_a_file_is_private_and_its_log_is_written_ahead(tmp_path: Path) -> None:
@@ -137,17 +94,6 @@ def test_a_read_sees_one_moment(url: str) -> None:
     with database.reading() as reader:
         assert reader.execute(query).scalar_one() == 1
     database.close()
-
-
-def test_an_old_database_without_a_version_row_is_prepared_again(url: str) -> None:
-    """A process killed between creating the tables and noting the version leaves no trap."""
-    first = Database(url)
-    with first.writing() as connection:
-        connection.execute(text("DELETE FROM compact_schema"))
-    first.close()
-    with manager_on(url)[0] as manager:
-        manager.preflight("s", history(4))
-        assert len(manager.history("s")) == 4
 
 
 def test_what_is_no_database_says_so() -> None:

@@ -253,7 +253,7 @@ class BrokenCache:
     def get(self, key: object) -> None:
         raise OSError("no cache today")
 
-    def put(self, key: object, summary: object) -> None:
+    def put(self, key: object, summary: object, *, session_id: str = "") -> None:
         raise OSError("no cache today")
 
 

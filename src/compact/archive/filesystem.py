@@ -1,4 +1,4 @@
-"""The archive as plain files: private, whole, and never overwritten.
+"""The archive as files on disk: private, whole, and never overwritten.
 
 Transcripts and summaries are on the disk when a save returns. Events are handed to the operating system, so they
 survive a crash of the process but perhaps not of the machine. `.*.tmp` files are what a killed writer left; they can
@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from compact.archive.errors import ArchiveError
-from compact.archive.folder import Folder, open_folder
-from compact.archive.layout import EVENTS_NAME, folder_name, free_names, summary_name, transcript_name
-from compact.archive.lines import summary_document, to_line, transcript_lines
+from compact.archive.json_lines import summary_document, to_line, transcript_lines
+from compact.archive.names import EVENTS_NAME, folder_name, free_names, summary_name, transcript_name
+from compact.archive.private_folder import Folder, open_folder
+from compact.core.audit.archive import ArchiveError
 from compact.core.log.messages import Message
 
 _ADVICE = {
@@ -32,7 +32,7 @@ _ADVICE = {
 
 
 class FilesystemArchive:
-    """Keeps a folder per session under `root`: folders for the owner alone (0700), files too (0600)."""
+    """Writes a folder per session under `root`: folders for the owner alone (0700), files too (0600)."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         # Absolute from the start: an agent that changes its directory must not take the archive with it.
@@ -56,7 +56,7 @@ class FilesystemArchive:
             return str(folder.path / folder.write_new(free_names(name), data))
 
     @contextmanager
-    def _folder(self, session_id: str, name: str) -> Iterator[Folder]:
+    def _folder(self, session_id: str, name: str) -> Generator[Folder]:
         own = folder_name(session_id)
         try:
             with open_folder(self.root, own) as folder:

@@ -4,8 +4,11 @@ S3 cannot append, and reading, changing and writing back loses lines when two pr
 is an object of its own, `{session}/events/{time}-{random}.jsonl`; the names sort by time.
 
 Credentials come from boto3's own chain (environment, profile, role), never from arguments. A store that does not
-answer is given up on within seconds and then left alone for a while, so that it cannot hold up every turn.
+answer is given up on within seconds and then not tried for a while, so that it cannot delay every turn.
 """
+
+# boto3 has no types of its own.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 
 from __future__ import annotations
 
@@ -16,12 +19,13 @@ from time import monotonic
 from typing import Any
 from uuid import uuid4
 
-from compact.archive.errors import ArchiveError
-from compact.archive.layout import folder_name, free_names, summary_name, transcript_name
-from compact.archive.lines import summary_document, to_line, transcript_lines
+from compact.archive.json_lines import summary_document, to_line, transcript_lines
+from compact.archive.names import folder_name, free_names, summary_name, transcript_name
+from compact.core.audit.archive import ArchiveError
 from compact.core.errors import ConfigError
 from compact.core.log.messages import Message
 
+# Chosen: a store that works answers within a second; a turn must not wait longer than this.
 _CONNECT_SECONDS, _READ_SECONDS, _ATTEMPTS = 2, 5, 2
 _TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "412")
 _DIGEST = "compact-sha256"
@@ -43,7 +47,7 @@ _ADVICE = {
 
 
 class S3Archive:
-    """Keeps a folder per session under `s3://{bucket}/{prefix}/`, with SSE-KMS if a key is given."""
+    """Writes a folder per session under `s3://{bucket}/{prefix}/`, with SSE-KMS if a key is given."""
 
     def __init__(
         self,
@@ -83,7 +87,7 @@ class S3Archive:
         return next(key for key in keys if self._put(key, data, content_type) or self._holds(key, data))
 
     def _put(self, key: str, data: bytes, content_type: str) -> bool:
-        """Write an object, unless the key is taken."""
+        """Write an object; return False if the key is taken."""
         place = f"s3://{self.bucket}/{key}"
         if (left := self._paused_until - monotonic()) > 0:
             reason = f"the store failed a moment ago and is not tried again for {left:.0f} s"
@@ -98,7 +102,7 @@ class S3Archive:
                 Metadata={_DIGEST: sha256(data).hexdigest()},
                 **self._encryption,
             )
-        except Exception as error:
+        except Exception as error:  # boto3 raises many kinds; all of them are explained and raised again
             if _code(error) in _TAKEN:
                 return False
             if _is_down(error):
@@ -108,10 +112,10 @@ class S3Archive:
         return True
 
     def _holds(self, key: str, data: bytes) -> bool:
-        """True if the object is known to have this content: a repeated request, or an equal transcript."""
+        """Return True if the object is known to have this content: a repeated request, or an equal transcript."""
         try:
             found = self._client.head_object(Bucket=self.bucket, Key=key)
-        except Exception:  # credentials that may only write are a good choice for an archive
+        except Exception:  # not worth a report: credentials that may only write are a good choice for an archive
             return False
         return found.get("Metadata", {}).get(_DIGEST) == sha256(data).hexdigest()
 
@@ -132,8 +136,9 @@ def _connect(region: str | None, endpoint_url: str | None) -> Any:
     )
     try:
         # A session of our own: boto3's default one is not safe to build clients from in several threads.
-        return boto3.Session().client("s3", region_name=region, endpoint_url=endpoint_url, config=config)
-    except Exception as error:
+        session: Any = boto3.Session()
+        return session.client("s3", region_name=region, endpoint_url=endpoint_url, config=config)
+    except Exception as error:  # boto3 raises many kinds; all of them are explained and raised again
         message = f"cannot set up the S3 archive: {error}"
         raise ConfigError(message, hint="check region, endpoint_url and AWS_PROFILE") from error
 
@@ -154,7 +159,7 @@ def _is_down(error: Exception) -> bool:
 
 
 def _explain(error: Exception) -> tuple[str, str]:
-    """What went wrong and what to do, in our words where we know it."""
+    """Return what went wrong and what to do, in our words where we know it."""
     from botocore.exceptions import CredentialRetrievalError, NoCredentialsError, PartialCredentialsError
 
     code = _code(error)

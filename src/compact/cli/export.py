@@ -63,7 +63,7 @@ def export(
 
 
 def _record(message: Message, redactor: Redactor) -> dict[str, Any]:
-    from compact.archive.lines import message_record
+    from compact.archive.json_lines import message_record
     from compact.core.log.messages import Message
 
     # A caller that works with our own class handed in the inner one: ids that we gave are not its own.

@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from compact.core.audit.archive import StorageAdapter
 from compact.core.audit.artifacts import ArtifactStore
-from compact.core.audit.store import CompactionStore, SummaryCache, SummaryClaims
+from compact.core.audit.store import (
+    CompactionStore,
+    SessionReader,
+    SessionStore,
+    SharedStore,
+    SummaryCache,
+    SummaryClaims,
+)
 from compact.core.engine.events import EventSink
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.log.tokenizer import ProviderAwareTokenizer
@@ -24,6 +31,9 @@ __all__ = [
     "ModelSummarizer",
     "Pricer",
     "ProviderAwareTokenizer",
+    "SessionReader",
+    "SessionStore",
+    "SharedStore",
     "StorageAdapter",
     "Summarizer",
     "SummaryCache",

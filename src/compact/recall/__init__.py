@@ -1,15 +1,18 @@
-"""How what left the prompt comes back."""
+"""How an agent gets to what left its prompt: by naming an artifact, or by asking for it.
 
-from compact.recall.rehydration import (
+rehydration  shows an artifact at the end of the prompt for a turn when the newest messages name it
+search       finds entries of the log by id or by words, within a number of tokens
+tool         the tool by which an agent asks
+"""
+
+from compact.core.plan.turn import (
     Rehydration,
     RehydrationBlocked,
-    RehydrationConfig,
-    RehydrationInterceptor,
     RehydrationResult,
     RehydrationState,
-    create_rehydration_interceptor,
     render_rehydrated,
 )
+from compact.recall.rehydration import RehydrationConfig, RehydrationInterceptor, create_rehydration_interceptor
 
 __all__ = [
     "Rehydration",

@@ -1,4 +1,4 @@
-"""Brings back what left the prompt: an entry by its id, or entries by their words, within a number of tokens."""
+"""Recall what left the prompt: an entry of the log by its id, or entries by their words, within a number of tokens."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from compact.core.audit.artifacts import SecurityContext
+from compact.core.audit.artifacts import ArtifactStore, SecurityContext
 from compact.core.audit.records import StoredMessage
-from compact.core.audit.store import CompactionStore
+from compact.core.audit.store import SessionReader
 from compact.core.log.messages import Message
 
 _ARTIFACT_ID = re.compile(r"art-[0-9a-f]{16}")
-_MOST_ENTRIES = 8
+# Chosen: more than an agent reads of one answer.
+_MAX_ENTRIES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """One thing that was found, and where it came from."""
+    """One entry of the log that was found; `content` is its beginning if it is not whole."""
 
     message_id: str
     seq: int
@@ -32,7 +33,7 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """What a question brought back."""
+    """What was found for a query."""
 
     query: str
     found: tuple[Recalled, ...]
@@ -44,22 +45,23 @@ class Recall:
 
 
 def recall(
-    store: CompactionStore,
     session_id: str,
     query: str,
     *,
+    reader: SessionReader,
+    artifacts: ArtifactStore,
     security: SecurityContext,
     count_text: Callable[[str], int],
     max_tokens: int,
 ) -> Recall:
-    """By artifact or message id exactly, by words otherwise."""
-    entries = _by_id(store, session_id, query.strip(), security)
+    """Return the entries of a session that a query names: by artifact or message id exactly, by words otherwise."""
+    entries = _entries_by_id(session_id, query.strip(), reader, artifacts, security)
     if entries is None:
-        entries = store.search(session_id, query, _MOST_ENTRIES)
+        entries = reader.search(session_id, query, _MAX_ENTRIES)
     found: list[Recalled] = []
     left = max_tokens
     for entry in entries:
-        # The log holds what artifacts hold: the same rules for who may read it.
+        # The log has what artifacts have: the same rules say who may read it.
         if not security.may_read_sensitivity(str(entry.message.meta.get("sensitivity", "internal"))):
             continue
         text = _text(entry.message)
@@ -71,19 +73,19 @@ def recall(
     return Recall(query, tuple(found))
 
 
-def _by_id(
-    store: CompactionStore, session_id: str, query: str, security: SecurityContext
+def _entries_by_id(
+    session_id: str, query: str, reader: SessionReader, artifacts: ArtifactStore, security: SecurityContext
 ) -> tuple[StoredMessage, ...] | None:
-    """The entry an id names; None if the query is no id."""
+    """Return the entry that an id names, if there is one; None if the query is no id."""
     message_id = query
     if _ARTIFACT_ID.fullmatch(query):
-        artifact = store.artifacts.retrieve_artifact(query, security)
+        artifact = artifacts.retrieve_artifact(query, security)
         if artifact is None or artifact.metadata.session_id != session_id:
             return ()
         message_id = artifact.metadata.message_id
     if not message_id or " " in message_id:
         return None
-    found = store.message(session_id, message_id)
+    found = reader.message(session_id, message_id)
     return (found,) if found else None
 
 
@@ -93,7 +95,7 @@ def _text(message: Message) -> str:
 
 
 def _fitting(text: str, max_tokens: int, count_text: Callable[[str], int]) -> str:
-    """The text, or as much of its beginning as fits."""
+    """Return the text, or as much of its beginning as fits."""
     while text and (tokens := count_text(text)) > max_tokens:
         keep = int(len(text) * max_tokens / tokens * 0.95)
         text = text[: min(keep, len(text) - 1)] if max_tokens > 0 else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 TOOL_NAME = "recall"
 
@@ -28,12 +28,12 @@ TOOL_SCHEMA: dict[str, Any] = {
 
 
 def answer_tool_call(recall: Callable[[str], object], arguments: str) -> str:
-    """What to send back for a call of the tool; wrong arguments are answered with a sentence, not an exception."""
+    """Return what to send back for a call of the tool; a sentence, not an exception, for wrong arguments."""
     try:
-        parsed = json.loads(arguments)
+        parsed: object = json.loads(arguments)
     except ValueError:
         parsed = None
-    query = parsed.get("query") if isinstance(parsed, dict) else None
+    query = cast(dict[str, object], parsed).get("query") if isinstance(parsed, dict) else None
     if not isinstance(query, str) or not query.strip():
         return 'call recall with {"query": "an id such as m42, or words to search for"}'
     return str(recall(query))

@@ -1,4 +1,8 @@
-"""A database that may come and go: opened when first needed, left alone for a while after a failure."""
+"""Connections to a database that may be away: opened when first needed, not tried for a while after a failure.
+
+Content is handed to `execute` beside the statement, never in it: statements are cached, with the values in them, and
+would keep what was deleted.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,8 +24,9 @@ from compact.core.audit.store import StoreError
 from compact.core.errors import ConfigError
 from compact.stores import schema
 
+# Chosen: how long a turn may wait for another writer, or for a server to answer.
 _BUSY_TIMEOUT_SECONDS = 2
-# An agent must not wait for a dead server at every turn.
+# Chosen: an agent must not wait for a dead server at every turn.
 _PAUSE_SECONDS = 5.0
 # Of what a server answers, only this means that it is not there: no connection, no room, shutting down.
 _OUTAGES = ("08", "53", "57P")
@@ -51,23 +56,23 @@ class Database:
         self._failure = ""
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """A connection that sees one moment of the database and waits for no writer."""
+    def reading(self) -> Generator[Connection]:
+        """Open a connection that sees one moment of the database and waits for no writer."""
         with self._reported():
             self._prepare()
             with self._reader.connect() as connection:
                 yield connection
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """A transaction: all of it or nothing."""
+    def writing(self) -> Generator[Connection]:
+        """Open a transaction: all of it is written, or nothing."""
         with self._reported():
             self._prepare()
             with self._engine.begin() as connection:
                 yield connection
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         self._engine.dispose()
 
     def _prepare(self) -> None:
@@ -91,7 +96,7 @@ class Database:
             self._is_prepared = True
 
     def _check_file(self) -> None:
-        """What is written to a file that was deleted is lost without a word, so its name is looked up every time."""
+        """Raise StoreError if the file is not the one that was opened: what is written to a deleted file is lost."""
         if self._path and self._found_file() != self._file:
             self._engine.dispose()
             self._is_prepared = False
@@ -108,11 +113,11 @@ class Database:
         return found.st_dev, found.st_ino
 
     @contextmanager
-    def _reported(self) -> Iterator[None]:
+    def _reported(self) -> Generator[None]:
         try:
             yield
         except IntegrityError:
-            raise  # somebody else was quicker: the caller knows what that means
+            raise  # another process was quicker: the caller knows what that means
         except (SQLAlchemyError, OSError) as error:
             reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
             self._failure = f"cannot use {self.name}: {reason}"
@@ -130,7 +135,7 @@ def _is_outage(error: Exception) -> bool:
 
 
 def _switch_to_wal(cursor: Any) -> None:
-    """The switch itself does not wait for other processes that make it at the same moment, so we do."""
+    """Have SQLite write ahead; the switch does not wait for other processes that make it at the same moment."""
     deadline = time.monotonic() + _BUSY_TIMEOUT_SECONDS
     while True:
         try:

@@ -1,4 +1,4 @@
-"""The tables, and how an older database becomes today's."""
+"""The tables of the database, and the version of them that this build reads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from sqlalchemy import (
     BigInteger,
     Column,
     Connection,
-    DefaultClause,
     Dialect,
     Float,
     Index,
@@ -19,17 +18,15 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
-    func,
     insert,
     inspect,
     select,
     text,
-    update,
 )
 
 from compact.core.audit.store import StoreError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 1
 # PostgreSQL indexes words of up to 1 MB; a character of them takes four bytes at most, places included.
 _INDEXED_CHARS = 250_000
 _ESCAPED = "\x01"
@@ -38,17 +35,17 @@ _Key = BigInteger().with_variant(Integer, "sqlite")
 
 
 class Exact(TypeDecorator[str]):
-    """Text as it came; NUL and lone surrogates, which no database takes, make it JSON behind a mark."""
+    """Text that comes back exactly: one with NUL or lone surrogates, which no database takes, is JSON behind a mark."""
 
     impl = Text
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """The text as the database gets it."""
+        """Return the text as the database gets it."""
         return _ESCAPED + json.dumps(value) if value and _is_odd(value) else value
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
-        """The text as it came."""
+        """Return the text as it came."""
         return json.loads(value[1:]) if value and value.startswith(_ESCAPED) else value
 
 
@@ -91,7 +88,7 @@ messages = Table(
     UniqueConstraint("tenant_id", "session_id", "message_id"),
 )
 
-# The line a caller is on is written only when it edits the past; otherwise it is the last one and all that came after.
+# The view of a caller is written only when it edits the past; otherwise it is the last one and all that came after.
 branches = Table(
     "compact_branches",
     metadata,
@@ -141,11 +138,10 @@ model_calls = Table(
     Column("tokens_estimated", Integer, nullable=False),
     Column("tokens_reported", Integer),
     Column("parts", Text, nullable=False),
-    Column("branch", Integer, nullable=False, server_default="0"),
-    # The thresholds as JSON; `null` marks a call of version 1, whose parts are tokens by role.
-    Column("limits", Text, nullable=False, server_default="null"),
-    Column("reason", Exact, nullable=False, server_default=""),
-    Column("added", Text, nullable=False, server_default="[]"),
+    Column("branch", Integer, nullable=False),
+    Column("limits", Text, nullable=False),
+    Column("reason", Exact, nullable=False),
+    Column("added", Text, nullable=False),
     Column("at", Float, nullable=False),
     Index("compact_model_calls_by_session", "tenant_id", "session_id", "number"),
 )
@@ -180,13 +176,16 @@ summary_cache = Table(
     "compact_summary_cache",
     metadata,
     Column("key", String(64), primary_key=True),
+    Column("tenant_id", Exact, nullable=False),
+    Column("session_id", Exact, nullable=False),
     Column("body", Text, nullable=False),
     Column("created_at", Float, nullable=False),
     Column("used_at", Float, nullable=False, index=True),
+    Index("compact_summary_cache_by_session", "tenant_id", "session_id"),
 )
 
-# Everything that goes when a session goes; artifacts name their session `session_id`.
-BY_SESSION = (messages, branches, plans, summaries, added, model_calls, sessions)
+# Everything that goes when a session goes, the session itself last.
+BY_SESSION = (artifacts, summary_cache, messages, branches, plans, summaries, added, model_calls, sessions)
 
 TSVECTOR = f"to_tsvector('simple', left(words, {_INDEXED_CHARS}))"
 _FULL_TEXT = {
@@ -203,49 +202,30 @@ _FULL_TEXT = {
 
 
 def prepare(connection: Connection) -> None:
-    """Create or migrate the tables; a database from a newer version is refused."""
+    """Create the tables, unless they are there; refuse a database of another version."""
     dialect = connection.dialect.name
     if dialect == "postgresql":
         # Several processes may start at once: one creates, the others find it done.
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('compact_schema'))"))
     found = _found_version(connection)
-    if found > SCHEMA_VERSION:
-        raise StoreError(
-            f"the database has schema version {found}, this build knows {SCHEMA_VERSION}",
-            hint="upgrade compact-context, or point state.url at another database",
-        )
     if found == SCHEMA_VERSION:
         return
+    if found is not None:
+        advice = (
+            "upgrade compact-context" if found > SCHEMA_VERSION else "use the version of compact-context that made it"
+        )
+        raise StoreError(
+            f"the database has schema version {found}, this build knows {SCHEMA_VERSION}",
+            hint=f"{advice}, or point state.url at another database",
+        )
     metadata.create_all(connection)
-    if found == 1:
-        _migrate_calls(connection)
     for statement in _FULL_TEXT[dialect]:
         connection.execute(text(statement))
-    if found:
-        connection.execute(update(schema_version).values(version=SCHEMA_VERSION))
-    else:
-        connection.execute(insert(schema_version).values(version=SCHEMA_VERSION))
+    connection.execute(insert(schema_version).values(version=SCHEMA_VERSION))
 
 
-def _migrate_calls(connection: Connection) -> None:
-    """Version 2 knows more of each call; the line it was on is the newest that was there when it was made."""
-    for name in ("branch", "limits", "reason", "added"):
-        column = model_calls.c[name]
-        kind = column.type.compile(connection.dialect)
-        default = str(column.server_default.arg) if isinstance(column.server_default, DefaultClause) else ""
-        connection.execute(
-            text(f"ALTER TABLE compact_model_calls ADD COLUMN {name} {kind} NOT NULL DEFAULT '{default}'")
-        )
-    at_that_time = (
-        select(func.coalesce(func.max(branches.c.branch), 0))
-        .where(branches.c.tenant_id == model_calls.c.tenant_id, branches.c.session_id == model_calls.c.session_id)
-        .where(branches.c.created_at <= model_calls.c.at)
-        .scalar_subquery()
-    )
-    connection.execute(update(model_calls).values(branch=at_that_time))
-
-
-def _found_version(connection: Connection) -> int:
+def _found_version(connection: Connection) -> int | None:
+    """Return the version of the tables; None if they were never created, or not to the end."""
     if not inspect(connection).has_table(schema_version.name):
-        return 0
-    return connection.execute(select(schema_version.c.version)).scalar_one_or_none() or 0
+        return None
+    return connection.execute(select(schema_version.c.version)).scalar_one_or_none()

@@ -1,4 +1,4 @@
-"""The state store on SQLAlchemy Core: one code path for SQLite (embedded) and PostgreSQL (shared)."""
+"""Sessions in a database, by SQLAlchemy Core: one code path for SQLite (embedded) and PostgreSQL (shared)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from typing import Any
 
 from sqlalchemy import (
@@ -26,6 +26,7 @@ from sqlalchemy.exc import IntegrityError
 
 from compact.core.audit.records import (
     Commit,
+    EntrySize,
     ModelCall,
     PlanVersion,
     SentPrompt,
@@ -34,19 +35,18 @@ from compact.core.audit.records import (
     StoredMessage,
     StoredSession,
 )
-from compact.core.audit.store import VersionConflict
-from compact.core.log.messages import Message
+from compact.core.audit.store import PlanMethods, VersionConflict
 from compact.core.plan.plan import CompactionPlan
-from compact.stores import calls, schema, search
-from compact.stores.artifacts import SqlArtifactStore
-from compact.stores.claims import SqlSummaryClaims
+from compact.stores import schema, sql_calls
 from compact.stores.database import Database
-from compact.stores.memory import advanced
-from compact.stores.summary_cache import SqlSummaryCache
-from compact.stores.wire import content_hash, dump_message, load_original, searchable
+from compact.stores.entry_text import content_hash, dump_message, search_text
+from compact.stores.sql_artifacts import SqlArtifactStore
+from compact.stores.sql_calls import stored_message
+from compact.stores.sql_search import search_entries, search_sessions
+from compact.stores.sql_shared import SqlSummaryCache, SqlSummaryClaims
 
-Read = Callable[[object, str], Message]
-_PART_SECONDS = 0.05
+# Chosen: longer than a commit takes, shorter than anybody notices.
+_MAX_CONFLICT_PAUSE_SECONDS = 0.05
 
 # What every preflight asks and writes is built once: building it takes longer than running it.
 _SESSIONS = schema.sessions.c
@@ -57,23 +57,21 @@ _ADVANCE = update(schema.sessions).where(
 )
 
 
-class SqlCompactionStore:
+class SqlCompactionStore(PlanMethods):
     """The sessions of one tenant in a database."""
 
     blocks = True
 
-    def __init__(
-        self, database: Database, *, read: Read, tenant_id: str = "", clock: Callable[[], float] = time.time
-    ) -> None:
-        self._database, self._read, self._tenant_id, self._clock = database, read, tenant_id, clock
+    def __init__(self, database: Database, *, tenant_id: str = "", clock: Callable[[], float] = time.time) -> None:
+        self._database, self._tenant_id, self._clock = database, tenant_id, clock
         self.artifacts = SqlArtifactStore(database, clock=clock)
         self.claims = SqlSummaryClaims(database, tenant_id=tenant_id, clock=clock)
-        self.summaries = SqlSummaryCache(database, clock=clock)
+        self.summaries = SqlSummaryCache(database, tenant_id=tenant_id, clock=clock)
 
-    # -- sessions -------------------------------------------------------------------------------------------------
+    # -- for the engine ---------------------------------------------------------------------------------------------
 
     def head(self, session_id: str) -> SessionHead:
-        """How far a session has come."""
+        """Return how far a session has come."""
         with self._database.reading() as connection:
             return self._head(connection, session_id) or SessionHead()
 
@@ -82,7 +80,7 @@ class SqlCompactionStore:
         return SessionHead(*row) if row else None
 
     def load(self, session_id: str) -> StoredSession | None:
-        """Everything about a session."""
+        """Return everything needed to go on with a session."""
         with self._database.reading() as connection:
             head = self._head(connection, session_id)
             if head is None:
@@ -94,19 +92,19 @@ class SqlCompactionStore:
                 messages=stored,
                 view_ids=self._view_ids(connection, session_id, stored),
                 plan=self._plan(connection, session_id, head.plan_version),
-                last_report=calls.last_report(connection, self._own(schema.model_calls, session_id)),
+                last_report=sql_calls.last_report(connection, self._own(schema.model_calls, session_id)),
             )
 
     def commit(self, commit: Commit) -> SessionHead:
         """Write what a call adds, in one transaction."""
-        after, now = advanced(commit), self._clock()
+        after, now = commit.head_after, self._clock()
         try:
             with self._database.writing() as connection:
                 self._advance(connection, commit, after, now)
                 self._add(connection, commit, after, now)
         except (IntegrityError, VersionConflict) as error:
-            # Losers that come back at the same moment lose again; a little chance parts them.
-            time.sleep(random.uniform(0, _PART_SECONDS))
+            # Processes that try again at the same moment lose again, so each waits for a time of its own.
+            time.sleep(random.uniform(0, _MAX_CONFLICT_PAUSE_SECONDS))
             raise VersionConflict(f"session {commit.session_id!r} is no longer at {commit.expected}") from error
         return after
 
@@ -134,7 +132,7 @@ class SqlCompactionStore:
             if plan:
                 row = {**keys, "version": plan.version, "body": json.dumps(plan.to_dict()), "created_at": now}
                 connection.execute(insert(schema.plans), row)
-        calls.add_call(connection, keys, commit, now=now)
+        sql_calls.add_call(connection, keys, commit, now=now)
 
     def _messages(self, connection: Connection, session_id: str) -> tuple[StoredMessage, ...]:
         table = schema.messages.c
@@ -143,14 +141,10 @@ class SqlCompactionStore:
             .where(self._own(schema.messages, session_id))
             .order_by(table.seq)
         )
-        return tuple(self._stored(row) for row in rows)
-
-    def _stored(self, row: Row[*tuple[Any, ...]]) -> StoredMessage:
-        message_id, original = load_original(row.body)
-        return StoredMessage(row.seq, replace(self._read(original, message_id), id=message_id), row.tokens)
+        return tuple(stored_message(row) for row in rows)
 
     def _view_ids(self, connection: Connection, session_id: str, stored: tuple[StoredMessage, ...]) -> tuple[str, ...]:
-        """The line the caller is on: the last edit of the past, and all that came after it."""
+        """Return the view of the caller: the one of its last edit of the past, and all that came after it."""
         table = schema.branches.c
         row = connection.execute(
             select(table.after_seq, table.view_ids)
@@ -158,13 +152,12 @@ class SqlCompactionStore:
             .order_by(table.branch.desc())
             .limit(1)
         ).first()
-        start, view = (row.after_seq, json.loads(row.view_ids)) if row else (0, [])
+        start: int = row.after_seq if row else 0
+        view: list[str] = json.loads(row.view_ids) if row else []
         return (*view, *(entry.message.id for entry in stored if entry.seq > start))
 
-    # -- plans, calls ---------------------------------------------------------------------------------------------
-
     def get_current_plan(self, session_id: str) -> tuple[CompactionPlan, int]:
-        """The plan in force and its version."""
+        """Return the plan in force and its version."""
         with self._database.reading() as connection:
             head = self._head(connection, session_id) or SessionHead()
             return self._plan(connection, session_id, head.plan_version), head.plan_version
@@ -177,14 +170,8 @@ class SqlCompactionStore:
         ).scalar_one_or_none()
         return CompactionPlan.from_dict(json.loads(body)) if body else CompactionPlan(session_id, version)
 
-    def commit_plan(self, session_id: str, plan: CompactionPlan, expected_version: int) -> int:
-        """Put a plan in force."""
-        expected = replace(self.head(session_id), plan_version=expected_version)
-        plan = replace(plan, version=expected_version + 1)
-        return self.commit(Commit(session_id=session_id, expected=expected, plan=plan)).plan_version
-
     def plans(self, session_id: str) -> tuple[PlanVersion, ...]:
-        """Every plan that ever was in force."""
+        """Return every plan that was ever in force."""
         table = schema.plans.c
         with self._database.reading() as connection:
             rows = connection.execute(
@@ -192,36 +179,42 @@ class SqlCompactionStore:
             )
             return tuple(PlanVersion(CompactionPlan.from_dict(json.loads(body)), at) for body, at in rows)
 
+    def report_usage(self, session_id: str, tokens: int) -> None:
+        """Write what the provider counted for the newest call."""
+        with self._database.writing() as connection:
+            sql_calls.report_usage(connection, self._own(schema.model_calls, session_id), tokens)
+
+    def delete(self, session_id: str) -> bool:
+        """Remove a session and all that belongs to it."""
+        with self._database.writing() as connection:
+            gone = [connection.execute(delete(t).where(self._own(t, session_id))) for t in schema.BY_SESSION]
+        return gone[-1].rowcount == 1
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._database.close()
+
+    # -- for readers ------------------------------------------------------------------------------------------------
+
     def model_calls(self, session_id: str) -> tuple[ModelCall, ...]:
-        """Every prompt that went out."""
+        """Return every prompt that went out."""
         with self._database.reading() as connection:
-            return calls.calls_of(connection, self._own(schema.model_calls, session_id))
+            return sql_calls.calls_of(connection, self._own(schema.model_calls, session_id))
 
     def recent_calls(self, session_ids: Sequence[str], limit: int) -> Mapping[str, tuple[ModelCall, ...]]:
-        """The newest calls of each of these sessions."""
+        """Return the newest calls of each of these sessions."""
         with self._database.reading() as connection:
             own = {session_id: self._own(schema.model_calls, session_id) for session_id in session_ids}
-            return {session_id: calls.recent_calls(connection, own[session_id], limit) for session_id in own}
+            return {session_id: sql_calls.recent_calls(connection, own[session_id], limit) for session_id in own}
 
     def sent(self, session_id: str, number: int) -> SentPrompt | None:
-        """Everything that the prompt of one call was made of."""
+        """Return everything that the prompt of one call was made of."""
         keys = {"tenant_id": self._tenant_id, "session_id": session_id}
         with self._database.reading() as connection:
-            found = calls.one_call(connection, keys, number, self._read)
-            if found is None:
-                return None
-            call, added = found
-            plan = self._plan(connection, session_id, call.plan_version)
-            rows = calls.rows_at(connection, keys, calls.line_of(connection, keys, call, plan))
-            return SentPrompt(call=call, plan=plan, messages=tuple(map(self._stored, rows)), added=added)
-
-    def report_usage(self, session_id: str, tokens: int) -> None:
-        """Note what the provider counted for the newest call."""
-        with self._database.writing() as connection:
-            calls.report_usage(connection, self._own(schema.model_calls, session_id), tokens)
+            return sql_calls.sent_prompt(connection, keys, number, lambda v: self._plan(connection, session_id, v))
 
     def sessions(self) -> tuple[SessionInfo, ...]:
-        """All sessions, the newest first."""
+        """Return all sessions, the newest first."""
         made, own = schema.model_calls, schema.sessions
         counted = (
             select(made.c.session_id, func.count().label("calls"), func.max(made.c.number).label("newest"))
@@ -240,53 +233,39 @@ class SqlCompactionStore:
             return tuple(_info(row) for row in connection.execute(query))
 
     def message(self, session_id: str, message_id: str) -> StoredMessage | None:
-        """One log entry by its id."""
+        """Return one log entry by its id."""
         table = schema.messages.c
         query = select(table.seq, table.body, table.tokens).where(self._own(schema.messages, session_id))
         with self._database.reading() as connection:
-            row = connection.execute(query.where(table.message_id == message_id)).first()
-        return self._stored(row) if row else None
+            query = query.where(table.message_id == bindparam("wanted_id"))
+            row = connection.execute(query, {"wanted_id": message_id}).first()
+        return stored_message(row) if row else None
 
     def messages(self, session_id: str, *, after_seq: int = 0, limit: int = 100) -> tuple[StoredMessage, ...]:
-        """So many log entries behind a place, oldest first."""
+        """Return at most `limit` log entries that follow a place in the log, oldest first."""
         table = schema.messages.c
         query = select(table.seq, table.body, table.tokens).where(self._own(schema.messages, session_id))
         query = query.where(table.seq > after_seq).order_by(table.seq).limit(limit)
         with self._database.reading() as connection:
-            return tuple(self._stored(row) for row in connection.execute(query))
+            return tuple(stored_message(row) for row in connection.execute(query))
 
-    def outline(self, session_id: str) -> tuple[tuple[str, int], ...]:
-        """The id and the tokens of every log entry."""
+    def outline(self, session_id: str) -> tuple[EntrySize, ...]:
+        """Return the id and the tokens of every log entry."""
         table = schema.messages.c
         query = select(table.message_id, table.tokens).where(self._own(schema.messages, session_id)).order_by(table.seq)
         with self._database.reading() as connection:
-            return tuple((row.message_id, row.tokens) for row in connection.execute(query))
+            return tuple(EntrySize(row.message_id, row.tokens) for row in connection.execute(query))
 
     def search(self, session_id: str, words: str, limit: int) -> tuple[StoredMessage, ...]:
-        """Log entries that hold all the words, best first."""
+        """Return log entries that hold all the words, best first."""
         with self._database.reading() as connection:
-            rows = search.entries(connection, self._tenant_id, session_id, words, limit)
-            return tuple(self._stored(row) for row in rows)
+            rows = search_entries(connection, self._tenant_id, session_id, words, limit)
+            return tuple(stored_message(row) for row in rows)
 
     def sessions_with(self, words: str) -> frozenset[str]:
-        """The sessions that have a log entry with all the words in it."""
+        """Return the sessions that have a log entry with all the words in it."""
         with self._database.reading() as connection:
-            return search.sessions(connection, self._tenant_id, words)
-
-    # -- the rest -------------------------------------------------------------------------------------------------
-
-    def delete(self, session_id: str) -> bool:
-        """Remove a session and all that belongs to it."""
-        with self._database.writing() as connection:
-            table = schema.artifacts.c
-            own = and_(table.tenant_id == self._tenant_id, table.session_id == session_id)
-            connection.execute(delete(schema.artifacts).where(own))
-            gone = [connection.execute(delete(t).where(self._own(t, session_id))) for t in schema.BY_SESSION]
-        return gone[-1].rowcount == 1
-
-    def close(self) -> None:
-        """Let go of connections."""
-        self._database.close()
+            return search_sessions(connection, self._tenant_id, words)
 
     def _own(self, table: Table, session_id: str) -> ColumnElement[bool]:
         return and_(table.c.tenant_id == self._tenant_id, table.c.session_id == session_id)
@@ -300,7 +279,7 @@ def _message_row(stored: StoredMessage) -> dict[str, Any]:
         "body": body,
         "content_hash": content_hash(body),
         "tokens": stored.tokens,
-        "words": searchable(stored.message),
+        "words": search_text(stored.message),
     }
 
 

@@ -16,7 +16,6 @@ from compact import CompactConfig, CompactManager, StructuredSummary, SummaryReq
 from compact.core.audit.records import AddedMessage, Commit, SessionHead
 from compact.core.engine.events import CompactionErrorEvent, VersionConflictEvent
 from compact.core.engine.session import Session, TriggerDecision
-from compact.core.log.entries import read_entry
 from compact.core.log.messages import Message
 from compact.core.plan.budget import TokenBudget
 from compact.core.plan.layers import KeepRules
@@ -105,7 +104,7 @@ class Flaky(SqlCompactionStore):
 
 
 def test_a_dry_run_on_an_edited_history_does_not_disturb_a_session_that_waits_for_its_store(tmp_path: Path) -> None:
-    store, sink = Flaky(Database(f"sqlite:///{tmp_path}/state.db"), read=read_entry), RecordingSink()
+    store, sink = Flaky(Database(f"sqlite:///{tmp_path}/state.db")), RecordingSink()
     config = CompactConfig(
         max_context_tokens=1_000,
         policy={"hard_cap_buffer": 0},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from compact.core.log.messages import Message
 from compact.core.plan.plan import CompactionPlan
@@ -21,10 +22,17 @@ class SessionHead:
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """A log entry at its place, with its tokens so that it is never counted again."""
+    """A log entry at its place (the first is 1), with its tokens so that it is never counted again."""
 
     seq: int
     message: Message
+    tokens: int
+
+
+class EntrySize(NamedTuple):
+    """The id of a log entry, and its tokens."""
+
+    message_id: str
     tokens: int
 
 
@@ -32,8 +40,9 @@ class StoredMessage:
 class ModelCall:
     """One prompt that went out: under which plan, with which summary, how large.
 
-    `parts` are the tokens of each part of it (`PromptPart`), `branch` the caller's line, `limits` the thresholds, and
-    `reason` why it was compacted or not.
+    `parts` are the tokens of each part of it (`PromptPart`), `branch` is the branch of the history that the caller is
+    on, `limits` are the thresholds, and `reason` is why it was compacted or not. `number` and `at` come from the store:
+    numbers go up, and `at` is the time of the call.
     """
 
     turn_number: int
@@ -73,7 +82,11 @@ class SentPrompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSession:
-    """Everything needed to go on where another process stopped; `last_report` is the newest call with usage."""
+    """Everything needed to go on where another process stopped.
+
+    `view_ids` are the log entries of the branch that the caller is on, in its order; `plan` is the one in force, and
+    `last_report` the newest call whose usage was reported.
+    """
 
     session_id: str
     head: SessionHead
@@ -87,8 +100,9 @@ class StoredSession:
 class Commit:
     """What one call adds, all of it or nothing: it only counts if the session is still at `expected`.
 
-    `superseded` are plan versions between the expected one and `plan` that could not be written while they were in
-    force; `added` is what stood behind the log in the prompt of `call`.
+    `messages` go behind the log. `view_ids` are there only if the caller edited the past: they are the new view, and
+    otherwise the view grows by `messages`. `superseded` are plan versions between the expected one and `plan` that
+    could not be written while they were in force; `added` is what stood behind the log in the prompt of `call`.
     """
 
     session_id: str
@@ -99,6 +113,16 @@ class Commit:
     superseded: tuple[CompactionPlan, ...] = ()
     call: ModelCall | None = None
     added: tuple[AddedMessage, ...] = ()
+
+    @property
+    def head_after(self) -> SessionHead:
+        """Where the session stands once this is written."""
+        before = self.expected
+        return SessionHead(
+            last_seq=self.messages[-1].seq if self.messages else before.last_seq,
+            plan_version=self.plan.version if self.plan else before.plan_version,
+            branch=before.branch + (self.view_ids is not None),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +148,7 @@ class PlanVersion:
 
 @dataclass(frozen=True, slots=True)
 class PrefetchedSummary:
-    """A summary that was written ahead of time: the messages it stands for, and the version it would be."""
+    """A summary that was written before it is needed: the messages it stands for, and the version it would be."""
 
     message_ids: tuple[str, ...]
     version: int

@@ -1,14 +1,19 @@
-"""The socket for stores: log, plans, model calls, summaries and artifacts of the sessions of one tenant."""
+"""The sockets for stores: what the engine needs of one, what readers ask, and what processes share.
+
+`SessionStore` is all that a store of one's own must have. A store that also answers `SessionReader` answers an
+operator's questions faster, or at all; one that has what `SharedStore` names may be used by several processes at once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Protocol, runtime_checkable
 
 from compact.core.audit.artifacts import ArtifactStore
 from compact.core.audit.records import (
     Commit,
+    EntrySize,
     ModelCall,
     PlanVersion,
     PrefetchedSummary,
@@ -25,61 +30,26 @@ from compact.core.summary.summary import StructuredSummary
 
 
 class StoreError(CompactError):
-    """A store that cannot be used, and what to do about it."""
+    """A store that cannot be used, or cannot answer, and what to do about it."""
 
     code = "store"
 
 
 class VersionConflict(CompactError):
-    """Somebody else has written to the session since it was read."""
+    """The session was written to by another process since it was read."""
 
     code = "version_conflict"
 
 
-class SummaryClaims(Protocol):
-    """Sees to it that a span is summarised once, whoever asks first."""
+class SessionStore(Protocol):
+    """The log, plans and artifacts of the sessions of one tenant: what the engine needs.
 
-    def claim(self, session_id: str, span_key: str, *, stale_after_seconds: float) -> bool:
-        """True for the one caller that is to write the summary of a span; stale claims are given away again."""
-        ...
-
-    def finish(self, session_id: str, span_key: str, summary: StructuredSummary | None) -> None:
-        """Store the summary of a claimed span, or give the claim up."""
-        ...
-
-    def finished(self, session_id: str, span_key: str) -> StructuredSummary | None:
-        """The summary of a span, once somebody has written it."""
-        ...
-
-    def store_prefetched(self, session_id: str, span_key: str, prepared: PrefetchedSummary) -> None:
-        """Note what a finished summary stands for, so that it can be used once it is needed."""
-        ...
-
-    def prefetched(self, session_id: str, version: int) -> PrefetchedSummary | None:
-        """The newest summary that was written ahead for a version."""
-        ...
-
-    def wait(self, session_id: str, span_key: str, *, timeout_seconds: float) -> StructuredSummary | None:
-        """The summary that somebody else is writing; nothing if the claim is given up or takes too long."""
-        ...
-
-
-class CompactionStore(Protocol):
-    """Log, plans, model calls, summaries and artifacts of the sessions of one tenant. Append-only but for `delete`."""
+    Append-only but for `delete`. Every method may raise: the engine reports it and writes again with the next call.
+    """
 
     @property
     def artifacts(self) -> ArtifactStore:
-        """Content moved out of prompts."""
-        ...
-
-    @property
-    def claims(self) -> SummaryClaims:
-        """Who writes which summary."""
-        ...
-
-    @property
-    def summaries(self) -> SummaryCache:
-        """Summaries by what they were made of."""
+        """Content that was moved out of prompts; may be the store itself."""
         ...
 
     @property
@@ -88,108 +58,198 @@ class CompactionStore(Protocol):
         ...
 
     def head(self, session_id: str) -> SessionHead:
-        """How far a session has come; all zero for one that is not there."""
+        """Return how far a session has come; all zero for one that is not there."""
         ...
 
     def load(self, session_id: str) -> StoredSession | None:
-        """Everything about a session, or nothing."""
+        """Return everything needed to go on with a session, or None."""
         ...
 
     def commit(self, commit: Commit) -> SessionHead:
-        """Write what a call adds; raises VersionConflict if the session has moved on."""
-        ...
+        """Write what a call adds, all of it or nothing, and return the new head (`commit.head_after`).
 
-    def get_current_plan(self, session_id: str) -> tuple[CompactionPlan, int]:
-        """The plan in force and its version."""
-        ...
-
-    def commit_plan(self, session_id: str, plan: CompactionPlan, expected_version: int) -> int:
-        """Put a plan in force; raises VersionConflict if another one is by now."""
+        Raise VersionConflict unless the session is at `commit.expected`.
+        """
         ...
 
     def plans(self, session_id: str) -> tuple[PlanVersion, ...]:
-        """Every plan that ever was in force, oldest first."""
-        ...
-
-    def model_calls(self, session_id: str) -> tuple[ModelCall, ...]:
-        """Every prompt that went out, oldest first."""
-        ...
-
-    def recent_calls(self, session_ids: Sequence[str], limit: int) -> Mapping[str, tuple[ModelCall, ...]]:
-        """The newest calls of each of these sessions, oldest first."""
-        ...
-
-    def sent(self, session_id: str, number: int) -> SentPrompt | None:
-        """Everything that the prompt of one model call was made of, on the caller's line of that time."""
+        """Return every plan that was ever in force, oldest first."""
         ...
 
     def report_usage(self, session_id: str, tokens: int) -> None:
-        """Note what the provider counted for the newest model call."""
-        ...
-
-    def sessions(self) -> tuple[SessionInfo, ...]:
-        """All sessions, the newest first."""
-        ...
-
-    def message(self, session_id: str, message_id: str) -> StoredMessage | None:
-        """One log entry by its id."""
-        ...
-
-    def messages(self, session_id: str, *, after_seq: int = 0, limit: int = 100) -> tuple[StoredMessage, ...]:
-        """So many log entries behind a place, oldest first."""
-        ...
-
-    def outline(self, session_id: str) -> tuple[tuple[str, int], ...]:
-        """The id and the tokens of every log entry, oldest first."""
-        ...
-
-    def search(self, session_id: str, words: str, limit: int) -> tuple[StoredMessage, ...]:
-        """Log entries that hold all the words, best first."""
-        ...
-
-    def sessions_with(self, words: str) -> frozenset[str]:
-        """The sessions that have a log entry with all the words in it."""
+        """Write what the provider counted for the newest model call; nothing if there is none."""
         ...
 
     def delete(self, session_id: str) -> bool:
-        """Remove a session and all that belongs to it."""
+        """Remove a session with its artifacts and all else that belongs to it; return False if it is not there."""
         ...
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close files and connections; the store is not used after this."""
+        ...
+
+
+@runtime_checkable
+class SessionReader(Protocol):
+    """What people ask of stored sessions: lists, search, the prompt of an earlier call.
+
+    `compact.stores.scanning.ScanningReader` answers most of it on top of `load`, for every store.
+    """
+
+    def model_calls(self, session_id: str) -> tuple[ModelCall, ...]:
+        """Return every prompt that went out, oldest first."""
+        ...
+
+    def recent_calls(self, session_ids: Sequence[str], limit: int) -> Mapping[str, tuple[ModelCall, ...]]:
+        """Return the newest calls of each of these sessions, oldest first."""
+        ...
+
+    def sent(self, session_id: str, number: int) -> SentPrompt | None:
+        """Return everything that the prompt of one model call was made of, on the caller's branch of that time."""
+        ...
+
+    def sessions(self) -> tuple[SessionInfo, ...]:
+        """Return all sessions, the newest first."""
+        ...
+
+    def message(self, session_id: str, message_id: str) -> StoredMessage | None:
+        """Return one log entry by its id."""
+        ...
+
+    def messages(self, session_id: str, *, after_seq: int = 0, limit: int = 100) -> tuple[StoredMessage, ...]:
+        """Return at most `limit` log entries that follow a place in the log, oldest first."""
+        ...
+
+    def outline(self, session_id: str) -> tuple[EntrySize, ...]:
+        """Return the id and the tokens of every log entry, oldest first."""
+        ...
+
+    def search(self, session_id: str, words: str, limit: int) -> tuple[StoredMessage, ...]:
+        """Return log entries that hold all the words, best first."""
+        ...
+
+    def sessions_with(self, words: str) -> frozenset[str]:
+        """Return the sessions that have a log entry with all the words in it."""
+        ...
+
+
+class CompactionStore(SessionStore, SessionReader, Protocol):
+    """A store that serves the engine and readers alike, as ours do; `PlanMethods` has the two methods below."""
+
+    def get_current_plan(self, session_id: str) -> tuple[CompactionPlan, int]:
+        """Return the plan in force and its version."""
+        ...
+
+    def commit_plan(self, session_id: str, plan: CompactionPlan, expected_version: int) -> int:
+        """Put a plan in force; raise VersionConflict if another one is by now."""
+        ...
+
+
+# -- what processes share -------------------------------------------------------------------------------------------
+
+
+class SummaryClaims(Protocol):
+    """Sees to it that a span is summarised once, whoever asks first."""
+
+    def claim(self, session_id: str, span_key: str, *, stale_after_seconds: float) -> bool:
+        """Return True for the one caller that is to write the summary of a span; a stale claim can be claimed again."""
+        ...
+
+    def finish(self, session_id: str, span_key: str, summary: StructuredSummary | None) -> None:
+        """Store the summary of a claimed span, or with None give the claim up."""
+        ...
+
+    def finished(self, session_id: str, span_key: str) -> StructuredSummary | None:
+        """Return the summary of a span, once it is written."""
+        ...
+
+    def store_prefetched(self, session_id: str, span_key: str, prefetched: PrefetchedSummary) -> None:
+        """Write what a finished summary stands for, so that it can be used once it is needed."""
+        ...
+
+    def prefetched(self, session_id: str, version: int) -> PrefetchedSummary | None:
+        """Return the newest summary that was prefetched for a version."""
+        ...
+
+    def wait(self, session_id: str, span_key: str, *, timeout_seconds: float) -> StructuredSummary | None:
+        """Wait for the summary that another process writes; None if it gives the claim up or takes too long."""
         ...
 
 
 class SummaryCache(Protocol):
-    """Remembers summaries by what they were made of."""
+    """Summaries by what they were made of."""
 
     def get(self, key: SummaryCacheKey) -> StructuredSummary | None:
-        """A summary that is still good, or nothing."""
+        """Return a summary that is still good, or None."""
         ...
 
-    def put(self, key: SummaryCacheKey, summary: StructuredSummary) -> None:
-        """Remember a summary."""
+    def put(self, key: SummaryCacheKey, summary: StructuredSummary, *, session_id: str = "") -> None:
+        """Store a summary that was made for a session: it goes when the session is deleted."""
         ...
 
     def invalidate(self, key: SummaryCacheKey) -> None:
-        """Forget a summary."""
+        """Remove a summary."""
         ...
+
+
+@runtime_checkable
+class SharedStore(Protocol):
+    """What a store adds if several processes use it at once; other stores get both for the process alone."""
+
+    @property
+    def claims(self) -> SummaryClaims:
+        """Which process writes which summary."""
+        ...
+
+    @property
+    def summaries(self) -> SummaryCache:
+        """Summaries by what they were made of."""
+        ...
+
+
+# -- plans by themselves --------------------------------------------------------------------------------------------
+
+
+def get_current_plan(store: SessionStore, session_id: str) -> tuple[CompactionPlan, int]:
+    """Return the plan in force and its version."""
+    plans = store.plans(session_id)
+    plan = plans[-1].plan if plans else CompactionPlan(session_id)
+    return plan, plan.version
+
+
+def commit_plan(store: SessionStore, session_id: str, plan: CompactionPlan, expected_version: int) -> int:
+    """Put a plan in force under the next version; raise VersionConflict if another one is by now."""
+    expected = replace(store.head(session_id), plan_version=expected_version)
+    plan = replace(plan, version=expected_version + 1)
+    return store.commit(Commit(session_id=session_id, expected=expected, plan=plan)).plan_version
+
+
+class PlanMethods:
+    """The plan methods of a CompactionStore, on top of what every store has; for stores to inherit."""
+
+    def get_current_plan(self: SessionStore, session_id: str) -> tuple[CompactionPlan, int]:
+        """Return the plan in force and its version."""
+        return get_current_plan(self, session_id)
+
+    def commit_plan(self: SessionStore, session_id: str, plan: CompactionPlan, expected_version: int) -> int:
+        """Put a plan in force; raise VersionConflict if another one is by now."""
+        return commit_plan(self, session_id, plan, expected_version)
 
 
 @dataclass(slots=True)
 class CompactionTransaction:
-    """A plan being worked on: reads it with its version, and commits only if nobody else was quicker."""
+    """A plan being worked on: read with its version, committed only if no other process was quicker."""
 
-    store: CompactionStore
+    store: SessionStore
     session_id: str
     plan: CompactionPlan = field(init=False)
     version: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.plan, self.version = self.store.get_current_plan(self.session_id)
+        self.plan, self.version = get_current_plan(self.store, self.session_id)
 
     def commit(self, plan: CompactionPlan) -> int:
-        """Put the plan in force; returns its version."""
-        self.version = self.store.commit_plan(self.session_id, plan, self.version)
+        """Put the plan in force and return its version."""
+        self.version = commit_plan(self.store, self.session_id, plan, self.version)
         self.plan = plan
         return self.version

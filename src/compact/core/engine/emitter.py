@@ -40,7 +40,7 @@ from compact.core.plan.budget import TokenBudget
 from compact.core.plan.coordinator import CompactionResult, ProposalCount
 from compact.core.plan.parts import LAYERS, PromptPart, in_order
 from compact.core.plan.plan import CompactionPlan, DropRecord, ExternalizationRecord, Record, SummarizationRecord
-from compact.core.plan.turn import Rehydrated
+from compact.core.plan.turn import Rehydration
 
 
 def _discard(event: CompactionEvent) -> None:
@@ -176,7 +176,7 @@ class EventEmitter:
         """Emit something the operator should know."""
         self.emit(session, NoticeEvent, message=message, severity=severity)
 
-    def rehydration(self, session: Session, found: Rehydrated) -> None:
+    def rehydration(self, session: Session, found: Rehydration) -> None:
         """Emit which artifacts are shown again, and which were refused."""
         for message in found.messages:
             artifact_id = str(message.meta.get("artifact_id", message.id))

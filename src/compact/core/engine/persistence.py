@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from compact.core.audit.archive import StorageAdapter
 from compact.core.audit.artifacts import Artifact, ArtifactMetadata
-from compact.core.audit.store import CompactionStore, VersionConflict
+from compact.core.audit.store import SessionStore, VersionConflict
 from compact.core.engine.call_record import model_call
 from compact.core.engine.emitter import EventEmitter
 from compact.core.engine.events import ArchivalEvent, VersionConflictEvent
@@ -29,7 +29,7 @@ T = TypeVar("T")
 class SessionPersistence:
     """Reads and writes sessions; `archive` gets transcripts for people, redacted."""
 
-    store: CompactionStore
+    store: SessionStore
     emitter: EventEmitter
     archive: StorageAdapter | None = None
     archive_name: str = "none"

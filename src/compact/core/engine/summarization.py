@@ -412,7 +412,9 @@ class SummaryWriter:
         if cache is None or key is None:
             return
         try:
-            yield from self.claiming.persistence.call_store(lambda: cache.put(key, summary))
+            yield from self.claiming.persistence.call_store(
+                lambda: cache.put(key, summary, session_id=session.session_id)
+            )
         except Exception as error:
             self.emitter.error(session, error, fallback="the summary is used, but not remembered")
 

@@ -151,6 +151,10 @@ class CompactionPlan:
         record = self._actions.get(message_id)
         return (record.action, record) if record else (CompactionAction.INCLUDE, None)
 
+    def shows(self, message_id: str) -> bool:
+        """Return True if a message is in the prompt, as it is or as a stub."""
+        return self.get_action(message_id)[0] not in (CompactionAction.SUMMARIZE, CompactionAction.DROP)
+
     def actions(self, message_ids: Iterable[str]) -> dict[str, CompactionAction]:
         """One action for each of the messages."""
         return {message_id: self.get_action(message_id)[0] for message_id in message_ids}

@@ -1,4 +1,4 @@
-"""Words in the log, looked for in the database's own index."""
+"""Search the log for words, in the database's own index."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, text
 
 from compact.stores import schema
-from compact.stores.wire import wanted
+from compact.stores.entry_text import search_phrases
 
 _EXACT = schema.Exact()
 _ENTRIES = {
@@ -35,8 +35,10 @@ _SESSIONS = {
 }
 
 
-def entries(connection: Connection, tenant_id: str, session_id: str, words: str, limit: int) -> Sequence[Row[Any]]:
-    """The log entries of a session that hold all the words, best first."""
+def search_entries(
+    connection: Connection, tenant_id: str, session_id: str, words: str, limit: int
+) -> Sequence[Row[*tuple[Any, ...]]]:
+    """Return the log entries of a session that hold all the words, best first."""
     phrases = _phrases(words)
     if not phrases:
         return ()
@@ -45,8 +47,8 @@ def entries(connection: Connection, tenant_id: str, session_id: str, words: str,
     return connection.execute(query, {**own, "words": phrases, "limit": limit}).all()
 
 
-def sessions(connection: Connection, tenant_id: str, words: str) -> frozenset[str]:
-    """The sessions that have a log entry with all the words in it."""
+def search_sessions(connection: Connection, tenant_id: str, words: str) -> frozenset[str]:
+    """Return the sessions that have a log entry with all the words in it."""
     phrases = _phrases(words)
     if not phrases:
         return frozenset()
@@ -56,4 +58,4 @@ def sessions(connection: Connection, tenant_id: str, words: str) -> frozenset[st
 
 
 def _phrases(words: str) -> str:
-    return " ".join(f'"{phrase}"' for phrase in wanted(words))
+    return " ".join(f'"{phrase}"' for phrase in search_phrases(words))

@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.archive.lines import message_record, to_line, transcript_lines
+from compact.archive.json_lines import message_record, to_line, transcript_lines
 from compact.core.log.messages import Message
 
 # Two halves that happen to stand side by side are one character in JSON, so such texts are left out.

@@ -1,4 +1,4 @@
-"""Messages, plans and summaries as text in a column, and back."""
+"""A log entry as text: the JSON that a store writes and reads again, and the words that a search compares."""
 
 from __future__ import annotations
 
@@ -6,51 +6,56 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
+from compact.core.log.entries import read_entry
 from compact.core.log.messages import Message, ToolCall
 
 _WORDS = re.compile(r"[^\W_]+")
 
 
 def dump_message(message: Message) -> str:
-    """A log entry as JSON: the caller's own dict as it came, or the fields of one of our messages."""
-    if isinstance(message.original, Mapping):
-        return _dump({"id": message.id, "wire": message.original})
-    return _dump({"id": message.id, "message": _fields(message), "own_id": _own_id(message)})
+    """Return a message as JSON: the caller's own dict as it came, or the fields of a message that is not a dict."""
+    original: object = message.original
+    if isinstance(original, Mapping):
+        return _to_json({"id": message.id, "wire": cast(Mapping[str, object], original)})
+    return _to_json({"id": message.id, "message": _fields(message), "own_id": _own_id(message)})
 
 
-def load_original(body: str) -> tuple[str, object]:
-    """The id of an entry, and what the caller had handed in."""
+def load_message(body: str) -> Message:
+    """Return the message that `dump_message` wrote, its original included."""
     data = json.loads(body)
     if "wire" in data:
-        return data["id"], data["wire"]
-    calls = tuple(ToolCall(*call) for call in data["message"].pop("tool_calls"))
-    return data["id"], Message(**data["message"], tool_calls=calls, id=data["own_id"])
+        original = data["wire"]
+    else:
+        calls = tuple(ToolCall(*call) for call in data["message"].pop("tool_calls"))
+        original = Message(**data["message"], tool_calls=calls, id=data["own_id"])
+    return replace(read_entry(original, data["id"]), id=data["id"])
 
 
 def content_hash(body: str) -> str:
-    """A fingerprint of an entry."""
+    """Return the fingerprint of a message as `dump_message` wrote it."""
     return hashlib.sha256(body.encode()).hexdigest()
 
 
-def searchable(message: Message) -> str:
-    """The words of an entry (text, tool names and arguments) as every store compares them."""
+def search_text(message: Message) -> str:
+    """Return the words of a message (text, tool names and arguments) as every store compares them."""
     pieces = [message.text, *(f"{call.name} {call.arguments}" for call in message.tool_calls)]
     return _words("\n".join(pieces))
 
 
-def wanted(query: str) -> list[str]:
-    """What a query looks for: each of its words, or the words one behind the other that it falls into."""
+def search_phrases(query: str) -> list[str]:
+    """Return what a query looks for: a phrase for each of its words, since `main.py` is two words in a row."""
     return [phrase for piece in query.split() if (phrase := _words(piece))]
 
 
 def _words(text: str) -> str:
-    """Letters and digits, the rest left out: databases differ in what they take a path or an id for."""
+    """Return letters and digits only: databases differ in what they take a path or an id for."""
     return " ".join(_WORDS.findall(text.lower()))
 
 
-def _dump(data: object) -> str:
+def _to_json(data: object) -> str:
     # ASCII only: lone surrogates and NUL, which no database takes, are escaped.
     return json.dumps(data, separators=(",", ":"), default=str)
 

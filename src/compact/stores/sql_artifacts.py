@@ -25,20 +25,19 @@ class SqlArtifactStore:
         self._database, self._clock = database, clock
 
     def store_artifact(self, artifact: Artifact) -> None:
-        """Put an artifact away; what is there already stays."""
-        row = {spec: getattr(artifact.metadata, spec) for spec in _ARTIFACT_FIELDS}
+        """Store an artifact; what is there already stays."""
+        row = {name: getattr(artifact.metadata, name) for name in _ARTIFACT_FIELDS}
         values = {**row, "content": artifact.content, "created_at": self._clock()}
         with suppress(IntegrityError), self._database.writing() as connection:
-            connection.execute(insert(schema.artifacts).values(**values))
+            connection.execute(insert(schema.artifacts), values)
 
     def retrieve_artifact(self, artifact_id: str, security: SecurityContext) -> Artifact | None:
-        """An artifact, if this requester may see it."""
-        table = schema.artifacts.c
-        found = self._artifacts(security, table.artifact_id == artifact_id)
+        """Return an artifact, if this requester may see it."""
+        found = self._artifacts(security, schema.artifacts.c.artifact_id == artifact_id)
         return found[0] if found else None
 
     def list_artifacts(self, session_id: str, security: SecurityContext) -> tuple[ArtifactMetadata, ...]:
-        """What a thread has put away."""
+        """Return what is known about a session's artifacts."""
         found = self._artifacts(security, schema.artifacts.c.session_id == session_id)
         return tuple(artifact.metadata for artifact in found)
 

@@ -1,11 +1,11 @@
-"""What an archive can do, and the names in it: one folder per session, the same on disk and in S3.
+"""The names in an archive: one folder per session, the same on disk and in S3.
 
     {session}/transcript-pre-compact-001.jsonl   the history before the first compaction, a message per line
     {session}/summary-001.json                   the summary that came of it
     {session}/events.jsonl                       every event (in S3: {session}/events/*.jsonl, one object each)
 
 What is archived is never overwritten. If a step is there already, equal content is left as it is, and other content
-goes beside it: `summary-001-2.json`, `summary-001-3.json`, …
+gets a number: `summary-001-2.json`, `summary-001-3.json`, …
 """
 
 from __future__ import annotations
@@ -18,52 +18,54 @@ from secrets import token_hex
 
 EVENTS_NAME = "events.jsonl"
 
-_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
-_HASH_BYTES = 15  # 24 letters of base32
+_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+# Chosen: 24 letters of base32, which nobody can find a second id for.
+_HASH_BYTES = 15
 # Upper case counts too: a file system that ignores case would take it for the same folder.
 _MAPPED = re.compile(r".*--[a-z2-7]{24}", re.IGNORECASE)
 _RESERVED_ON_WINDOWS = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
+# Chosen: enough of an id to recognise it by, and more copies of a step than a person would look through.
 _READABLE_CHARS = 40
-_NUMBERED_COPIES = 9
+_MAX_NUMBER = 9
 
 
 def transcript_name(step: int) -> str:
-    """The file of the history before a compaction."""
+    """Return the name of the history before a compaction."""
     return f"transcript-pre-compact-{step:03d}.jsonl"
 
 
 def summary_name(step: int) -> str:
-    """The file of the summary that a compaction made."""
+    """Return the name of the summary that a compaction made."""
     return f"summary-{step:03d}.json"
 
 
 def folder_name(session_id: str) -> str:
-    """A folder name that is safe everywhere and belongs to this session id alone.
+    """Return a folder name that is safe everywhere and belongs to this session id alone.
 
-    Plain ids stand for themselves. Any other becomes `{readable}--{hash}`, and so does a plain id that looks like one
-    of those, so that nobody can choose an id that lands in another session's folder.
+    Ids that are safe as names stand for themselves. Any other becomes `{readable}--{hash}`, and so does an id that
+    looks like one of those, so that nobody can choose an id that lands in another session's folder.
     """
-    if _is_plain(session_id):
+    if _is_safe(session_id):
         return session_id
     readable = re.sub(r"[^A-Za-z0-9_]+", "-", session_id)[:_READABLE_CHARS].strip("-") or "session"
     digest = sha256(session_id.encode("utf-8", "surrogatepass")).digest()
     return f"{readable}--{b32encode(digest[:_HASH_BYTES]).decode('ascii').lower()}"
 
 
-def _is_plain(session_id: str) -> bool:
-    if not _PLAIN.fullmatch(session_id) or session_id.endswith("."):
+def _is_safe(session_id: str) -> bool:
+    if not _SAFE.fullmatch(session_id) or session_id.endswith("."):
         return False
     return not (_MAPPED.fullmatch(session_id) or _RESERVED_ON_WINDOWS.fullmatch(session_id))
 
 
 def free_names(name: str) -> Iterator[str]:
-    """The names to try in turn: the name itself, numbered ones, and at last ones that nobody else can have.
+    """Return the names to try in turn: the name itself, numbered ones, and at last random ones that no one else has.
 
     A step that was archived very often (a counter that starts anew with each process) must not take longer each time.
     """
     yield name
     stem, dot, ending = name.rpartition(".")
-    for number in range(2, _NUMBERED_COPIES + 1):
+    for number in range(2, _MAX_NUMBER + 1):
         yield f"{stem}-{number}{dot}{ending}"
     while True:
         yield f"{stem}-{token_hex(8)}{dot}{ending}"

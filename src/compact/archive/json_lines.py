@@ -4,37 +4,39 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from math import isfinite
-from typing import Any
+from typing import Any, cast
 
 from compact.core.log.messages import Message
 
-# Legal in JSON, but many readers take them for the end of a line.
+# These are legal in JSON, but many readers take them for the end of a line.
 _LINE_BREAKS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+# Chosen: deeper than any message, and well within what json can encode.
 _MAX_DEPTH = 100
 
 
 def transcript_lines(transcript: Sequence[Message]) -> bytes:
-    """A JSON line for each message."""
+    """Return a JSON line for each message."""
     return b"".join(to_line(message_record(message)) for message in transcript)
 
 
 def summary_document(summary: Message) -> bytes:
-    """The summary message as a JSON document, indented for people."""
+    """Return the summary message as a JSON document, indented for people."""
     return _to_json(message_record(summary), indent=2) + b"\n"
 
 
 def to_line(value: Mapping[str, Any]) -> bytes:
-    """One line of JSON, its newline included."""
+    """Return one line of JSON, its newline included."""
     return _to_json(value, indent=None) + b"\n"
 
 
 def message_record(message: Message) -> dict[str, Any]:
-    """The message as its caller wrote it, or else its fields, without those that say nothing."""
-    if isinstance(message.original, dict):
-        return message.original
+    """Return the message as its caller wrote it, or else its fields, without the empty ones."""
+    original: object = message.original
+    if isinstance(original, dict):
+        return cast(dict[str, Any], original)
     record: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         calls = message.tool_calls
@@ -49,7 +51,7 @@ def _to_json(value: Any, indent: int | None) -> bytes:
     try:
         return _encode(value, indent)
     except (TypeError, ValueError, RecursionError):
-        return _encode(_plain(value), indent)
+        return _encode(_as_json_data(value), indent)
 
 
 def _encode(value: Any, indent: int | None) -> bytes:
@@ -62,8 +64,8 @@ def _encode(value: Any, indent: int | None) -> bytes:
         return json.dumps(value, allow_nan=False, indent=indent).encode("ascii")
 
 
-def _plain(value: Any, depth: int = 0) -> Any:
-    """JSON data as close as possible to a value that is not: bytes as base64, objects as their fields or text."""
+def _as_json_data(value: Any, depth: int = 0) -> Any:
+    """Return JSON data as close as possible to a value that is not: bytes as base64, objects as fields or text."""
     if depth > _MAX_DEPTH:
         return "… nested too deeply to be archived …"
     match value:
@@ -74,10 +76,11 @@ def _plain(value: Any, depth: int = 0) -> Any:
         case bytes() | bytearray():
             return b64encode(value).decode("ascii")
         case Mapping():
-            return {str(key): _plain(item, depth + 1) for key, item in value.items()}
+            items = cast(Mapping[Any, Any], value).items()
+            return {str(key): _as_json_data(item, depth + 1) for key, item in items}
         case list() | tuple() | set() | frozenset():
-            return [_plain(item, depth + 1) for item in value]
+            return [_as_json_data(item, depth + 1) for item in cast(Iterable[Any], value)]
         case _ if is_dataclass(value) and not isinstance(value, type):
-            return {spec.name: _plain(getattr(value, spec.name), depth + 1) for spec in fields(value)}
+            return {spec.name: _as_json_data(getattr(value, spec.name), depth + 1) for spec in fields(value)}
         case _:
             return str(value)

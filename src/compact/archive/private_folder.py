@@ -1,10 +1,10 @@
-"""A private folder on disk that no link leads out of, with files that appear whole or not at all."""
+"""A folder on disk that only its owner can read and no link leads out of; its files appear whole or not at all."""
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,15 +22,16 @@ _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 _HAS_FOLDER_DESCRIPTORS = {os.open, os.mkdir, os.link, os.unlink} <= os.supports_dir_fd
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
-# Not blocking: a pipe planted under the name of a file must not hold up the agent.
+# Not blocking: a pipe under the name of a file must not stop the agent.
 _FILE = _NOFOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+# Chosen: half a second in all.
 _LOCK_TRIES, _LOCK_PAUSE_SECONDS = 250, 0.002
 _NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
 @contextmanager
-def open_folder(root: Path, name: str) -> Iterator[Folder]:
-    """The folder `name` right inside `root`, made if it is missing; a symbolic link in its place is refused."""
+def open_folder(root: Path, name: str) -> Generator[Folder]:
+    """Open the folder `name` right inside `root`, made if it is missing; refuse a symbolic link in its place."""
     path = root / name
     if not _HAS_FOLDER_DESCRIPTORS:
         _make_root(path)
@@ -73,13 +74,13 @@ def _open_inside(root: int, name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """An open folder; with a descriptor, renaming or replacing it under our feet changes nothing."""
+    """An open folder; with a descriptor, it stays the same one even if it is renamed or replaced meanwhile."""
 
     path: Path
     descriptor: int | None
 
     def write_new(self, names: Iterable[str], data: bytes) -> str:
-        """Put data under the first name that is free, or that holds the same already; nothing is overwritten."""
+        """Write data under the first name that is free, or that holds the same already, and return the name."""
         temporary = f".{token_hex(8)}.tmp"
         try:
             self._write(temporary, data)
@@ -94,10 +95,10 @@ class Folder:
     def append(self, name: str, line: bytes) -> None:
         """Add a line in a single write, so that the lines of several processes never mix.
 
-        A line that a full disk cut short stays as it is, on a line of its own; the next one starts afresh.
+        Where a full disk has cut a line short, the next one still starts on a line of its own.
         """
         with self._open(name, os.O_RDWR | os.O_APPEND | os.O_CREAT) as descriptor:
-            line = b"\n" + line if _is_torn(descriptor) else line
+            line = b"\n" + line if _ends_in_part_of_a_line(descriptor) else line
             if os.write(descriptor, line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
 
@@ -105,7 +106,7 @@ class Folder:
         return name if self.descriptor is not None else str(self.path / name)
 
     @contextmanager
-    def _open(self, name: str, flags: int) -> Iterator[int]:
+    def _open(self, name: str, flags: int) -> Generator[int]:
         descriptor = os.open(self._at(name), flags | _FILE, _PRIVATE_FILE, dir_fd=self.descriptor)
         try:
             if not S_ISREG(os.fstat(descriptor).st_mode):
@@ -148,20 +149,20 @@ class Folder:
             return False
 
 
-def _is_torn(descriptor: int) -> bool:
-    """True if the file ends in the middle of a line that nobody is writing; locks it until it is closed.
+def _ends_in_part_of_a_line(descriptor: int) -> bool:
+    """Return True if the file ends in the middle of a line that is not being written; lock it until it is closed.
 
-    While another process writes a line, readers see it grow, so a look alone cannot tell. Writers share a lock, and
-    whoever sees half a line waits until they are done before judging it.
+    While another process writes a line, readers see it grow, so one look cannot tell. Writers share a lock: a process
+    that sees part of a line waits until it has the lock alone, and looks again.
     """
     if fcntl is None:
-        return _ends_amid_a_line(descriptor)
+        return _lacks_newline(descriptor)
     _lock(descriptor, fcntl.LOCK_SH)
-    return _ends_amid_a_line(descriptor) and _lock(descriptor, fcntl.LOCK_EX) and _ends_amid_a_line(descriptor)
+    return _lacks_newline(descriptor) and _lock(descriptor, fcntl.LOCK_EX) and _lacks_newline(descriptor)
 
 
 def _lock(descriptor: int, kind: int) -> bool:
-    """Wait for a lock, but not for ever: a foreign program that holds one must not hold up the agent."""
+    """Wait for a lock, but not for ever: another program that holds one must not stop the agent."""
     assert fcntl is not None
     for _ in range(_LOCK_TRIES):
         try:
@@ -169,12 +170,12 @@ def _lock(descriptor: int, kind: int) -> bool:
             return True
         except BlockingIOError:
             sleep(_LOCK_PAUSE_SECONDS)
-        except OSError:  # a file system without locks: torn lines stay unmended there
+        except OSError:  # a file system without locks: parts of lines are not recognised there
             break
     return False
 
 
-def _ends_amid_a_line(descriptor: int) -> bool:
+def _lacks_newline(descriptor: int) -> bool:
     if not os.fstat(descriptor).st_size:
         return False
     os.lseek(descriptor, -1, os.SEEK_END)

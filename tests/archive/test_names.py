@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.archive.layout import folder_name, free_names, summary_name, transcript_name
+from compact.archive.names import folder_name, free_names, summary_name, transcript_name
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")

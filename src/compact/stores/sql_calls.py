@@ -1,0 +1,148 @@
+"""Model calls in the database: what each was made of, so that its prompt can be made again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, and_, func, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as insert_postgresql
+from sqlalchemy.dialects.sqlite import insert as insert_sqlite
+
+from compact.core.audit.records import AddedMessage, Commit, ModelCall, SentPrompt, StoredMessage
+from compact.core.plan.plan import CompactionPlan
+from compact.stores import schema
+from compact.stores.entry_text import content_hash, dump_message, load_message
+
+_CALLS, _ADDED, _BRANCHES, _MESSAGES = schema.model_calls, schema.added, schema.branches, schema.messages
+_CALL_FIELDS = tuple(spec.name for spec in fields(ModelCall))
+_ADD_CALL = insert(_CALLS)
+# What is injected is often the same from call to call: it is written once.
+_ADD_MESSAGE = {
+    "sqlite": insert_sqlite(_ADDED).on_conflict_do_nothing(),
+    "postgresql": insert_postgresql(_ADDED).on_conflict_do_nothing(),
+}
+# Databases limit how many values one query may name; 500 is below the limit of each. Chosen.
+_MAX_VALUES = 500
+
+
+def add_call(connection: Connection, keys: Mapping[str, str], commit: Commit, *, now: float) -> None:
+    """Write the call of a commit, and what stood behind the log in its prompt."""
+    call = commit.call
+    if call is None:
+        return
+    named: list[tuple[str, str]] = []
+    for entry in commit.added:
+        body = dump_message(entry.message)
+        named.append((entry.kind, content_hash(body)))
+        row = {**keys, "content_hash": named[-1][1], "body": body, "created_at": now}
+        connection.execute(_ADD_MESSAGE[connection.dialect.name], row)
+    connection.execute(_ADD_CALL, {**keys, **_call_row(call), "added": json.dumps(named), "at": now})
+
+
+def calls_of(connection: Connection, own: ColumnElement[bool]) -> tuple[ModelCall, ...]:
+    """Return every call of a session, oldest first."""
+    return tuple(_call(row) for row in connection.execute(select(_CALLS).where(own).order_by(_CALLS.c.number)))
+
+
+def recent_calls(connection: Connection, own: ColumnElement[bool], limit: int) -> tuple[ModelCall, ...]:
+    """Return the newest calls of a session, oldest first."""
+    query = select(_CALLS).where(own).order_by(_CALLS.c.number.desc()).limit(limit)
+    return tuple(reversed([_call(row) for row in connection.execute(query)]))
+
+
+def last_report(connection: Connection, own: ColumnElement[bool]) -> ModelCall | None:
+    """Return the newest call whose usage a provider has reported."""
+    query = select(_CALLS).where(own, _CALLS.c.tokens_reported.is_not(None)).order_by(_CALLS.c.number.desc()).limit(1)
+    row = connection.execute(query).first()
+    return _call(row) if row else None
+
+
+def report_usage(connection: Connection, own: ColumnElement[bool], tokens: int) -> None:
+    """Write what a provider counted for the newest call."""
+    newest = select(func.max(_CALLS.c.number)).where(own).scalar_subquery()
+    connection.execute(update(_CALLS).where(_CALLS.c.number == newest).values(tokens_reported=tokens))
+
+
+def sent_prompt(
+    connection: Connection, keys: Mapping[str, str], number: int, plan_of: Callable[[int], CompactionPlan]
+) -> SentPrompt | None:
+    """Return everything that the prompt of one call was made of; `plan_of` returns a plan by its version."""
+    row = connection.execute(select(_CALLS).where(_own(_CALLS, keys), _CALLS.c.number == number)).first()
+    if row is None:
+        return None
+    call = _call(row)
+    plan = plan_of(call.plan_version)
+    entries = _entries_at(connection, keys, _places_shown(connection, keys, call, plan))
+    added = _added_messages(connection, keys, json.loads(row.added))
+    return SentPrompt(call=call, plan=plan, messages=tuple(entries), added=tuple(added))
+
+
+def stored_message(row: Row[*tuple[Any, ...]]) -> StoredMessage:
+    """Return the log entry of a row with `seq`, `body` and `tokens`."""
+    return StoredMessage(row.seq, load_message(row.body), row.tokens)
+
+
+def _added_messages(
+    connection: Connection, keys: Mapping[str, str], named: Sequence[tuple[str, str]]
+) -> Iterator[AddedMessage]:
+    """Return what stood behind the log in a prompt; each message is named by its kind and its hash."""
+    if not named:
+        return iter(())
+    query = select(_ADDED.c.content_hash, _ADDED.c.body).where(_own(_ADDED, keys))
+    rows = connection.execute(query.where(_ADDED.c.content_hash.in_({digest for _, digest in named})))
+    bodies: dict[str, str] = {row.content_hash: row.body for row in rows}
+    return (AddedMessage(kind, load_message(bodies[digest])) for kind, digest in named if digest in bodies)
+
+
+def _places_shown(connection: Connection, keys: Mapping[str, str], call: ModelCall, plan: CompactionPlan) -> list[int]:
+    """Return the places in the log that a prompt shows, as they are or as a stub, in the order of its branch."""
+    table = _BRANCHES.c
+    query = select(table.after_seq, table.view_ids).where(_own(_BRANCHES, keys), table.branch == call.branch)
+    row = connection.execute(query).first()
+    start: int = row.after_seq if row else 0
+    view: list[str] = json.loads(row.view_ids) if row else []
+    query = select(_MESSAGES.c.message_id, _MESSAGES.c.seq).where(_own(_MESSAGES, keys))
+    query = query.where(_MESSAGES.c.seq <= call.last_seq).order_by(_MESSAGES.c.seq)
+    places: dict[str, int] = {row.message_id: row.seq for row in connection.execute(query)}
+    ids = [*view, *(message_id for message_id, seq in places.items() if seq > start)]
+    return [places[i] for i in ids if i in places and plan.shows(i)]
+
+
+def _entries_at(connection: Connection, keys: Mapping[str, str], places: Sequence[int]) -> Iterator[StoredMessage]:
+    """Return the log entries at these places, in their order."""
+    table = _MESSAGES.c
+    found: dict[int, Row[*tuple[Any, ...]]] = {}
+    for start in range(0, len(places), _MAX_VALUES):
+        query = select(table.seq, table.body, table.tokens).where(_own(_MESSAGES, keys))
+        rows = connection.execute(query.where(table.seq.in_(places[start : start + _MAX_VALUES])))
+        found.update({row.seq: row for row in rows})
+    return (stored_message(found[place]) for place in places)
+
+
+def _own(table: Any, keys: Mapping[str, str]) -> ColumnElement[bool]:
+    return and_(*(table.c[name] == value for name, value in keys.items()))
+
+
+def _call_row(call: ModelCall) -> dict[str, Any]:
+    return {
+        "turn_number": call.turn_number,
+        "plan_version": call.plan_version,
+        "summary_version": call.summary_version,
+        "last_seq": call.last_seq,
+        "messages": call.messages,
+        "evicted": call.evicted,
+        "tokens_estimated": call.tokens_estimated,
+        "tokens_reported": call.tokens_reported,
+        "parts": json.dumps(dict(call.parts)),
+        "branch": call.branch,
+        "limits": json.dumps(dict(call.limits)),
+        "reason": call.reason,
+    }
+
+
+def _call(row: Row[*tuple[Any, ...]]) -> ModelCall:
+    known = {name: getattr(row, name) for name in _CALL_FIELDS}
+    return ModelCall(**{**known, "parts": json.loads(row.parts), "limits": json.loads(row.limits)})
