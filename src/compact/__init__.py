@@ -11,7 +11,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from compact.core.former_names import install as _install_former_names
+
 __version__ = "0.1.0"
+_install_former_names()
 
 # Loaded on first use, so that `import compact` stays light. `compact.core` has the rest.
 _HOMES = {

@@ -10,4 +10,5 @@ log         what happened
 protocols   everything that can be plugged in, on one page
 errors      everything that is raised
 steps       how work that waits is written
+former_names  modules and names of former times, which still work
 """

@@ -15,3 +15,14 @@ durability        how long the result of a tool matters
 economics         what a compaction costs and saves
 turn              the turn in hand, and what is rehydrated in it
 """
+
+from __future__ import annotations
+
+from typing import Any
+
+from compact.core.former_names import former_name
+
+
+def __getattr__(name: str) -> Any:
+    """Return a name of the module that this room was once."""
+    return former_name(__name__, name)
