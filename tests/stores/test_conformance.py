@@ -18,7 +18,7 @@ from compact.stores.memory import (
 )
 from compact.stores.sql import SqlCompactionStore
 from compact.stores.summary_cache import SqlSummaryCache
-from compact.testing_stores import (
+from compact.testing import (
     check_artifact_store,
     check_compaction_store,
     check_summary_cache,

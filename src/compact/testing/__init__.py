@@ -22,6 +22,13 @@ from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.strategy import CompactionStrategy, Goal
 from compact.dialects import Dialect
 from compact.dialects.translation import Translator
+from compact.testing.store_checks import (
+    check_compaction_store,
+    check_store_claims,
+    check_store_for_engine,
+    check_store_for_readers,
+)
+from compact.testing.store_part_checks import check_artifact_store, check_summary_cache, check_summary_claims
 from compact.testing_model import (
     Answer,
     ModelRequest,
@@ -41,12 +48,6 @@ from compact.testing_model import (
     truncated,
     wrong_type,
 )
-from compact.testing_stores import (
-    check_artifact_store,
-    check_compaction_store,
-    check_summary_cache,
-    check_summary_claims,
-)
 
 __all__ = [
     "Answer",
@@ -59,6 +60,9 @@ __all__ = [
     "check_artifact_store",
     "check_compaction_store",
     "check_dialect",
+    "check_store_claims",
+    "check_store_for_engine",
+    "check_store_for_readers",
     "check_strategy",
     "check_summary_cache",
     "check_summary_claims",
