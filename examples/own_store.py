@@ -1,7 +1,8 @@
 """A store of your own: sessions in memory, and a line in a file for everything that is written.
 
-A store keeps log, plans and model calls; `compact.testing.check_compaction_store` says whether it keeps the rules. This
-one adds an audit file to the store that comes with the package.
+A store keeps log, plans and model calls; `compact.testing.check_compaction_store` says whether it keeps the rules, and
+`check_store_for_engine` whether it keeps those that the engine needs. This one adds an audit file to the store that
+comes with the package.
 
     pip install compact-context
     python own_store.py
@@ -17,7 +18,7 @@ from compact.testing import check_compaction_store, tool_run
 
 
 class AuditedStore(InMemoryCompactionStore):
-    """Tells a file what was written, and when."""
+    """Writes a line to a file for every commit."""
 
     def __init__(self, path: Path, **options: object) -> None:
         super().__init__(**options)

@@ -1,232 +1,109 @@
-"""Builders, fakes and conformance suites: what our own tests use, for yours.
+"""What our own tests use, for yours: builders, fakes, a model server that answers by script, and conformance suites.
 
-Histories are built as plain Chat Completions dicts; a suite raises AssertionError with what a plug got wrong.
+A suite raises AssertionError with what a plug got wrong; there is one for every socket of `compact.core.protocols`.
+
+builders            histories as plain dicts, a token counter that counts words, a sink that records events
+planning_checks     suites for token counters, strategies and constraint finders
+summarizer_checks   suites for summarisers, with and without a model
+store_checks        suites for stores: what the engine needs, claims on summaries, what readers ask
+store_reader_checks what readers ask of a store
+store_part_checks   suites for the parts of a store: artifacts, claims, the summary cache
+store_samples       what the store suites write
+archive_checks      the suite for archives
+event_checks        the suite for event sinks, and a sample of every event
+dialect_checks      the suite for dialects
+model_server        ScriptedModel: real HTTP on loopback
+model_script        the steps of a script: answers, refusals, failures, broken connections
+provider_api        what the APIs of the server have in common
+openai_api          Chat Completions, as the server speaks it
+anthropic_api       Messages, as the server speaks it
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+import warnings
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from compact.core.engine.events import CompactionEvent
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import check_chat
-from compact.core.log.messages import Message, copy_plain
-from compact.core.log.tokenizer import ProviderAwareTokenizer
-from compact.core.plan.coordinator import CompactionCoordinator
-from compact.core.plan.layers import KeepRules
-from compact.core.plan.plan import CompactionPlan
-from compact.core.plan.renderer import PromptRenderer
-from compact.core.plan.strategy import CompactionStrategy, Goal
-from compact.dialects import Dialect
-from compact.dialects.translation import Translator
-from compact.testing.store_checks import (
-    check_compaction_store,
-    check_store_claims,
-    check_store_for_engine,
-    check_store_for_readers,
-)
-from compact.testing.store_part_checks import check_artifact_store, check_summary_cache, check_summary_claims
-from compact.testing_model import (
-    Answer,
-    ModelRequest,
-    ScriptedModel,
-    cut,
-    echo,
-    empty,
-    fail,
-    held,
-    malformed,
-    overlong,
-    refuse,
-    say,
-    say_json,
-    slow,
-    think,
-    truncated,
-    wrong_type,
-)
+# Loaded on first use: a test that builds a history pays for nothing else.
+_HOMES = {
+    "builders": "RecordingSink Wire WordTokenizer as_log assistant dialogue system tool_exchange tool_run user",
+    "planning_checks": "check_constraint_finder check_strategy check_tokenizer",
+    "summarizer_checks": "check_model_summarizer check_summarizer",
+    "store_checks": "check_compaction_store check_store_claims check_store_for_engine check_store_for_readers",
+    "store_part_checks": "check_artifact_store check_summary_cache check_summary_claims",
+    "archive_checks": "EmptyArchive check_archive",
+    "event_checks": "check_event_sink sample_events",
+    "dialect_checks": "check_dialect",
+    "model_server": "ScriptedModel",
+    "model_script": (
+        "ReceivedRequest ScriptedAnswer cut echo empty fail held malformed overlong refuse say say_json slow think "
+        "truncated wrong_type"
+    ),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
+_RENAMED = {"Answer": "ScriptedAnswer", "ModelRequest": "ReceivedRequest"}
 
-__all__ = [
-    "Answer",
-    "ModelRequest",
-    "RecordingSink",
-    "ScriptedModel",
-    "Wire",
-    "WordTokenizer",
-    "assistant",
-    "check_artifact_store",
-    "check_compaction_store",
-    "check_dialect",
-    "check_store_claims",
-    "check_store_for_engine",
-    "check_store_for_readers",
-    "check_strategy",
-    "check_summary_cache",
-    "check_summary_claims",
-    "check_tokenizer",
-    "cut",
-    "dialogue",
-    "echo",
-    "empty",
-    "fail",
-    "held",
-    "malformed",
-    "overlong",
-    "refuse",
-    "say",
-    "say_json",
-    "slow",
-    "system",
-    "think",
-    "tool_exchange",
-    "tool_run",
-    "truncated",
-    "user",
-    "wrong_type",
-]
+__all__ = sorted(_HOME_OF)  # pyright: ignore[reportUnsupportedDunderAll]
 
-Wire = dict[str, Any]
-E_ = TypeVar("E_", bound=CompactionEvent)
+if TYPE_CHECKING:
+    from compact.testing.archive_checks import EmptyArchive as EmptyArchive
+    from compact.testing.archive_checks import check_archive as check_archive
+    from compact.testing.builders import RecordingSink as RecordingSink
+    from compact.testing.builders import Wire as Wire
+    from compact.testing.builders import WordTokenizer as WordTokenizer
+    from compact.testing.builders import as_log as as_log
+    from compact.testing.builders import assistant as assistant
+    from compact.testing.builders import dialogue as dialogue
+    from compact.testing.builders import system as system
+    from compact.testing.builders import tool_exchange as tool_exchange
+    from compact.testing.builders import tool_run as tool_run
+    from compact.testing.builders import user as user
+    from compact.testing.dialect_checks import check_dialect as check_dialect
+    from compact.testing.event_checks import check_event_sink as check_event_sink
+    from compact.testing.event_checks import sample_events as sample_events
+    from compact.testing.model_script import ReceivedRequest as ReceivedRequest
+    from compact.testing.model_script import ScriptedAnswer as ScriptedAnswer
+    from compact.testing.model_script import cut as cut
+    from compact.testing.model_script import echo as echo
+    from compact.testing.model_script import empty as empty
+    from compact.testing.model_script import fail as fail
+    from compact.testing.model_script import held as held
+    from compact.testing.model_script import malformed as malformed
+    from compact.testing.model_script import overlong as overlong
+    from compact.testing.model_script import refuse as refuse
+    from compact.testing.model_script import say as say
+    from compact.testing.model_script import say_json as say_json
+    from compact.testing.model_script import slow as slow
+    from compact.testing.model_script import think as think
+    from compact.testing.model_script import truncated as truncated
+    from compact.testing.model_script import wrong_type as wrong_type
+    from compact.testing.model_server import ScriptedModel as ScriptedModel
+    from compact.testing.planning_checks import check_constraint_finder as check_constraint_finder
+    from compact.testing.planning_checks import check_strategy as check_strategy
+    from compact.testing.planning_checks import check_tokenizer as check_tokenizer
+    from compact.testing.store_checks import check_compaction_store as check_compaction_store
+    from compact.testing.store_checks import check_store_claims as check_store_claims
+    from compact.testing.store_checks import check_store_for_engine as check_store_for_engine
+    from compact.testing.store_checks import check_store_for_readers as check_store_for_readers
+    from compact.testing.store_part_checks import check_artifact_store as check_artifact_store
+    from compact.testing.store_part_checks import check_summary_cache as check_summary_cache
+    from compact.testing.store_part_checks import check_summary_claims as check_summary_claims
+    from compact.testing.summarizer_checks import check_model_summarizer as check_model_summarizer
+    from compact.testing.summarizer_checks import check_summarizer as check_summarizer
 
 
-def system(text: str) -> Wire:
-    """A system message."""
-    return {"role": "system", "content": text}
+def __getattr__(name: str) -> object:
+    if name in _RENAMED:
+        warnings.warn(f"compact.testing.{name} is now {_RENAMED[name]}", DeprecationWarning, stacklevel=2)
+        name = _RENAMED[name]
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
 
 
-def user(text: str, *, protected: bool = False) -> Wire:
-    """A user message, pinned if asked."""
-    return {"role": "user", "content": text, **({"meta": {"protected": True}} if protected else {})}
-
-
-def assistant(text: str) -> Wire:
-    """A plain reply."""
-    return {"role": "assistant", "content": text}
-
-
-def tool_exchange(call_id: str, result: str, *, tool: str = "read_file", **arguments: Any) -> list[Wire]:
-    """A call and its result."""
-    function = {"name": tool, "arguments": json.dumps(arguments)}
-    call = {"id": call_id, "type": "function", "function": function}
-    return [
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": call_id, "content": result},
-    ]
-
-
-def dialogue(pairs: int, *, words: int = 1) -> list[Wire]:
-    """User/assistant pairs, each message with so many words."""
-    history: list[Wire] = []
-    for number in range(1, pairs + 1):
-        filler = " word" * (words - 1)
-        history += [user(f"question-{number}{filler}"), assistant(f"answer-{number}{filler}")]
-    return history
-
-
-def tool_run(exchanges: int, *, words: int = 50, tool: str = "read_file") -> list[Wire]:
-    """One request and a long run of tool calls, each result with so many words."""
-    history = [user("do the whole thing")]
-    for number in range(1, exchanges + 1):
-        result = f"result-{number}" + " word" * (words - 1)
-        history += tool_exchange(f"call-{number}", result, tool=tool, path=f"src/file_{number}.py")
-    return history
-
-
-@dataclass(frozen=True, slots=True)
-class WordTokenizer:
-    """A token is a word: sizes in tests can be read off the text. Messages cost nothing but their words."""
-
-    name: str = "words"
-    is_exact: bool = True
-
-    def count_text(self, text: str) -> int:
-        """Words between white space."""
-        return len(text.split())
-
-    def count_message(self, message: Message) -> int:
-        """The words of content and arguments."""
-        return self.count_text(message.text) + sum(self.count_text(call.arguments) for call in message.tool_calls)
-
-    def count_tools(self, tools: Sequence[Mapping[str, Any]]) -> int:
-        """The words of the schemas as JSON."""
-        return sum(self.count_text(json.dumps(tool)) for tool in tools)
-
-
-@dataclass(slots=True)
-class RecordingSink:
-    """Keeps every event it is given."""
-
-    events: list[CompactionEvent] = field(default_factory=list[CompactionEvent])
-
-    def __call__(self, event: CompactionEvent) -> None:
-        self.events.append(event)
-
-    def of(self, kind: type[E_]) -> list[E_]:
-        """The events of one kind, oldest first."""
-        return [event for event in self.events if isinstance(event, kind)]
-
-
-def check_tokenizer(tokenizer: ProviderAwareTokenizer) -> None:
-    """What the engine relies on in a token counter."""
-    assert tokenizer.name, "a tokenizer has a name"
-    assert tokenizer.count_text("") == 0, "nothing weighs nothing"
-    assert tokenizer.count_text("hello world") > 0, "text has weight"
-    for text in ("a\ud800b", "<|endoftext|>", "\x00", "ſ's 'ſ", "🧠" * 10):
-        assert tokenizer.count_text(text) >= 0, f"cannot count {text!r}"
-    short, long = Message("user", "word"), Message("user", "word " * 100)
-    assert tokenizer.count_message(short) < tokenizer.count_message(long), "longer messages weigh more"
-    assert tokenizer.count_message(long) == tokenizer.count_message(long), "counting is deterministic"
-    assert tokenizer.count_tools([]) == 0, "no tools weigh nothing"
-
-
-def check_dialect(dialect: Dialect, sample: Sequence[object]) -> None:
-    """What the doors rely on in a dialect; `sample` is a legal history in it, as it goes to the provider."""
-    before = copy_plain(list(sample))
-    assert not dialect.check(sample), "the sample is not legal in its own dialect"
-    assert not any(dialect.recognises(item) is False for item in sample), "a dialect knows its own items"
-    blocks = list(dialect.read(sample, 0))
-    there = [item for block in blocks for item in block.items]
-    assert len(there) == len(sample), "every item is in one block"
-    assert all(a is b for a, b in zip(there, sample, strict=True)), "blocks hold the items themselves, in order"
-    translator = Translator(dialect)
-    entries = translator.entries(sample)
-    given_back = translator.items(entries)
-    assert all(a is b for a, b in zip(given_back, sample, strict=True)), "what nobody changed is given back as it is"
-    messages = [read_entry(entry, f"entries[{place}]") for place, entry in enumerate(entries)]
-    assert not check_chat(messages), "entries are legal Chat Completions"
-    stored = json.loads(json.dumps(entries))
-    rebuilt = [item for block in dialect.join(list(dialect.write(stored))) for item in block.items]
-    assert rebuilt == list(sample), "items can be made from their entries alone, after these were stored"
-    assert list(sample) == before, "the caller's items are not touched"
-
-
-def check_strategy(strategy: CompactionStrategy, messages: Sequence[Message], rules: KeepRules | None = None) -> None:
-    """What the coordinator relies on in a strategy: it touches no kept message, and proposes the same every time."""
-    rules = rules or KeepRules(recent_turns=1, tool_io_pairs=1)
-    counter = WordTokenizer()
-    tokens = [counter.count_message(message) for message in messages]
-    results = [
-        CompactionCoordinator([strategy]).coordinate(
-            messages,
-            CompactionPlan("suite"),
-            tokens=tokens,
-            count_message=counter.count_message,
-            rules=rules,
-            goal=Goal(target_tokens=0, settle_tokens=10**9, ceiling_tokens=10**9),
-        )
-        for _ in range(2)
-    ]
-    first, second = results
-    assert not first.failures, f"{strategy.name} failed: {first.failures}"
-    assert first.plan.to_dict() == second.plan.to_dict(), f"{strategy.name} proposes something else the second time"
-    assert CompactionPlan.from_dict(first.plan.to_dict()) == first.plan, (
-        f"{strategy.name}: its plan does not round-trip"
-    )
-    for index in first.layers.kept:
-        assert first.plan.get_action(messages[index].id)[1] is None, f"{strategy.name} touched a kept message"
-    prompt = PromptRenderer().render(messages, first.plan)
-    shown = {message_id for slot in prompt.slots for message_id in slot.ids} | set(prompt.hidden)
-    assert shown == {message.id for message in messages}, f"{strategy.name} lost a message"
+def __dir__() -> list[str]:
+    return list(__all__)
