@@ -28,7 +28,7 @@ from compact.dialects.turns import (
     ORDER,
     PART,
     FunctionCall,
-    Piece,
+    TurnPiece,
     arrange,
     assistant_entry,
     read_calls,
@@ -147,7 +147,7 @@ def _read_turn(item: dict[str, Any]) -> Iterator[Entry]:
     rest = without(item, "role", "content")
     native: dict[str, Any] = {"item": rest} if rest else {}
     if role == "system":
-        native["role"] = role  # to be told from the instructions that others add to a prompt
+        native["role"] = role  # unlike the instructions that others add to a prompt
     if isinstance(content, str):
         yield item if not native else {"role": role, "content": content, NATIVE: native}
     elif role == "assistant":
@@ -157,14 +157,14 @@ def _read_turn(item: dict[str, Any]) -> Iterator[Entry]:
 
 
 def _read_assistant(content: Sequence[Any], native: dict[str, Any]) -> Entry:
-    pieces: list[Piece] = []
+    pieces: list[TurnPiece] = []
     extras: list[dict[str, Any]] = []
     for block in content:
         if _kind(block) == "tool_use":
-            pieces.append(Piece(CALL, _read_call(block)))
+            pieces.append(TurnPiece(CALL, _read_call(block)))
             extras.append(without(block, "type", "id", "name", "input"))
         else:
-            pieces.append(Piece(PART if _kind(block) in _CONTENT_BLOCKS else OPAQUE_BLOCK, block))
+            pieces.append(TurnPiece(PART if _kind(block) in _CONTENT_BLOCKS else OPAQUE_BLOCK, block))
     if any(extras):
         native["calls"] = extras
     return assistant_entry(pieces, native)

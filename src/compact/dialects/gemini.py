@@ -37,7 +37,7 @@ from compact.dialects.turns import (
     OPENING,
     ORDER,
     PART,
-    Piece,
+    TurnPiece,
     arrange,
     assistant_entry,
     read_calls,
@@ -173,7 +173,7 @@ class _ContentReader:
         self.waiting = [block]
 
     def _read_model(self, parts: Sequence[Part], native: dict[str, Any]) -> Entry:
-        pieces: list[Piece] = []
+        pieces: list[TurnPiece] = []
         extras: list[Any] = []
         for part in parts:
             named = find_field(part, CALL_KEYS)
@@ -183,11 +183,11 @@ class _ContentReader:
                 call, extra = read_call(part, f"{name}#{self._called[name]}")
                 self._open_calls.append(_OpenCall(call.id, name))
                 extras.append(extra)
-                pieces.append(Piece(CALL, write_call(call)))
+                pieces.append(TurnPiece(CALL, write_call(call)))
             elif part.get("thought") or not any(key in part for key in _CONTENT_KEYS):
-                pieces.append(Piece(OPAQUE_BLOCK, part))
+                pieces.append(TurnPiece(OPAQUE_BLOCK, part))
             else:
-                pieces.append(Piece(PART, read_part(part)))
+                pieces.append(TurnPiece(PART, read_part(part)))
         if any(extra != {"key": CALL_KEYS[0], "args": True} for extra in extras):
             native["calls"] = extras
         entry = assistant_entry(pieces, native)

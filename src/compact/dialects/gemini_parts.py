@@ -16,6 +16,8 @@ RESPONSE_KEYS = ("functionResponse", "function_response")
 INLINE_KEYS = ("inlineData", "inline_data")
 SIGNATURE_KEYS = ("thoughtSignature", "thought_signature")
 _BYTES = frozenset({"data", *SIGNATURE_KEYS})
+# With this key, a part of the entry's content is one of the response's own media parts; stores have it by this name.
+_MEDIA = "beside"
 # The forms in which a response may say what it says: all of it is JSON, or it says nothing.
 _AS_JSON = "json"
 _NOTHING = "none"
@@ -151,7 +153,7 @@ def read_response(part: Part, call_id: str) -> Entry:
     form, text, others = _read_answer(response.get("response"))
     native |= {"form": form} if form else {}
     parts: list[Part] = [{"type": "fields", "fields": others}] if others else []
-    parts += ({**read_part(one), "beside": True} for one in media)
+    parts += ({**read_part(one), _MEDIA: True} for one in media)
     content: Any = [{"type": "text", "text": text}, *parts] if parts else text
     return {"role": "tool", "tool_call_id": call_id, "content": content, NATIVE: native}
 
@@ -172,8 +174,8 @@ def write_response(entry: Entry, name: str = "") -> Part:
     """Return the part of a result; a text that was put in its place is its `result`."""
     native, content = native_of(entry), entry["content"]
     parts: list[Part] = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
-    media = [without(part, "type", "beside") for part in parts if part.get("beside")]
-    text = "\n".join(part["text"] for part in parts if part["type"] == "text" and not part.get("beside"))
+    media = [without(part, "type", _MEDIA) for part in parts if part.get(_MEDIA)]
+    text = "\n".join(part["text"] for part in parts if part["type"] == "text" and not part.get(_MEDIA))
     others = fields_of(next((part["fields"] for part in parts if part["type"] == "fields"), None))
     response: dict[str, Any] = {"id": entry["tool_call_id"]} if native.get("id") else {}
     response |= {"name": native.get("name") or name, **native.get("rest", {})}

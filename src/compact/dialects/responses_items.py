@@ -18,7 +18,7 @@ from compact.dialects.turns import (
     ORDER,
     PART,
     FunctionCall,
-    Piece,
+    TurnPiece,
     assistant_entry,
     read_calls,
     read_object,
@@ -94,19 +94,19 @@ def read_run(items: Sequence[Item]) -> Entry:
     if len(items) == 1 and items[0].keys() == {"role", "content"} and isinstance(items[0]["content"], str):
         return items[0]
     answered = {call_id_of(item) for item in items if is_output(item)}
-    pieces: list[Piece] = []
+    pieces: list[TurnPiece] = []
     rest: list[Item | None] = []
     for item in items:
         if item.get("type", "message") == "message":
             parts = _parts_of(item["content"])
-            pieces.extend(Piece(PART, part) for part in parts)
+            pieces.extend(TurnPiece(PART, part) for part in parts)
             form = "text" if isinstance(item["content"], str) else len(parts)
             rest.append({**without(item, "role", "content"), _FORM: form})
         elif is_call(item) and call_id_of(item) not in answered:
-            pieces.append(Piece(CALL, _read_call(item)))
+            pieces.append(TurnPiece(CALL, _read_call(item)))
             rest.append(without(item, "call_id", "name", _PAYLOADS[item["type"]]))
         else:
-            pieces.append(Piece(OPAQUE_BLOCK, item))
+            pieces.append(TurnPiece(OPAQUE_BLOCK, item))
             rest.append(None)
     entry = assistant_entry(pieces, {_ITEMS: rest})
     entry[NATIVE].pop(ORDER, None)  # the items have it

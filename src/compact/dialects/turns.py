@@ -31,7 +31,7 @@ OPAQUE_BLOCK: PieceKind = "b"
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TurnPiece:
     """One piece of a turn: a part of its content, a call, or an opaque block."""
 
     kind: PieceKind
@@ -47,7 +47,7 @@ class FunctionCall:
     arguments: str
 
 
-def assistant_entry(pieces: Sequence[Piece], native: Mapping[str, Any]) -> Entry:
+def assistant_entry(pieces: Sequence[TurnPiece], native: Mapping[str, Any]) -> Entry:
     """Return the entry that pieces make; `native` is whatever else must be kept."""
     parts, calls, opaque = ([piece.value for piece in pieces if piece.kind == kind] for kind in "pcb")
     order = "".join(piece.kind for piece in pieces)

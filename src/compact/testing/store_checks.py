@@ -197,7 +197,7 @@ def _check_transaction(store: CompactionStore, clock: ManualClock) -> None:
     first, second = CompactionTransaction(store, "s"), CompactionTransaction(store, "s")
     assert (first.plan, first.version) == (CompactionPlan("s"), 0), "a transaction begins with the plan in force"
     assert first.commit(sample_plan()) == 1, "who is first commits"
-    assert raises_conflict(lambda: second.commit(sample_plan())), "who is second is told"
+    assert raises_conflict(lambda: second.commit(sample_plan())), "who is second gets a conflict"
     assert first.commit(sample_plan()) == 2, "a transaction knows its own version"
 
 

@@ -129,8 +129,9 @@ def _check_summary(summary: object, request: SummaryRequest) -> None:
     assert isinstance(summary, StructuredSummary), f"a summary is a StructuredSummary, not {type(summary).__name__}"
     stored = json.loads(json.dumps(summary.to_dict()))
     assert StructuredSummary.from_dict(stored) == summary, "a summary comes back from a store as it was"
-    told = (summary.narrative, summary.facts, summary.decisions, summary.tool_outcomes, summary.open_items)
-    assert any(told) or summary.excerpts or summary.ledger, "a summary says something"
+    by_model = (summary.narrative, summary.facts, summary.decisions, summary.tool_outcomes, summary.open_items)
+    by_code = (summary.excerpts, summary.ledger)
+    assert any((*by_model, *by_code)), "a summary says something"
     known = {message.id for message in (*request.messages, *request.span, *request.kept)}
     for source_id in _sources(summary):
         assert source_id in known, f"{source_id!r} is no message that the summary was made of"
