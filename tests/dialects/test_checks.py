@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from compact.dialects import DIALECTS
 from compact.dialects.anthropic import check_anthropic
+from compact.dialects.chat_check import check_chat_completions
 from compact.dialects.gemini import check_gemini
 
 Items = list[dict[str, Any]]
@@ -75,7 +76,6 @@ MARK = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
 BROKEN: list[tuple[str, str, Change]] = [
     ("chat", "unknown_key", put(0, meta={"protected": True})),
     ("chat", "unknown_key", put(0, native={})),
-    ("chat", "unknown_key", put(0, session="s")),
     ("chat", "no_messages", lambda items: items.clear()),
     ("chat", "not_a_message", lambda items: items.append("hello")),
     ("chat", "not_a_message", put(2, tool_call_id=7)),
@@ -83,7 +83,7 @@ BROKEN: list[tuple[str, str, Change]] = [
     ("chat", "empty_content", put(0, content=None)),
     ("chat", "empty_content", put(0, content=[])),
     ("chat", "wrong_content", put(0, content=7)),
-    ("chat", "wrong_part", put(0, content=[{"type": "tool_use"}])),
+    ("chat", "wrong_part", put(0, content=["hello"])),
     ("chat", "wrong_part", put(0, content=[{"type": "text"}])),
     ("chat", "incomplete_call", put(1, tool_calls=[])),
     ("chat", "incomplete_call", put(1, tool_calls=[{**CALL, "function": {"name": "f"}}])),
@@ -162,11 +162,14 @@ def test_a_broken_rule_is_named(name: str, rule: str, change: Change) -> None:
     assert rule in {violation.rule for violation in DIALECTS[name].check(items)}
 
 
-def test_blocks_of_unknown_types_are_passed_on_unless_somebody_wants_to_know() -> None:
-    """The API has new types from time to time; a server that plays its part does not."""
+def test_what_is_not_known_is_passed_on_unless_somebody_wants_to_know() -> None:
+    """Providers have new types and fields from time to time; a server that plays their part does not."""
     items = [{"role": "user", "content": [{"type": "smell"}]}]
     assert check_anthropic(items) == ()
-    assert [found.rule for found in check_anthropic(items, known_types_only=True)] == ["unknown_type"]
+    assert [found.rule for found in check_anthropic(items, known_only=True)] == ["unknown_type"]
+    items = [{"role": "user", "content": [{"type": "smell"}], "session": "s"}]
+    assert check_chat_completions(items) == ()
+    assert [found.rule for found in check_chat_completions(items, known_only=True)] == ["unknown_key", "wrong_part"]
 
 
 NAMES = "role content parts type text tool_calls tool_call_id tool_use_id id name input functionCall functionResponse"

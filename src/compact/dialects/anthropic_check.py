@@ -38,17 +38,17 @@ class _Turn:
 
 
 def check_anthropic(
-    items: Sequence[Any], *, alternating: bool = False, known_types_only: bool = False
+    items: Sequence[Any], *, alternating: bool = False, known_only: bool = False
 ) -> tuple[Violation, ...]:
     """Return every rule of the Messages API that a list breaks; the API joins neighbours of one role.
 
     Others that speak its dialect do not: with `alternating`, two neighbours of one role are a violation. With
-    `known_types_only`, so is a block of a type that is not known here; the API has new ones from time to time.
+    `known_only`, so is a block of a type that is not known here; the API has new ones from time to time.
     """
-    return tuple(_violations(items, alternating, known_types_only))
+    return tuple(_violations(items, alternating, known_only))
 
 
-def _violations(items: Sequence[Any], alternating: bool, known_types_only: bool) -> Iterator[Violation]:
+def _violations(items: Sequence[Any], alternating: bool, known_only: bool) -> Iterator[Violation]:
     turns: list[_Turn] = []
     for place, item in enumerate(items):
         fields: Any = as_json_data(item)
@@ -63,7 +63,7 @@ def _violations(items: Sequence[Any], alternating: bool, known_types_only: bool)
         else:
             turns.append(_Turn(fields["role"], place))
         blocks = [block for block in _blocks(fields["content"]) if _is_block(block)]
-        if known_types_only:
+        if known_only:
             yield from _unknown_types(blocks, place)
         turns[-1].blocks.extend(blocks)
     yield from _order_violations([turn for turn in turns if turn.role != "system"])

@@ -9,7 +9,7 @@ from compact.core.errors import InvalidHistory
 from compact.core.log.entries import read_entry
 from compact.core.log.legality import Violation, check_chat
 from compact.core.log.messages import ROLES, Message
-from compact.dialects.dialect import fields_of
+from compact.dialects.dialect import META, NATIVE, fields_of
 
 _KEYS = frozenset(
     {"role", "content", "name", "tool_calls", "tool_call_id", "refusal", "audio", "function_call"},
@@ -21,11 +21,14 @@ _IN_PLACE_OF_CONTENT = ("refusal", "audio", "function_call")
 _CALL_FIELDS: Mapping[str, tuple[str, str]] = {"function": ("name", "arguments"), "custom": ("name", "input")}
 
 
-def check_chat_completions(items: Sequence[Any]) -> tuple[Violation, ...]:
-    """Return every rule of Chat Completions that a list breaks, by place; a `Message` of ours is written correctly."""
+def check_chat_completions(items: Sequence[Any], *, known_only: bool = False) -> tuple[Violation, ...]:
+    """Return every rule of Chat Completions that a list breaks, by place; a `Message` of ours is written correctly.
+
+    Others that speak this dialect have keys and parts of their own; with `known_only`, those are violations too.
+    """
     if not items:
         return (Violation("no_messages", 0, "at least one message is required"),)
-    shapes = [found for place, item in enumerate(items) for found in _item_violations(item, place)]
+    shapes = [found for place, item in enumerate(items) for found in _item_violations(item, place, known_only)]
     return tuple(sorted((*_order_violations(items, shapes), *shapes), key=lambda violation: violation.place))
 
 
@@ -46,7 +49,7 @@ def _order_violations(items: Sequence[Any], shapes: Sequence[Violation]) -> Iter
             yield violation
 
 
-def _item_violations(item: object, place: int) -> Iterator[Violation]:
+def _item_violations(item: object, place: int, known_only: bool) -> Iterator[Violation]:
     if isinstance(item, Message):
         return
     if not isinstance(item, Mapping):
@@ -54,16 +57,16 @@ def _item_violations(item: object, place: int) -> Iterator[Violation]:
         return
     fields = fields_of(cast(object, item))
     for key in fields:
-        if key not in _KEYS:
+        if key in (META, NATIVE) or (known_only and key not in _KEYS):
             yield Violation("unknown_key", place, f"a message has no {key!r}")
     if fields.get("role") not in ROLES:
         yield Violation("unknown_role", place, f"there is no role {fields.get('role')!r}")
-    yield from _content_violations(fields.get("content"), place)
+    yield from _content_violations(fields.get("content"), place, known_only)
     if "tool_calls" in fields:
         yield from _call_violations(fields, place)
 
 
-def _content_violations(content: object, place: int) -> Iterator[Violation]:
+def _content_violations(content: object, place: int, known_only: bool) -> Iterator[Violation]:
     if content is None or isinstance(content, str):
         return
     if not isinstance(content, list | tuple):
@@ -72,7 +75,7 @@ def _content_violations(content: object, place: int) -> Iterator[Violation]:
     for part in cast(Sequence[object], content):
         fields = fields_of(part)
         kind = fields.get("type")
-        if kind not in _PART_TYPES:
+        if not isinstance(kind, str) or (known_only and kind not in _PART_TYPES):
             yield Violation("wrong_part", place, f"there is no part of the type {kind!r}")
         elif kind == "text" and not isinstance(fields.get("text"), str):
             yield Violation("wrong_part", place, "a part of the type 'text' without a text")

@@ -165,7 +165,7 @@ def _check_numbers(body: Fields) -> None:
 def _check_messages(system: object, messages: list[Any]) -> None:
     """Raise RequestRejected for the first rule that the system prompt or the messages break."""
     lead = [{"role": "system", "content": system}] if system else []
-    for violation in check_anthropic([*lead, *messages], known_types_only=True):
+    for violation in check_anthropic([*lead, *messages], known_only=True):
         raise RequestRejected(_wording(violation, len(lead), messages))
 
 

@@ -176,7 +176,7 @@ def _check_messages(body: Fields) -> None:
     messages = as_list(body["messages"])
     if messages is None:
         _reject("Invalid type for 'messages': expected an array of objects.", "invalid_type", "messages")
-    for violation in check_chat_completions(messages):
+    for violation in check_chat_completions(messages, known_only=True):
         _reject_violation(violation, messages)
 
 
