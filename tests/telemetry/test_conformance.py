@@ -8,13 +8,20 @@ from collections.abc import Sequence
 
 import pytest
 
-from compact.core.engine.events import CompactionEvent, CompactionEventType
+from compact.core.engine.events import (
+    CompactionEvent,
+    CompactionEventType,
+    OperationEndedEvent,
+    OperationStartedEvent,
+)
 from compact.telemetry.console import ConsoleEmitter
 from compact.telemetry.emitters import CompositeEventEmitter
 from compact.telemetry.log import LoggingEventEmitter
 from compact.telemetry.metrics import MetricsCollector
 from compact.telemetry.worker import ExportWorker, Outgoing
 from compact.testing import RecordingSink, check_event_sink, sample_events
+from telemetry.ariadne_double import ariadne_server
+from telemetry.otlp_collector import otlp_collector
 
 
 class CountingExporter:
@@ -80,3 +87,32 @@ def test_a_worker_loses_nothing() -> None:
     check_event_sink(
         lambda: ExportWorker(CountingExporter(), max_queued=100_000), delivered=lambda sink: sink.exporter.sent
     )
+
+
+def test_ariadne_gets_every_event() -> None:
+    from compact.telemetry.ariadne import AriadneExporter
+
+    with ariadne_server() as server:
+        operations = (OperationStartedEvent, OperationEndedEvent)  # these are spans, named by what is done
+        names = {event.name for event in sample_events() if not isinstance(event, operations)}
+        check_event_sink(lambda: ExportWorker(AriadneExporter(server.url), max_queued=100_000))
+        assert all(server.of(name) for name in names)
+
+
+def test_otlp_conforms() -> None:
+    pytest.importorskip("opentelemetry.sdk", reason="pip install 'compact-context[otlp]'")
+    from compact.telemetry.otlp import OtlpExporter
+
+    with otlp_collector() as collector:
+        check_event_sink(lambda: ExportWorker(OtlpExporter(collector.endpoint), max_queued=100_000))
+
+
+def test_the_agents_sdk_conforms() -> None:
+    pytest.importorskip("agents", reason="pip install 'compact-context[openai-agents]'")
+    from agents.tracing import set_trace_processors, trace
+
+    from compact.telemetry.agents_tracing import AgentsTracing
+
+    set_trace_processors([])
+    with trace("conformance"):
+        check_event_sink(AgentsTracing)
