@@ -8,13 +8,12 @@ and weighs them itself. `compact.testing.check_strategy` says whether it keeps t
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from compact import CompactConfig, CompactionProposal, CompactManager, PlanningContext, SpanReference
-from compact.core.log.entries import read_entry
 from compact.core.plan.plan import ClearRecord
 from compact.strategies import ClearStrategy, SummarizeStrategy
-from compact.testing import assistant, check_strategy, tool_exchange, user
+from compact.testing import as_log, assistant, check_strategy, tool_exchange, user
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,7 @@ history += [
 ]
 history += [user("What now?")]
 
-messages = [replace(read_entry(entry, "history"), id=f"m{place}") for place, entry in enumerate(history)]
-check_strategy(ClearHeartbeats(), messages)
+check_strategy(ClearHeartbeats(), as_log(history))
 print("the strategy keeps the rules")
 
 strategies = [ClearHeartbeats(), ClearStrategy(), SummarizeStrategy()]

@@ -84,7 +84,12 @@ PRINTED = {
         "the store JsonStore cannot return a list of its sessions",
     ],
     "own_strategy.py": ["the strategy keeps the rules", r"'heartbeats': [1-9]", "the error is still there: True"],
-    "own_summarizer.py": ["<COMPACT-SUMMARY v1>", "Never book a lorry before noon.", "no longer sees: 0"],
+    "own_summarizer.py": [
+        "the summariser keeps the rules",
+        "<COMPACT-SUMMARY v1>",
+        "Never book a lorry before noon.",
+        "no longer sees: 0",
+    ],
     "pydantic_ai_agent.py": [
         "All reports are read.",
         "messages in the history: 82",

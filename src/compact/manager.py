@@ -183,7 +183,7 @@ class CompactManager:
     ) -> Steps[list[M]]:
         entries = yield from self._to_entries(entry, messages, dialect)
         prompt = yield from self._engine.preflight(entry.session, entries, budget)
-        return cast(list[M], entry.gateway.to_items(prompt))
+        return cast(list[M], entry.gateway.to_items(prompt, summary_place=entry.session.prompt.summary_place))
 
     def manual_compact(
         self,
@@ -228,7 +228,8 @@ class CompactManager:
     ) -> Steps[list[M]]:
         entries = yield from self._to_entries(entry, messages, dialect)
         steps = self._engine.manual_compact(entry.session, entries, budget, note=note, target_tokens=target_tokens)
-        return cast(list[M], entry.gateway.to_items((yield from steps)))
+        prompt = yield from steps
+        return cast(list[M], entry.gateway.to_items(prompt, summary_place=entry.session.prompt.summary_place))
 
     def _to_entries(
         self, entry: SessionEntry, messages: Sequence[object], dialect: str | Dialect | None
@@ -238,7 +239,8 @@ class CompactManager:
         gateway.select_dialect(messages, dialect, likely=self._likely_dialect)
         if gateway.must_learn:
             yield from self._engine.refresh(entry.session)
-            gateway.learn(entry.session.prompt.items.originals)
+            prompt = entry.session.prompt
+            gateway.learn(prompt.items.originals, summary_place=prompt.summary_place)
         return gateway.to_entries(messages)
 
     @property

@@ -7,14 +7,18 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compact.dialects import DIALECTS
 from compact.dialects.anthropic import check_anthropic
+from compact.dialects.chat_check import check_chat_completions
 from compact.dialects.gemini import check_gemini
 
 Items = list[dict[str, Any]]
 Change = Callable[[Items], object]
 
+CALL: dict[str, Any] = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 LEGAL: dict[str, Items] = {
     "responses": [
         {"role": "user", "content": "hello"},
@@ -43,7 +47,12 @@ LEGAL: dict[str, Items] = {
         {"role": "model", "parts": [{"text": "x"}]},
         {"role": "user", "parts": [{"text": "more"}]},
     ],
-    "chat": [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "x"}],
+    "chat": [
+        {"role": "user", "content": "hello"},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": "x"}]},
+        {"role": "assistant", "content": None, "refusal": "no"},
+    ],
 }
 
 
@@ -67,6 +76,20 @@ MARK = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
 BROKEN: list[tuple[str, str, Change]] = [
     ("chat", "unknown_key", put(0, meta={"protected": True})),
     ("chat", "unknown_key", put(0, native={})),
+    ("chat", "no_messages", lambda items: items.clear()),
+    ("chat", "not_a_message", lambda items: items.append("hello")),
+    ("chat", "not_a_message", put(2, tool_call_id=7)),
+    ("chat", "unknown_role", put(0, role="robot")),
+    ("chat", "empty_content", put(0, content=None)),
+    ("chat", "empty_content", put(0, content=[])),
+    ("chat", "wrong_content", put(0, content=7)),
+    ("chat", "wrong_part", put(0, content=["hello"])),
+    ("chat", "wrong_part", put(0, content=[{"type": "text"}])),
+    ("chat", "incomplete_call", put(1, tool_calls=[])),
+    ("chat", "incomplete_call", put(1, tool_calls=[{**CALL, "function": {"name": "f"}}])),
+    ("chat", "incomplete_call", put(0, tool_calls=[CALL])),
+    ("chat", "result_without_call", drop(1)),
+    ("chat", "call_without_result", drop(2)),
     ("responses", "unknown_key", put(0, meta={})),
     ("responses", "unknown_key", put(2, native={})),
     ("responses", "unknown_key", put(3, tool_call_id="c")),
@@ -102,6 +125,7 @@ BROKEN: list[tuple[str, str, Change]] = [
     ("anthropic", "empty_content", put(0, content=[])),
     ("anthropic", "empty_content", part(3, 0, text=" ")),
     ("anthropic", "wrong_role", lambda items: items[4].update(content=[items[1]["content"][0]])),
+    ("anthropic", "wrong_role", put(4, content=[{"type": "text", "text": "x", "citations": [{"cited_text": "x"}]}])),
     ("anthropic", "incomplete_call", part(1, 1, input="{}")),
     ("anthropic", "too_many_marks", put(4, content=[MARK] * 5)),
     ("anthropic", "trailing_space", lambda items: items.append({"role": "assistant", "content": "So "})),
@@ -136,6 +160,32 @@ def test_a_broken_rule_is_named(name: str, rule: str, change: Change) -> None:
     items = copy.deepcopy(LEGAL[name])
     change(items)
     assert rule in {violation.rule for violation in DIALECTS[name].check(items)}
+
+
+def test_what_is_not_known_is_passed_on_unless_somebody_wants_to_know() -> None:
+    """Providers have new types and fields from time to time; a server that plays their part does not."""
+    items = [{"role": "user", "content": [{"type": "smell"}]}]
+    assert check_anthropic(items) == ()
+    assert [found.rule for found in check_anthropic(items, known_only=True)] == ["unknown_type"]
+    items = [{"role": "user", "content": [{"type": "smell"}], "session": "s"}]
+    assert check_chat_completions(items) == ()
+    assert [found.rule for found in check_chat_completions(items, known_only=True)] == ["unknown_key", "wrong_part"]
+
+
+NAMES = "role content parts type text tool_calls tool_call_id tool_use_id id name input functionCall functionResponse"
+KINDS = ["", "user", "model", "assistant", "tool", "tool_use", "tool_result", "text", "function_call", "reasoning", "f"]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 3) | st.sampled_from(KINDS),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES.split()), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@pytest.mark.parametrize("name", LEGAL)
+@given(items=st.lists(JSON, max_size=4))
+def test_whatever_is_checked_gets_an_answer(name: str, items: list[Any]) -> None:
+    """Rules are there for lists that break them: no JSON makes a check fall over."""
+    assert isinstance(DIALECTS[name].check(items), tuple)
 
 
 def test_neighbours_of_one_role_are_joined_by_the_api_and_by_nobody_else() -> None:

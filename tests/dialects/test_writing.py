@@ -8,13 +8,14 @@ import pytest
 
 from compact.core.log.messages import Message
 from compact.dialects import DIALECTS
-from compact.dialects.interleaving import CLOSING, OPENING, lay_out
-from compact.dialects.responses_outputs import NO_SCREENSHOT
+from compact.dialects.dialect import mark_summary
+from compact.dialects.responses_items import NO_SCREENSHOT
+from compact.dialects.turns import CLOSING, OPENING, arrange
 from dialect_conversations import IMAGE
 
 Items = list[dict[str, Any]]
 STUB = "[cleared: 1k tokens; recall m3]"
-SUMMARY = {"role": "assistant", "content": "<COMPACT-SUMMARY v1>\nall that\n</COMPACT-SUMMARY>"}
+SUMMARY = mark_summary({"role": "assistant", "content": "<COMPACT-SUMMARY v1>\nall that\n</COMPACT-SUMMARY>"})
 
 
 def entries_of(name: str, items: Items) -> Items:
@@ -224,6 +225,7 @@ def test_what_a_program_does_stays_in_one_piece() -> None:
         ({"error": "long"}, "long", {"error": STUB}),
         ({"stdout": "long\nlines", "code": 0}, "long\nlines", {"stdout": STUB}),
         ({"rows": [1, 2]}, '{"rows": [1, 2]}', {"result": STUB}),
+        ({"shortened": [1, 2]}, '{"shortened": [1, 2]}', {"result": STUB}),
     ],
 )
 def test_the_text_of_a_gemini_response_is_found_and_replaced(response: Any, text: str, wanted: Any) -> None:
@@ -272,4 +274,4 @@ def test_a_made_up_response_has_the_name_of_its_call() -> None:
     ],
 )
 def test_pieces_are_laid_out_in_their_order(order: str, parts: str, wanted: str) -> None:
-    assert "".join(lay_out(order, list(parts), ["c"], ["b", "b"])) == wanted
+    assert "".join(arrange(order, list(parts), ["c"], ["b", "b"])) == wanted

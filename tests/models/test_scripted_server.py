@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compact.testing import (
-    Answer,
-    ModelRequest,
+    ReceivedRequest,
+    ScriptedAnswer,
     ScriptedModel,
     assistant,
     cut,
@@ -93,7 +93,7 @@ def test_a_script_is_followed_and_its_last_step_repeats() -> None:
 def test_a_function_answers_by_the_request() -> None:
     """A step may be computed from the body that arrived."""
 
-    def reply(request: ModelRequest) -> Answer:
+    def reply(request: ReceivedRequest) -> ScriptedAnswer:
         return say(f"{request.number}: {request.body['temperature']} {request.asked}")
 
     with ScriptedModel(say("first"), reply) as model:
@@ -418,7 +418,7 @@ def test_the_older_anthropic_version_takes_a_temperature(model: ScriptedModel) -
 
 def test_whole_tool_exchanges_are_taken(model: ScriptedModel) -> None:
     """Calls with all their results, text parts, null content beside calls."""
-    parts = {"role": "user", "content": [{"type": "text", "text": "Answer in JSON."}]}
+    parts = {"role": "user", "content": [{"type": "text", "text": "ScriptedAnswer in JSON."}]}
     messages = [system("x"), parts, CALL, RESULT, assistant("done"), user("")]
     answer = ask_openai(model, messages=messages, response_format={"type": "json_object"}, temperature=0, seed=1)
     assert answer.choices[0].message.content == "fine"

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compact.dialects import get_dialect
-from compact.testing_model.anthropic_wire import AnthropicWire
-from compact.testing_model.openai_wire import OpenAIWire
-from compact.testing_model.rules import Rejected, Rules, count_pieces
+from compact.testing.anthropic_api import MessagesApi
+from compact.testing.openai_api import ChatCompletionsApi
+from compact.testing.provider_api import RequestRejected, ServerSettings, count_pieces
 from compact.tokens import get_tokenizer
 from proxying.provider import Part, Received, as_json, events
 
@@ -49,7 +49,7 @@ class Model:
             return as_json({"error": {"message": "no such thing"}}, "404 Not Found")
         try:
             tokens = self._judge(wire, request)
-        except Rejected as rejected:
+        except RequestRejected as rejected:
             self.rejections.append(rejected.message)
             return as_json(wire.error(rejected), "400 Bad Request")
         turn, body = self.play(request.json), request.json
@@ -64,18 +64,20 @@ class Model:
         tokens = self._count(text)
         self.largest = max(self.largest, tokens)
         if tokens > self.window_tokens:
-            raise Rejected(f"maximum context length is {self.window_tokens} tokens", code="context_length_exceeded")
+            raise RequestRejected(
+                f"maximum context length is {self.window_tokens} tokens", code="context_length_exceeded"
+            )
         return tokens
 
 
-def _rules() -> Rules:
-    return Rules(10**9, None, ("any",), True, False, count_pieces)
+def _settings() -> ServerSettings:
+    return ServerSettings(10**9, None, ("any",), True, False, count_pieces)
 
 
 class _Wire:
     def check(self, body: Fields, request: Received) -> None: ...
 
-    def error(self, rejected: Rejected) -> Fields: ...
+    def error(self, rejected: RequestRejected) -> Fields: ...
 
     def answer(self, body: Fields, turn: Turn, tokens: int) -> Fields: ...
 
@@ -84,10 +86,10 @@ class _Wire:
 
 class _Chat(_Wire):
     def check(self, body: Fields, request: Received) -> None:
-        OpenAIWire().check(body, {}, _rules())
+        ChatCompletionsApi().check(body, {}, _settings())
 
-    def error(self, rejected: Rejected) -> Fields:
-        return OpenAIWire().error(rejected)
+    def error(self, rejected: RequestRejected) -> Fields:
+        return ChatCompletionsApi().error(rejected)
 
     def answer(self, body: Fields, turn: Turn, tokens: int) -> Fields:
         message: Fields = {"role": "assistant", "content": turn.text or None, "refusal": None}
@@ -120,10 +122,10 @@ class _Chat(_Wire):
 
 class _Anthropic(_Wire):
     def check(self, body: Fields, request: Received) -> None:
-        AnthropicWire().check(body, {name.lower(): value for name, value in request.headers}, _rules())
+        MessagesApi().check(body, {name.lower(): value for name, value in request.headers}, _settings())
 
-    def error(self, rejected: Rejected) -> Fields:
-        return AnthropicWire().error(rejected)
+    def error(self, rejected: RequestRejected) -> Fields:
+        return MessagesApi().error(rejected)
 
     def answer(self, body: Fields, turn: Turn, tokens: int) -> Fields:
         block: Fields = {"type": "text", "text": turn.text}
@@ -154,10 +156,10 @@ class _Responses(_Wire):
     def check(self, body: Fields, request: Received) -> None:
         items = body["input"] if isinstance(body["input"], list) else []
         for violation in get_dialect("responses").check(items):
-            raise Rejected(str(violation))
+            raise RequestRejected(str(violation))
 
-    def error(self, rejected: Rejected) -> Fields:
-        return OpenAIWire().error(rejected)
+    def error(self, rejected: RequestRejected) -> Fields:
+        return ChatCompletionsApi().error(rejected)
 
     def answer(self, body: Fields, turn: Turn, tokens: int) -> Fields:
         part = {"type": "output_text", "text": turn.text, "annotations": []}

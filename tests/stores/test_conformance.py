@@ -16,7 +16,7 @@ from compact.stores.memory import (
 from compact.stores.sql import SqlCompactionStore
 from compact.stores.sql_artifacts import SqlArtifactStore
 from compact.stores.sql_shared import SqlSummaryCache, SqlSummaryClaims
-from compact.testing_stores import (
+from compact.testing import (
     check_artifact_store,
     check_compaction_store,
     check_summary_cache,

@@ -22,8 +22,8 @@ from compact.summarizers.llm import LlmSummarizer
 from compact.summarizers.openai_client import OpenAIClient
 from compact.summarizers.retrying import Patience
 from compact.summarizers.spending import SpendLimits
-from compact.testing import ScriptedModel, fail, say, say_json
-from compact.testing_model import ModelRequest, Raw
+from compact.testing import ReceivedRequest, ScriptedModel, fail, say, say_json
+from compact.testing.model_script import Raw
 
 find_facts = partial(extraction.find_facts, constraints=LearnedConstraints())
 
@@ -90,7 +90,7 @@ def test_what_the_endpoint_rejects_is_dropped_once_and_remembered() -> None:
 
 
 def test_a_server_without_json_mode_is_asked_without_it() -> None:
-    def old_server(request: ModelRequest) -> Any:
+    def old_server(request: ReceivedRequest) -> Any:
         if "response_format" in request.body:
             return fail(400, "extra fields not permitted: response_format")
         return say_json({"facts": ["capped"]})
@@ -206,7 +206,7 @@ def test_an_item_that_is_closed_and_opened_in_one_answer_is_closed() -> None:
 
 
 def test_over_many_rounds_the_summary_does_not_grow_without_end() -> None:
-    def told(request: ModelRequest) -> Any:
+    def told(request: ReceivedRequest) -> Any:
         number = request.number
         return say_json(
             {"facts": [f"fact {number}-{i} with some more words to it" for i in range(6)], "narrative": f"n{number}"}
@@ -229,7 +229,7 @@ def test_over_many_rounds_the_summary_does_not_grow_without_end() -> None:
 def test_a_long_span_is_asked_about_in_parts_that_build_on_each_other() -> None:
     history = tuple(later(n, f"part {n} " + "word " * 200, "user" if n % 2 else "assistant") for n in range(40))
 
-    def told(request: ModelRequest) -> Any:
+    def told(request: ReceivedRequest) -> Any:
         return say_json({"facts": [f"answer {request.number}"], "narrative": f"after {request.number}"})
 
     with ScriptedModel(told, window_tokens=6_000, count=words) as model:

@@ -26,6 +26,7 @@ from compact.summarizers.llm import LlmSummarizer
 from compact.summarizers.model_client import Finish, ModelAnswer
 from compact.summarizers.templates import STRATEGIES
 from compact.testing import (
+    ReceivedRequest,
     RecordingSink,
     ScriptedModel,
     Wire,
@@ -40,7 +41,6 @@ from compact.testing import (
     tool_exchange,
     user,
 )
-from compact.testing_model import ModelRequest
 from conversations import histories
 
 TASK = "Cap the retries in src/retry.py. Never touch the migrations."
@@ -153,7 +153,7 @@ def test_prompts_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_round_by_round_the_facts_stay_and_what_is_told_is_added_to() -> None:
-    def told(request: ModelRequest) -> Any:
+    def told(request: ReceivedRequest) -> Any:
         return say_json(
             {
                 "decisions": [{"decision": f"question-{request.number} comes first"}],

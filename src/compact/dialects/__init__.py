@@ -1,4 +1,20 @@
-"""The wire dialects that are understood, one file each, and how a list tells which one it is in."""
+"""How agents write their messages: each wire form is read into entries of the log, and prompts are written in it.
+
+dialect          the socket: what a dialect can do, what a block and an entry are, how the summary is marked
+gateway          one session's lists on their way in and out, in whatever dialect they are
+translation      what was read and written before, so that known items are not read again and come back as they are
+turns            an assistant's turn as one entry: its parts, its calls, its opaque blocks
+chat             Chat Completions, the form that the log has
+responses        OpenAI Responses
+responses_items  its items as entries: what the model made in one go, and results
+anthropic        Anthropic Messages
+gemini           Gemini contents
+gemini_parts     their parts, as dicts or as objects of the SDK
+chat_check       what each provider answers with 400, one file each
+responses_check
+anthropic_check
+gemini_check
+"""
 
 from __future__ import annotations
 
@@ -20,7 +36,7 @@ DIALECTS: Mapping[str, Dialect] = {dialect.name: dialect for dialect in _ALL}
 
 
 def get_dialect(dialect: str | Dialect) -> Dialect:
-    """A dialect by its name; one of your own as it is."""
+    """Return a dialect by its name; one of your own as it is."""
     if not isinstance(dialect, str):
         return dialect
     if dialect not in DIALECTS:
@@ -30,7 +46,7 @@ def get_dialect(dialect: str | Dialect) -> Dialect:
 
 
 def detect(items: Sequence[Any], start: int = 0) -> Dialect | None:
-    """The dialect that items are in, from a place in a list on; None if they could be in several, as plain text is.
+    """Return the dialect that items are in, from a place on; None if they could be in several, as plain text is.
 
     A list in two dialects is an error that names the place; so is what no dialect knows, once it is read.
     """

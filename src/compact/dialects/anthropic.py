@@ -8,25 +8,37 @@ from typing import Any, cast
 from compact.core.log.legality import Violation
 from compact.core.log.messages import Message
 from compact.dialects.anthropic_check import check_anthropic as check_anthropic
-from compact.dialects.dialect import NATIVE, Block, Entry, foreign, without
-from compact.dialects.interleaving import (
-    BESIDE,
+from compact.dialects.dialect import (
+    NATIVE,
+    Block,
+    Entry,
+    as_json_data,
+    fields_of,
+    foreign,
+    is_summary,
+    native_of,
+    without,
+)
+from compact.dialects.turns import (
+    CALL,
     EMPTY_CONTENT,
+    OPAQUE,
+    OPAQUE_BLOCK,
     OPENING,
     ORDER,
-    as_plain,
+    PART,
+    FunctionCall,
+    TurnPiece,
+    arrange,
     assistant_entry,
-    call_of,
-    calls_of,
-    is_summary,
-    lay_out,
-    native_of,
+    read_calls,
     read_object,
+    write_call,
     write_json,
 )
 
 _ROLES = ("user", "assistant", "system")
-# What stands in the content of an assistant's turn; all other blocks (thinking, server tools) stay beside it.
+# What stands in the content of an assistant's turn; all other blocks (thinking, server tools) are opaque.
 _CONTENT_BLOCKS = frozenset({"text", "image", "document"})
 _OWN_BLOCKS = frozenset(
     {"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use", "mcp_tool_result"}
@@ -34,7 +46,7 @@ _OWN_BLOCKS = frozenset(
 )
 _FOREIGN_BLOCKS = frozenset({"image_url", "input_audio", "file", "refusal", "input_text", "output_text", "input_image"})
 _CHAT_KEYS = frozenset({"tool_calls", "tool_call_id", "parts", "function_call"})
-_MARK = "cache_control"
+_CACHE_CONTROL = "cache_control"
 
 
 class AnthropicDialect:
@@ -43,7 +55,7 @@ class AnthropicDialect:
     name = "anthropic"
 
     def recognises(self, item: object) -> bool | None:
-        """Blocks of its own tell; plain text may be anybody's."""
+        """Return True for blocks that nobody else has, None for plain text, which anybody may have."""
         if isinstance(item, Message) or not isinstance(item, Mapping):
             return False
         fields = cast(Mapping[str, Any], item)
@@ -60,30 +72,31 @@ class AnthropicDialect:
         return False if _FOREIGN_BLOCKS & set(kinds) or "" in kinds else None
 
     def read(self, items: Sequence[Any], place: int) -> Iterator[Block]:
-        """Each turn is a block: an assistant's is one entry, a user's one for each result and one for the rest."""
+        """Yield a block for each turn.
+
+        An assistant's turn is one entry; a user's is one for each result and one for the rest.
+        """
         for number, item in enumerate(items):
-            fields = as_plain(item)
-            if isinstance(item, Message) or not isinstance(fields, dict) or fields.get("role") not in _ROLES:
+            fields: Any = as_json_data(item)
+            if isinstance(item, Message) or not _is_turn(fields):
                 raise foreign(item, place + number, self.name)
-            if not isinstance(fields.get("content"), str | list) or _CHAT_KEYS & fields.keys():
-                raise foreign(item, place + number, self.name)
-            yield Block((item,), tuple(_read(fields)))
+            yield Block((item,), tuple(_read_turn(fields)))
 
     def write(self, entries: Sequence[Entry]) -> Iterator[Block]:
-        """Each entry as a turn of its own; `join` puts together what belongs together."""
+        """Yield a turn for each entry; `join` puts together what belongs together."""
         for entry in entries:
-            role, blocks = _write(entry)
+            role, blocks = _write_turn(entry)
             rest = native_of(entry).get("item", {})
             is_bare = isinstance(entry["content"], str) and entry["content"] and len(blocks) == 1 and not rest
             content = entry["content"] if is_bare and set(blocks[0]) == {"type", "text"} else blocks
             yield Block(({"role": role, "content": content, **rest},), (entry,))
 
     def join(self, blocks: Sequence[Block]) -> Sequence[Block]:
-        """Neighbours of one role become one turn, and the first turn is the user's."""
+        """Make one turn of neighbours of one role, and begin with a turn of the user."""
         joined: list[Block] = []
         for block in blocks:
             if joined and block.items and _roles(joined[-1])[-1:] == _roles(block)[:1] != ["system"]:
-                joined[-1] = _merged(joined[-1], block)
+                joined[-1] = _merge(joined[-1], block)
             else:
                 joined.append(block)
         first = next((role for block in joined for role in _roles(block) if role != "system"), "user")
@@ -92,12 +105,19 @@ class AnthropicDialect:
         return joined
 
     def check(self, items: Sequence[Any]) -> tuple[Violation, ...]:
-        """Everything the Messages API would reject."""
+        """Return everything the Messages API would reject."""
         return check_anthropic(items)
 
 
+def _is_turn(fields: object) -> bool:
+    item = fields_of(fields)
+    has_content = isinstance(item.get("content"), str | list)
+    return item.get("role") in _ROLES and has_content and not _CHAT_KEYS & item.keys()
+
+
 def _kind(block: object) -> str:
-    kind = block.get("type") if isinstance(block, Mapping) else getattr(block, "type", None)
+    """Return the type of a block, which may be an object of the SDK."""
+    kind: object = fields_of(block).get("type", getattr(block, "type", None))
     return kind if isinstance(kind, str) else ""
 
 
@@ -105,8 +125,8 @@ def _roles(block: Block) -> list[str]:
     return [item["role"] for item in block.items]
 
 
-def _merged(first: Block, second: Block) -> Block:
-    """Two turns as one; a block may hold several items, of which the last and the first meet."""
+def _merge(first: Block, second: Block) -> Block:
+    """Return two turns as one; a block may hold several items, of which the last and the first meet."""
     *before, last = first.items
     following, *after = second.items
     rest = {**without(last, "role", "content"), **without(following, "role", "content")}
@@ -119,44 +139,51 @@ def _merged(first: Block, second: Block) -> Block:
 
 def _blocks_of(item: Mapping[str, Any]) -> list[Any]:
     content = item["content"]
-    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+    return [_text_block(content)] if isinstance(content, str) else list(content)
 
 
-def _read(item: dict[str, Any]) -> Iterator[Entry]:
+def _read_turn(item: dict[str, Any]) -> Iterator[Entry]:
     role, content = item["role"], item["content"]
     rest = without(item, "role", "content")
     native: dict[str, Any] = {"item": rest} if rest else {}
     if role == "system":
-        native["role"] = role  # to be told from the instructions that others add to a prompt
+        native["role"] = role  # unlike the instructions that others add to a prompt
     if isinstance(content, str):
         yield item if not native else {"role": role, "content": content, NATIVE: native}
-        return
-    if role == "assistant":
-        pieces = [(_kind_of_piece(block), block) for block in content]
-        extras = [without(block, "type", "id", "name", "input") for kind, block in pieces if kind == "c"]
-        if any(extras):
-            native["calls"] = extras
-        yield assistant_entry([(kind, _as_call(block) if kind == "c" else block) for kind, block in pieces], native)
-        return
+    elif role == "assistant":
+        yield _read_assistant(content, native)
+    else:
+        yield from _read_user(role, content, native)
+
+
+def _read_assistant(content: Sequence[Any], native: dict[str, Any]) -> Entry:
+    pieces: list[TurnPiece] = []
+    extras: list[dict[str, Any]] = []
+    for block in content:
+        if _kind(block) == "tool_use":
+            pieces.append(TurnPiece(CALL, _read_call(block)))
+            extras.append(without(block, "type", "id", "name", "input"))
+        else:
+            pieces.append(TurnPiece(PART if _kind(block) in _CONTENT_BLOCKS else OPAQUE_BLOCK, block))
+    if any(extras):
+        native["calls"] = extras
+    return assistant_entry(pieces, native)
+
+
+def _read_user(role: str, content: Sequence[Any], native: dict[str, Any]) -> Iterator[Entry]:
     results = [block for block in content if _kind(block) == "tool_result"]
     others = [block for block in content if _kind(block) != "tool_result"]
     for number, block in enumerate(results, 1):
-        last = number == len(results) and not others
-        yield _read_result(block, native if last else {})
+        is_last = number == len(results) and not others
+        yield _read_result(block, native if is_last else {})
     if others or not results:
-        marks = [block[_MARK] for block in others if isinstance(block, dict) and block.get(_MARK)]
-        native |= {_MARK: marks[-1]} if marks else {}
+        marks = [mark for block in others if (mark := fields_of(block).get(_CACHE_CONTROL))]
+        native |= {_CACHE_CONTROL: marks[-1]} if marks else {}
         yield {"role": role, "content": others, **({NATIVE: native} if native else {})}
 
 
-def _kind_of_piece(block: object) -> str:
-    if _kind(block) == "tool_use":
-        return "c"
-    return "p" if _kind(block) in _CONTENT_BLOCKS else "b"
-
-
-def _as_call(block: Mapping[str, Any]) -> dict[str, Any]:
-    return call_of(block.get("id", ""), block.get("name", ""), write_json(block.get("input")))
+def _read_call(block: Mapping[str, Any]) -> dict[str, Any]:
+    return write_call(FunctionCall(block.get("id", ""), block.get("name", ""), write_json(block.get("input"))))
 
 
 def _read_result(block: dict[str, Any], item: Mapping[str, Any]) -> Entry:
@@ -167,22 +194,24 @@ def _read_result(block: dict[str, Any], item: Mapping[str, Any]) -> Entry:
     return {"role": "tool", "tool_call_id": block.get("tool_use_id", ""), "content": content or "", NATIVE: native}
 
 
-def _write(entry: Entry) -> tuple[str, list[dict[str, Any]]]:
-    """The role and the blocks of a turn."""
+def _write_turn(entry: Entry) -> tuple[str, list[dict[str, Any]]]:
+    """Return the role and the blocks of a turn."""
     native = native_of(entry)
     if entry["role"] == "tool":
         return "user", [_write_result(entry)]
-    parts = _write_content(entry["content"], native.get(_MARK))
-    # A result whose call is gone is told by the user: an assistant's turn may be the beginning of the reply.
+    parts = _write_content(entry["content"], native.get(_CACHE_CONTROL))
+    # A result whose call is gone is said by the user: an assistant's turn may be the beginning of the reply.
     if entry["role"] != "assistant" or is_summary(entry) or native.get("type") == "tool_result":
-        return native.get("role", "user"), parts or [_text(EMPTY_CONTENT)]
-    extras = native.get("calls") or [{}] * len(entry.get("tool_calls") or ())
-    calls = [
-        {"type": "tool_use", "id": call_id, "name": name, "input": read_object(arguments), **extra}
-        for (call_id, name, arguments), extra in zip(calls_of(entry), extras, strict=True)
+        return native.get("role", "user"), parts or [_text_block(EMPTY_CONTENT)]
+    nothing: dict[str, Any] = {}
+    calls = list(read_calls(entry))
+    extras: Sequence[dict[str, Any]] = native.get("calls") or [nothing] * len(calls)
+    uses = [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": read_object(call.arguments), **extra}
+        for call, extra in zip(calls, extras, strict=True)
     ]
-    blocks = lay_out(native.get(ORDER, ""), parts, calls, native.get(BESIDE, ()))
-    return "assistant", blocks or [_text(EMPTY_CONTENT)]
+    blocks = arrange(native.get(ORDER, ""), parts, uses, native.get(OPAQUE, ()))
+    return "assistant", blocks or [_text_block(EMPTY_CONTENT)]
 
 
 def _write_result(entry: Entry) -> dict[str, Any]:
@@ -199,8 +228,8 @@ def _write_content(content: object, mark: object) -> list[dict[str, Any]]:
         return list(cast(Sequence[dict[str, Any]], content))
     if not isinstance(content, str) or not content.strip():
         return []
-    return [{**_text(content), _MARK: mark}] if mark else [_text(content)]
+    return [{**_text_block(content), _CACHE_CONTROL: mark}] if mark else [_text_block(content)]
 
 
-def _text(text: str) -> dict[str, Any]:
+def _text_block(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}

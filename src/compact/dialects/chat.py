@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import Violation, check_chat
+from compact.core.log.legality import Violation
 from compact.core.log.messages import ROLES, Message
-from compact.dialects.dialect import NATIVE, Block, Entry, without
-from compact.dialects.translation import META
+from compact.dialects.chat_check import check_chat_completions
+from compact.dialects.dialect import META, NATIVE, Block, Entry, fields_of, without
 
 _OWN_PARTS = frozenset({"image_url", "input_audio", "file", "refusal"})
 # Parts that other dialects have, and only they; what nobody knows is passed through.
@@ -53,21 +52,13 @@ class ChatDialect:
 
     def check(self, items: Sequence[Any]) -> tuple[Violation, ...]:
         """Everything Chat Completions would reject, keys that it does not know included."""
-        read = read_entry
-        unknown = (
-            Violation("unknown_key", place, f"a message has no {key!r}")
-            for place, item in enumerate(items)
-            if isinstance(item, Mapping)
-            for key in (META, NATIVE)
-            if key in item
-        )
-        return (*unknown, *check_chat([read(item, f"messages[{place}]") for place, item in enumerate(items)]))
+        return check_chat_completions(items)
 
 
 def _recognises_content(content: object) -> bool | None:
     if not isinstance(content, list | tuple):
         return None
-    kinds = {part.get("type") for part in cast(Sequence[Any], content) if isinstance(part, Mapping)}
+    kinds = {fields_of(part).get("type") for part in cast(Sequence[object], content)}
     if kinds & _OWN_PARTS:
         return True
     return False if kinds & _FOREIGN_PARTS else None

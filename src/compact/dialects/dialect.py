@@ -2,20 +2,24 @@
 
 An entry is a Chat Completions message, a plain dict: that is the form the log has, whatever an agent speaks. What only
 its own dialect understands (signatures, ids, block types) travels in the entry under `native`, so that an item can be
-made from its entries alone, in this process or in another.
+made from its entries alone, in this process or in another. `meta` is what a caller marks an item with (protection,
+labels); it is never sent to a provider.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 from compact.core.errors import InvalidHistory
 from compact.core.log.legality import Violation
 
 Entry: TypeAlias = dict[str, Any]
 NATIVE = "native"
+META = "meta"
+# Under this name the meta of an entry says that it is the summary of a session.
+_SUMMARY = "compact_summary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,7 @@ class Dialect(Protocol):
         ...
 
     def recognises(self, item: object) -> bool | None:
-        """True for an item that only this dialect has, None for one that it shares with others, False for no other."""
+        """Return True for an item that only this dialect has, None for one that others have too, False for others'."""
         ...
 
     def read(self, items: Sequence[Any], place: int) -> Iterator[Block]:
@@ -47,28 +51,73 @@ class Dialect(Protocol):
         ...
 
     def write(self, entries: Sequence[Entry]) -> Iterable[Block]:
-        """Items for entries that are not what was read any more: changed, parted from their block, or made by us."""
+        """Write entries that are not what was read any more: changed, parted from their block, or made by us.
+
+        Each entry is in one block, in order. `is_summary(entry)` tells which one is the summary of the session.
+        """
         ...
 
     def join(self, blocks: Sequence[Block]) -> Sequence[Block]:
-        """A whole prompt made legal where blocks meet: merged, moved to another role, in as few new items as can be."""
+        """Make a whole prompt legal where blocks meet: merged, moved to another role, in as few new items as can be."""
         ...
 
     def check(self, items: Sequence[Any]) -> tuple[Violation, ...]:
-        """Everything in a whole prompt that the provider would reject."""
+        """Return everything in a whole prompt that the provider would reject."""
         ...
 
 
+def mark_summary(entry: Entry) -> Entry:
+    """Return the entry marked as the summary of its session, for a dialect to write.
+
+    Which entry that is follows from the plan; the mark is taken off again before anybody else sees the entry.
+    """
+    return {**entry, META: {_SUMMARY: True}}
+
+
+def is_summary(entry: Entry) -> bool:
+    """Return True for the summary of the session; a message that only looks like one is not marked."""
+    return fields_of(entry.get(META)).get(_SUMMARY) is True
+
+
+def native_of(entry: Entry) -> Mapping[str, Any]:
+    """Return what only the dialect of an entry understands."""
+    return entry.get(NATIVE) or {}
+
+
+def fields_of(value: object) -> Mapping[str, Any]:
+    """Return the fields of a mapping; none for anything else."""
+    return cast(Mapping[str, Any], value) if isinstance(value, Mapping) else {}
+
+
 def without(item: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """A copy of an item without some of its keys."""
+    """Return a copy of an item without some of its keys."""
     return {key: value for key, value in item.items() if key not in keys}
 
 
 def foreign(item: object, place: int, dialect: str) -> InvalidHistory:
-    """The error for an item that a dialect does not know."""
-    shape = f"keys {', '.join(map(str, item))}" if isinstance(item, Mapping) else type(item).__name__
+    """Return the error for an item that a dialect does not know."""
+    keys = ", ".join(map(str, fields_of(item)))
+    shape = f"keys {keys}" if keys else type(item).__name__
     return InvalidHistory(
         f"not a message in the dialect {dialect!r}: {shape}",
         place=f"messages[{place}]",
         hint="pass one kind of messages in a session, or name another dialect: preflight(..., dialect=...)",
     )
+
+
+def as_json_data(value: Any) -> Any:
+    """Return a value with dicts in place of the objects of an SDK; the value itself if there are none in it."""
+    if isinstance(value, dict):
+        fields = cast(dict[str, Any], value)
+        converted = {key: as_json_data(inner) for key, inner in fields.items()}
+        return fields if all(converted[key] is inner for key, inner in fields.items()) else converted
+    if isinstance(value, list | tuple):
+        listed = cast(Sequence[Any], value)
+        inner = [as_json_data(one) for one in listed]
+        is_same = isinstance(listed, list) and all(a is b for a, b in zip(inner, listed, strict=True))
+        return listed if is_same else inner
+    if hasattr(value, "model_dump"):
+        # What SDKs do with their own objects when they send them.
+        left_out = getattr(value, "__api_exclude__", None)
+        return value.model_dump(mode="json", exclude_unset=True, exclude=left_out)
+    return value

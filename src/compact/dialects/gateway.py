@@ -11,8 +11,8 @@ from operator import is_
 from typing import Any
 
 from compact.dialects import CHAT, detect, get_dialect
-from compact.dialects.dialect import NATIVE, Dialect, without
-from compact.dialects.translation import META, Translator
+from compact.dialects.dialect import META, NATIVE, Dialect, without
+from compact.dialects.translation import Translator
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Gateway:
         return self._translator.dialect
 
     def select_dialect(self, items: Sequence[Any], named: str | Dialect | None, likely: str = "chat") -> None:
-        """Find out which dialect a list is in; `likely` is taken for one that could be in several."""
+        """Find out which dialect a list is in; one that could be in several is in the `likely` one."""
         if named is not None:
             self._switch_to(get_dialect(named))
             self._is_decided = True
@@ -52,22 +52,22 @@ class Gateway:
         """True if what this session was shown before, perhaps in another process, is not known here yet."""
         return not self._has_learned
 
-    def learn(self, shown: Sequence[Any]) -> None:
-        """Recognise what a session was shown before, should it come back."""
+    def learn(self, shown: Sequence[Any], *, summary_place: int | None = None) -> None:
+        """Recognise what a session was shown before, should it come back; `summary_place` says where its summary is."""
         self._has_learned = True
         if shown and (not self._is_chat_as_is or any(map(_is_marked, shown))):
-            self._is_chat_as_is = False  # what comes back has lost its marks, and has them here
-            self._translator.learn(shown)
+            self._is_chat_as_is = False  # what comes back has lost its marks; they are known here
+            self._translator.learn(shown, summary_place=summary_place)
 
     def to_entries(self, items: Sequence[Any]) -> Sequence[Any]:
         """Return a caller's list as entries of the log."""
         self._incoming = items
         return items if self._is_chat_as_is else self._translator.entries(items)
 
-    def to_items(self, entries: Sequence[Any]) -> list[Any]:
-        """Return a prompt as the caller's items, without marks of ours."""
+    def to_items(self, entries: Sequence[Any], *, summary_place: int | None = None) -> list[Any]:
+        """Return a prompt as the caller's items, without marks of ours; `summary_place` says where its summary is."""
         if not self._is_chat_as_is:
-            return self._translator.items(entries)
+            return self._translator.items(entries, summary_place=summary_place)
         if len(entries) == len(self._incoming) and all(map(is_, entries, self._incoming)):
             return list(entries)
         return [without(entry, META, NATIVE) if _is_marked(entry) else entry for entry in entries]
@@ -82,5 +82,5 @@ def _is_marked(entry: object) -> bool:
 
 
 def _likely(items: Sequence[Any], dialect: Dialect) -> Dialect:
-    """The dialect that a list is taken for which could be in several: the likely one, if it knows all of it."""
+    """Return the dialect of a list that could be in several: the likely one, if it knows all of it."""
     return CHAT if any(dialect.recognises(item) is False for item in items) else dialect

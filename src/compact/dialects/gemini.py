@@ -9,35 +9,39 @@ from typing import Any, cast
 
 from compact.core.log.legality import Violation
 from compact.core.log.messages import Message
-from compact.dialects.dialect import NATIVE, Block, Entry, foreign, without
+from compact.dialects.dialect import NATIVE, Block, Entry, foreign, is_summary, native_of, without
 from compact.dialects.gemini_check import check_gemini as check_gemini
 from compact.dialects.gemini_parts import (
-    CALL,
-    RESPONSE,
+    CALL_KEYS,
+    RESPONSE_KEYS,
+    Part,
+    ReadContent,
     as_object,
-    found,
-    plain_content,
+    find_field,
     read_call,
     read_content,
+    read_json_content,
     read_part,
     read_response,
     with_bytes,
-    write_call,
+    write_call_part,
     write_content,
     write_response,
 )
-from compact.dialects.interleaving import (
-    BESIDE,
+from compact.dialects.turns import (
+    CALL,
     CLOSING,
     EMPTY_CONTENT,
+    OPAQUE,
+    OPAQUE_BLOCK,
     OPENING,
     ORDER,
+    PART,
+    TurnPiece,
+    arrange,
     assistant_entry,
-    call_of,
-    calls_of,
-    is_summary,
-    lay_out,
-    native_of,
+    read_calls,
+    write_call,
 )
 
 _ROLES = ("user", "model", "function", "tool", None)
@@ -50,175 +54,182 @@ class GeminiDialect:
     name = "gemini"
 
     def recognises(self, item: object) -> bool | None:
-        """Nobody else has parts in a message, but some agent protocols whose parts name their kind."""
+        """Return True for messages with parts: nobody else has them but agent protocols whose parts name their kind."""
         if isinstance(item, Mapping):
             fields = cast(Mapping[str, Any], item)
             parts = fields.get("parts")
             if not isinstance(parts, list | tuple) or fields.get("role") not in _ROLES or "content" in fields:
                 return False
-            return not any(isinstance(part, Mapping) and part.keys() & {"type", "kind"} for part in parts)
+            mappings = (cast(Mapping[str, Any], p) for p in cast(Sequence[object], parts) if isinstance(p, Mapping))
+            return not any(part.keys() & {"type", "kind"} for part in mappings)
         is_content = hasattr(item, "parts") and hasattr(item, "role") and hasattr(item, "model_dump")
         return is_content and getattr(item, "role", "") in _ROLES
 
     def read(self, items: Sequence[Any], place: int) -> Iterator[Block]:
-        """Each content is a block; neighbouring contents of responses are one, and read together."""
-        reader = _Reader()
+        """Yield a block for each content; neighbouring contents of responses are one, and read together."""
+        reader = _ContentReader()
         for number, item in enumerate(items):
-            content, form = plain_content(item)
+            content = read_json_content(item)
             is_content = not isinstance(item, Message) and self.recognises(item)
-            if not is_content or not all(isinstance(part, dict) for part in content.get("parts") or ()):
+            if not is_content or not content.has_only_dicts:
                 raise foreign(item, place + number, self.name)
-            yield from reader.take(item, content, form)
+            yield from reader.read(item, content)
         yield from reader.waiting
 
     def write(self, entries: Sequence[Entry]) -> Iterator[Block]:
-        """Each entry as a content of its own; `join` puts together what belongs together."""
+        """Yield a content for each entry; `join` puts together what belongs together."""
         for entry in entries:
             native = native_of(entry)
-            role, parts = _write(entry)
+            role, parts = _write_turn(entry)
             named = {} if native.get("no_role") else {"role": role}
             content = {**named, "parts": parts, **native.get("item", {})}
             yield Block((with_bytes(content) if native.get("as") == "bytes" else content,), (entry,))
 
     def join(self, blocks: Sequence[Block]) -> Sequence[Block]:
-        """Neighbours of one kind become one turn, the first turn is the user's, and so is the one behind a summary."""
-        names = {call_id: name for block in blocks for entry in block.entries for call_id, name, _ in calls_of(entry)}
+        """Make one turn of neighbours of one kind; begin with a turn of the user, and end with one behind a summary."""
+        names = {call.id: call.name for block in blocks for entry in block.entries for call in read_calls(entry)}
         joined: list[Block] = []
-        for block in (_named(block, names) for block in blocks):
-            if joined and block.items and joined[-1].items and _belongs(joined[-1], block):
-                joined[-1] = _merged(joined[-1], block)
+        for block in (_with_function_name(block, names) for block in blocks):
+            if joined and block.items and joined[-1].items and _is_same_turn(joined[-1], block):
+                joined[-1] = _merge(joined[-1], block)
             else:
                 joined.append(block)
         if joined and joined[0].items and _role(joined[0].items[0]) == "model":
-            joined.insert(0, _words(OPENING))
+            joined.insert(0, _placeholder_turn(OPENING))
         has_summary = any(is_summary(entry) for block in joined for entry in block.entries)
         if has_summary and joined[-1].items and _role(joined[-1].items[-1]) == "model":
-            joined.append(_words(CLOSING))
+            joined.append(_placeholder_turn(CLOSING))
         if not any(native_of(entry).get("as") == "object" for block in joined for entry in block.entries):
             return joined
         like = next((item for block in joined for item in block.items if not isinstance(item, dict)), None)
         return [_with_objects(block, like) for block in joined]
 
     def check(self, items: Sequence[Any]) -> tuple[Violation, ...]:
-        """Everything the Gemini API would reject."""
+        """Return everything the Gemini API would reject."""
         return check_gemini(items)
 
 
+@dataclass(frozen=True, slots=True)
+class _OpenCall:
+    """A call that no response has answered yet."""
+
+    id: str
+    function: str
+
+
 @dataclass(slots=True)
-class _Reader:
+class _ContentReader:
     """Reads contents one after the other, and knows which call without an id is answered by which response."""
 
     waiting: list[Block] = field(default_factory=list[Block])
     _called: Counter[str] = field(default_factory=Counter[str])
     _answered: Counter[str] = field(default_factory=Counter[str])
-    _open: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    _open_calls: list[_OpenCall] = field(default_factory=list[_OpenCall])
 
-    def take(self, item: Any, content: dict[str, Any], form: str) -> Iterator[Block]:
-        """One more content; blocks that are complete are given out."""
-        rest = without(content, "role", "parts")
+    def read(self, item: Any, content: ReadContent) -> Iterator[Block]:
+        """Read one more content; yield the blocks that are complete."""
+        rest = without(content.fields, "role", "parts")
         native: dict[str, Any] = {"item": rest} if rest else {}
-        native |= {"as": form} if form else {}
-        native |= {} if content.get("role") else {"no_role": True}
-        parts = content.get("parts") or []
-        responses = [part for part in parts if found(part, RESPONSE)]
-        if not responses:
-            yield from self.waiting
-            self.waiting = []
-            self._answered.clear()
-            if content.get("role") == "model":
-                entry = self._read_model(parts, native)
-            else:
-                self._called.clear()
-                self._open.clear()
-                entry = _user_entry(content, parts, native)
-            self.waiting = [Block((item,), (entry,))]
+        native |= {"as": content.form} if content.form else {}
+        native |= {} if content.fields.get("role") else {"no_role": True}
+        if any(find_field(part, RESPONSE_KEYS) for part in content.parts):
+            self._called.clear()
+            yield from self._read_responses(item, content, native)
             return
-        self._called.clear()
-        yield from self._take_responses(item, content, native)
+        yield from self.waiting
+        self._answered.clear()
+        if content.fields.get("role") == "model":
+            entry = self._read_model(content.parts, native)
+        else:
+            self._called.clear()
+            self._open_calls.clear()
+            entry = _user_entry(content, content.parts, native)
+        self.waiting = [Block((item,), (entry,))]
 
-    def _take_responses(self, item: Any, content: dict[str, Any], native: dict[str, Any]) -> Iterator[Block]:
-        role = content.get("role")
+    def _read_responses(self, item: Any, content: ReadContent, native: dict[str, Any]) -> Iterator[Block]:
+        role = content.fields.get("role")
         native |= {"role": role} if role not in ("user", None) else {}
-        parts = content["parts"]
         entries: list[Entry] = []
-        is_odd = False
-        for part in parts:
-            named = found(part, RESPONSE)
+        is_guessed = False
+        for part in content.parts:
+            named = find_field(part, RESPONSE_KEYS)
             if not named:
                 continue
-            call_id, was_guessed = self._id_of(named[1])
-            is_odd = is_odd or was_guessed
+            call_id, was_guessed = self._call_id_for(named.value)
+            is_guessed = is_guessed or was_guessed
             entry = read_response(part, call_id)
             entries.append({**entry, NATIVE: {**entry[NATIVE], **without(native, "item")}})
-        others = [part for part in parts if not found(part, RESPONSE)]
+        others = [part for part in content.parts if not find_field(part, RESPONSE_KEYS)]
         if others:
             entries.append(_user_entry(content, others, {**native, "with_results": True}))
         elif "item" in native:
             entries[-1][NATIVE]["item"] = native["item"]
         block = Block((item,), tuple(entries))
-        follows = self.waiting and self.waiting[-1].entries[-1].get("role") == "tool"
-        if self.waiting and (follows or is_odd):
+        follows_result = self.waiting and self.waiting[-1].entries[-1].get("role") == "tool"
+        if self.waiting and (follows_result or is_guessed):
             last = self.waiting.pop()
             block = Block((*last.items, *block.items), (*last.entries, *block.entries))
         yield from self.waiting
         self.waiting = [block]
 
-    def _read_model(self, parts: Sequence[dict[str, Any]], native: dict[str, Any]) -> Entry:
-        pieces: list[tuple[str, Any]] = []
+    def _read_model(self, parts: Sequence[Part], native: dict[str, Any]) -> Entry:
+        pieces: list[TurnPiece] = []
         extras: list[Any] = []
         for part in parts:
-            named = found(part, CALL)
+            named = find_field(part, CALL_KEYS)
             if named:
-                name = named[1].get("name") or ""
-                self._called[name] += not named[1].get("id")
+                name = named.value.get("name") or ""
+                self._called[name] += not named.value.get("id")
                 call, extra = read_call(part, f"{name}#{self._called[name]}")
-                self._open.append((call[0], name))
+                self._open_calls.append(_OpenCall(call.id, name))
                 extras.append(extra)
-                pieces.append(("c", call_of(*call)))
+                pieces.append(TurnPiece(CALL, write_call(call)))
             elif part.get("thought") or not any(key in part for key in _CONTENT_KEYS):
-                pieces.append(("b", part))
+                pieces.append(TurnPiece(OPAQUE_BLOCK, part))
             else:
-                pieces.append(("p", read_part(part)))
-        if any(extra != {"key": CALL[0], "args": True} for extra in extras):
+                pieces.append(TurnPiece(PART, read_part(part)))
+        if any(extra != {"key": CALL_KEYS[0], "args": True} for extra in extras):
             native["calls"] = extras
         entry = assistant_entry(pieces, native)
-        texts = [piece for kind, piece in pieces if kind == "p"]
+        texts = [piece.value for piece in pieces if piece.kind == PART]
         if len(texts) == 1 and texts[0].keys() == {"type", "text"} and texts[0]["text"]:
             entry["content"] = texts[0]["text"]
         return entry
 
-    def _id_of(self, response: Mapping[str, Any]) -> tuple[str, bool]:
-        """The id of the call that a response answers; True if it has none although the call has one."""
+    def _call_id_for(self, response: Mapping[str, Any]) -> tuple[str, bool]:
+        """Return the id of the call that a response answers; True if it has none although the call has one."""
         name, own = response.get("name") or "", response.get("id")
         self._answered[name] += not own
         wanted = own or f"{name}#{self._answered[name]}"
-        known = [call_id for call_id, called in self._open if called == name]
-        guessed = wanted not in known and bool(known)
-        if guessed:
+        known = [call.id for call in self._open_calls if call.function == name]
+        is_guessed = wanted not in known and bool(known)
+        if is_guessed:
             wanted = known[0]
-        self._open = [pair for pair in self._open if pair[0] != wanted]
-        return wanted, guessed
+        self._open_calls = [call for call in self._open_calls if call.id != wanted]
+        return wanted, is_guessed
 
 
-def _user_entry(content: Mapping[str, Any], parts: Sequence[dict[str, Any]], native: Mapping[str, Any]) -> Entry:
-    role = content.get("role")
+def _user_entry(content: ReadContent, parts: Sequence[Part], native: Mapping[str, Any]) -> Entry:
+    role = content.fields.get("role")
     own = {**native, **({"role": role} if role not in ("user", None) else {})}
     # Content that is not there would be taken for a message that says nothing: so it is, and is made to say that.
     return {"role": "user", "content": read_content(parts), **({NATIVE: own} if own else {})}
 
 
-def _write(entry: Entry) -> tuple[str, list[dict[str, Any]]]:
+def _write_turn(entry: Entry) -> tuple[str, list[Part]]:
+    """Return the role and the parts of a turn."""
     native = native_of(entry)
     if entry["role"] == "tool":
         return native.get("role", "user"), [write_response(entry)]
     parts = write_content(entry["content"])
-    # A result whose call is gone is told by the user, and so is the summary: the first turn is the user's.
+    # A result whose call is gone is said by the user, and so is the summary: the first turn is the user's.
     if entry["role"] != "assistant" or is_summary(entry) or "key" in native:
         return native.get("role", "user"), parts or [{"text": EMPTY_CONTENT}]
     extras = native.get("calls") or [{"args": True}] * len(entry.get("tool_calls") or ())
-    calls = [write_call(*call, extra) for call, extra in zip(calls_of(entry), extras, strict=True)]
-    laid = lay_out(native.get(ORDER, ""), parts, calls, native.get(BESIDE, ()))
-    return "model", laid or [{"text": EMPTY_CONTENT}]
+    written = zip(read_calls(entry), extras, strict=True)
+    calls: list[Part] = [write_call_part(call, extra) for call, extra in written]
+    arranged = arrange(native.get(ORDER, ""), parts, calls, native.get(OPAQUE, ()))
+    return "model", arranged or [{"text": EMPTY_CONTENT}]
 
 
 def _role(item: object) -> str:
@@ -226,16 +237,16 @@ def _role(item: object) -> str:
     return "model" if role == "model" else "user"
 
 
-def _words(text: str) -> Block:
+def _placeholder_turn(text: str) -> Block:
     return Block(({"role": "user", "parts": [{"text": text}]},), ())
 
 
 def _has_responses(item: object) -> bool:
-    return any(found(part, RESPONSE) for part in plain_content(item)[0].get("parts") or ())
+    return any(find_field(part, RESPONSE_KEYS) for part in read_json_content(item).parts)
 
 
-def _named(block: Block, names: Mapping[str, str]) -> Block:
-    """A response that was made up has the name of its call."""
+def _with_function_name(block: Block, names: Mapping[str, str]) -> Block:
+    """Return the block of a response that was made up with the name of the function that was called."""
     entry = block.entries[0] if len(block.entries) == 1 else {}
     if entry.get("role") != "tool" or NATIVE in entry:
         return block
@@ -243,8 +254,8 @@ def _named(block: Block, names: Mapping[str, str]) -> Block:
     return Block(({"role": "user", "parts": [part]},), block.entries)
 
 
-def _belongs(first: Block, second: Block) -> bool:
-    """True for neighbours that are one turn; responses stand alone, unless they came with other parts."""
+def _is_same_turn(first: Block, second: Block) -> bool:
+    """Return True for neighbours that are one turn; responses stand alone, unless they came with other parts."""
     last, following = first.items[-1], second.items[0]
     if _role(last) != _role(following):
         return False
@@ -253,12 +264,12 @@ def _belongs(first: Block, second: Block) -> bool:
     return after_responses == are_responses or (after_responses and came_together)
 
 
-def _merged(first: Block, second: Block) -> Block:
+def _merge(first: Block, second: Block) -> Block:
     *before, last = first.items
     following, *after = second.items
-    (one, form), (other, other_form) = plain_content(last), plain_content(following)
-    turn = {**other, **one, "parts": [*(one.get("parts") or ()), *(other.get("parts") or ())]}
-    turn = with_bytes(turn) if "bytes" in (form, other_form) else turn
+    one, other = read_json_content(last), read_json_content(following)
+    turn = {**other.fields, **one.fields, "parts": [*one.parts, *other.parts]}
+    turn = with_bytes(turn) if "bytes" in (one.form, other.form) else turn
     return Block((*before, turn, *after), (*first.entries, *second.entries))
 
 

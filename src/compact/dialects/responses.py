@@ -7,16 +7,24 @@ from typing import Any, cast
 
 from compact.core.log.legality import Violation
 from compact.core.log.messages import Message
-from compact.dialects.dialect import NATIVE, Block, Entry, foreign, without
-from compact.dialects.interleaving import as_plain, native_of
+from compact.dialects.dialect import NATIVE, Block, Entry, as_json_data, foreign, native_of, without
 from compact.dialects.responses_check import check_responses as check_responses
-from compact.dialects.responses_outputs import read_output, write_output
-from compact.dialects.responses_runs import ITEM_TYPES, call_id_of, is_call, is_output, read_run, write_run
+from compact.dialects.responses_items import (
+    ITEM_TYPES,
+    Item,
+    call_id_of,
+    is_call,
+    is_output,
+    read_output,
+    read_run,
+    write_output,
+    write_run,
+)
 
 _ROLES = ("user", "assistant", "system", "developer")
 _OWN_PARTS = frozenset({"input_text", "output_text", "input_image", "input_file"})
-# Said by the application, not by the model, and not to be summarised away.
-_STANDING = frozenset({"additional_tools", "compaction", "compaction_trigger", "configuration_update"})
+# Items of the application, not of the model, which are not to be summarised away.
+_APPLICATION_ITEMS = frozenset({"additional_tools", "compaction", "compaction_trigger", "configuration_update"})
 _FOREIGN_KEYS = frozenset({"tool_calls", "tool_call_id", "parts"})
 
 
@@ -26,7 +34,7 @@ class ResponsesDialect:
     name = "responses"
 
     def recognises(self, item: object) -> bool | None:
-        """The type of an item tells, or the types of its parts; a role and a text may be anybody's."""
+        """Return True for a type, or for parts, that nobody else has; None for a role and a text, which anybody has."""
         if isinstance(item, Message):
             return False
         fields = _fields(item)
@@ -40,37 +48,37 @@ class ResponsesDialect:
         return _recognises_content(fields.get("content"), is_typed=kind == "message")
 
     def read(self, items: Sequence[Any], place: int) -> Iterator[Block]:
-        """Each message and each result is a block; so is a run of items that the model made."""
+        """Yield a block for each message, for each result, and for a run of items that the model made."""
         start = 0
-        plain = [self._plain(item, place + number) for number, item in enumerate(items)]
+        fields = [self._fields_of(item, place + number) for number, item in enumerate(items)]
         while start < len(items):
-            end = _end_of_run(plain, start)
+            end = _end_of_run(fields, start)
             if end > start:
-                entry = read_run(plain[start:end])
+                entry = read_run(fields[start:end])
             else:
-                end, entry = start + 1, _read_single(plain[start])
+                end, entry = start + 1, _read_single(fields[start])
             yield Block(tuple(items[start:end]), (entry,))
             start = end
 
     def write(self, entries: Sequence[Entry]) -> Iterator[Block]:
-        """Each entry as the items it was made of."""
+        """Yield the items that each entry was made of."""
         for entry in entries:
-            yield Block(tuple(_write(entry)), (entry,))
+            yield Block(tuple(_write_entry(entry)), (entry,))
 
     def join(self, blocks: Sequence[Block]) -> Sequence[Block]:
-        """Items may follow each other as they like; a result that was made up is of the kind that its call wants."""
-        kinds = {call_id_of(item): item["type"] for block in blocks for item in _mappings(block) if is_call(item)}
-        return [_retyped(block, kinds) for block in blocks]
+        """Give results that were made up the type that their calls want; otherwise any item may follow any other."""
+        kinds = {call_id_of(item): item["type"] for block in blocks for item in _items_as_dicts(block) if is_call(item)}
+        return [_with_output_type(block, kinds) for block in blocks]
 
     def check(self, items: Sequence[Any]) -> tuple[Violation, ...]:
-        """Everything the Responses API would reject."""
+        """Return everything the Responses API would reject."""
         return check_responses(items)
 
-    def _plain(self, item: Any, place: int) -> dict[str, Any]:
-        fields = as_plain(item)
-        is_item = isinstance(fields, dict) and not _FOREIGN_KEYS & fields.keys()
-        is_known = is_item and (fields.get("role") in _ROLES or isinstance(fields.get("type"), str))
-        if isinstance(item, Message) or not is_known:
+    def _fields_of(self, item: object, place: int) -> Item:
+        found: object = as_json_data(item)
+        fields = cast(Item, found) if isinstance(found, dict) else {}
+        is_known = fields.get("role") in _ROLES or isinstance(fields.get("type"), str)
+        if isinstance(item, Message) or _FOREIGN_KEYS & fields.keys() or not is_known:
             raise foreign(item, place, self.name)
         if fields.get("type", "message") == "message" and not isinstance(fields.get("content"), str | list):
             raise foreign(item, place, self.name)
@@ -93,8 +101,8 @@ def _recognises_content(content: object, *, is_typed: bool) -> bool | None:
     return bool(kinds & _OWN_PARTS) or (is_typed and kinds <= {"refusal"})
 
 
-def _end_of_run(items: Sequence[dict[str, Any]], start: int) -> int:
-    """Where the run of model-made items that begins here ends; `start` itself if none begins.
+def _end_of_run(items: Sequence[Item], start: int) -> int:
+    """Return where the run of model-made items that begins here ends; `start` itself if none begins.
 
     A reply that is complete ends it: the next one may come in another call.
     """
@@ -119,18 +127,19 @@ def _begins_reply(item: Mapping[str, Any]) -> bool:
 
 
 def _stands_for_calls(run: Sequence[Mapping[str, Any]], output: Mapping[str, Any]) -> bool:
-    """True if the call of a result is not in the list: a reference stands for it."""
+    """Return True if the call of a result is not in the list: a reference stands for it."""
     has_reference = any(item.get("type") == "item_reference" for item in run)
     return has_reference and all(call_id_of(item) != call_id_of(output) for item in run if not is_output(item))
 
 
-def _mappings(block: Block) -> Iterator[Mapping[str, Any]]:
-    return (item for item in map(as_plain, block.items) if isinstance(item, dict))
+def _items_as_dicts(block: Block) -> Iterator[Item]:
+    converted: Iterator[object] = map(as_json_data, block.items)
+    return (cast(Item, item) for item in converted if isinstance(item, dict))
 
 
-def _retyped(block: Block, kinds: Mapping[str, str]) -> Block:
+def _with_output_type(block: Block, call_types: Mapping[str, str]) -> Block:
     entry = block.entries[0] if len(block.entries) == 1 else {}
-    kind = kinds.get(entry.get("tool_call_id") or "", "function_call")
+    kind = call_types.get(entry.get("tool_call_id") or "", "function_call")
     if entry.get("role") != "tool" or NATIVE in entry or kind == "function_call":
         return block
     return Block(tuple(write_output({**entry, NATIVE: {"type": f"{kind}_output"}})), block.entries)
@@ -140,29 +149,29 @@ def _is_model_made(item: Mapping[str, Any]) -> bool:
     kind = item.get("type", "message")
     if kind == "message":
         return item.get("role") == "assistant"
-    return kind not in _STANDING and not is_output(item)
+    return kind not in _APPLICATION_ITEMS and not is_output(item)
 
 
-def _read_single(item: dict[str, Any]) -> Entry:
-    """A message of somebody else, a result, or what the application says in items of its own."""
+def _read_single(item: Item) -> Entry:
+    """Return the entry of another's message, of a result, or of an item of the application."""
     kind = item.get("type", "message")
     if is_output(item):
         return read_output(item)
     if kind != "message":
-        # Such items are no words of anybody: they stay, and whoever counts sees how large they are.
+        # Nobody said these: they stay, and token counters see how large they are.
         return {"role": "developer", "content": [{"type": kind, "item": item}], NATIVE: {"item": True}}
     if item.keys() <= {"role", "content"}:
         return item
     return {"role": item["role"], "content": item["content"], NATIVE: without(item, "role", "content")}
 
 
-def _write(entry: Entry) -> Iterator[dict[str, Any]]:
+def _write_entry(entry: Entry) -> Iterator[Item]:
     role, content, native = entry["role"], entry["content"], native_of(entry)
     match role:
         case "tool":
             yield from write_output(entry)
         case "assistant" if is_output({"call_id": "gone", **native}):
-            yield {"role": "assistant", "content": content}  # a result without its call, told as text
+            yield {"role": "assistant", "content": content}  # a result without its call, as text
         case "assistant":
             yield from write_run(entry)
         case _ if native.get("item") is True:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from compact.core.log.legality import Violation
-from compact.dialects.interleaving import as_plain
-from compact.dialects.responses_runs import call_id_of, is_call, is_output
+from compact.dialects.dialect import as_json_data
+from compact.dialects.responses_items import Item, call_id_of, is_call, is_output
 
 _ROLES = ("user", "assistant", "system", "developer")
 _KEYS: Mapping[str, frozenset[str]] = {
@@ -25,14 +25,13 @@ _FOREIGN_KEYS = frozenset({"meta", "native", "tool_calls", "tool_call_id"})
 _ASSISTANT_PARTS = frozenset({"output_text", "refusal"})
 _INPUT_PARTS = frozenset({"input_text", "input_image", "input_file", "input_audio"})
 _TEXT_PARTS = frozenset({"input_text", "output_text"})
-Item = dict[str, Any]
 
 
 def check_responses(items: Sequence[Any]) -> tuple[Violation, ...]:
-    """Every rule of the Responses API that a list breaks."""
-    plain = [as_plain(item) for item in items]
-    wrong = [found for place, item in enumerate(plain) for found in _item_violations(item, place)]
-    known = [item if isinstance(item, dict) else {} for item in plain]
+    """Return every rule of the Responses API that a list breaks."""
+    converted: list[object] = [as_json_data(item) for item in items]
+    wrong = [found for place, item in enumerate(converted) for found in _item_violations(item, place)]
+    known = [cast(Item, item) if isinstance(item, dict) else {} for item in converted]
     return (*wrong, *_pair_violations(known), *_reasoning_violations(known), *_repeated_ids(known))
 
 
@@ -85,17 +84,18 @@ def _output_violations(item: Item, place: int) -> Iterator[Violation]:
 
 def _part_violations(parts: Sequence[Any], allowed: frozenset[str], place: int) -> Iterator[Violation]:
     for part in parts:
-        kind = cast(Item, part).get("type") if isinstance(part, dict) else None
-        if kind not in allowed:
+        fields = cast(Item, part) if isinstance(part, dict) else {}
+        kind = fields.get("type")
+        if not isinstance(kind, str) or kind not in allowed:
             yield Violation(
                 "wrong_part", place, f"a part of the type {kind!r} where {', '.join(sorted(allowed))} may be"
             )
-        elif kind in _TEXT_PARTS and not isinstance(part.get("text"), str):
+        elif kind in _TEXT_PARTS and not isinstance(fields.get("text"), str):
             yield Violation("wrong_part", place, f"an {kind} part without text")
 
 
 def _pair_violations(items: Sequence[Item]) -> Iterator[Violation]:
-    """Calls and results belong together by their call_id, the call first, one result for each."""
+    """Yield what is wrong with calls and results: they are paired by call_id, the call first, one result for each."""
     called: dict[str, tuple[int, str]] = {}
     answered: set[str] = set()
     # What a reference stands for is not in the list: it may be a call.
@@ -122,7 +122,7 @@ def _pair_violations(items: Sequence[Item]) -> Iterator[Violation]:
 
 
 def _reasoning_violations(items: Sequence[Item]) -> Iterator[Violation]:
-    """Reasoning is followed by what it led to, which the model made too."""
+    """Yield reasoning that is not followed by what it led to, which the model made too."""
     for place, item in enumerate(items):
         if item.get("type") != "reasoning":
             continue

@@ -135,7 +135,7 @@ class LlmSummarizer:
             self._limits.check(request, input_tokens=tokens, output_tokens=request.max_tokens)
             asked = ModelRequest(
                 system=question.system,
-                prompt=question.prompt,
+                prompt=_encodable(question.prompt),
                 settings=self._settings.current(),
                 timeout_seconds=deadline.remaining_seconds,
             )
@@ -160,6 +160,11 @@ class LlmSummarizer:
             raise error
         _log.warning("%s tokens are too much for %s: going on with %s", self._window_tokens, self.model, smaller)
         self._window_tokens = smaller
+
+
+def _encodable(text: str) -> str:
+    """Return a text that can be sent: half a surrogate pair, as tools print it, is no character of any encoding."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _fits(told: StructuredSummary, request: SummaryRequest) -> bool:

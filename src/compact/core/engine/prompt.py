@@ -28,6 +28,8 @@ class CurrentPrompt:
         self.repair_tokens = 0
         # How many messages of the log's view it accounts for.
         self.covered = 0
+        # Where the summary stands; the plan knows it, its text does not tell: another message may look the same.
+        self.summary_place: int | None = None
 
     @classmethod
     def built(
@@ -59,7 +61,10 @@ class CurrentPrompt:
                 prompt.items.add(write_entry(message, like), slot.ids, "")
                 # What the plan weighed when it was made is not counted again: not now, not in the next process.
                 tokens = record.tokens_after if record else count_message(message)
-            prompt._add_slot(tokens, part_of(message, record, rules))
+            part = part_of(message, record, rules)
+            if part is PromptPart.SUMMARY:
+                prompt.summary_place = len(prompt.slot_parts)
+            prompt._add_slot(tokens, part)
         prompt._split_summary(plan)
         return prompt
 
@@ -78,6 +83,7 @@ class CurrentPrompt:
         twin.tokens, twin.repair_tokens, twin.covered = self.tokens, self.repair_tokens, self.covered
         twin.tokens_by_part = Counter(self.tokens_by_part)
         twin.slot_tokens, twin.slot_parts = list(self.slot_tokens), list(self.slot_parts)
+        twin.summary_place = self.summary_place
         return twin
 
     @property

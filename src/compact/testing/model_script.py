@@ -1,4 +1,4 @@
-"""The steps of a script: what the server does with one request."""
+"""The steps of a script: what the scripted model does with one request."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
-Finish = Literal["stop", "length", "refusal", "filter"]
+Finish: TypeAlias = Literal["stop", "length", "refusal", "filter"]
 REFUSAL = "I'm sorry, but I can't help with that."
 
 
 @dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ReceivedRequest:
     """One request as it arrived: which one it was, its body, its headers with the key masked."""
 
     number: int
@@ -27,7 +27,7 @@ class ModelRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ScriptedAnswer:
     """A completion; the server still cuts it where the request's limit or the window ends."""
 
     text: str | None = ""
@@ -57,7 +57,7 @@ class Slow:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Another step, as soon as the test lets it go."""
+    """Another step, as soon as the test sets `release`."""
 
     release: threading.Event
     then: Step
@@ -65,14 +65,14 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The connection breaks in the middle of this answer."""
+    """An answer in the middle of which the connection breaks."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Bytes that no provider should send."""
+    """A body that no provider should send."""
 
     body: bytes
     content_type: str = "application/json"
@@ -81,84 +81,86 @@ class Raw:
 
 @dataclass(frozen=True, slots=True)
 class Echo:
-    """The last user message comes back as the answer."""
+    """The last user message as the answer."""
 
 
-Step = Answer | Failure | Slow | Held | Cut | Raw | Echo
-Script = Step | Callable[[ModelRequest], Step]
+Step: TypeAlias = "ScriptedAnswer | Failure | Slow | Held | Cut | Raw | Echo"
+Script: TypeAlias = "Step | Callable[[ReceivedRequest], Step]"
 
 
-def say(text: str) -> Answer:
-    """An ordinary answer."""
-    return Answer(text)
+def say(text: str) -> ScriptedAnswer:
+    """Answer with a text."""
+    return ScriptedAnswer(text)
 
 
-def say_json(value: Any) -> Answer:
-    """An answer whose text is JSON."""
-    return Answer(json.dumps(value, ensure_ascii=False))
+def say_json(value: Any) -> ScriptedAnswer:
+    """Answer with a value as JSON."""
+    return ScriptedAnswer(json.dumps(value, ensure_ascii=False))
 
 
-def refuse(text: str = REFUSAL, *, by: Literal["field", "filter", "text"] = "field") -> Answer:
-    """A refusal: in its own field, by a content filter (no text at all), or in plain words only."""
+def refuse(text: str = REFUSAL, *, by: Literal["field", "filter", "text"] = "field") -> ScriptedAnswer:
+    """Refuse: in the field made for it, by a content filter (no text at all), or in plain words only."""
     if by == "text":
-        return Answer(text)
-    return Answer(None, finish="refusal", refusal=text) if by == "field" else Answer(None, finish="filter")
+        return ScriptedAnswer(text)
+    if by == "field":
+        return ScriptedAnswer(None, finish="refusal", refusal=text)
+    return ScriptedAnswer(None, finish="filter")
 
 
 def fail(
     status: int, message: str | None = None, *, code: str | None = None, retry_after: float | None = None
 ) -> Failure:
-    """An HTTP error; `retry_after` in seconds goes into the Retry-After header."""
+    """Answer with an HTTP error; `retry_after` in seconds goes into the Retry-After header."""
     return Failure(
         status, message or f"The server answers {status} because the script says so.", code, None, retry_after
     )
 
 
 def slow(seconds: float, then: Step) -> Slow:
-    """A step that takes its time."""
+    """Wait so many seconds, then do another step."""
     return Slow(seconds, then)
 
 
 def held(release: threading.Event, then: Step) -> Held:
-    """A step that waits until `release` is set."""
+    """Wait until `release` is set, then do another step."""
     return Held(release, then)
 
 
 def cut(text: str = "This answer breaks off in the middle of") -> Cut:
-    """The connection is closed before the answer is complete."""
+    """Close the connection before the answer is complete."""
     return Cut(text)
 
 
-def empty(*, null: bool = False) -> Answer:
-    """An answer without text: an empty string, or null."""
-    return Answer(None if null else "")
+def empty(*, null: bool = False) -> ScriptedAnswer:
+    """Answer without text: an empty string, or null."""
+    return ScriptedAnswer(None if null else "")
 
 
-def truncated(text: str) -> Answer:
-    """An answer that hit the limit."""
-    return Answer(text, finish="length")
+def truncated(text: str) -> ScriptedAnswer:
+    """Answer with a text that hit the limit."""
+    return ScriptedAnswer(text, finish="length")
 
 
-def think(reasoning_tokens: int, text: str) -> Answer:
-    """A thinking model: a limit below its thoughts leaves no text at all."""
-    return Answer(text, reasoning_tokens=reasoning_tokens)
+def think(reasoning_tokens: int, text: str) -> ScriptedAnswer:
+    """Answer as a thinking model: a limit below its thoughts leaves no text at all."""
+    return ScriptedAnswer(text, reasoning_tokens=reasoning_tokens)
 
 
-def overlong(tokens: int, *, word: str = "word") -> Answer:
-    """An answer of so many words."""
-    return Answer(" ".join([word] * tokens))
+def overlong(tokens: int, *, word: str = "word") -> ScriptedAnswer:
+    """Answer with so many words."""
+    return ScriptedAnswer(" ".join([word] * tokens))
 
 
 def malformed() -> Raw:
-    """A body that is announced as JSON, and is none."""
+    """Answer with a body that is announced as JSON, and is none."""
     return Raw(b'{"id": "broken", "choices": [{"message": {"role": "assistant", "content": "half an ans')
 
 
 def wrong_type() -> Raw:
-    """A page for people, as a proxy in between would send it."""
+    """Answer with a page for people, as a proxy in between would send it."""
     return Raw(b"<html><body><h1>Please sign in</h1></body></html>", "text/html")
 
 
 def echo() -> Echo:
-    """The model repeats what it was asked."""
+    """Answer with what was asked."""
     return Echo()
