@@ -20,11 +20,11 @@ from agent_framework import (
 )
 
 from adapters.scenario import Call, Scenario, Step, Watch, look_up
-from compact.adapters.agent_framework_messages import plain
-from compact.adapters.agent_framework_provider import (
+from compact.adapters.agent_framework.messages import plain
+from compact.adapters.agent_framework.provider import (
     protected,
 )
-from compact.adapters.agent_framework_requests import DIALECT, text_of, tool_schemas
+from compact.adapters.agent_framework.requests import DIALECT, text_of, tool_schemas
 
 
 class FakeClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):

@@ -12,7 +12,7 @@ from strands.types.exceptions import ContextWindowOverflowException
 from adapters.scenario import Call, Scenario, Step, Watch, look_up
 from compact import CompactManager
 from compact.adapters.strands import CompactionPlugin, chat_tools
-from compact.adapters.strands_dialect import StrandsDialect
+from compact.adapters.strands.messages import StrandsDialect
 
 
 def user(text: str, *, protected: bool = False) -> dict[str, Any]:

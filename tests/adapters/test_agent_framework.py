@@ -39,14 +39,14 @@ from adapters.agent_framework_parts import (
 )
 from adapters.scenario import Final, Scenario, Watch, look_up
 from compact import CompactConfig, CompactManager
-from compact.adapters.agent_framework_messages import plain
-from compact.adapters.agent_framework_provider import (
+from compact.adapters.agent_framework.messages import plain
+from compact.adapters.agent_framework.provider import (
     SUPPORTED_VERSIONS,
     CompactProvider,
     CompactStrategy,
     recall_tool,
 )
-from compact.adapters.agent_framework_requests import DIALECT, input_tokens, text_of, tool_schemas
+from compact.adapters.agent_framework.requests import DIALECT, input_tokens, text_of, tool_schemas
 from compact.core.engine.events import CompactionErrorEvent, HistoryBranchedEvent, NoticeEvent
 
 
@@ -263,4 +263,4 @@ class TestPackage:
         for module in ("messages", "requests", "strategy", "provider"):
             monkeypatch.delitem(sys.modules, f"compact.adapters.agent_framework_{module}")
         with pytest.raises(ImportError, match=r'pip install "compact-context\[agent-framework\]"'):
-            import_module("compact.adapters.agent_framework_provider")
+            import_module("compact.adapters.agent_framework.provider")

@@ -20,11 +20,11 @@ from adapters.dialect_properties import (
     stays_legal,
     windows,
 )
-from compact.adapters.agent_framework_messages import Mirror, message_of, plain
-from compact.adapters.agent_framework_provider import (
+from compact.adapters.agent_framework.messages import Mirror, message_of, plain
+from compact.adapters.agent_framework.provider import (
     protected,
 )
-from compact.adapters.agent_framework_requests import DIALECT
+from compact.adapters.agent_framework.requests import DIALECT
 from compact.testing import check_dialect
 from dialect_conversations import PROTECTED, Step, conversations
 

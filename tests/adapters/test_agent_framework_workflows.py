@@ -26,12 +26,12 @@ from adapters.agent_framework_parts import (
 )
 from adapters.scenario import Scenario, Watch
 from compact import CompactManager
-from compact.adapters.agent_framework_messages import plain
-from compact.adapters.agent_framework_provider import (
+from compact.adapters.agent_framework.messages import plain
+from compact.adapters.agent_framework.provider import (
     CompactProvider,
     recall_tool,
 )
-from compact.adapters.agent_framework_workflows import (
+from compact.adapters.agent_framework.workflows import (
     HARNESS_COMPACTION_METRICS_KEY,
     HARNESS_COMPACTION_PLAN_KEY,
     AgentTurnExecutor,

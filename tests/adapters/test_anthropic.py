@@ -19,7 +19,7 @@ from packaging.specifiers import SpecifierSet
 
 from adapters.scenario import INSTRUCTIONS, TOOL_SCHEMA, Call, Rejected, Step, Watch, look_up
 from compact import CompactConfig, CompactManager
-from compact.adapters.anthropic import SUPPORTED_VERSIONS, CompactionMiddleware, compaction_middleware
+from compact.adapters.anthropic import SUPPORTED_VERSIONS, AnthropicCompactionMiddleware, compaction_middleware
 from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent
 from compact.recall.tool import TOOL_SCHEMA as RECALL_SCHEMA
 from compact.testing import RecordingSink
@@ -334,7 +334,7 @@ def test_the_hooks_are_as_the_package_has_them() -> None:
     for client in (Anthropic, AsyncAnthropic):
         assert "middleware" in inspect.signature(client).parameters
     for name in ("handle", "handle_async"):
-        ours, theirs = getattr(CompactionMiddleware, name), getattr(Middleware, name)
+        ours, theirs = getattr(AnthropicCompactionMiddleware, name), getattr(Middleware, name)
         assert list(inspect.signature(ours).parameters) == list(inspect.signature(theirs).parameters), name
     assert {"headers", "body"} <= set(inspect.signature(anthropic.APIRequest.copy).parameters)
     assert "_iterator" in vars(anthropic.Stream)

@@ -38,7 +38,7 @@ from compact.adapters.pydantic_ai import (
     protected,
     tool_schemas,
 )
-from compact.adapters.pydantic_ai_messages import PydanticAIDialect
+from compact.adapters.pydantic_ai.messages import PydanticAIDialect
 from compact.core.engine.events import CompactionErrorEvent, NoticeEvent
 from compact.core.errors import InsufficientBudget
 from compact.testing import RecordingSink, WordTokenizer

@@ -30,7 +30,7 @@ from pydantic_ai.messages import (
 )
 
 from compact import CompactConfig, CompactManager
-from compact.adapters.pydantic_ai_messages import MARK, OPENING, PydanticAIDialect, protected
+from compact.adapters.pydantic_ai.messages import MARK, OPENING, PydanticAIDialect, protected
 from compact.config import CompactPolicy
 from compact.core.errors import InsufficientBudget, InvalidHistory
 from compact.dialects.dialect import Entry

@@ -22,7 +22,7 @@ from adapters.adapter_checks import seen_and_counted
 from adapters.scenario import TOOL_SCHEMA, Call, Final, Watch, fact
 from adapters.strands_parts import FakeModel, build, chunks, look_up_depot, opening, texts
 from compact.adapters.strands import SUPPORTED_VERSIONS, CompactionPlugin, chat_tools, input_tokens, system_text
-from compact.adapters.strands_dialect import StrandsDialect
+from compact.adapters.strands.messages import StrandsDialect
 from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent, HistoryBranchedEvent
 
 

@@ -15,7 +15,7 @@ from adapters.dialect_properties import (
     stays_legal,
     windows,
 )
-from compact.adapters.strands_dialect import OPENING, StrandsDialect
+from compact.adapters.strands.messages import OPENING, StrandsDialect
 from compact.testing import check_dialect
 from dialect_conversations import PROTECTED, Step, conversations
 

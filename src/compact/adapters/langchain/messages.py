@@ -1,38 +1,32 @@
-"""LangChain's messages as a dialect: each message is one entry, and rebuilt as the kind of message it was."""
+"""LangChain's messages as a dialect: each message is one entry, and is rebuilt as the kind of message it was."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from compact.core.log.entries import read_entry
-
-try:
-    from langchain_core.messages import (
-        AIMessage,
-        BaseMessage,
-        ChatMessage,
-        HumanMessage,
-        SystemMessage,
-        ToolMessage,
-        messages_from_dict,
-    )
-except ImportError as error:
-    hint = 'hint: pip install "compact-context[langchain]"'
-    raise ImportError(f"the LangChain adapter needs the package langchain\n{hint}") from error
-
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    ChatMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    messages_from_dict,
+)
 from pydantic_core import to_jsonable_python
 
-from compact.adapters.langchain_content import join_content, split_content
+from compact.adapters.support import is_list, is_mapping
+from compact.core.log.entries import read_entry
 from compact.core.log.legality import Violation, check_chat
 from compact.core.log.messages import ROLES
 from compact.dialects.dialect import NATIVE, Block, Entry, foreign, without
 from compact.dialects.translation import META
 
-# The place in `additional_kwargs` where a message says what is ours: {"compact": {"protected": True}}.
+# The key in `additional_kwargs` under which a message has our `meta`: {"compact": {"protected": True}}.
 MARK = "compact"
-# Where a prompt would begin with the model's own words, which several providers reject.
+# Stands first where a prompt would begin with the model's own words, which several providers reject.
 OPENING = "[earlier parts of this conversation were left out]"
 
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "user"}
@@ -45,18 +39,22 @@ M = TypeVar("M", bound=BaseMessage)
 
 
 def protected(message: M) -> M:
-    """A copy of a message that no compaction will touch."""
-    return _marked(message, {**message.additional_kwargs.get(MARK, {}), "protected": True})
+    """Return a copy of a message that no compaction will touch."""
+    return _with_mark(message, {**_extra_of(message).get(MARK, {}), "protected": True})
 
 
 def without_mark(message: M) -> M:
-    """The message as a provider may see it: itself, or a copy without what is ours."""
-    return _marked(message, {}) if MARK in message.additional_kwargs else message
+    """Return the message as a provider may see it: itself, or a copy without our mark."""
+    return _with_mark(message, {}) if MARK in _extra_of(message) else message
 
 
-def _marked(message: M, meta: Mapping[str, Any]) -> M:
-    kept = {key: value for key, value in message.additional_kwargs.items() if key != MARK}
-    return message.model_copy(update={"additional_kwargs": {**kept, **({MARK: dict(meta)} if meta else {})}})
+def _with_mark(message: M, meta: Mapping[str, Any]) -> M:
+    extra = without(_extra_of(message), MARK)
+    return message.model_copy(update={_EXTRA: {**extra, MARK: dict(meta)} if meta else extra})
+
+
+def _extra_of(message: BaseMessage) -> dict[str, Any]:
+    return cast(Any, message).additional_kwargs
 
 
 class LangChainDialect:
@@ -65,24 +63,24 @@ class LangChainDialect:
     name = "langchain"
 
     def recognises(self, item: object) -> bool | None:
-        """Its messages are nobody else's."""
+        """Return True for LangChain's own messages, which no other dialect has."""
         return isinstance(item, BaseMessage)
 
     def read(self, items: Sequence[Any], place: int) -> Iterator[Block]:
-        """Each message is its own entry."""
+        """Yield one entry for each message."""
         for number, item in enumerate(items, place):
             if not isinstance(item, BaseMessage) or _kind(item) not in (*_ROLES, "chat"):
                 raise foreign(item, number, self.name)
             yield Block((item,), (_entry(item),))
 
     def write(self, entries: Sequence[Entry]) -> Iterator[Block]:
-        """Each entry as the kind of message it was, or as a new one."""
+        """Yield each entry as the kind of message it was, or as a new message."""
         return (Block((_message(entry),), (entry,)) for entry in entries)
 
     def join(self, blocks: Sequence[Block]) -> Sequence[Block]:
-        """No system message of ours behind the first others, and a prompt that begins with the user.
+        """Have a prompt begin with the user, and no system message of ours after the first other message.
 
-        One list of messages goes to any provider, so the rules of the strictest hold.
+        One list of messages may go to any provider, so the rules of the strictest hold.
         """
         joined: list[Block] = []
         has_begun = False
@@ -94,20 +92,20 @@ class LangChainDialect:
                     joined.append(Block((HumanMessage(OPENING),), ()))
             is_ours = bool(block.entries) and NATIVE not in block.entries[0]
             if has_begun and is_ours and isinstance(message, SystemMessage):
-                block = Block((HumanMessage(message.content),), block.entries)
+                block = Block((HumanMessage(_content_of(message)),), block.entries)
             joined.append(block)
         return joined
 
     def check(self, items: Sequence[Any]) -> tuple[Violation, ...]:
-        """What no provider would take: calls and results that do not pair, nothing said, a mark of ours."""
+        """Return what no provider would take: calls and results that do not pair, empty messages, our mark."""
         marks = (
             Violation("unknown_key", place, f"additional_kwargs has {MARK!r}")
             for place, item in enumerate(items)
-            if isinstance(item, BaseMessage) and MARK in item.additional_kwargs
+            if isinstance(item, BaseMessage) and MARK in _extra_of(item)
         )
-        read = read_entry
         entries = [entry for block in self.read(items, 0) for entry in block.entries]
-        return (*marks, *check_chat([read(entry, f"messages[{place}]") for place, entry in enumerate(entries)]))
+        messages = [read_entry(entry, f"messages[{place}]") for place, entry in enumerate(entries)]
+        return (*marks, *check_chat(messages))
 
 
 def _is_instruction(message: object) -> bool:
@@ -116,22 +114,29 @@ def _is_instruction(message: object) -> bool:
 
 
 def _kind(message: BaseMessage) -> str:
-    """`human`, `ai`, …; a chunk is the message it is a part of."""
+    """Return `human`, `ai`, …; for a chunk, the kind of message that it is a part of."""
     return message.type.removesuffix("MessageChunk").lower()
+
+
+def _content_of(message: BaseMessage) -> Any:
+    return cast(Any, message).content
+
+
+# -- messages to entries ----------------------------------------------------------------------------------------------
 
 
 def _entry(message: BaseMessage) -> Entry:
     kind = _kind(message)
     chat_role = message.role if isinstance(message, ChatMessage) else ""
     calls, native = _calls(message)
-    content, layout = split_content(message.content, calls)
-    meta = message.additional_kwargs.get(MARK)
-    native |= {"type": kind, "data": _fields(message)}
+    content, layout = split_content(_content_of(message), calls)
+    meta = _extra_of(message).get(MARK)
+    native |= {"type": kind, "data": _native_fields(message)}
     if layout:
         native["layout"] = layout
     entry: Entry = {
         "role": _ROLES.get(kind) or (chat_role if chat_role in ROLES[:-1] else "user"),
-        "content": _plain(content),
+        "content": _json_data(content),
     }
     if calls:
         entry["tool_calls"] = calls
@@ -139,22 +144,21 @@ def _entry(message: BaseMessage) -> Entry:
         entry["tool_call_id"] = message.tool_call_id
     elif message.name and kind != "function":
         entry["name"] = message.name
-    return {**entry, **({META: dict(meta)} if isinstance(meta, Mapping) else {}), NATIVE: _plain(native)}
+    return {**entry, **({META: dict(meta)} if is_mapping(meta) else {}), NATIVE: _json_data(native)}
 
 
-def _fields(message: BaseMessage) -> dict[str, Any]:
-    """Everything that is not in the entry, and not its default."""
-    out = _NOT_NATIVE | _CHUNK_FIELDS | (set() if isinstance(message, ToolMessage) else {"name"})
-    if message.type == "function":
-        out -= {"name"}
-    fields = message.model_dump(exclude=out, exclude_defaults=True)
+def _native_fields(message: BaseMessage) -> dict[str, Any]:
+    """Return all fields that are not in the entry, and not at their defaults."""
+    keeps_name = isinstance(message, ToolMessage) or message.type == "function"
+    excluded = _NOT_NATIVE | _CHUNK_FIELDS | ({"name"} if not keeps_name else set[str]())
+    fields = message.model_dump(exclude=excluded, exclude_defaults=True)
     # The calls as the provider wrote them are in the entry, too, and what goes out is made from there.
     extra = without(fields.pop(_EXTRA, {}), MARK, "tool_calls")
     return {**fields, _EXTRA: extra} if extra else fields
 
 
 def _calls(message: BaseMessage) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The calls of a message in the log's form; those whose arguments are no JSON stay as they are, and are named."""
+    """Return the calls of a message in the log's form, and which of them have arguments that are no JSON."""
     if not isinstance(message, AIMessage):
         return [], {}
     calls = [_call(call, json.dumps(call["args"], ensure_ascii=False)) for call in message.tool_calls]
@@ -168,13 +172,16 @@ def _call(call: Mapping[str, Any], arguments: str) -> dict[str, Any]:
     return {"id": call.get("id") or "", "type": "function", "function": function}
 
 
-def _plain(value: Any) -> Any:
-    """The same as JSON can hold it, because stores keep it."""
+def _json_data(value: Any) -> Any:
+    """Return a value as JSON can hold it, because stores keep it as JSON."""
     try:
         json.dumps(value)
     except (TypeError, ValueError):
         return to_jsonable_python(value, bytes_mode="base64", fallback=repr)
     return value
+
+
+# -- entries to messages ----------------------------------------------------------------------------------------------
 
 
 def _message(entry: Entry) -> BaseMessage:
@@ -195,7 +202,7 @@ def _message(entry: Entry) -> BaseMessage:
 
 
 def _new_message(entry: Entry) -> BaseMessage:
-    """A message for what we made: the summary travels in a user's turn, as some providers want it."""
+    """Return a message for an entry that we made: a summary is a user message, because some providers want it so."""
     content: Any = entry.get("content") or ""
     match entry["role"]:
         case "tool":
@@ -209,22 +216,108 @@ def _new_message(entry: Entry) -> BaseMessage:
 
 
 def _written_calls(entry: Entry, broken: Mapping[str, Any]) -> dict[str, Any]:
-    good: list[dict[str, Any]] = []
-    bad: list[dict[str, Any]] = []
+    valid: list[dict[str, Any]] = []
+    invalid: list[dict[str, Any]] = []
     for call in entry.get("tool_calls") or ():
         call_id, name, arguments = call["id"], call["function"]["name"], call["function"]["arguments"]
-        parsed = None if call_id in broken else _object(arguments)
-        if parsed is None:
-            error = broken.get(call_id)
-            bad.append({"name": name, "args": arguments, "id": call_id, "error": error, "type": "invalid_tool_call"})
+        parsed = None if call_id in broken else _parse_json(arguments or "{}")
+        if is_mapping(parsed):
+            valid.append({"name": name, "args": dict(parsed), "id": call_id, "type": "tool_call"})
         else:
-            good.append({"name": name, "args": parsed, "id": call_id, "type": "tool_call"})
-    return {"tool_calls": good, "invalid_tool_calls": bad}
+            error = broken.get(call_id)
+            invalid.append({"name": name, "args": arguments, "id": call_id, "error": error, "type": _INVALID_CALL})
+    return {"tool_calls": valid, "invalid_tool_calls": invalid}
 
 
-def _object(arguments: str) -> dict[str, Any] | None:
+_INVALID_CALL = "invalid_tool_call"
+
+
+def _parse_json(text: str, default: Any = None) -> Any:
+    """Return what a text says as JSON, or the default if it is none."""
     try:
-        parsed = json.loads(arguments or "{}")
+        return json.loads(text)
     except ValueError:
-        return None
-    return parsed if isinstance(parsed, dict) else None
+        return default
+
+
+# -- content: blocks that repeat a tool call are taken out of it, and put back ----------------------------------------
+
+# Blocks that repeat a tool call of the message, and the keys of their arguments: as data, or as JSON text.
+_CALL_BLOCKS = frozenset({"tool_use", "function_call", "tool_call"})
+_DATA_KEYS = ("input", "args")
+_TEXT_KEYS = ("arguments", "partial_json")
+_STRING = "str"  # stands in a layout for a block that is a bare string
+
+
+def split_content(content: Any, calls: Sequence[dict[str, Any]]) -> tuple[Any, list[Any]]:
+    """Return content without blocks that repeat a call, and its layout; an empty layout if it is as it came.
+
+    A call keeps the very text of its arguments that a block has, so that the block can be made from it.
+    """
+    if not isinstance(content, list):
+        return content, []
+    by_id = {call["id"]: call for call in calls if call["id"]}
+    parts: list[Any] = []
+    layout: list[Any] = []
+    for block in cast(list[Any], content):
+        call = by_id.get(_call_id(block))
+        if isinstance(block, str):
+            parts.append({"type": "text", "text": block})
+            layout.append(_STRING)
+        elif call:
+            keys = [key for key in (*_DATA_KEYS, *_TEXT_KEYS) if key in block]
+            layout.append({"block": _without_arguments(block, call), "has": keys})
+        else:
+            parts.append(block)
+            layout.append(None)
+    return parts, layout if any(layout) else []
+
+
+def join_content(entry: Entry, layout: Sequence[Any] | None) -> Any:
+    """Return the content of a message from its entry; content that was replaced as a whole is itself."""
+    content: Any = entry.get("content")
+    if content is None:
+        content = "" if not layout else list[Any]()
+    parts = list(content) if is_list(content) else None
+    if not layout or parts is None or len(parts) != sum(not is_mapping(place) for place in layout):
+        return content if parts is None else parts
+    calls = {call["id"]: call["function"]["arguments"] for call in entry.get("tool_calls") or ()}
+    joined: list[Any] = []
+    rest = iter(parts)
+    for place in layout:
+        if is_mapping(place):
+            block = place["block"]
+            if (arguments := calls.get(_call_id(block))) is not None:
+                joined.append(_with_arguments(block, place["has"], arguments))
+        else:
+            part = next(rest)
+            joined.append(part["text"] if place == _STRING and is_mapping(part) else part)
+    return joined
+
+
+def _call_id(block: object) -> str:
+    if not is_mapping(block) or block.get("type") not in _CALL_BLOCKS:
+        return ""
+    return str(block.get("call_id") or block.get("id") or "")
+
+
+def _without_arguments(block: Mapping[str, Any], call: dict[str, Any]) -> dict[str, Any]:
+    function = call["function"]
+    for key in _TEXT_KEYS:
+        text = block.get(key)
+        if isinstance(text, str) and _is_same_json(text, function["arguments"]):
+            function["arguments"] = text
+    return without(block, *_DATA_KEYS, *_TEXT_KEYS)
+
+
+def _with_arguments(block: Mapping[str, Any], keys: Sequence[str], arguments: str) -> dict[str, Any]:
+    values: dict[str, Any] = {key: arguments for key in keys if key in _TEXT_KEYS}
+    values |= {key: _parse_json(arguments or "{}", {}) for key in keys if key in _DATA_KEYS}
+    return {**block, **values}
+
+
+def _is_same_json(one: str, other: str) -> bool:
+    try:
+        return json.loads(one) == json.loads(other)
+    except ValueError:
+        return one == other

@@ -1,133 +1,126 @@
-"""OpenAI Agents SDK: a filter for each model call, hooks for usage, and the tool that reads what left the prompt.
-
-    from agents import Agent, RunConfig, Runner
-    from compact import CompactConfig, CompactManager
-    from compact.adapters.openai_agents import CompactionHooks, compaction_filter, recall_tool
-
-    manager = CompactManager(CompactConfig(model="gpt-4o"))
-    agent = Agent(name="Clerk", tools=[recall_tool(manager)])
-    config = RunConfig(call_model_input_filter=compaction_filter(manager, session_id="chat-1"))
-    result = await Runner.run(agent, "…", run_config=config, hooks=CompactionHooks(manager))
-
-Only requests are compacted: sessions and `result.to_input_list()` keep the whole history. An input item is protected
-by `"meta": {"protected": True}`, which never reaches the provider.
-"""
+"""The filter for the input of each model call, the hooks that take in usage, and the recall tool."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
-try:
-    from agents import Agent, FunctionTool, RunContextWrapper, RunHooks, custom_span, get_current_trace
-    from agents.items import ModelResponse
-    from agents.run import CallModelData, ModelInputData
-    from agents.tool_context import ToolContext
-except ImportError as error:
-    raise ImportError(
-        "the Agents SDK adapter needs the package openai-agents (and no other package or folder named agents)\n"
-        'hint: pip install "compact-context[openai-agents]"'
-    ) from error
+from agents import Agent, FunctionTool, RunContextWrapper, RunHooks, custom_span, get_current_trace
+from agents.items import ModelResponse
+from agents.run import CallModelData, ModelInputData
+from agents.tool_context import ToolContext
 
-from compact.adapters.failing_open import tell, tell_failure, without_marks
-from compact.adapters.openai_agents_schemas import tool_schemas
-from compact.adapters.openai_agents_session import CompactSession as CompactSession
-from compact.adapters.which_session import SessionFinder
-from compact.core.engine.events import NoticeEvent
+from compact.adapters.openai_agents.schemas import tool_schemas
+from compact.adapters.support import (
+    RECALL_DESCRIPTION,
+    RECALL_NAME,
+    RECALL_PARAMETERS,
+    OutgoingRequest,
+    PreparedRequest,
+    RecentDict,
+    RequestPreparer,
+    SessionFinder,
+    aanswer_recall,
+    aobserve_usage,
+    named_session,
+)
 from compact.manager import CompactManager
-from compact.recall.tool import TOOL_NAME, TOOL_SCHEMA, answer_tool_call
 
-__all__ = ["SUPPORTED_VERSIONS", "CompactSession", "CompactionHooks", "compaction_filter", "recall_tool"]
-
-SUPPORTED_VERSIONS = ">=0.24,<1"
 SessionId: TypeAlias = str | Callable[[CallModelData[Any]], str] | None
-_TRACELESS = "no-op"
+_DISABLED_TRACE = "no-op"  # the SDK's id of a trace that is switched off
 
 
 @dataclass(slots=True)
-class _Under:
-    """The session that the code running now works for; hooks and tools are not told by the SDK.
+class _CurrentSession:
+    """The session that the code running now works for: the SDK does not tell its hooks and tools.
 
-    `awaits_usage` is true between a request that we made and its answer: no other usage is about our prompt.
+    `awaits_usage` is true between a request that was prepared and its answer: no other usage is about its prompt.
     """
 
     manager: CompactManager
     session_id: str
+    is_ours: Callable[[], bool]
     awaits_usage: bool = False
-    # True as long as the session is at what this run has sent, and has not gone on for somebody else.
-    is_ours: Callable[[], bool] = lambda: True
+
+    def take_usage(self) -> bool:
+        """Return True if the usage that is reported now is about a prepared prompt; the next one is not."""
+        was_awaited, self.awaits_usage = self.awaits_usage, False
+        return was_awaited
 
 
-_current: ContextVar[_Under | None] = ContextVar("compact_agents_session", default=None)
+_current: ContextVar[_CurrentSession | None] = ContextVar("compact_agents_session", default=None)
 
 
 def compaction_filter(
     manager: CompactManager, *, session_id: SessionId = None, strict: bool = False
 ) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
-    """What to pass as `RunConfig(call_model_input_filter=…)`.
+    """Return what to pass as `RunConfig(call_model_input_filter=…)`.
 
-    `session_id` names the conversation, or tells its name from the call (`lambda data: data.context.chat_id`); without
-    it a conversation is known by its history for as long as the process lives. Agents that are tools of another have
-    a state of their own. If compaction fails the request goes out as it is, unless `strict`.
+    `session_id` names the session: a text, or a function of the call (`lambda data: data.context.chat_id`). Without it
+    a session is known by its history for as long as the process lives. An agent that is a tool of another has a session
+    of its own. If compaction fails the request goes out as it is, unless `strict`.
     """
-    return _Filter(manager, session_id, strict)
+    return _CompactionFilter(manager, session_id, strict)
 
 
-@dataclass(slots=True)
-class _Filter:
-    manager: CompactManager
-    session_id: SessionId
-    strict: bool
-    _finder: SessionFinder = field(default_factory=lambda: SessionFinder("agents"))
-    _stood_down: set[str] = field(default_factory=set[str])
+class _CompactionFilter:
+    def __init__(self, manager: CompactManager, session_id: SessionId, strict: bool) -> None:
+        self._manager = manager
+        self._session_id = session_id
+        self._finder = SessionFinder("agents")
+        self._kept_by_server: RecentDict[str, None] = RecentDict()
+        self._preparer: RequestPreparer[CallModelData[Any]] = RequestPreparer(
+            manager, "agents", session_of=self._session_of, read=self._read, strict=strict
+        )
 
     async def __call__(self, data: CallModelData[Any]) -> ModelInputData:
-        """The input that the model gets."""
-        items, instructions = list(data.model_data.input), data.model_data.instructions
-        session_id = "agents"
+        """Return the input that the model gets."""
+        items = list(data.model_data.input)
         _current.set(None)
-        try:
-            base = self.session_id(data) if callable(self.session_id) else self.session_id or ""
-            session_id = base or session_id
-            if self._is_kept_by_the_server(base, items):
-                return ModelInputData(input=without_marks(items), instructions=instructions)
-            session_id = self._finder.find(items, base=base, speaker=data.agent.name)
-            # Whoever gives no name may share one with others who began alike, until they part.
-            is_ours = _always if base else partial(self._finder.is_at, session_id, items)
-            under = _Under(self.manager, session_id, is_ours=is_ours)
-            _current.set(under)
-            with _span(session_id, items) as span:
-                sent = await self.manager.apreflight(
-                    session_id,
-                    items,
-                    tools=tool_schemas(data.agent),
-                    instructions=instructions or "",
-                    dialect="responses",
-                )
-                _note(span, sent)
-            under.awaits_usage = True
-        except Exception as error:
-            if self.strict:
-                raise
-            tell_failure(self.manager, session_id, error)
-            sent = without_marks(items)
-        return ModelInputData(input=sent, instructions=instructions)
+        with _span(items) as span:
+            prepared = await self._preparer.aprepare(data)
+            _describe(span, prepared)
+        if prepared.items is not None or prepared.error is not None:
+            self._set_current(prepared, items)
+        return ModelInputData(input=prepared.items_or(items), instructions=data.model_data.instructions)
 
-    def _is_kept_by_the_server(self, base: str, items: Sequence[Any]) -> bool:
-        """True if a server has the history, and this is only what is new: nothing of it may be changed."""
+    def _set_current(self, prepared: PreparedRequest, items: Sequence[Any]) -> None:
+        if not prepared.session_id:
+            return
+        # A session that nobody named may be shared with others who began alike, until their histories differ.
+        is_ours = partial(self._finder.is_latest, prepared.session_id, items)
+        _current.set(_CurrentSession(self._manager, prepared.session_id, is_ours, prepared.items is not None))
+
+    def _session_of(self, data: CallModelData[Any]) -> str:
+        base = named_session(self._session_id, data)
+        items = data.model_data.input
+        if self._is_kept_by_server(base, items):
+            return base
+        return self._finder.find(items, base=base, agent=data.agent.name)
+
+    def _read(self, data: CallModelData[Any], session_id: str) -> OutgoingRequest | None:
+        if self._is_kept_by_server(session_id, data.model_data.input):
+            self._kept_by_server[session_id] = None
+            self._preparer.notice_provider_keeps_history(session_id, "only new items are sent")
+            return None
+        return OutgoingRequest(
+            items=data.model_data.input,
+            tools=tool_schemas(data.agent),
+            instructions=data.model_data.instructions or "",
+            dialect="responses",
+        )
+
+    def _is_kept_by_server(self, session_id: str, items: Sequence[Any]) -> bool:
+        """Return True if the server has the history and these are only the new items: none of them may be changed."""
         if _is_delta(items):
-            if base not in self._stood_down:
-                message = "the server keeps this conversation: it is not compacted here"
-                tell(self.manager, NoticeEvent(session_id=base, message=message))
-            self._stood_down.add(base)
             return True
-        # A named conversation stays what it is; its next turn may begin with nothing but a question.
-        return bool(base) and base in self._stood_down and not any(map(_is_by_model, items))
+        # A named session stays what it was; its next turn may begin with nothing but a question.
+        is_known = bool(session_id) and session_id in self._kept_by_server
+        return is_known and not any(map(_is_by_model, items))
 
 
 class CompactionHooks(RunHooks[Any]):
@@ -138,51 +131,34 @@ class CompactionHooks(RunHooks[Any]):
 
     async def on_llm_end(self, context: RunContextWrapper[Any], agent: Agent[Any], response: ModelResponse) -> None:
         """Correct the estimate by what the last request really took."""
-        under = _current.get()
-        if under is None or under.manager is not self._manager or not under.awaits_usage:
+        current = _current.get()
+        if current is None or current.manager is not self._manager or not current.take_usage():
             return
-        under.awaits_usage = False
-        if response.usage.input_tokens <= 0:
-            return
-        try:
-            await asyncio.to_thread(self._manager.observe_usage, under.session_id, response.usage.input_tokens)
-        except Exception as error:
-            tell_failure(self._manager, under.session_id, error, "the reported usage is not taken in")
+        await aobserve_usage(self._manager, current.session_id, max(0, response.usage.input_tokens))
 
 
 def recall_tool(manager: CompactManager, *, session_id: str | None = None, max_tokens: int = 2000) -> FunctionTool:
-    """The tool by which an agent reads what left its prompt; by default in the conversation that calls it."""
+    """Return the tool by which an agent reads what left its prompt; by default in the session that calls it."""
 
     async def invoke(context: ToolContext[Any], arguments: str) -> str:
-        under = _current.get()
-        here = session_id or (under.session_id if under and under.manager is manager else None)
-        if here is None or (session_id is None and under and not under.is_ours()):
+        current = _current.get()
+        here = session_id
+        if here is None and current and current.manager is manager and current.is_ours():
+            here = current.session_id
+        if here is None:
             return "nothing has left this conversation"
+        return await aanswer_recall(manager, here, arguments, max_tokens=max_tokens)
 
-        def recall(query: str) -> object:
-            return manager.recall(here, query, max_tokens=max_tokens)
-
-        try:
-            return await asyncio.to_thread(answer_tool_call, recall, arguments)
-        except Exception as error:
-            tell_failure(manager, here, error, "the tool says that it failed")
-            return f"nothing could be read: {error}"
-
-    function = TOOL_SCHEMA["function"]
     return FunctionTool(
-        name=TOOL_NAME,
-        description=function["description"],
-        params_json_schema=function["parameters"],
+        name=RECALL_NAME,
+        description=RECALL_DESCRIPTION,
+        params_json_schema=RECALL_PARAMETERS,
         on_invoke_tool=invoke,
     )
 
 
-def _always() -> bool:
-    return True
-
-
 def _is_delta(items: Sequence[Any]) -> bool:
-    """True for results without anything that a model has made: their calls are elsewhere."""
+    """Return True for results without anything that a model has made: their calls are on the server."""
     has_results = any(str(item.get("type", "")).endswith(("_output", "_response")) for item in items)
     return has_results and not any(map(_is_by_model, items))
 
@@ -192,14 +168,16 @@ def _is_by_model(item: Any) -> bool:
     return item.get("role") == "assistant" or kind == "reasoning" or kind.endswith(("_call", "_request"))
 
 
-def _span(session_id: str, items: Sequence[Any]) -> AbstractContextManager[Any]:
-    """A span below the turn's own; outside of a trace there is nothing to put it in."""
+def _span(items: Sequence[Any]) -> AbstractContextManager[Any]:
+    """Return a span below that of the turn; outside of a trace, and for new items only, there is nothing to show."""
     trace = get_current_trace()
-    if trace is None or trace.trace_id == _TRACELESS:
+    if trace is None or trace.trace_id == _DISABLED_TRACE or _is_delta(items):
         return nullcontext()
-    return custom_span("compact.preflight", {"session_id": session_id, "items_before": len(items)})
+    return custom_span("compact.preflight", {"items_before": len(items)})
 
 
-def _note(span: Any, sent: Sequence[Any]) -> None:
+def _describe(span: Any, prepared: PreparedRequest) -> None:
     if span is not None:
-        span.span_data.data["items_after"] = len(sent)
+        span.span_data.data["session_id"] = prepared.session_id
+        if prepared.items is not None:
+            span.span_data.data["items_after"] = len(prepared.items)

@@ -10,10 +10,11 @@ from agents import Agent, AgentOutputSchema, AgentOutputSchemaBase, FunctionTool
 
 
 def tool_schemas(agent: Agent[Any]) -> list[dict[str, Any]]:
-    """All schemas of an agent in the form that is counted; those of MCP servers are only known once they are asked."""
+    """Return all schemas of an agent as they are counted, except those that MCP servers must first be asked for."""
     return [*map(_tool, agent.tools), *map(_handoff, agent.handoffs), *_output(agent.output_type)]
 
 
+# Chosen: more output types than an application has; making the schema of one takes longer than the rest of a call.
 @lru_cache(maxsize=128)
 def _output(kind: Any) -> tuple[dict[str, Any], ...]:
     if kind is None or kind is str:
@@ -27,12 +28,12 @@ def _output(kind: Any) -> tuple[dict[str, Any], ...]:
 def _tool(tool: Any) -> dict[str, Any]:
     if isinstance(tool, FunctionTool):
         return _function(tool.name, tool.description, tool.params_json_schema)
-    fields = dataclasses.asdict(tool) if _is_plain(tool) else {}
+    fields: dict[str, Any] = dataclasses.asdict(tool) if _has_only_settings(tool) else {}
     return {"type": str(getattr(tool, "name", type(tool).__name__)), **fields}
 
 
-def _is_plain(tool: Any) -> bool:
-    """True for built-in tools that are settings and nothing else; others hold callables, which nobody is sent."""
+def _has_only_settings(tool: Any) -> bool:
+    """Return True for built-in tools that are settings and nothing else; others hold functions, which are not sent."""
     if not dataclasses.is_dataclass(tool):
         return False
     values = (getattr(tool, spec.name) for spec in dataclasses.fields(tool))
@@ -47,4 +48,5 @@ def _handoff(target: Any) -> dict[str, Any]:
 
 
 def _function(name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return a function in the form of the Responses API."""
     return {"type": "function", "name": name, "description": description, "parameters": parameters}

@@ -1,4 +1,4 @@
-"""A session of the OpenAI Agents SDK in our own store: every item that was ever added, here and in other processes."""
+"""A session of the OpenAI Agents SDK in a manager's store: all items of a history, shared between processes."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ if TYPE_CHECKING:
     from agents.memory import SessionSettings
 
 T = TypeVar("T")
+# Chosen: each try is one write; twenty lost races in a row mean that something else is wrong.
 _MOST_TRIES = 20
 
 
 class CompactSession:
-    """The `Session` protocol on a manager's store; `get_items` gives the whole history, whatever was compacted.
+    """The SDK's `Session` protocol on a manager's store; `get_items` returns the whole history, compacted or not.
 
-    The items have a log of their own beside the one that requests are made from: a request may be made of a part of
-    the history (a limit, a handoff's filter), and the history stays what it is. What is popped leaves the history, not
-    the log; `clear_session` deletes both.
+    The items have a log of their own, apart from the one that requests are made from: a request may be made from a
+    part of the history (a limit, a handoff's filter), and the history stays whole. What is popped leaves the history,
+    not the log; `clear_session` deletes both.
     """
 
     session_settings: SessionSettings | None
@@ -41,7 +42,7 @@ class CompactSession:
         self._key = f"{session_id}/items"
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """All items, or the newest ones, oldest first."""
+        """Return all items, or the newest ones, oldest first."""
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
         items = [item for _, item in await self._wait_for(self._load)]
@@ -50,25 +51,25 @@ class CompactSession:
         return items[-limit:] if limit > 0 else []
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Put items behind the history."""
+        """Append items to the history."""
         if items:
             await self._wait_for(lambda: self._append(cast(Sequence[Any], items)))
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Take the newest item away and return it."""
+        """Remove the newest item and return it."""
         return await self._wait_for(self._pop)
 
     async def clear_session(self) -> None:
-        """Delete the history, and with it all that was made of it."""
+        """Delete the history, and the sessions that requests were made from."""
         await self._wait_for(lambda: self._store.delete(self._key))
-        for session_id in await self._wait_for(self._made_of_it):
+        for session_id in await self._wait_for(self._request_sessions):
             await self._wait_for(partial(self._manager.delete, session_id))
 
-    def _made_of_it(self) -> list[str]:
-        """The session, and those of the agents that were tools in it."""
-        under = f"{self.session_id}/"
+    def _request_sessions(self) -> list[str]:
+        """Return the session, and those of the agents that were tools in it."""
         known = (info.session_id for info in self._manager.sessions())
-        return [self.session_id, *(session_id for session_id in known if session_id.startswith(under))]
+        below = (session_id for session_id in known if session_id.startswith(f"{self.session_id}/"))
+        return [self.session_id, *below]
 
     def _load(self) -> list[tuple[str, Any]]:
         stored = self._store.load(self._key)
@@ -80,7 +81,7 @@ class CompactSession:
     def _append(self, items: Sequence[Any]) -> None:
         def commit(head: SessionHead) -> Commit:
             places = enumerate(items, head.last_seq + 1)
-            messages = tuple(StoredMessage(place, _message(place, item), 0) for place, item in places)
+            messages = tuple(StoredMessage(place, _entry_message(place, item), 0) for place, item in places)
             return Commit(session_id=self._key, expected=head, messages=messages)
 
         self._commit(commit)
@@ -99,7 +100,7 @@ class CompactSession:
         return popped[0] if popped else None
 
     def _commit(self, make: Callable[[SessionHead], Commit | None]) -> None:
-        """Write; if another process was quicker, on top of what it wrote."""
+        """Write to the store; if another process was quicker, try again on top of what it wrote."""
         for attempt in range(1, _MOST_TRIES + 1):
             commit = make(self._store.head(self._key))
             if commit is None:
@@ -116,8 +117,8 @@ class CompactSession:
         return await asyncio.to_thread(step) if self._store.blocks else step()
 
 
-def _message(place: int, item: Any) -> Message:
-    """An entry that holds an item as it is; its text is searched for in the other log, where it is read."""
+def _entry_message(place: int, item: Any) -> Message:
+    """Return an entry that holds an item as it is; its text is in the log that requests are made from."""
     role = item.get("role") if item.get("role") in ("user", "assistant", "system", "developer") else "assistant"
     entry = {"role": role, "content": "", NATIVE: copy_plain(item)}
     return Message(role=role, content="", id=f"i{place}", original=entry)

@@ -1,22 +1,13 @@
-"""Own loops: two hooks for those who call a model themselves.
-
-    hook = before_model_call(manager)          # hook(ctx): ctx.session_id, ctx.messages, and ctx.tools if there are any
-    step = prepare_step(manager, "chat-1")     # await step({"messages": history}) -> {"messages": what to send}
-
-Either may be given the full history every time, or its own last answer with what is new behind it.
-"""
+"""Hooks that put into a loop's context what is to be sent to the model."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from compact.adapters.failing_open import tell_failure, without_marks
-from compact.adapters.plain_items import as_plain, own_objects
+from compact.adapters.support import OutgoingRequest, PlainItems, RequestPreparer, dump_model
 from compact.dialects import Dialect
 from compact.manager import CompactManager
-
-__all__ = ["abefore_model_call", "before_model_call", "prepare_step"]
 
 
 class ModelCallContext(Protocol):
@@ -29,18 +20,14 @@ class ModelCallContext(Protocol):
 def before_model_call(
     manager: CompactManager, *, dialect: str | Dialect | None = None, strict: bool = False
 ) -> Callable[[ModelCallContext], None]:
-    """A hook that puts what is to be sent into `ctx.messages`. A failure leaves them as they are, unless `strict`."""
+    """Return a hook that puts what is to be sent into `ctx.messages`.
+
+    If compaction fails they stay as they are, unless `strict`.
+    """
+    preparer = _context_preparer(manager, dialect, strict)
 
     def hook(ctx: ModelCallContext) -> None:
-        plain = as_plain(ctx.messages)
-        try:
-            sent = manager.preflight(ctx.session_id, plain, **_beside(ctx), dialect=dialect)
-        except Exception as error:
-            if strict:
-                raise
-            tell_failure(manager, ctx.session_id, error)
-            sent = without_marks(plain)
-        ctx.messages = own_objects(sent, plain, ctx.messages)
+        ctx.messages = preparer.prepare(ctx).items_or(ctx.messages)
 
     return hook
 
@@ -48,12 +35,11 @@ def before_model_call(
 def abefore_model_call(
     manager: CompactManager, *, dialect: str | Dialect | None = None, strict: bool = False
 ) -> Callable[[ModelCallContext], Awaitable[None]]:
-    """`before_model_call` for event loops."""
+    """Return the hook of `before_model_call` for event loops."""
+    preparer = _context_preparer(manager, dialect, strict)
 
     async def hook(ctx: ModelCallContext) -> None:
-        beside = _beside(ctx)
-        step = prepare_step(manager, ctx.session_id, dialect=dialect, strict=strict, **beside)
-        ctx.messages = (await step({"messages": ctx.messages}))["messages"]
+        ctx.messages = (await preparer.aprepare(ctx)).items_or(ctx.messages)
 
     return hook
 
@@ -67,26 +53,41 @@ def prepare_step(
     dialect: str | Dialect | None = None,
     strict: bool = False,
 ) -> Callable[[Mapping[str, Any]], Awaitable[dict[str, list[Any]]]]:
-    """A hook for the start of each step: takes `{"messages": […]}`, and answers with those to send.
+    """Return a hook for the start of each step, which takes `{"messages": […]}` and returns those to send.
 
-    Below the trigger they are what came in. A failure leaves them as they are, unless `strict`.
+    Below the trigger they are what came in. If compaction fails they stay as they are, unless `strict`.
     """
 
+    def read(options: Mapping[str, Any], _: str) -> OutgoingRequest:
+        return _outgoing(options["messages"], tools, instructions, dialect)
+
+    preparer = RequestPreparer(manager, "own_loop", session_of=lambda _: session_id, read=read, strict=strict)
+
     async def step(options: Mapping[str, Any]) -> dict[str, list[Any]]:
-        messages: Sequence[Any] = options["messages"]
-        plain = as_plain(messages)
-        try:
-            sent = await manager.apreflight(session_id, plain, tools=tools, instructions=instructions, dialect=dialect)
-        except Exception as error:
-            if strict:
-                raise
-            tell_failure(manager, session_id, error)
-            sent = without_marks(plain)
-        return {"messages": own_objects(sent, plain, messages)}
+        return {"messages": (await preparer.aprepare(options)).items_or(options["messages"])}
 
     return step
 
 
-def _beside(ctx: ModelCallContext) -> dict[str, Any]:
-    """What is sent beside the messages, as far as a loop says so."""
-    return {"tools": getattr(ctx, "tools", None) or (), "instructions": getattr(ctx, "instructions", None) or ""}
+def _context_preparer(
+    manager: CompactManager, dialect: str | Dialect | None, strict: bool
+) -> RequestPreparer[ModelCallContext]:
+    def read(ctx: ModelCallContext, _: str) -> OutgoingRequest:
+        tools, instructions = getattr(ctx, "tools", None), getattr(ctx, "instructions", None)
+        return _outgoing(ctx.messages, tools or (), instructions or "", dialect)
+
+    return RequestPreparer(
+        manager, "own_loop", session_of=lambda ctx: ctx.session_id, read=read, strict=strict
+    )
+
+
+def _outgoing(
+    messages: Sequence[Any],
+    tools: Sequence[Mapping[str, Any]],
+    instructions: str,
+    dialect: str | Dialect | None,
+) -> OutgoingRequest:
+    items = PlainItems[Any].read(messages, dump_model)
+    return OutgoingRequest(
+        items=items.plain, tools=tools, instructions=instructions, dialect=dialect, restore=items.restore
+    )

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.adapters.which_session import SessionFinder
+from compact.adapters.support.sessions import SessionFinder
 
 
 def items(*texts: str) -> list[Any]:
@@ -37,22 +37,22 @@ def test_one_that_parts_from_it_does_not() -> None:
 def test_under_a_name_others_have_names_of_their_own() -> None:
     """An agent that another calls is told from one that takes over."""
     finder = SessionFinder("x")
-    assert finder.find(items("a"), base="s", speaker="chief") == "s"
-    helper = finder.find(items("do this"), base="s", speaker="helper")
+    assert finder.find(items("a"), base="s", agent="chief") == "s"
+    helper = finder.find(items("do this"), base="s", agent="helper")
     assert helper.startswith("s/helper-")
-    assert finder.find(items("do this", "done"), base="s", speaker="helper") == helper
-    assert finder.find(items("do that"), base="s", speaker="helper") not in ("s", helper)
-    assert finder.find(items("a", "b"), base="s", speaker="helper") == "s"
-    assert finder.find(items("another past"), base="s", speaker="chief") == "s"
-    assert finder.find(items("a"), base="t", speaker="helper") == "t"
+    assert finder.find(items("do this", "done"), base="s", agent="helper") == helper
+    assert finder.find(items("do that"), base="s", agent="helper") not in ("s", helper)
+    assert finder.find(items("a", "b"), base="s", agent="helper") == "s"
+    assert finder.find(items("another past"), base="s", agent="chief") == "s"
+    assert finder.find(items("a"), base="t", agent="helper") == "t"
 
 
 def test_the_names_of_others_are_the_same_in_every_process() -> None:
     names = []
     for _ in range(2):
         finder = SessionFinder("x")
-        finder.find(items("a"), base="s", speaker="chief")
-        names.append(finder.find(items("do this"), base="s", speaker="helper"))
+        finder.find(items("a"), base="s", agent="chief")
+        names.append(finder.find(items("do this"), base="s", agent="helper"))
     assert names[0] == names[1]
 
 
