@@ -36,8 +36,8 @@ from compact.adapters.pydantic_ai import (
     SUPPORTED_VERSIONS,
     CompactionCapability,
     protected,
-    tool_schemas,
 )
+from compact.adapters.pydantic_ai.capability import tool_schemas
 from compact.adapters.pydantic_ai.messages import PydanticAIDialect
 from compact.core.engine.events import CompactionErrorEvent, NoticeEvent
 from compact.core.errors import InsufficientBudget
