@@ -8,9 +8,9 @@
     client = Anthropic(middleware=[compaction_middleware(manager)])
     client.messages.create(model=…, max_tokens=…, messages=history, extra_headers={"X-Compact-Session": "chat-1"})
 
-The hook is `Middleware.handle` and `handle_async`; the same object serves AsyncAnthropic and the beta messages. Only the
-request is compacted: the list that is passed in stays as it is. A message is protected by `"meta": {"protected":
-True}`, which never reaches the provider.
+The hook is `Middleware.handle` and `handle_async`; the same object serves AsyncAnthropic and the beta messages. Only
+the request is compacted: the list that is passed in stays as it is. A message is protected by
+`"meta": {"protected": True}`, which never reaches the provider.
 
 middleware    reads requests, sends them on compacted, feeds the usage of answers and streams back
 """

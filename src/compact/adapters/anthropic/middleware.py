@@ -47,9 +47,7 @@ class AnthropicCompactionMiddleware(Middleware):
         self._manager = manager
         self._session_id = session_id
         self._finder = SessionFinder("anthropic", normalise=without_cache_control)
-        self._preparer = RequestPreparer(
-            manager, "anthropic", session_of=self._session_of, read=_read, strict=strict
-        )
+        self._preparer = RequestPreparer(manager, "anthropic", session_of=self._session_of, read=_read, strict=strict)
 
     def handle(self, request: APIRequest, call_next: Callable[[APIRequest], Any]) -> Any:
         """Send a request of the synchronous client."""

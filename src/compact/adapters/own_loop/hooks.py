@@ -76,9 +76,7 @@ def _context_preparer(
         tools, instructions = getattr(ctx, "tools", None), getattr(ctx, "instructions", None)
         return _outgoing(ctx.messages, tools or (), instructions or "", dialect)
 
-    return RequestPreparer(
-        manager, "own_loop", session_of=lambda ctx: ctx.session_id, read=read, strict=strict
-    )
+    return RequestPreparer(manager, "own_loop", session_of=lambda ctx: ctx.session_id, read=read, strict=strict)
 
 
 def _outgoing(

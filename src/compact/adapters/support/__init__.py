@@ -21,7 +21,13 @@ from compact.adapters.support.items import (
     without_meta,
 )
 from compact.adapters.support.packages import needs_package, renamed
-from compact.adapters.support.recall import RECALL_DESCRIPTION, RECALL_NAME, RECALL_PARAMETERS, aanswer_recall, answer_recall
+from compact.adapters.support.recall import (
+    RECALL_DESCRIPTION,
+    RECALL_NAME,
+    RECALL_PARAMETERS,
+    aanswer_recall,
+    answer_recall,
+)
 from compact.adapters.support.requests import (
     SENT_UNCHANGED,
     USAGE_IGNORED,

@@ -29,9 +29,7 @@ _LOCKS = 64
 R = TypeVar("R")
 
 
-def report_failure(
-    manager: CompactManager, session_id: str, error: Exception, fallback: str = SENT_UNCHANGED
-) -> None:
+def report_failure(manager: CompactManager, session_id: str, error: Exception, fallback: str = SENT_UNCHANGED) -> None:
     """Emit what failed and what is done instead; for a request that cannot fit, a warning of high severity."""
     if isinstance(error, InsufficientBudget):
         # The engine has emitted the error itself; what it cannot know is that the request goes out all the same.
@@ -39,9 +37,7 @@ def report_failure(
         manager.emit(NoticeEvent(session_id=session_id, message=warning, severity="high"))
         return
     kind = type(error).__name__
-    manager.emit(
-        CompactionErrorEvent(session_id=session_id, error_type=kind, message=str(error), fallback=fallback)
-    )
+    manager.emit(CompactionErrorEvent(session_id=session_id, error_type=kind, message=str(error), fallback=fallback))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
