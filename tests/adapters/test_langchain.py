@@ -321,7 +321,9 @@ def test_tools_answers_and_instructions_are_counted() -> None:
 
 def test_the_hook_is_as_we_know_it() -> None:
     for name in ("wrap_model_call", "awrap_model_call"):
-        theirs, ours = (inspect.signature(getattr(kind, name)) for kind in (AgentMiddleware, LangChainCompactionMiddleware))
+        theirs, ours = (
+            inspect.signature(getattr(kind, name)) for kind in (AgentMiddleware, LangChainCompactionMiddleware)
+        )
         assert list(theirs.parameters) == list(ours.parameters) == ["self", "request", "handler"]
     assert {"messages", "system_message", "tools", "response_format", "model"} <= set(ModelRequest.__annotations__)
     for package in ("langchain", "langgraph"):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import sys
 from collections.abc import AsyncIterator
-from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 

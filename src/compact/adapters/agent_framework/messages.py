@@ -1,53 +1,49 @@
-"""The messages of Microsoft Agent Framework, as plain data, and what of them is an entry.
+"""The messages of Microsoft Agent Framework as plain data, and that data as a dialect.
 
 Its `Message` objects are annotated in place all the time and cannot be compared. So a message is read as plain data
-(`plain`), the dialect works on that, and whatever comes out unchanged is the caller's own object again (`Mirror`).
+(`message_data`), the dialect works on that, and what comes out unchanged is the caller's own object again.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from agent_framework import Content, Message
+
+from compact.adapters.support import call_positions, insert_calls, is_list, is_mapping
 from compact.core.log.entries import read_entry
-
-try:
-    from agent_framework import Content, Message
-except ImportError as error:
-    raise ImportError(
-        "the Agent Framework adapter needs the package agent-framework-core\n"
-        'hint: pip install "compact-context[agent-framework]"'
-    ) from error
-
 from compact.core.log.legality import Violation, check_chat
 from compact.dialects.dialect import NATIVE, Block, Entry, foreign, without
 from compact.dialects.translation import META
 
-Plain: TypeAlias = dict[str, Any]
-# The key in `additional_properties` under which a message is tagged; the rest there is none of our business.
+Data: TypeAlias = dict[str, Any]
+# The key in `additional_properties` under which a message is tagged; we do not touch the others.
 TAGS = "compact"
+# Marks, in stored entries, one that came in the same message as the entry before it.
+_SAME_MESSAGE = "goes_on"
 _CHAT_ROLES = ("system", "developer", "user", "assistant")
 
 
 def protected(message: Message) -> Message:
-    """The message, tagged so that it always stays in the prompt; the tag never reaches a provider."""
+    """Tag a message so that it always stays in the prompt, and return it; the tag never reaches a provider."""
     message.additional_properties[TAGS] = {**message.additional_properties.get(TAGS, {}), "protected": True}
     return message
 
 
-def plain(message: Message) -> Plain:
-    """A message as data: without ids, annotations and agents' names, which the framework adds as it goes."""
-    data: Plain = {"role": str(message.role), "contents": [_plain_content(one.to_dict()) for one in message.contents]}
+def message_data(message: Message) -> Data:
+    """Return a message as data, without ids, annotations and agents' names, which the framework adds as it goes."""
+    data: Data = {"role": str(message.role), "contents": [_content_data(one.to_dict()) for one in message.contents]}
     if message.author_name and message.role == "user":
         data["author_name"] = message.author_name
-    properties = {key: _json(value) for key, value in message.additional_properties.items() if key[:1] != "_"}
+    properties = {key: _json_data(value) for key, value in message.additional_properties.items() if key[:1] != "_"}
     return {**data, "additional_properties": properties} if properties else data
 
 
-def message_of(data: Plain) -> Message:
-    """A message made of data."""
+def message_of(data: Data) -> Message:
+    """Return a message made of data."""
     return Message(
         data["role"],
         [Content.from_dict(one) for one in data["contents"]],
@@ -56,58 +52,43 @@ def message_of(data: Plain) -> Message:
     )
 
 
-@dataclass(slots=True)
-class Mirror:
-    """A list of messages as data, and the way back: own objects wherever nothing was changed."""
-
-    messages: Sequence[Message]
-    items: list[Plain] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.items = [plain(message) for message in self.messages]
-
-    def back(self, items: Sequence[Plain]) -> list[Message]:
-        """Messages for what came out."""
-        own = {id(item): message for item, message in zip(self.items, self.messages, strict=True)}
-        return [own.get(id(item)) or message_of(item) for item in items]
+def _content_data(data: Data) -> Data:
+    return {key: _json_data(value) for key, value in data.items() if value or key != "additional_properties"}
 
 
-def _plain_content(data: Plain) -> Plain:
-    return {key: _json(value) for key, value in data.items() if value or key != "additional_properties"}
-
-
-def _json(value: Any) -> Any:
+def _json_data(value: Any) -> Any:
+    """Return a value as JSON can hold it; what has no form there becomes text."""
     if value is None or isinstance(value, str | int | float):
         return value
-    if isinstance(value, Mapping):
-        return {str(key): _json(item) for key, item in value.items()}
-    return [_json(item) for item in value] if isinstance(value, list | tuple) else str(value)
+    if is_mapping(value):
+        return {str(key): _json_data(item) for key, item in value.items()}
+    return [_json_data(item) for item in value] if is_list(value) else str(value)
 
 
 @dataclass(frozen=True, slots=True)
 class AgentFrameworkDialect:
-    """Messages as `plain` gives them."""
+    """Messages as `message_data` returns them."""
 
     name: str = "agent-framework"
 
     def recognises(self, item: object) -> bool | None:
-        """A role and contents."""
-        return isinstance(item, Mapping) and "role" in item and isinstance(item.get("contents"), list)
+        """Return True for what has a role and contents."""
+        return is_mapping(item) and "role" in item and isinstance(item.get("contents"), list)
 
     def read(self, items: Sequence[Any], place: int) -> Iterator[Block]:
-        """Each message is a block: an entry for each result in it, and one for the rest."""
+        """Yield a block for each message, with an entry for each result in it, and one for the rest."""
         for number, item in enumerate(items, place):
             if not self.recognises(item):
                 raise foreign(item, number, self.name)
             yield Block((item,), tuple(_entries(item)))
 
     def write(self, entries: Sequence[Entry]) -> Iterator[Block]:
-        """A message for each entry, but for results that came in one."""
+        """Yield a message for each entry; results that came in one message are one again."""
         block: Block | None = None
         for entry in entries:
-            native = entry.get(NATIVE) or {}
+            native: Data = entry.get(NATIVE) or {}
             message = _message(entry, native)
-            if block and native.get("goes_on") and block.items[0]["role"] == message["role"]:
+            if block and native.get(_SAME_MESSAGE) and block.items[0]["role"] == message["role"]:
                 joined = {**block.items[0], "contents": block.items[0]["contents"] + message["contents"]}
                 block = Block((joined,), (*block.entries, entry))
                 continue
@@ -118,44 +99,44 @@ class AgentFrameworkDialect:
             yield block
 
     def join(self, blocks: Sequence[Block]) -> Sequence[Block]:
-        """The clients of the framework bring messages into the form of their provider."""
+        """Return the blocks as they are: the framework's clients bring messages into the form of their provider."""
         return blocks
 
     def check(self, items: Sequence[Any]) -> tuple[Violation, ...]:
-        """What no client could send: calls without results, results without calls, messages without content."""
+        """Return what no client could send: calls without results, results without calls, empty messages."""
         entries = [entry for block in self.read(items, 0) for entry in block.entries]
         return check_chat([read_entry(entry, f"messages[{place}]") for place, entry in enumerate(entries)])
 
 
-def _entries(item: Plain) -> Iterator[Entry]:
-    contents: list[Plain] = item["contents"]
+def _entries(item: Data) -> Iterator[Entry]:
+    contents: list[Data] = item["contents"]
     role = item["role"]
-    around = without(item, "role", "contents")
-    beside = {META: tags} if (tags := item.get("additional_properties", {}).get(TAGS)) else {}
+    fields = without(item, "role", "contents")
+    meta = {META: tags} if (tags := item.get("additional_properties", {}).get(TAGS)) else {}
     if role == "assistant":
         calls = _open_calls(contents)
         rest = [one for one in contents if not any(one is call for call in calls)]
-        native = {"message": around, **_places(contents, calls)}
-        made = {"tool_calls": [_call(one) for one in calls]} if calls else {}
-        yield {"role": role, "content": _content(rest), **made, NATIVE: native, **beside}
+        native = {"message": fields, **call_positions(contents, calls)}
+        tool_calls = {"tool_calls": [_call(one) for one in calls]} if calls else {}
+        yield {"role": role, "content": _content(rest), **tool_calls, NATIVE: native, **meta}
         return
     results = [one for one in contents if one["type"] == "function_result"]
     rest = [one for one in contents if one["type"] != "function_result"]
     for number, one in enumerate(results):
         native = {"role": role, "result": _result_native(one)}
-        native.update({"goes_on": True} if number else {"message": around})
+        native.update({_SAME_MESSAGE: True} if number else {"message": fields})
         content = _result_content(one)
-        yield {"role": "tool", "tool_call_id": one.get("call_id") or "", "content": content, NATIVE: native, **beside}
+        yield {"role": "tool", "tool_call_id": one.get("call_id") or "", "content": content, NATIVE: native, **meta}
     if rest or not results:
-        native = {"message": around} if not results else {"goes_on": True}
+        native = {"message": fields} if not results else {_SAME_MESSAGE: True}
         if role not in _CHAT_ROLES:
             native["role"] = role
-        spoken = role if role in _CHAT_ROLES else "user"
-        yield {"role": spoken, "content": _content(rest), NATIVE: native, **beside}
+        chat_role = role if role in _CHAT_ROLES else "user"
+        yield {"role": chat_role, "content": _content(rest), NATIVE: native, **meta}
 
 
-def _open_calls(contents: Sequence[Plain]) -> list[Plain]:
-    """The calls that the agent must answer: not those that a service has run itself."""
+def _open_calls(contents: Sequence[Data]) -> list[Data]:
+    """Return the calls that the agent must answer: not those that a service has run itself."""
     answered = {one.get("call_id") for one in contents if one["type"] == "function_result"}
     return [
         one
@@ -165,13 +146,7 @@ def _open_calls(contents: Sequence[Plain]) -> list[Plain]:
     ]
 
 
-def _places(contents: Sequence[Plain], calls: Sequence[Plain]) -> Plain:
-    """Where calls stand among other contents, unless they are at the end."""
-    places = [place for place, one in enumerate(contents) if any(one is call for call in calls)]
-    return {} if places == list(range(len(contents) - len(calls), len(contents))) else {"calls_at": places}
-
-
-def _call(one: Plain) -> Entry:
+def _call(one: Data) -> Entry:
     arguments = one.get("arguments")
     native = {"content": without(one, "type", "call_id", "name", "arguments"), "is_text": isinstance(arguments, str)}
     written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
@@ -179,8 +154,8 @@ def _call(one: Plain) -> Entry:
     return {"id": one.get("call_id") or "", "type": "function", "function": function, NATIVE: native}
 
 
-def _call_content(call: Mapping[str, Any]) -> Plain:
-    native = call.get(NATIVE) or {}
+def _call_content(call: Mapping[str, Any]) -> Data:
+    native: Data = call.get(NATIVE) or {}
     arguments = call["function"]["arguments"]
     if native and not native["is_text"]:
         arguments = json.loads(arguments or "{}")
@@ -190,15 +165,15 @@ def _call_content(call: Mapping[str, Any]) -> Plain:
     return {"type": "function_call", **written, **native.get("content", {})}
 
 
-def _content(contents: Sequence[Plain]) -> str | list[Plain] | None:
+def _content(contents: Sequence[Data]) -> str | list[Data] | None:
     parts = [_part(one) for one in contents]
     if len(parts) == 1 and set(parts[0]) == {"type", "text"}:
         return parts[0]["text"]
     return parts or None
 
 
-def _part(one: Plain) -> Plain:
-    """One content as a part: text where the model reads text, images where it sees them, the rest as it is."""
+def _part(one: Data) -> Data:
+    """Return one content as a part: text where the model reads text, images where it sees them, the rest as it is."""
     match one["type"], one.get("text"), one.get("uri"):
         case "text", str(text), _:
             part = {"type": "text", "text": text}
@@ -215,17 +190,17 @@ def _part(one: Plain) -> Plain:
     return {**part, NATIVE: rest} if rest else part
 
 
-def _contents(content: object) -> list[Plain]:
-    """The contents that an entry's content stands for."""
+def _contents(content: object) -> list[Data]:
+    """Return the contents that an entry's content stands for."""
     if content is None:
         return []
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return [_content_of(part) for part in content] if isinstance(content, list | tuple) else []
+    return [_content_of(part) for part in content] if is_list(content) else []
 
 
-def _content_of(part: Mapping[str, Any]) -> Plain:
-    native = part.get(NATIVE) or {}
+def _content_of(part: Mapping[str, Any]) -> Data:
+    native: Data = part.get(NATIVE) or {}
     match part.get("type"):
         case "thinking":
             return {"type": "text_reasoning", "text": part["thinking"], **native}
@@ -240,13 +215,13 @@ def _content_of(part: Mapping[str, Any]) -> Plain:
             return {"type": "text", "text": text if isinstance(text, str) else json.dumps(part), **native}
 
 
-def _result_native(one: Plain) -> Plain:
+def _result_native(one: Data) -> Data:
     native = without(one, "type", "call_id", "result", "items")
     shape = "items" if one.get("items") is not None else "text" if isinstance(one.get("result"), str) else "data"
     return {"content": native, "shape": shape}
 
 
-def _result_content(one: Plain) -> str | list[Plain]:
+def _result_content(one: Data) -> str | list[Data]:
     if one.get("items") is not None:
         content = _content(one["items"])
         return "" if content is None else content
@@ -254,11 +229,11 @@ def _result_content(one: Plain) -> str | list[Plain]:
     return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
 
 
-def _result(entry: Entry, native: Mapping[str, Any]) -> Plain:
-    """A result with what the entry holds now: the answer itself, or a stub that stands for it."""
+def _result(entry: Entry, native: Mapping[str, Any]) -> Data:
+    """Return a result with what the entry holds now: the answer itself, or a stub that stands for it."""
     shape = native.get("shape", "items")
     content = entry.get("content")
-    answer: Plain = {"type": "function_result", "call_id": entry.get("tool_call_id"), **native.get("content", {})}
+    answer: Data = {"type": "function_result", "call_id": entry.get("tool_call_id"), **native.get("content", {})}
     if shape == "data" and isinstance(content, str):
         try:
             value = json.loads(content)
@@ -271,20 +246,14 @@ def _result(entry: Entry, native: Mapping[str, Any]) -> Plain:
     return {**answer, "items": items} if shape == "items" else answer
 
 
-def _message(entry: Entry, native: Mapping[str, Any]) -> Plain:
-    around = native.get("message", {})
+def _message(entry: Entry, native: Mapping[str, Any]) -> Data:
+    fields = native.get("message", {})
     if entry["role"] == "tool":
-        return {"role": native.get("role", "tool"), "contents": [_result(entry, native.get("result", {}))], **around}
+        return {"role": native.get("role", "tool"), "contents": [_result(entry, native.get("result", {}))], **fields}
     contents = _contents(entry.get("content"))
     calls = [_call_content(call) for call in entry.get("tool_calls") or ()]
     if entry["role"] != "assistant" or (NATIVE not in entry and not calls):
-        # Our summary is told as the user's: there are providers that begin with no one else.
+        # A summary is a user message: some providers want a conversation to begin with one.
         role = native.get("role", "user" if entry["role"] == "assistant" else entry["role"])
-        return {"role": role, "contents": contents, **around}
-    places: Sequence[int] = native.get("calls_at", ())
-    if len(places) == len(calls) and max(places, default=0) < len(contents) + len(calls):
-        for place, call in zip(places, calls, strict=True):
-            contents.insert(place, call)
-    else:
-        contents += calls
-    return {"role": "assistant", "contents": contents, **around}
+        return {"role": role, "contents": contents, **fields}
+    return {"role": "assistant", "contents": insert_calls(contents, calls, native), **fields}

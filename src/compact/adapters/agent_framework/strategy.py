@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compact.adapters.agent_framework_messages import Mirror, Plain
-from compact.adapters.agent_framework_requests import DIALECT, tool_schemas
-
-# isort: split
 from agent_framework import Message
 
-from compact.adapters.failing_open import tell_failure
-from compact.adapters.which_session import SessionFinder
+from compact.adapters.agent_framework.messages import message_data
+from compact.adapters.agent_framework.requests import is_same, outgoing, tool_schemas
+from compact.adapters.support import OutgoingRequest, RequestPreparer, SessionFinder
 from compact.manager import CompactManager
 
 # How the framework marks what a strategy leaves out, and how we mark what we put in.
-_EXCLUDED, _REASON, _OURS = "_excluded", "_exclude_reason", "_compact_made"
-_BY_US = "compacted"
+_EXCLUDED, _REASON, _MADE_BY_US = "_excluded", "_exclude_reason", "_compact_made"
+_COMPACTED = "compacted"
 
 
 class CompactStrategy:
@@ -25,7 +22,7 @@ class CompactStrategy:
 
     A strategy sees messages only: pass the `tools` and `instructions` that go out beside them, so that they are
     counted. What leaves the prompt is flagged as excluded, never removed from the list. Without a `session_id` a
-    conversation is known by its history, for as long as the process lives.
+    session is known by its history, for as long as the process lives.
     """
 
     def __init__(
@@ -37,56 +34,55 @@ class CompactStrategy:
         instructions: str = "",
         strict: bool = False,
     ) -> None:
-        self._manager, self._strict = manager, strict
         self._session_id = session_id
         self._tools, self._instructions = tool_schemas(tools), instructions
         self._finder = SessionFinder("agent-framework")
+        self._preparer: RequestPreparer[list[Message]] = RequestPreparer(
+            manager, "agent_framework", session_of=self._session_of, read=self._read, strict=strict
+        )
 
     async def __call__(self, messages: list[Message]) -> bool:
-        """Flag what goes, put in what stands for it; True if that changed anything."""
-        history = [message for message in messages if not message.additional_properties.get(_OURS)]
-        shown = [message for message in history if not _is_excluded_by_others(message)]
-        mirror = Mirror(shown)
-        session_id = self._session_id or self._finder.find(mirror.items)
-        try:
-            items: list[Plain] = await self._manager.apreflight(
-                session_id, mirror.items, tools=self._tools, instructions=self._instructions, dialect=DIALECT
-            )
-        except Exception as error:
-            if self._strict:
-                raise
-            tell_failure(self._manager, session_id, error)
+        """Flag what goes, and insert what stands for it; return True if that changed anything."""
+        history = [message for message in messages if not message.additional_properties.get(_MADE_BY_US)]
+        included = [message for message in history if not _is_excluded_by_others(message)]
+        prepared = await self._preparer.aprepare(included)
+        if prepared.items is None:
             return False
         before = [message for message in messages if not message.additional_properties.get(_EXCLUDED)]
-        prompt = mirror.back(items)
-        messages[:] = _flagged(history, shown, prompt)
-        return len(before) != len(prompt) or any(a is not b for a, b in zip(before, prompt, strict=True))
+        messages[:] = _flagged(history, included, prepared.items)
+        return not is_same(before, prepared.items)
+
+    def _session_of(self, messages: list[Message]) -> str:
+        return self._session_id or self._finder.find([message_data(message) for message in messages])
+
+    def _read(self, messages: list[Message], session_id: str) -> OutgoingRequest:
+        return outgoing(messages, tools=self._tools, instructions=self._instructions)
 
 
 def _is_excluded_by_others(message: Message) -> bool:
     properties = message.additional_properties
-    return bool(properties.get(_EXCLUDED)) and properties.get(_REASON) != _BY_US
+    return bool(properties.get(_EXCLUDED)) and properties.get(_REASON) != _COMPACTED
 
 
-def _flagged(history: Sequence[Message], shown: Sequence[Message], prompt: Sequence[Message]) -> list[Message]:
-    """The whole history, in which the messages that are not excluded are the prompt, in its order."""
-    own = {id(message) for message in shown}
+def _flagged(history: Sequence[Message], included: Sequence[Message], prompt: Sequence[Message]) -> list[Message]:
+    """Return the whole history with the prompt in it: the messages that are not excluded, in their order."""
+    own = {id(message) for message in included}
     kept = {id(message) for message in prompt}
-    for message in shown:
+    for message in included:
         properties = message.additional_properties
         if id(message) not in kept:
-            properties.update({_EXCLUDED: True, _REASON: _BY_US})
-        elif properties.get(_REASON) == _BY_US:
+            properties.update({_EXCLUDED: True, _REASON: _COMPACTED})
+        elif properties.get(_REASON) == _COMPACTED:
             del properties[_REASON], properties[_EXCLUDED]
-    out: list[Message] = []
+    flagged: list[Message] = []
     waiting = list(history)
     for message in prompt:
         if id(message) in own:
             place = next((n for n, other in enumerate(waiting) if other is message), None)
             if place is not None:  # what stood before it and is left out stays before it
-                out += [other for other in waiting[:place] if id(other) not in kept]
+                flagged += [other for other in waiting[:place] if id(other) not in kept]
                 waiting = [other for n, other in enumerate(waiting) if n > place or (n < place and id(other) in kept)]
         else:
-            message.additional_properties[_OURS] = True
-        out.append(message)
-    return out + [other for other in waiting if id(other) not in kept]
+            message.additional_properties[_MADE_BY_US] = True
+        flagged.append(message)
+    return flagged + [other for other in waiting if id(other) not in kept]
