@@ -170,12 +170,12 @@ def test_what_fails_in_here_does_not_fail_the_agent(caplog: pytest.LogCaptureFix
         def broken(*_: object, **__: object) -> None:
             raise RuntimeError("cannot read: a secret of state")
 
-        proxy.app.managers("m").preflight = broken  # type: ignore[method-assign]
+        proxy.app.managers.for_model("m").preflight = broken  # type: ignore[method-assign]
         answer = httpx2.post(f"{proxy.v1}/chat/completions", content=body, timeout=30)
     assert answer.status_code == 200
     assert answer.headers["x-compact"] == "failed; reason=RuntimeError"
     assert provider.received[0].body == body
-    assert "looking at it failed (RuntimeError)" in caplog.text
+    assert "compacting it failed (RuntimeError)" in caplog.text
     assert "secret" not in caplog.text
 
 

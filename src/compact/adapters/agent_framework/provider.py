@@ -19,7 +19,6 @@ from agent_framework import (
 from compact.adapters.agent_framework.requests import (
     input_tokens,
     is_kept_by_service,
-    is_same,
     outgoing,
     tool_schemas,
     with_shown_history,
@@ -35,6 +34,7 @@ from compact.adapters.support import (
     aobserve_usage,
     instruction_text,
     named_session,
+    same_objects,
 )
 from compact.manager import CompactManager
 
@@ -104,7 +104,7 @@ class _CompactionMiddleware(ChatMiddleware):
 
         async def compact(messages: list[Message]) -> bool:
             prepared = await self._preparer.aprepare((messages, options))
-            if prepared.items is None or is_same(prepared.items, messages):
+            if prepared.items is None or same_objects(prepared.items, messages):
                 return False
             # This list is the request's own: the framework copies it for its middleware.
             messages[:] = prepared.items

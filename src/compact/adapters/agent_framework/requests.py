@@ -69,11 +69,6 @@ def outgoing(
     )
 
 
-def is_same(one: Sequence[Message], other: Sequence[Message]) -> bool:
-    """Return True if two lists hold the same objects."""
-    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
-
-
 def tool_schemas(tools: Any) -> list[Mapping[str, Any]]:
     """Return tools as they are counted; hosted ones are counted by their settings."""
     schemas: list[Mapping[str, Any]] = []

@@ -8,8 +8,8 @@ from typing import Any
 from agent_framework import Message
 
 from compact.adapters.agent_framework.messages import message_data
-from compact.adapters.agent_framework.requests import is_same, outgoing, tool_schemas
-from compact.adapters.support import OutgoingRequest, RequestPreparer, SessionFinder
+from compact.adapters.agent_framework.requests import outgoing, tool_schemas
+from compact.adapters.support import OutgoingRequest, RequestPreparer, SessionFinder, same_objects
 from compact.manager import CompactManager
 
 # How the framework marks what a strategy leaves out, and how we mark what we put in.
@@ -50,7 +50,7 @@ class CompactStrategy:
             return False
         before = [message for message in messages if not message.additional_properties.get(_EXCLUDED)]
         messages[:] = _flagged(history, included, prepared.items)
-        return not is_same(before, prepared.items)
+        return not same_objects(before, prepared.items)
 
     def _session_of(self, messages: list[Message]) -> str:
         return self._session_id or self._finder.find([message_data(message) for message in messages])

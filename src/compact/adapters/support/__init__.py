@@ -18,6 +18,7 @@ from compact.adapters.support.items import (
     instruction_text,
     is_list,
     is_mapping,
+    same_objects,
     without_meta,
 )
 from compact.adapters.support.packages import needs_package, renamed
@@ -78,6 +79,7 @@ __all__ = [
     "prompt_tokens",
     "renamed",
     "report_failure",
+    "same_objects",
     "without_cache_control",
     "without_meta",
 ]

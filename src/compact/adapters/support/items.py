@@ -33,6 +33,11 @@ def dump_model(item: Any) -> Any:
     return item if dump is None else dump(exclude_none=True)
 
 
+def same_objects(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Return True if two lists hold the same objects in the same order."""
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+
+
 @dataclass(frozen=True, slots=True)
 class PlainItems(Generic[T]):
     """A caller's items as plain data, and the way back to its own objects."""

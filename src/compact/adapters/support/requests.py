@@ -86,8 +86,8 @@ class RequestPreparer(Generic[R]):
     """Compacts the requests of one adapter; `R` is what the framework's hook is handed.
 
     `session_of` returns the session of a request, and `read` what is in it, or None if it must be left alone. If
-    either of them or the compaction fails, the failure is reported and the prepared request has no items; with
-    `strict` the error is raised.
+    either of them or the compaction fails, the failure is reported (by `report`) and the prepared request has no
+    items; with `strict` the error is raised.
     """
 
     def __init__(
@@ -98,12 +98,14 @@ class RequestPreparer(Generic[R]):
         session_of: Callable[[R], str],
         read: Callable[[R, str], OutgoingRequest | None],
         strict: bool = False,
+        report: Callable[[CompactManager, str, Exception], None] = report_failure,
     ) -> None:
         self.manager = manager
         self._adapter = adapter  # stands in events for a session that could not be found out
         self._session_of = session_of
         self._read = read
         self._strict = strict
+        self._report = report
         self._noticed: RecentDict[tuple[str, str], None] = RecentDict()
 
     def prepare(self, request: R) -> PreparedRequest:
@@ -135,7 +137,7 @@ class RequestPreparer(Generic[R]):
     def _fall_back(self, session_id: str, error: Exception) -> PreparedRequest:
         if self._strict:
             raise error
-        report_failure(self.manager, session_id or self._adapter, error)
+        self._report(self.manager, session_id or self._adapter, error)
         return PreparedRequest(session_id, error=error)
 
     def notice_provider_keeps_history(self, session_id: str, reason: str) -> None:

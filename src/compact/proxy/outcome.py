@@ -1,4 +1,4 @@
-"""What was done with a request, in one line of a response header."""
+"""What was done with a request, and the response header that says so."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ HEADER = b"X-Compact"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RequestOutcome:
     """The body to send instead of the one that came (None: send that one), and what to say about it.
 
-    `word` is one of
+    `status` is one of
 
     - ``unchanged``    the conversation was sent as it came
     - ``compacted``    a new plan was made for it
-    - ``in-force``     an earlier plan stands, and what is new was added behind it
+    - ``in-force``     an earlier plan stands, and new messages were added behind it
     - ``repaired``     it was not legal for its provider, and is now
     - ``over-budget``  nothing makes it fit: sent as it came, the provider will say so
-    - ``stood-down``   the provider has the history: sent as it came
-    - ``skipped``      there was nothing that we could read: sent as it came
-    - ``failed``       something went wrong with us: sent as it came
+    - ``stood-down``   the provider keeps the history: sent as it came
+    - ``skipped``      there was no conversation that could be read: sent as it came
+    - ``failed``       the compaction failed: sent as it came
     """
 
-    word: str
+    status: str
     body: bytes | None = None
     session_id: str = ""
     model: str = ""
-    # Which of the session's calls this is, for what is reported of it later; 0 if nothing was measured.
+    # Which of the session's calls this is, for the usage that is reported later; 0 if nothing was measured.
     call: int = 0
     plan: int = 0
     tokens: int = 0
@@ -36,7 +36,7 @@ class Verdict:
 
     @property
     def header(self) -> tuple[bytes, bytes]:
-        """`X-Compact: compacted; plan=3 before=91022 after=40133 session=…`."""
+        """The response header: `X-Compact: compacted; plan=3 before=91022 after=40133 session=…`."""
         facts = {
             "reason": self.reason,
             "plan": self.plan,
@@ -44,5 +44,5 @@ class Verdict:
             "after" if self.tokens_before else "tokens": self.tokens,
             "session": self.session_id,
         }
-        told = " ".join(f"{name}={value}" for name, value in facts.items() if value)
-        return HEADER, (f"{self.word}; {told}" if told else self.word).encode("ascii", "replace")
+        details = " ".join(f"{name}={value}" for name, value in facts.items() if value)
+        return HEADER, (f"{self.status}; {details}" if details else self.status).encode("ascii", "replace")
