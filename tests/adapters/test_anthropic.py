@@ -6,8 +6,6 @@ import asyncio
 import importlib.metadata
 import inspect
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -338,9 +336,3 @@ def test_the_hooks_are_as_the_package_has_them() -> None:
         assert list(inspect.signature(ours).parameters) == list(inspect.signature(theirs).parameters), name
     assert {"headers", "body"} <= set(inspect.signature(anthropic.APIRequest.copy).parameters)
     assert "_iterator" in vars(anthropic.Stream)
-
-
-def test_a_missing_package_names_the_extra() -> None:
-    code = "import sys; sys.modules['anthropic'] = None\nimport compact.adapters.anthropic"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
-    assert 'pip install "compact-context[anthropic]"' in done.stderr

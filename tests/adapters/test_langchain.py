@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import subprocess
-import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -328,9 +326,3 @@ def test_the_hook_is_as_we_know_it() -> None:
     assert {"messages", "system_message", "tools", "response_format", "model"} <= set(ModelRequest.__annotations__)
     for package in ("langchain", "langgraph"):
         assert version(package) in SpecifierSet(SUPPORTED_VERSIONS[package])
-
-
-def test_a_missing_package_names_the_extra() -> None:
-    code = "import sys; sys.modules['langchain'] = None; import compact.adapters.langchain"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert 'pip install "compact-context[langchain]"' in done.stderr

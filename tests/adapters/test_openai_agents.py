@@ -620,10 +620,3 @@ def test_the_hooks_are_as_the_package_has_them() -> None:
     ):
         mine: Callable[..., Any] = ours
         assert list(inspect.signature(mine).parameters) == list(inspect.signature(theirs).parameters), ours
-
-
-def test_a_missing_package_names_the_extra() -> None:
-    """Also if a folder of the user's own has the package's name."""
-    code = "import sys; sys.modules['agents'] = None\nimport compact.adapters.openai_agents"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
-    assert 'pip install "compact-context[openai-agents]"' in done.stderr
