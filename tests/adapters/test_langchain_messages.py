@@ -22,11 +22,12 @@ from langchain_core.messages.utils import convert_to_messages
 
 from adapters.langchain_parts import wire
 from compact import CompactConfig, CompactManager
-from compact.adapters.langchain.messages import MARK, OPENING, LangChainDialect, protected, without_mark
+from compact.adapters.langchain.messages import MARK, LangChainDialect, protected, without_mark
 from compact.config import CompactPolicy
 from compact.core.errors import InsufficientBudget, InvalidHistory
 from compact.dialects import CHAT, get_dialect
 from compact.dialects.dialect import Entry
+from compact.dialects.interleaving import OPENING
 from compact.testing import WordTokenizer, check_dialect
 from conversations import Wire, histories
 

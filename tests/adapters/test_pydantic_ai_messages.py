@@ -30,10 +30,11 @@ from pydantic_ai.messages import (
 )
 
 from compact import CompactConfig, CompactManager
-from compact.adapters.pydantic_ai.messages import MARK, OPENING, PydanticAIDialect, protected
+from compact.adapters.pydantic_ai.messages import MARK, PydanticAIDialect, protected
 from compact.config import CompactPolicy
 from compact.core.errors import InsufficientBudget, InvalidHistory
 from compact.dialects.dialect import Entry
+from compact.dialects.interleaving import OPENING
 from compact.testing import WordTokenizer, check_dialect
 from conversations import Wire, histories
 

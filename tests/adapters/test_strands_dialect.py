@@ -15,7 +15,8 @@ from adapters.dialect_properties import (
     stays_legal,
     windows,
 )
-from compact.adapters.strands.messages import OPENING, StrandsDialect
+from compact.adapters.strands.messages import StrandsDialect
+from compact.dialects.interleaving import OPENING
 from compact.testing import check_dialect
 from dialect_conversations import PROTECTED, Step, conversations
 

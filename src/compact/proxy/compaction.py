@@ -133,7 +133,7 @@ class RequestCompactor:
         )
 
     def note_usage(self, outcome: RequestOutcome, usage: Mapping[str, Any]) -> None:
-        """Keep what was reported for a call until it is applied, unless its session has gone on since."""
+        """Keep what was reported for a call until it is applied, unless its session has sent another call since."""
         self._usage.report(outcome.session_id, outcome.call, usage)
 
     def apply_usage(self, outcome: RequestOutcome) -> None:
@@ -142,7 +142,7 @@ class RequestCompactor:
 
 
 def _report(manager: CompactManager, session_id: str, error: Exception) -> None:
-    """Report a failure without its text, which may quote what somebody said."""
+    """Report a failure without its text, which may quote the conversation."""
     _log_failure(error)
     if isinstance(error, InsufficientBudget):  # its text has only sizes
         report_failure(manager, session_id, error)

@@ -1,4 +1,4 @@
-"""The three kinds of requests that hold a conversation: how to recognise one, and where everything stands in it."""
+"""The three kinds of requests that hold a conversation: how to recognise one, and where its parts are."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ class RequestOutcome:
 
     - ``unchanged``    the conversation was sent as it came
     - ``compacted``    a new plan was made for it
-    - ``in-force``     an earlier plan stands, and new messages were added behind it
+    - ``in-force``     an earlier plan is still in force, and new messages were added behind it
     - ``repaired``     it was not legal for its provider, and is now
     - ``over-budget``  nothing makes it fit: sent as it came, the provider will say so
     - ``stood-down``   the provider keeps the history: sent as it came

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 # Chosen: no answer of a model is that long; one of which more would have to be kept is not read.
 _MOST_BYTES = 8_000_000
-_GZIP = 16 + zlib.MAX_WBITS  # how zlib is told to read gzip
+_GZIP = 16 + zlib.MAX_WBITS  # the value by which zlib reads gzip
 
 
 class UsageReader:

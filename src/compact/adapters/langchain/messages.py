@@ -22,12 +22,11 @@ from compact.core.log.entries import read_entry
 from compact.core.log.legality import Violation, check_chat
 from compact.core.log.messages import ROLES
 from compact.dialects.dialect import NATIVE, Block, Entry, foreign, without
+from compact.dialects.interleaving import OPENING
 from compact.dialects.translation import META
 
 # The key in `additional_kwargs` under which a message has our `meta`: {"compact": {"protected": True}}.
 MARK = "compact"
-# Stands first where a prompt would begin with the model's own words, which several providers reject.
-OPENING = "[earlier parts of this conversation were left out]"
 
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "user"}
 # What an entry has in fields of its own, and what no model ever reads: usage, and results meant for programs.

@@ -36,7 +36,7 @@ _DISABLED_TRACE = "no-op"  # the SDK's id of a trace that is switched off
 
 @dataclass(slots=True)
 class _CurrentSession:
-    """The session that the code running now works for: the SDK does not tell its hooks and tools.
+    """The session that the code running now works for: the SDK does not say so to its hooks and tools.
 
     `awaits_usage` is true between a request that was prepared and its answer: no other usage is about its prompt.
     """

@@ -89,7 +89,7 @@ class CompactionCapability(AbstractCapability[Any]):
         return toolset
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: Any) -> Any:
-        """Run an agent so that agents that are called in it can tell that they are inside of it."""
+        """Run an agent; agents that are called meanwhile find its session in `_open_runs`."""
         token = _open_runs.set((*_open_runs.get(), self._session))
         try:
             return await handler()

@@ -22,6 +22,7 @@ from compact.adapters.support import is_list, is_mapping
 from compact.core.log.entries import read_entry
 from compact.core.log.legality import Violation, check_chat
 from compact.dialects.dialect import NATIVE, Block, Entry, foreign, without
+from compact.dialects.interleaving import OPENING
 from compact.dialects.translation import META
 
 Data: TypeAlias = dict[str, Any]
@@ -29,8 +30,6 @@ Data: TypeAlias = dict[str, Any]
 # The key of `metadata` under which a text or a tool's return has our `meta`: {"compact": {"protected": True}}.
 # Messages have metadata, too, but lose it when the framework merges those that follow each other.
 MARK = "compact"
-# Stands first where a prompt would begin with the model's own words, which several providers reject.
-OPENING = "[earlier parts of this conversation were left out]"
 
 # What we make has no time: the same prompt must be the same every time.
 _NO_TIME = datetime.fromtimestamp(0, UTC)

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, cast
 from compact.adapters.support import call_positions, insert_calls, is_list, is_mapping
 from compact.core.log.legality import Violation
 from compact.dialects.dialect import NATIVE, Block, Entry, foreign, without
+from compact.dialects.interleaving import OPENING
 from compact.dialects.translation import META
 
 Part: TypeAlias = dict[str, Any]
@@ -19,8 +20,6 @@ WireBlock: TypeAlias = dict[str, Any]
 # Strands removes these before a request leaves; ids and metrics are not the same after a restart.
 _LOCAL_KEYS = ("tracking_id", "metadata")
 _MESSAGE_KEYS = frozenset({"role", "content", *_LOCAL_KEYS})
-# Stands before an assistant's message that would open a conversation, which no provider of Strands takes.
-OPENING = "[the conversation goes on]"
 _BYTES = "$bytes"  # the key under which bytes stand in JSON
 
 
@@ -137,9 +136,9 @@ def _role(block: Block) -> str:
 def _merged(first: Block, second: Block) -> Block:
     one, two = first.items[-1], second.items[0]
     content: list[WireBlock] = [*one["content"], *two["content"]]
-    if one["role"] == "assistant":  # reasoning stands at the beginning, or its provider does not take it
+    if one["role"] == "assistant":  # reasoning must come first, or its provider rejects it
         content.sort(key=lambda block: "reasoningContent" not in block)
-    elif one["content"]:  # so do results
+    elif one["content"]:  # results must come first, too
         content.sort(key=lambda block: "toolResult" not in block)
     fields = {**without(two, *_LOCAL_KEYS), **without(one, *_LOCAL_KEYS)}
     message = {**fields, "role": one["role"], "content": content}

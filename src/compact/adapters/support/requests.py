@@ -211,7 +211,7 @@ class UsageFeedback:
                 newest.usage, newest.is_reported = usage, True
 
     def apply(self, manager: CompactManager, session_id: str) -> None:
-        """Have the manager take in what is kept for a session; whoever calls this meanwhile waits until it has."""
+        """Have the manager take in what is kept for a session; calls made meanwhile wait until it has."""
         with self._session_locks[hash(session_id) % _LOCKS]:
             with self._lock:
                 newest = self._newest.get(session_id)

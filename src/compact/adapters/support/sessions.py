@@ -102,7 +102,7 @@ class SessionFinder:
     def is_latest(self, session_id: str, items: Sequence[Any]) -> bool:
         """Return True if a session has a name, or has sent these items last.
 
-        If not, another conversation that began alike has gone on in it.
+        If not, another conversation that began alike has continued in it.
         """
         sent = [self.normalise(item) for item in items]
         with self._lock:
