@@ -62,7 +62,7 @@ def look_up_depot(depot: int) -> str:
     return look_up(depot)
 
 
-class Desk:
+class Setup:
     """The scenario's agent, its session service and its runner."""
 
     def __init__(self, watch: Watch, plugin: AdkCompactionPlugin) -> None:
@@ -102,9 +102,9 @@ def texts(contents: list[types.Content]) -> list[str]:
     return [part.text for part in parts if part.text] + results
 
 
-async def converse(desk: Desk, *, tagged: bool = True, **settings: Any) -> list[types.Content]:
+async def converse(setup: Setup, *, tagged: bool = True, **settings: Any) -> list[types.Content]:
     """The whole conversation; what ADK has stored of it."""
-    await desk.open(tagged=tagged)
-    for prompt in desk.watch.scenario.prompts:
-        await desk.say(prompt, **settings)
-    return await desk.stored()
+    await setup.open(tagged=tagged)
+    for prompt in setup.watch.scenario.prompts:
+        await setup.say(prompt, **settings)
+    return await setup.stored()

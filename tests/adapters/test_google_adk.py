@@ -22,7 +22,7 @@ from google.genai import types
 from packaging.specifiers import SpecifierSet
 
 from adapters.adapter_checks import seen_and_counted
-from adapters.google_adk_parts import SESSION, Desk, FakeLlm, content_of, converse, said, texts
+from adapters.google_adk_parts import SESSION, FakeLlm, Setup, content_of, converse, said, texts
 from adapters.scenario import Call, Final, Scenario, Watch
 from compact.adapters.google_adk import SUPPORTED_VERSIONS, AdkCompactionPlugin, protected
 from compact.adapters.google_adk.plugin import may_call_functions, tags_of, tool_schemas
@@ -38,7 +38,7 @@ class TestScenario:
         """Never over the budget, never illegal, protected text always there, session whole, tag and all."""
         watch = Watch()
         manager = watch.manager()
-        contents = asyncio.run(converse(Desk(watch, AdkCompactionPlugin(manager)), streaming_mode=mode))
+        contents = asyncio.run(converse(Setup(watch, AdkCompactionPlugin(manager)), streaming_mode=mode))
         watch.check(manager, SESSION, stored=texts(contents))
         seen_and_counted(watch, manager, SESSION)
         assert not watch.sink.of(HistoryBranchedEvent)
@@ -54,7 +54,7 @@ class TestScenario:
             session_id="s",
             is_protected=lambda content: "House rule" in str(content.parts and content.parts[0].text),
         )
-        contents = asyncio.run(converse(Desk(watch, plugin), tagged=False))
+        contents = asyncio.run(converse(Setup(watch, plugin), tagged=False))
         watch.check(manager, "s", stored=texts(contents))
         seen_and_counted(watch, manager, "s")
 
@@ -72,11 +72,11 @@ class TestPlugin:
         manager = watch.manager()
         monkeypatch.setattr(manager, "_enter", _explode)
         monkeypatch.setattr(Scenario, "steps", (Final("done"),))
-        desk = Desk(watch, AdkCompactionPlugin(manager))
+        setup = Setup(watch, AdkCompactionPlugin(manager))
 
         async def talk() -> list[Event]:
-            await desk.open()
-            return await desk.say("go")
+            await setup.open()
+            return await setup.say("go")
 
         events = asyncio.run(talk())
         assert events[-1].content == content_of(Final("done"))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import pkgutil
+import re
 import subprocess
 import sys
 import warnings
@@ -15,17 +17,8 @@ import compact.adapters
 
 FOLDER = Path(compact.adapters.__file__).parent
 ADAPTERS = sorted(found.name for found in pkgutil.iter_modules([str(FOLDER)]) if found.name != "support")
-# What is blocked to have a framework missing, and the extra that brings it.
-FRAMEWORKS = {
-    "agent_framework": ("agent_framework", "agent-framework"),
-    "anthropic": ("anthropic", "anthropic"),
-    "google_adk": ("google.adk.agents.callback_context", "google-adk"),
-    "langchain": ("langchain", "langchain"),
-    "litellm": ("litellm", "litellm"),
-    "openai_agents": ("agents", "openai-agents"),
-    "pydantic_ai": ("pydantic_ai", "pydantic-ai"),
-    "strands": ("strands", "strands"),
-}
+# Packages that are there without any extra.
+ALWAYS_THERE = {"compact", "pydantic_core", *sys.stdlib_module_names}
 RENAMED = [
     ("anthropic", "CompactionMiddleware", "AnthropicCompactionMiddleware"),
     ("langchain", "CompactionMiddleware", "LangChainCompactionMiddleware"),
@@ -34,17 +27,33 @@ RENAMED = [
 ]
 
 
-def test_each_adapter_is_known_here() -> None:
-    assert sorted([*FRAMEWORKS, "own_loop"]) == ADAPTERS
+def frameworks_of(adapter: str) -> set[str]:
+    """The packages that an adapter imports, and that may be missing."""
+    found: set[str] = set()
+    for file in (FOLDER / adapter).glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+            found |= {name.partition(".")[0] for name in names}
+    return found - ALWAYS_THERE
 
 
-@pytest.mark.parametrize("folder", [*ADAPTERS, "support", ""])
+WITH_FRAMEWORK = [adapter for adapter in ADAPTERS if frameworks_of(adapter)]
+
+
+def test_the_adapters_are_found() -> None:
+    assert {"langchain", "own_loop"} <= set(ADAPTERS)
+    assert frameworks_of("langchain") == {"langchain", "langchain_core", "langgraph"}
+    assert set(ADAPTERS) - set(WITH_FRAMEWORK) == {"own_loop"}
+
+
+@pytest.mark.parametrize("folder", [*ADAPTERS, "support"])
 def test_a_folder_lists_its_files(folder: str) -> None:
-    """The docstring of each `__init__` names every file, or folder, beside it."""
-    package = FOLDER / folder
-    doc = importlib.import_module(".".join(filter(None, ("compact.adapters", folder)))).__doc__ or ""
-    listed = {line.split()[0] for line in doc.splitlines() if line[:1].islower() and "  " in line}
-    assert {found.name for found in pkgutil.iter_modules([str(package)])} <= listed
+    """The docstring of each `__init__` names every file beside it, and no other."""
+    doc = importlib.import_module(f"compact.adapters.{folder}").__doc__ or ""
+    listed = {line.split()[0] for line in doc.splitlines() if re.match(r"[a-z_]+ {2}", line)}
+    assert {found.name for found in pkgutil.iter_modules([str(FOLDER / folder)])} == listed
+    assert folder in ("support", "own_loop") or "The hook is" in doc
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
@@ -55,13 +64,15 @@ def test_public_names_are_there_without_a_warning(adapter: str) -> None:
         assert all(getattr(module, name) is not None for name in module.__all__)
 
 
-@pytest.mark.parametrize("adapter", sorted(FRAMEWORKS))
+@pytest.mark.parametrize("adapter", WITH_FRAMEWORK)
 def test_a_missing_package_names_the_extra(adapter: str) -> None:
-    """Also if a folder of the user's own has the package's name."""
-    blocked, extra = FRAMEWORKS[adapter]
-    code = f"import sys; sys.modules[{blocked!r}] = None\nimport compact.adapters.{adapter}"
+    """Which has the adapter's name, and is there."""
+    extra = adapter.replace("_", "-")
+    blocked = dict.fromkeys(sorted(frameworks_of(adapter)))
+    code = f"import sys; sys.modules.update({blocked})\nimport compact.adapters.{adapter}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert f'pip install "compact-context[{extra}]"' in done.stderr
+    assert f"\n{extra} = [" in (FOLDER.parents[2] / "pyproject.toml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("adapter", "old", "new"), RENAMED)

@@ -66,7 +66,7 @@ def test_a_client_tries_again_as_it_would_without_a_proxy() -> None:
         agent = ChatAgent(proxy.url, "Read.")
         agent.run(1)
     assert [request.header("x-stainless-retry-count") for request in provider.received] == ["0", "1", "2"]
-    assert agent.words == ["unchanged"]
+    assert agent.statuses == ["unchanged"]
 
 
 def test_each_event_of_a_stream_comes_as_soon_as_it_is_sent() -> None:
