@@ -8,13 +8,17 @@ from typing import Any
 
 import pytest
 
+from compact import CompactManager
+from compact.core.engine.events import CompactionErrorEvent
 from compact.core.errors import ConfigError
+from compact.proxy.compaction import RequestCompactor
 from compact.proxy.endpoints import ANTHROPIC_MESSAGES, CHAT_COMPLETIONS, RESPONSES, Endpoint, find_endpoint
 from compact.proxy.headers import for_client, for_upstream
 from compact.proxy.outcome import RequestOutcome
 from compact.proxy.sessions import SessionNames, answer_fingerprint, first_answer
 from compact.proxy.upstream import Upstream
 from compact.proxy.usage import UsageReader
+from compact.testing import RecordingSink
 
 KEY = {b"authorization": b"Bearer sk-1"}
 CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -208,3 +212,23 @@ def test_an_upstream_is_a_server_and_nothing_else(url: str) -> None:
     with pytest.raises(ConfigError) as error:
         Upstream(url)
     assert error.value.hint
+
+
+def test_a_failed_compaction_is_an_event_without_the_text_of_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may quote the conversation. A manager that cannot be made does not stop a request either."""
+
+    def broken(*_: object, **__: object) -> Any:
+        raise RuntimeError("cannot read: a secret of state")
+
+    sink = RecordingSink()
+    manager = CompactManager(on_event=sink)
+    monkeypatch.setattr(manager, "preflight", broken)
+    raw = json.dumps({"model": "m", "messages": OPENING}).encode()
+    outcomes = [
+        RequestCompactor(manager_for).compact(CHAT_COMPLETIONS, raw, KEY) for manager_for in (lambda _: manager, broken)
+    ]
+    assert outcomes == [RequestOutcome("failed", reason="RuntimeError")] * 2
+    (event,) = sink.of(CompactionErrorEvent)
+    assert (event.error_type, event.fallback) == ("RuntimeError", "the request goes out as it is")
+    assert event.session_id.startswith("proxy-")
+    assert "secret" not in event.message
