@@ -19,7 +19,7 @@ from google.adk.sessions import InMemorySessionService
 from google.genai import types
 
 from compact import CompactConfig, CompactManager
-from compact.adapters.google_adk import CompactionPlugin, protected
+from compact.adapters.google_adk import AdkCompactionPlugin, protected
 
 RULE = "Never quote station 12: its sensor is broken."
 requests: list[str] = []
@@ -50,7 +50,7 @@ def read_report(number: int) -> str:
 
 manager = CompactManager(CompactConfig(model="gemini-2.5-pro", max_context_tokens=8_000))
 agent = LlmAgent(name="reader", model=Script(), instruction="Read every report.", tools=[read_report])
-app = App(name="station", root_agent=agent, plugins=[CompactionPlugin(manager)])
+app = App(name="station", root_agent=agent, plugins=[AdkCompactionPlugin(manager)])
 
 
 def said(text: str) -> types.Content:

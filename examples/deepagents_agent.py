@@ -16,7 +16,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 
 from compact import CompactConfig, CompactManager
-from compact.adapters.langchain import DEEPAGENTS_SLOT, CompactionMiddleware
+from compact.adapters.langchain import DEEPAGENTS_SLOT, LangChainCompactionMiddleware
 
 TASK = "Read the reports 1 to 30 and say what is odd."
 requests: dict[str, list[int]] = {"main": [], "helper": []}
@@ -59,7 +59,7 @@ agent = create_deep_agent(
     Script(),
     [read_report],
     # In the place of the built-in summariser, for the agent and for its general-purpose helper.
-    middleware=[CompactionMiddleware(manager, name=DEEPAGENTS_SLOT)],
+    middleware=[LangChainCompactionMiddleware(manager, name=DEEPAGENTS_SLOT)],
     checkpointer=InMemorySaver(),
 )
 state = agent.invoke(

@@ -16,7 +16,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 
 from compact import CompactConfig, CompactManager
-from compact.adapters.langchain import CompactionMiddleware, protected
+from compact.adapters.langchain import LangChainCompactionMiddleware, protected
 
 RULE = "Never quote station 12: its sensor is broken."
 requests: list[str] = []
@@ -51,7 +51,7 @@ agent = create_agent(
     Script(),
     [read_report],
     system_prompt="Read every report.",
-    middleware=[CompactionMiddleware(manager)],
+    middleware=[LangChainCompactionMiddleware(manager)],
     checkpointer=InMemorySaver(),
 )
 state = agent.invoke(

@@ -13,7 +13,7 @@ from strands import Agent, tool
 from strands.models import Model
 
 from compact import CompactConfig, CompactManager
-from compact.adapters.strands import CompactionPlugin
+from compact.adapters.strands import StrandsCompactionPlugin
 
 RULE = "Never quote station 12: its sensor is broken."
 
@@ -57,7 +57,7 @@ agent = Agent(
     model=script,
     tools=[read_report],
     system_prompt="Read every report.",
-    plugins=[CompactionPlugin(manager, session_id="reports")],
+    plugins=[StrandsCompactionPlugin(manager, session_id="reports")],
     messages=[
         {"role": "user", "content": [{"text": RULE}], "metadata": {"custom": {"protected": True}}},
         {"role": "assistant", "content": [{"text": "Noted."}]},

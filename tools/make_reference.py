@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import pkgutil
 import re
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 import compact
+import compact.adapters
 from compact.config import CompactConfig
 from compact.core.engine.event_spec import Metric
 from compact.core.engine.events import EVENTS, CompactionEvent
@@ -27,22 +29,11 @@ from compact.telemetry.metrics import EVENT_COUNT, METRICS
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # or it asks the network when it is imported
 DOCS = Path(__file__).parents[1] / "docs"
 MADE = "<!-- Made by tools/make_reference.py: change the code, not this page. -->"
+# Every folder of compact.adapters is an adapter, except the one that they share.
+ADAPTERS = sorted(found.name for found in pkgutil.iter_modules(compact.adapters.__path__) if found.name != "support")
 # What is public beside the front door, by the room it lives in.
 ROOMS: dict[str, tuple[str, ...]] = {
-    "Adapters": tuple(
-        f"compact.adapters.{name}"
-        for name in (
-            "openai_agents",
-            "langchain",
-            "pydantic_ai",
-            "agent_framework",
-            "google_adk",
-            "strands",
-            "anthropic",
-            "litellm",
-            "own_loop",
-        )
-    ),
+    "Adapters": tuple(f"compact.adapters.{name}" for name in ADAPTERS),
     "Testing": ("compact.testing",),
 }
 

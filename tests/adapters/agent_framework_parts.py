@@ -20,11 +20,12 @@ from agent_framework import (
 )
 
 from adapters.scenario import Call, Scenario, Step, Watch, look_up
-from compact.adapters.agent_framework_messages import plain
-from compact.adapters.agent_framework_provider import (
+from compact.adapters.agent_framework import (
     protected,
 )
-from compact.adapters.agent_framework_requests import DIALECT, text_of, tool_schemas
+from compact.adapters.agent_framework.messages import message_data
+from compact.adapters.agent_framework.requests import DIALECT, tool_schemas
+from compact.adapters.support import instruction_text
 
 
 class FakeClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
@@ -36,11 +37,11 @@ class FakeClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
         self.function_invocation_configuration["max_iterations"] = 100
 
     def _inner_get_response(self, *, messages: Sequence[Message], stream: bool, options: Any, **kwargs: Any) -> Any:
-        items = [plain(message) for message in messages]
+        items = [message_data(message) for message in messages]
         bare = [{key: item[key] for key in ("role", "contents")} for item in items]
 
         def answer() -> ChatResponse:
-            tools, instructions = tool_schemas(options.get("tools")), text_of(options.get("instructions"))
+            tools, instructions = tool_schemas(options.get("tools")), instruction_text(options.get("instructions"))
             step = self.watch.ask(bare, DIALECT, tools=tools, instructions=instructions)
             tokens = self.watch.tokens[-1]
             usage: Any = {"input_token_count": tokens, "output_token_count": 5, "total_token_count": tokens + 5}

@@ -16,12 +16,9 @@ from google.adk.sessions import InMemorySessionService
 from google.genai import types
 
 from adapters.scenario import Call, Step, Watch, look_up
-from compact.adapters.google_adk import (
-    CompactionPlugin,
-    protected,
-    system_text,
-    tool_schemas,
-)
+from compact.adapters.google_adk import AdkCompactionPlugin, protected
+from compact.adapters.google_adk.plugin import tool_schemas
+from compact.adapters.support import instruction_text
 
 SESSION = "audit/u/s"
 
@@ -40,7 +37,7 @@ class FakeLlm(BaseLlm):
             llm_request.contents,
             "gemini",
             tools=tool_schemas(llm_request),
-            instructions=system_text(llm_request.config.system_instruction),
+            instructions=instruction_text(llm_request.config.system_instruction),
         )
         usage = types.GenerateContentResponseUsageMetadata(prompt_token_count=self.watch.tokens[-1])
         if stream:
@@ -65,10 +62,10 @@ def look_up_depot(depot: int) -> str:
     return look_up(depot)
 
 
-class Desk:
+class Setup:
     """The scenario's agent, its session service and its runner."""
 
-    def __init__(self, watch: Watch, plugin: CompactionPlugin) -> None:
+    def __init__(self, watch: Watch, plugin: AdkCompactionPlugin) -> None:
         self.watch = watch
         agent = LlmAgent(
             name="auditor", model=FakeLlm(watch=watch), instruction=watch.scenario.instructions, tools=[look_up_depot]
@@ -105,9 +102,9 @@ def texts(contents: list[types.Content]) -> list[str]:
     return [part.text for part in parts if part.text] + results
 
 
-async def converse(desk: Desk, *, tagged: bool = True, **settings: Any) -> list[types.Content]:
+async def converse(setup: Setup, *, tagged: bool = True, **settings: Any) -> list[types.Content]:
     """The whole conversation; what ADK has stored of it."""
-    await desk.open(tagged=tagged)
-    for prompt in desk.watch.scenario.prompts:
-        await desk.say(prompt, **settings)
-    return await desk.stored()
+    await setup.open(tagged=tagged)
+    for prompt in setup.watch.scenario.prompts:
+        await setup.say(prompt, **settings)
+    return await setup.stored()

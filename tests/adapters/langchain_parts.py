@@ -15,7 +15,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
 from adapters.scenario import Call, Scenario, Watch, look_up
-from compact.adapters.langchain_messages import MARK, protected
+from compact.adapters.langchain.messages import MARK, protected
 
 Answer = Callable[[list[BaseMessage], list[dict[str, Any]]], AIMessage]
 

@@ -11,8 +11,8 @@ from strands.types.exceptions import ContextWindowOverflowException
 
 from adapters.scenario import Call, Scenario, Step, Watch, look_up
 from compact import CompactManager
-from compact.adapters.strands import CompactionPlugin, chat_tools
-from compact.adapters.strands_dialect import StrandsDialect
+from compact.adapters.strands import StrandsCompactionPlugin, StrandsDialect
+from compact.adapters.strands.plugin import tool_schemas
 
 
 def user(text: str, *, protected: bool = False) -> dict[str, Any]:
@@ -44,7 +44,7 @@ class FakeModel(Model):
             raise ContextWindowOverflowException("input is too long")
         assert all(set(message) == {"role", "content"} for message in messages)
         step = self.watch.ask(
-            messages, StrandsDialect(), tools=chat_tools(tool_specs or ()), instructions=system_prompt or ""
+            messages, StrandsDialect(), tools=tool_schemas(tool_specs or ()), instructions=system_prompt or ""
         )
         for chunk in chunks(step):
             yield chunk
@@ -85,7 +85,7 @@ def opening(scenario: Scenario) -> list[Any]:
 
 def build(watch: Watch, manager: CompactManager, model: FakeModel | None = None, **settings: Any) -> Agent:
     """The agent of the scenario."""
-    plugins = [CompactionPlugin(manager, session_id="s")]
+    plugins = [StrandsCompactionPlugin(manager, session_id="s")]
     parts: dict[str, Any] = {"messages": opening(watch.scenario), "callback_handler": None, **settings}
     return Agent(
         model=model or FakeModel(watch),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import sys
-from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
@@ -39,14 +37,15 @@ from adapters.agent_framework_parts import (
 )
 from adapters.scenario import Final, Scenario, Watch, look_up
 from compact import CompactConfig, CompactManager
-from compact.adapters.agent_framework_messages import plain
-from compact.adapters.agent_framework_provider import (
+from compact.adapters.agent_framework import (
     SUPPORTED_VERSIONS,
     CompactProvider,
     CompactStrategy,
     recall_tool,
 )
-from compact.adapters.agent_framework_requests import DIALECT, input_tokens, text_of, tool_schemas
+from compact.adapters.agent_framework.messages import message_data
+from compact.adapters.agent_framework.requests import DIALECT, input_tokens, tool_schemas
+from compact.adapters.support import instruction_text
 from compact.core.engine.events import CompactionErrorEvent, HistoryBranchedEvent, NoticeEvent
 
 
@@ -125,11 +124,11 @@ class TestStrategy:
         first = asyncio.run(apply_compaction(messages, strategy=strategy))
         assert all(any(one is message for one in messages) for message in originals)
         assert any(all(message is not one for one in originals) for message in first)
-        assert not DIALECT.check([plain(message) for message in first])
+        assert not DIALECT.check([message_data(message) for message in first])
         kept = [message for message in messages if any(message is one for one in originals)]
         assert [id(message) for message in kept] == [id(message) for message in originals]
         again = asyncio.run(apply_compaction(messages, strategy=strategy))
-        assert [plain(message) for message in again] == [plain(message) for message in first]
+        assert [message_data(message) for message in again] == [message_data(message) for message in first]
         assert len(messages) == len(originals) + sum(message not in originals for message in first)
 
     def test_what_others_excluded_stays_excluded(self) -> None:
@@ -210,7 +209,7 @@ class TestProvider:
         options: Any = {"conversation_id": "conv_1"}
         asyncio.run(agent.run(watch.scenario.protected, options=options))
         assert not manager.sessions()
-        assert "the service keeps this conversation" in watch.sink.of(NoticeEvent)[-1].message
+        assert "the provider keeps the history of this conversation" in watch.sink.of(NoticeEvent)[-1].message
 
     def test_without_the_recall_tool(self, monkeypatch: pytest.MonkeyPatch) -> None:
         watch = Watch()
@@ -230,8 +229,8 @@ class TestProvider:
         assert seen == [["look_up_depot", "recall"], ["look_up_depot"]]
 
     def test_what_goes_out_beside_messages_is_counted(self) -> None:
-        assert text_of(["a", {"type": "text", "text": "b"}]) == "a\nb"
-        assert (text_of(None), text_of("a")) == ("", "a")
+        assert instruction_text(["a", {"type": "text", "text": "b"}]) == "a\nb"
+        assert (instruction_text(None), instruction_text("a")) == ("", "a")
         schema = tool_schemas([look_up_depot, {"type": "web_search"}])
         assert schema[0]["function"]["name"] == "look_up_depot"
         assert schema[1] == {"type": "web_search"}
@@ -257,10 +256,3 @@ class TestPackage:
         assert isinstance(CompactStrategy(Watch().manager()), CompactionStrategy)
         context = ChatContext(FakeClient(Watch()), [], {})
         assert {"kwargs", "options", "result", "stream_result_hooks"} <= set(vars(context))
-
-    def test_a_missing_package_names_the_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sys.modules, "agent_framework", None)
-        for module in ("messages", "requests", "strategy", "provider"):
-            monkeypatch.delitem(sys.modules, f"compact.adapters.agent_framework_{module}")
-        with pytest.raises(ImportError, match=r'pip install "compact-context\[agent-framework\]"'):
-            import_module("compact.adapters.agent_framework_provider")

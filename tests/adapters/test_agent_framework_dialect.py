@@ -20,11 +20,12 @@ from adapters.dialect_properties import (
     stays_legal,
     windows,
 )
-from compact.adapters.agent_framework_messages import Mirror, message_of, plain
-from compact.adapters.agent_framework_provider import (
+from compact.adapters.agent_framework import (
     protected,
 )
-from compact.adapters.agent_framework_requests import DIALECT
+from compact.adapters.agent_framework.messages import message_data, message_of
+from compact.adapters.agent_framework.requests import DIALECT
+from compact.adapters.support import PlainItems
 from compact.testing import check_dialect
 from dialect_conversations import PROTECTED, Step, conversations
 
@@ -60,32 +61,32 @@ class TestDialect:
     """Messages, in and out."""
 
     def test_it_conforms(self) -> None:
-        check_dialect(DIALECT, [plain(message) for message in MESSAGES])
+        check_dialect(DIALECT, [message_data(message) for message in MESSAGES])
 
     def test_data_and_messages_are_the_same(self) -> None:
         for message in MESSAGES:
-            assert plain(message_of(plain(message))) == plain(message)
+            assert message_data(message_of(message_data(message))) == message_data(message)
 
     def test_annotations_of_the_framework_are_no_difference(self) -> None:
         one, two = Message("user", ["a"]), Message("user", ["a"], message_id="msg_1")
         two.additional_properties["_group"] = {"id": "g"}
-        assert plain(one) == plain(two)
+        assert message_data(one) == message_data(two)
 
     def test_unchanged_messages_are_the_callers_own(self) -> None:
-        mirror = Mirror(MESSAGES)
+        items = PlainItems[Message].read(MESSAGES, message_data)
         changed = {"role": "user", "contents": [{"type": "text", "text": "new"}]}
-        back = mirror.back([mirror.items[0], changed, mirror.items[2]])
+        back = items.restore([items.plain[0], changed, items.plain[2]], message_of)
         assert back[0] is MESSAGES[0]
         assert back[1].text == "new"
         assert back[2] is MESSAGES[2]
 
     def test_a_tag_becomes_meta(self) -> None:
-        (block,) = DIALECT.read([plain(protected(Message("user", ["a"])))], 0)
+        (block,) = DIALECT.read([message_data(protected(Message("user", ["a"])))], 0)
         assert block.entries[0]["meta"] == {"protected": True}
 
     def test_stubs_are_honoured(self) -> None:
         """A cleared result is its stub, whatever it was; a shortened call has its shorter arguments."""
-        items = [plain(message) for message in MESSAGES[2:6]]
+        items = [message_data(message) for message in MESSAGES[2:6]]
         call, first, second, third, data = (entry for block in DIALECT.read(items, 0) for entry in block.entries)
         shorter = {**call["tool_calls"][1], "function": {"name": "f", "arguments": '{"b": 0}'}}
         cleared = [{**entry, "content": "[cleared]"} for entry in (first, second, data)]
@@ -101,7 +102,7 @@ class TestDialect:
         assert block.items[0] == {"role": "user", "contents": [{"type": "text", "text": "<COMPACT-SUMMARY v1>"}]}
 
     def test_illegal_prompts_are_found(self) -> None:
-        call, result = (plain(message) for message in MESSAGES[4:6])
+        call, result = (message_data(message) for message in MESSAGES[4:6])
         assert {violation.rule for violation in DIALECT.check([call])} == {"call_without_result"}
         assert {violation.rule for violation in DIALECT.check([result])} == {"result_without_call"}
         with pytest.raises(ValueError, match=r"messages\[3\].*agent-framework"):
@@ -110,7 +111,7 @@ class TestDialect:
 
 def write(steps: Sequence[Step]) -> list[Any]:
     """A random conversation as data of the framework."""
-    return [plain(message) for step in steps for message in written(step)]
+    return [message_data(message) for step in steps for message in written(step)]
 
 
 def written(step: Step) -> Iterator[Message]:

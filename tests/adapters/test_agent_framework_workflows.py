@@ -26,12 +26,12 @@ from adapters.agent_framework_parts import (
 )
 from adapters.scenario import Scenario, Watch
 from compact import CompactManager
-from compact.adapters.agent_framework_messages import plain
-from compact.adapters.agent_framework_provider import (
+from compact.adapters.agent_framework import (
     CompactProvider,
     recall_tool,
 )
-from compact.adapters.agent_framework_workflows import (
+from compact.adapters.agent_framework.messages import message_data
+from compact.adapters.agent_framework.workflows import (
     HARNESS_COMPACTION_METRICS_KEY,
     HARNESS_COMPACTION_PLAN_KEY,
     AgentTurnExecutor,
@@ -95,7 +95,9 @@ class TestWorkflow:
         assert "crates damaged" not in json.dumps(plan["records"][0])
         assert state[HARNESS_COMPACTION_METRICS_KEY]["messages_in_log"] == len(history)
         compacted = asyncio.run(compaction.compact_thread(history))
-        assert [plain(message) for message in render_plan(manager, plan)] == [plain(message) for message in compacted]
+        assert [message_data(message) for message in render_plan(manager, plan)] == [
+            message_data(message) for message in compacted
+        ]
 
     def test_the_plan_is_enough_for_another_process(self, tmp_path: Any) -> None:
         """One manager decides, another renders from the same store."""
@@ -109,7 +111,7 @@ class TestWorkflow:
         compacted = asyncio.run(compaction.compact_thread(tool_history()))
         plan = json.loads(json.dumps(managers[0].current_plan("s").to_dict()))
         elsewhere = render_plan(managers[1], plan)
-        assert [plain(message) for message in elsewhere] == [plain(message) for message in compacted]
+        assert [message_data(message) for message in elsewhere] == [message_data(message) for message in compacted]
 
     def test_a_failure_of_ours_lets_the_turn_go_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
         watch = Watch()

@@ -13,7 +13,7 @@ from packaging.specifiers import SpecifierSet
 from adapters.langchain_parts import ScriptedChat, look_up_depot, play, texts, turns
 from adapters.scenario import TOOL, WINDOW_TOKENS, Watch, look_up
 from compact import CompactConfig, CompactManager
-from compact.adapters.langchain import DEEPAGENTS_SLOT, SUPPORTED_VERSIONS, CompactionMiddleware
+from compact.adapters.langchain import DEEPAGENTS_SLOT, SUPPORTED_VERSIONS, LangChainCompactionMiddleware
 from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent
 from compact.testing import RecordingSink
 
@@ -27,7 +27,7 @@ def test_the_scenario() -> None:
         ScriptedChat(answer=play(watch)),
         [look_up_depot],
         system_prompt=watch.scenario.instructions,
-        middleware=[CompactionMiddleware(manager, name=DEEPAGENTS_SLOT)],
+        middleware=[LangChainCompactionMiddleware(manager, name=DEEPAGENTS_SLOT)],
         checkpointer=InMemorySaver(),
     )
     for said in turns(watch.scenario):
@@ -39,7 +39,7 @@ def test_sub_agents_are_compacted_in_sessions_of_their_own() -> None:
     """The built-in one takes over what stands in the summariser's place; a declared one names it itself."""
     sink = RecordingSink()
     manager = CompactManager(CompactConfig(model="gpt-4o", max_context_tokens=WINDOW_TOKENS), on_event=sink)
-    middleware = CompactionMiddleware(manager, name=DEEPAGENTS_SLOT)
+    middleware = LangChainCompactionMiddleware(manager, name=DEEPAGENTS_SLOT)
     clerk: Any = {
         "name": "clerk",
         "description": "Audits depots.",

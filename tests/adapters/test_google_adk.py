@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import sys
-from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
@@ -24,17 +22,11 @@ from google.genai import types
 from packaging.specifiers import SpecifierSet
 
 from adapters.adapter_checks import seen_and_counted
-from adapters.google_adk_parts import SESSION, Desk, FakeLlm, content_of, converse, said, texts
+from adapters.google_adk_parts import SESSION, FakeLlm, Setup, content_of, converse, said, texts
 from adapters.scenario import Call, Final, Scenario, Watch
-from compact.adapters.google_adk import (
-    SUPPORTED_VERSIONS,
-    CompactionPlugin,
-    may_call_functions,
-    protected,
-    system_text,
-    tags_of,
-    tool_schemas,
-)
+from compact.adapters.google_adk import SUPPORTED_VERSIONS, AdkCompactionPlugin, protected
+from compact.adapters.google_adk.plugin import may_call_functions, tags_of, tool_schemas
+from compact.adapters.support import instruction_text
 from compact.core.engine.events import CompactionErrorEvent, HistoryBranchedEvent, NoticeEvent
 
 
@@ -46,7 +38,7 @@ class TestScenario:
         """Never over the budget, never illegal, protected text always there, session whole, tag and all."""
         watch = Watch()
         manager = watch.manager()
-        contents = asyncio.run(converse(Desk(watch, CompactionPlugin(manager)), streaming_mode=mode))
+        contents = asyncio.run(converse(Setup(watch, AdkCompactionPlugin(manager)), streaming_mode=mode))
         watch.check(manager, SESSION, stored=texts(contents))
         seen_and_counted(watch, manager, SESSION)
         assert not watch.sink.of(HistoryBranchedEvent)
@@ -57,12 +49,12 @@ class TestScenario:
         """Where a session service drops tags, a function says what must stay."""
         watch = Watch()
         manager = watch.manager()
-        plugin = CompactionPlugin(
+        plugin = AdkCompactionPlugin(
             manager,
             session_id="s",
             is_protected=lambda content: "House rule" in str(content.parts and content.parts[0].text),
         )
-        contents = asyncio.run(converse(Desk(watch, plugin), tagged=False))
+        contents = asyncio.run(converse(Setup(watch, plugin), tagged=False))
         watch.check(manager, "s", stored=texts(contents))
         seen_and_counted(watch, manager, "s")
 
@@ -80,11 +72,11 @@ class TestPlugin:
         manager = watch.manager()
         monkeypatch.setattr(manager, "_enter", _explode)
         monkeypatch.setattr(Scenario, "steps", (Final("done"),))
-        desk = Desk(watch, CompactionPlugin(manager))
+        setup = Setup(watch, AdkCompactionPlugin(manager))
 
         async def talk() -> list[Event]:
-            await desk.open()
-            return await desk.say("go")
+            await setup.open()
+            return await setup.say("go")
 
         events = asyncio.run(talk())
         assert events[-1].content == content_of(Final("done"))
@@ -95,7 +87,7 @@ class TestPlugin:
     def test_strict_raises(self, monkeypatch: pytest.MonkeyPatch) -> None:
         manager = Watch().manager()
         monkeypatch.setattr(manager, "_enter", _explode)
-        plugin = CompactionPlugin(manager, session_id="s", strict=True)
+        plugin = AdkCompactionPlugin(manager, session_id="s", strict=True)
         with pytest.raises(RuntimeError, match="broken"):
             asyncio.run(_before(plugin, LlmRequest(contents=[said("a")])))
 
@@ -118,7 +110,7 @@ class TestPlugin:
         clerk = LlmAgent(name="clerk", model=model, description="Writes.")
         lead = LlmAgent(name="lead", model=model, tools=[AgentTool(scout)], sub_agents=[clerk])
         sessions = InMemorySessionService()
-        app = App(name="audit", root_agent=lead, plugins=[CompactionPlugin(manager)])
+        app = App(name="audit", root_agent=lead, plugins=[AdkCompactionPlugin(manager)])
         runner = Runner(app=app, session_service=sessions)
 
         async def talk() -> None:
@@ -135,7 +127,7 @@ class TestPlugin:
     def test_usage_counts_at_the_end_of_an_answer(self) -> None:
         """What a part of a stream reports is passed over; what cannot be taken in is told, and stops nothing."""
         watch = Watch()
-        plugin = CompactionPlugin(watch.manager(), session_id="nobody")
+        plugin = AdkCompactionPlugin(watch.manager(), session_id="nobody")
         usage = types.GenerateContentResponseUsageMetadata(prompt_token_count=5)
         for partial, told in ((True, 0), (False, 1)):
             response = LlmResponse(partial=partial, usage_metadata=usage)
@@ -146,16 +138,16 @@ class TestPlugin:
         watch = Watch()
         manager = watch.manager()
         request = LlmRequest(contents=[said("a")], previous_interaction_id="i-1")
-        asyncio.run(_before(CompactionPlugin(manager, session_id="s"), request))
+        asyncio.run(_before(AdkCompactionPlugin(manager, session_id="s"), request))
         assert request.contents == [said("a")]
         assert not request.tools_dict
-        assert "the service keeps this conversation" in watch.sink.of(NoticeEvent)[-1].message
+        assert "the provider keeps the history of this conversation" in watch.sink.of(NoticeEvent)[-1].message
 
     def test_other_metadata_stays(self) -> None:
         """Our tag is taken off, what somebody else has put beside it is not."""
         content = protected(types.Content(role="user", parts=[types.Part(text="a", part_metadata={"source": "x"})]))
         request = LlmRequest(contents=[content])
-        asyncio.run(_before(CompactionPlugin(Watch().manager(), session_id="s"), request))
+        asyncio.run(_before(AdkCompactionPlugin(Watch().manager(), session_id="s"), request))
         (sent,) = request.contents
         assert sent.parts
         assert sent.parts[0].part_metadata == {"source": "x"}
@@ -171,7 +163,7 @@ class TestPlugin:
         ]
         before = [content.model_copy(deep=True) for content in contents]
         request = LlmRequest(contents=list(contents))
-        asyncio.run(_before(CompactionPlugin(Watch().manager(), session_id="s"), request))
+        asyncio.run(_before(AdkCompactionPlugin(Watch().manager(), session_id="s"), request))
         assert request.contents[1] is contents[1]
         assert request.contents[1:] == before[1:]
         assert request.contents[0].parts
@@ -184,13 +176,13 @@ class TestPlugin:
         assert not may_call_functions(LlmRequest(config=config(tools=[types.Tool(google_search=types.GoogleSearch())])))
         assert not may_call_functions(LlmRequest(config=config(response_schema={"type": "OBJECT"})))
         request = LlmRequest(contents=[said("a")])
-        plugin = CompactionPlugin(Watch().manager(), session_id="s")
+        plugin = AdkCompactionPlugin(Watch().manager(), session_id="s")
         asyncio.run(_before(plugin, request))
         assert list(request.tools_dict) == ["recall"]
         assert not may_call_functions(request)
         assert tool_schemas(request)[0]["function"]["parameters"]["required"] == ["query"]
         silent = LlmRequest(contents=[said("a")])
-        asyncio.run(_before(CompactionPlugin(Watch().manager(), session_id="s", offer_recall=False), silent))
+        asyncio.run(_before(AdkCompactionPlugin(Watch().manager(), session_id="s", offer_recall=False), silent))
         assert not silent.tools_dict
 
     def test_what_goes_out_beside_contents_is_counted(self) -> None:
@@ -201,8 +193,8 @@ class TestPlugin:
         schemas = tool_schemas(LlmRequest(config=types.GenerateContentConfig(tools=tools)))
         assert schemas[0]["function"]["parameters"]["properties"] == {"a": {"type": "STRING"}}
         assert "google_search" in schemas[1]
-        assert system_text([said("a"), "b"]) == "a\nb"
-        assert system_text(None) == ""
+        assert instruction_text([said("a"), "b"]) == "a\nb"
+        assert instruction_text(None) == ""
 
     def test_nothing_to_protect(self) -> None:
         with pytest.raises(ValueError, match="without parts"):
@@ -219,7 +211,7 @@ class Context:
         return None
 
 
-async def _before(plugin: CompactionPlugin, request: LlmRequest) -> None:
+async def _before(plugin: AdkCompactionPlugin, request: LlmRequest) -> None:
     await plugin.before_model_callback(callback_context=Context(), llm_request=request)  # type: ignore[arg-type]
 
 
@@ -237,12 +229,6 @@ class TestPackage:
         ],
     )
     def test_the_hooks_are_what_they_were(self, hook: str, names: list[str]) -> None:
-        for owner in (BasePlugin, CompactionPlugin):
+        for owner in (BasePlugin, AdkCompactionPlugin):
             assert list(inspect.signature(getattr(owner, hook)).parameters) == names
         assert {"contents", "config", "tools_dict", "previous_interaction_id"} <= set(LlmRequest.model_fields)
-
-    def test_a_missing_package_names_the_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sys.modules, "google.adk.agents.callback_context", None)
-        monkeypatch.delitem(sys.modules, "compact.adapters.google_adk")
-        with pytest.raises(ImportError, match=r'pip install "compact-context\[google-adk\]"'):
-            import_module("compact.adapters.google_adk")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import subprocess
-import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -34,12 +32,12 @@ from adapters.scenario import WINDOW_TOKENS, Rejected, Watch
 from compact import CompactConfig, CompactManager
 from compact.adapters.langchain import (
     SUPPORTED_VERSIONS,
-    CompactionMiddleware,
+    LangChainCompactionMiddleware,
     protected,
-    schemas_of,
     session_of,
 )
-from compact.adapters.langchain_messages import MARK
+from compact.adapters.langchain.messages import MARK
+from compact.adapters.langchain.middleware import schemas_of
 from compact.core.engine.events import CompactionErrorEvent, NoticeEvent
 from compact.core.errors import InsufficientBudget
 from compact.testing import RecordingSink, WordTokenizer
@@ -53,7 +51,7 @@ def agent_of(watch: Watch, manager: CompactManager, model: type[ScriptedChat] = 
         model(answer=play(watch)),
         [look_up_depot],
         system_prompt=watch.scenario.instructions,
-        middleware=[CompactionMiddleware(manager)],
+        middleware=[LangChainCompactionMiddleware(manager)],
         **{"checkpointer": InMemorySaver(), **options},
     )
 
@@ -137,7 +135,7 @@ def test_what_was_not_changed_is_the_agents_own_object() -> None:
 
     state: list[list[BaseMessage]] = []
     watch = Watch()
-    middleware = [CompactionMiddleware(watch.manager()), Witness()]
+    middleware = [LangChainCompactionMiddleware(watch.manager()), Witness()]
     agent = create_agent(
         ScriptedChat(answer=play(watch)),
         [look_up_depot],
@@ -173,7 +171,7 @@ def test_a_failure_of_ours_never_stops_the_run(is_async: bool) -> None:
         seen.append(wire(messages))
         return AIMessage("fine")
 
-    agent = create_agent(ScriptedChat(answer=answer), middleware=[CompactionMiddleware(manager)])
+    agent = create_agent(ScriptedChat(answer=answer), middleware=[LangChainCompactionMiddleware(manager)])
     said = {"messages": [protected(HumanMessage("hello"))]}
     state = asyncio.run(agent.ainvoke(said, THREAD)) if is_async else agent.invoke(said, THREAD)
     assert state["messages"][-1].content == "fine"
@@ -207,7 +205,7 @@ def recalls(messages: list[BaseMessage], tools: Any) -> AIMessage:
 def test_a_recall_that_fails_is_told_to_the_agent(is_async: bool) -> None:
     sink = RecordingSink()
     manager = CompactManager(CompactConfig(), tokenizer=WordlessTokenizer(), on_event=sink)
-    agent = create_agent(ScriptedChat(answer=recalls), middleware=[CompactionMiddleware(manager)])
+    agent = create_agent(ScriptedChat(answer=recalls), middleware=[LangChainCompactionMiddleware(manager)])
     said = {"messages": [HumanMessage("hello")]}
     state = asyncio.run(agent.ainvoke(said, THREAD)) if is_async else agent.invoke(said, THREAD)
     assert "nothing can be read now" in state["messages"][-1].content
@@ -219,17 +217,17 @@ def test_what_cannot_fit_is_told_loudly_and_sent() -> None:
     manager = CompactManager(CompactConfig(max_context_tokens=WINDOW_TOKENS), on_event=sink)
     model = ScriptedChat(answer=lambda messages, tools: AIMessage("fine"))
     said = {"messages": [protected(HumanMessage("word " * 9_000))]}
-    state = create_agent(model, middleware=[CompactionMiddleware(manager)]).invoke(said)
+    state = create_agent(model, middleware=[LangChainCompactionMiddleware(manager)]).invoke(said)
     assert state["messages"][-1].content == "fine"
     assert "cannot be made to fit" in next(n.message for n in sink.of(NoticeEvent) if n.severity == "high")
     with pytest.raises(InsufficientBudget):
-        create_agent(model, middleware=[CompactionMiddleware(manager, strict=True)]).invoke(said)
+        create_agent(model, middleware=[LangChainCompactionMiddleware(manager, strict=True)]).invoke(said)
 
 
 def test_an_agent_that_is_a_tool_has_sessions_of_its_own() -> None:
     watch = Watch()
     manager = watch.manager()
-    shared = CompactionMiddleware(manager)
+    shared = LangChainCompactionMiddleware(manager)
     helper = create_agent(ScriptedChat(answer=lambda messages, tools: AIMessage("sub done")), middleware=[shared])
 
     @tool
@@ -255,7 +253,7 @@ def test_an_agent_that_is_a_node_keeps_its_session_from_turn_to_turn() -> None:
     manager = Watch().manager()
     model = ScriptedChat(answer=lambda messages, tools: AIMessage("hi"))
     graph = StateGraph(MessagesState)
-    graph.add_node("alice", create_agent(model, middleware=[CompactionMiddleware(manager)]))
+    graph.add_node("alice", create_agent(model, middleware=[LangChainCompactionMiddleware(manager)]))
     graph.set_entry_point("alice")
     app = graph.compile(checkpointer=InMemorySaver())
     for text in ("one", "two"):
@@ -283,7 +281,7 @@ def test_the_provider_keeps_the_history_so_we_stand_down() -> None:
     watch = Watch()
     manager = watch.manager()
     model = ScriptedChat(answer=lambda messages, tools: AIMessage("hi"), use_previous_response_id=True)
-    agent = create_agent(model, middleware=[CompactionMiddleware(manager)], checkpointer=InMemorySaver())
+    agent = create_agent(model, middleware=[LangChainCompactionMiddleware(manager)], checkpointer=InMemorySaver())
     for _ in range(2):
         agent.invoke({"messages": [HumanMessage("hello")]}, THREAD)
     assert not manager.sessions()
@@ -309,7 +307,7 @@ def test_tools_answers_and_instructions_are_counted() -> None:
         model = ScriptedChat(
             answer=lambda messages, tools, call=call: AIMessage("", tool_calls=[call]) if tools else AIMessage("hi")
         )
-        middleware = [CompactionMiddleware(manager, offer_recall=False)]
+        middleware = [LangChainCompactionMiddleware(manager, offer_recall=False)]
         if "tools" in options:
             model = ScriptedChat(answer=lambda messages, tools: AIMessage("hi"))
         create_agent(model, middleware=middleware, **options).invoke({"messages": [HumanMessage("hello")]}, THREAD)
@@ -321,14 +319,10 @@ def test_tools_answers_and_instructions_are_counted() -> None:
 
 def test_the_hook_is_as_we_know_it() -> None:
     for name in ("wrap_model_call", "awrap_model_call"):
-        theirs, ours = (inspect.signature(getattr(kind, name)) for kind in (AgentMiddleware, CompactionMiddleware))
+        theirs, ours = (
+            inspect.signature(getattr(kind, name)) for kind in (AgentMiddleware, LangChainCompactionMiddleware)
+        )
         assert list(theirs.parameters) == list(ours.parameters) == ["self", "request", "handler"]
     assert {"messages", "system_message", "tools", "response_format", "model"} <= set(ModelRequest.__annotations__)
     for package in ("langchain", "langgraph"):
         assert version(package) in SpecifierSet(SUPPORTED_VERSIONS[package])
-
-
-def test_a_missing_package_names_the_extra() -> None:
-    code = "import sys; sys.modules['langchain'] = None; import compact.adapters.langchain"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert 'pip install "compact-context[langchain]"' in done.stderr

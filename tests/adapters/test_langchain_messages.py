@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from compact.dialects.interleaving import OPENING
 from hypothesis import given, settings
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import (
@@ -22,7 +23,7 @@ from langchain_core.messages.utils import convert_to_messages
 
 from adapters.langchain_parts import wire
 from compact import CompactConfig, CompactManager
-from compact.adapters.langchain_messages import MARK, OPENING, LangChainDialect, protected, without_mark
+from compact.adapters.langchain.messages import MARK, LangChainDialect, protected, without_mark
 from compact.config import CompactPolicy
 from compact.core.errors import InsufficientBudget, InvalidHistory
 from compact.dialects import CHAT, get_dialect

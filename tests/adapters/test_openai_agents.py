@@ -32,7 +32,7 @@ from compact.adapters.openai_agents import (
     compaction_filter,
     recall_tool,
 )
-from compact.adapters.openai_agents_schemas import tool_schemas
+from compact.adapters.openai_agents.schemas import tool_schemas
 from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent, NoticeEvent
 from compact.testing import RecordingSink
 
@@ -286,8 +286,8 @@ def test_it_stands_down_where_the_server_keeps_the_conversation(options: dict[st
         (item,) = typing.cast(list[Any], items)
         assert item["type"] == "function_call_output"
         assert item["output"] == look_up(number)
-    assert [event.message for event in sink.of(NoticeEvent) if "server keeps" in event.message] == [
-        "the server keeps this conversation: it is not compacted here"
+    assert [event.message for event in sink.of(NoticeEvent) if "provider keeps" in event.message] == [
+        "the provider keeps the history of this conversation (only new items are sent): nothing is compacted here"
     ]
     assert not sink.of(CompactionErrorEvent)
 
@@ -620,10 +620,3 @@ def test_the_hooks_are_as_the_package_has_them() -> None:
     ):
         mine: Callable[..., Any] = ours
         assert list(inspect.signature(mine).parameters) == list(inspect.signature(theirs).parameters), ours
-
-
-def test_a_missing_package_names_the_extra() -> None:
-    """Also if a folder of the user's own has the package's name."""
-    code = "import sys; sys.modules['agents'] = None\nimport compact.adapters.openai_agents"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
-    assert 'pip install "compact-context[openai-agents]"' in done.stderr

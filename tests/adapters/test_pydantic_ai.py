@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -36,9 +34,9 @@ from compact.adapters.pydantic_ai import (
     SUPPORTED_VERSIONS,
     CompactionCapability,
     protected,
-    tool_schemas,
 )
-from compact.adapters.pydantic_ai_messages import PydanticAIDialect
+from compact.adapters.pydantic_ai.capability import tool_schemas
+from compact.adapters.pydantic_ai.messages import PydanticAIDialect
 from compact.core.engine.events import CompactionErrorEvent, NoticeEvent
 from compact.core.errors import InsufficientBudget
 from compact.testing import RecordingSink, WordTokenizer
@@ -388,9 +386,3 @@ def test_the_hook_is_as_we_know_it() -> None:
         assert list(theirs.parameters) == list(ours.parameters)
     assert {"messages", "model_settings", "model_request_parameters"} <= set(ModelRequestContext.__annotations__)
     assert version("pydantic-ai-slim") in SpecifierSet(SUPPORTED_VERSIONS)
-
-
-def test_a_missing_package_names_the_extra() -> None:
-    code = "import sys; sys.modules['pydantic_ai'] = None; import compact.adapters.pydantic_ai"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert 'pip install "compact-context[pydantic-ai]"' in done.stderr

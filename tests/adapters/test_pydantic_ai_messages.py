@@ -7,6 +7,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
+from compact.dialects.interleaving import OPENING
 from hypothesis import given, settings
 from pydantic_ai.messages import (
     BinaryContent,
@@ -30,7 +31,7 @@ from pydantic_ai.messages import (
 )
 
 from compact import CompactConfig, CompactManager
-from compact.adapters.pydantic_ai_messages import MARK, OPENING, PydanticAIDialect, protected
+from compact.adapters.pydantic_ai.messages import MARK, PydanticAIDialect, protected
 from compact.config import CompactPolicy
 from compact.core.errors import InsufficientBudget, InvalidHistory
 from compact.dialects.dialect import Entry

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import sys
 from collections.abc import AsyncIterator
-from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
@@ -21,8 +19,9 @@ from strands.types.exceptions import ContextWindowOverflowException
 from adapters.adapter_checks import seen_and_counted
 from adapters.scenario import TOOL_SCHEMA, Call, Final, Watch, fact
 from adapters.strands_parts import FakeModel, build, chunks, look_up_depot, opening, texts
-from compact.adapters.strands import SUPPORTED_VERSIONS, CompactionPlugin, chat_tools, input_tokens, system_text
-from compact.adapters.strands_dialect import StrandsDialect
+from compact.adapters.strands import SUPPORTED_VERSIONS, StrandsCompactionPlugin, StrandsDialect
+from compact.adapters.strands.plugin import input_tokens, tool_schemas
+from compact.adapters.support import instruction_text
 from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent, HistoryBranchedEvent
 
 
@@ -107,7 +106,7 @@ class TestFailures:
         watch = Watch()
         manager = watch.manager()
         monkeypatch.setattr(manager, "_enter", _explode)
-        plugin = CompactionPlugin(manager, strict=True)
+        plugin = StrandsCompactionPlugin(manager, strict=True)
         agent = Agent(model=FakeModel(watch), plugins=[plugin], callback_handler=None, retry_strategy=None)
         with pytest.raises(RuntimeError, match="broken"):
             agent("go")
@@ -175,16 +174,16 @@ class TestPlugin:
             """Mine."""
             return query
 
-        plugin = CompactionPlugin(Watch().manager())
+        plugin = StrandsCompactionPlugin(Watch().manager())
         agent = Agent(model=FakeModel(Watch()), tools=[own], plugins=[plugin], callback_handler=None)
         assert agent.tool_registry.registry["recall"] is own
-        without = CompactionPlugin(Watch().manager(), offer_recall=False)
+        without = StrandsCompactionPlugin(Watch().manager(), offer_recall=False)
         agent = Agent(model=FakeModel(Watch()), plugins=[without], callback_handler=None)
         assert "recall" not in agent.tool_registry.registry
 
     def test_agents_that_share_a_plugin_have_sessions_of_their_own(self) -> None:
         watch = Watch()
-        plugin = CompactionPlugin(watch.manager(), session_id="s")
+        plugin = StrandsCompactionPlugin(watch.manager(), session_id="s")
         parts: dict[str, Any] = {"model": FakeModel(watch), "plugins": [plugin], "callback_handler": None}
         agents = [Agent(**parts), Agent(**parts, name="scout"), Agent(**parts, name="scout"), Agent(**parts)]
         names = [plugin.session_of(agent) for agent in agents]
@@ -197,7 +196,7 @@ class TestPlugin:
         watch = Watch()
         manager = watch.manager()
         inner, outer = ByNumber("look_up_depot", "depot", watch, 30), ByNumber("scout", "input", watch, 2)
-        plugin = CompactionPlugin(manager, session_id="scout")
+        plugin = StrandsCompactionPlugin(manager, session_id="scout")
         scout = Agent(model=inner, name="scout", tools=[look_up_depot], plugins=[plugin], callback_handler=None)
         lead = Agent(model=outer, tools=[scout.as_tool(description="Looks depots up.")], callback_handler=None)
         lead("go")
@@ -208,17 +207,17 @@ class TestPlugin:
         assert all(len(request) < 32_000 for request in inner.sent)
 
     def test_without_a_name_the_session_is_strands_own(self, tmp_path: Any) -> None:
-        plugin = CompactionPlugin(Watch().manager())
+        plugin = StrandsCompactionPlugin(Watch().manager())
         stored = FileSessionManager("audit", storage_dir=str(tmp_path))
         parts: dict[str, Any] = {"model": FakeModel(Watch()), "callback_handler": None, "plugins": [plugin]}
         assert plugin.session_of(Agent(**parts, session_manager=stored)) == "audit"
         assert plugin.session_of(Agent(**parts, agent_id="b", session_manager=stored)) == "audit:b"
 
     def test_system_prompt_and_tools_are_counted(self) -> None:
-        assert system_text([{"text": "a"}, {"cachePoint": {"type": "default"}}, {"text": "b"}]) == "a\nb"
-        assert (system_text(None), system_text("a")) == ("", "a")
+        assert instruction_text([{"text": "a"}, {"cachePoint": {"type": "default"}}, {"text": "b"}]) == "a\nb"
+        assert (instruction_text(None), instruction_text("a")) == ("", "a")
         spec = {"name": "f", "description": "d", "inputSchema": {"json": TOOL_SCHEMA["function"]["parameters"]}}
-        assert chat_tools([spec])[0]["function"]["parameters"]["required"] == ["depot"]
+        assert tool_schemas([spec])[0]["function"]["parameters"]["required"] == ["depot"]
 
     def test_input_tokens_include_the_cache(self) -> None:
         """Bedrock and Anthropic report cached tokens beside the input, OpenAI in it."""
@@ -242,9 +241,3 @@ class TestPackage:
         assert {"agent", "messages", "system_prompt", "tool_specs"} <= fields
         assert "messages" in inspect.signature(InvokeModelContext.replace).parameters
         assert list(inspect.signature(Agent.add_middleware).parameters) == ["self", "stage_or_phase", "handler"]
-
-    def test_a_missing_package_names_the_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sys.modules, "strands", None)
-        monkeypatch.delitem(sys.modules, "compact.adapters.strands")
-        with pytest.raises(ImportError, match=r'pip install "compact-context\[strands\]"'):
-            import_module("compact.adapters.strands")

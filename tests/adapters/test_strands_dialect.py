@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from compact.dialects.interleaving import OPENING
 from hypothesis import given
 
 from adapters.dialect_properties import (
@@ -15,7 +16,7 @@ from adapters.dialect_properties import (
     stays_legal,
     windows,
 )
-from compact.adapters.strands_dialect import OPENING, StrandsDialect
+from compact.adapters.strands.messages import StrandsDialect
 from compact.testing import check_dialect
 from dialect_conversations import PROTECTED, Step, conversations
 

@@ -52,8 +52,8 @@ class Agent:
             self.step(f"contents for {self.task}, step {step}: {WORDS}")
 
     @property
-    def words(self) -> list[str]:
-        """The first word of each verdict."""
+    def statuses(self) -> list[str]:
+        """The status in the header of each response."""
         return [line.split(";")[0] for line in self.said]
 
     @property

@@ -41,8 +41,8 @@ def test_a_long_tool_loop_is_compacted_again_and_again(wire: str, stream: bool) 
         agent = AGENTS[wire](proxy.url, "Read all the files.", stream=stream, protect=PROTECTED)
         agent.run(24)
     assert not model.rejections
-    assert agent.words.count("compacted") >= 2
-    assert agent.words[0] == "unchanged"
+    assert agent.statuses.count("compacted") >= 2
+    assert agent.statuses[0] == "unchanged"
     assert len(agent.sessions) == 1
     for request in provider.received:
         sent = json.dumps(conversation(request))
@@ -58,7 +58,7 @@ def test_between_compactions_each_prompt_extends_the_last() -> None:
         agent.run(20)
     prompts = [conversation(request) for request in provider.received]
     breaks = [n for n in range(1, 20) if prompts[n][: len(prompts[n - 1])] != prompts[n - 1]]
-    assert breaks == [n for n, word in enumerate(agent.words) if word == "compacted"]
+    assert breaks == [n for n, word in enumerate(agent.statuses) if word == "compacted"]
     assert 1 <= len(breaks) <= 10
 
 
@@ -79,7 +79,7 @@ def test_fifty_conversations_are_kept_apart() -> None:
         logs = {agent.said[-1].split("session=")[1]: proxy.app.managers.all["gpt-4o"] for agent in agents}
         histories = [manager.history(session_id) for session_id, manager in logs.items()]
     assert not model.rejections
-    assert all("compacted" in agent.words for agent in agents)
+    assert all("compacted" in agent.statuses for agent in agents)
     seen: Counter[str] = Counter()
     for request in provider.received:
         assert set(re.findall(r"conversation-(\d+)-", request.body.decode())) <= {request.header("x-agent")}
@@ -101,9 +101,9 @@ def test_a_new_process_goes_on_where_the_last_one_stopped(tmp_path) -> None:
             again = ChatAgent(proxy.url, "Read all the files.", history=agent.history)
             again.client = agent.client.with_options(base_url=proxy.v1)
             again.step("one more")
-    assert "compacted" in agent.words
+    assert "compacted" in agent.statuses
     assert again.sessions == agent.sessions
-    assert again.words == ["in-force"]
+    assert again.statuses == ["in-force"]
     before, after = (conversation(request) for request in provider.received[-2:])
     assert after[: len(before)] == before
 

@@ -70,7 +70,7 @@ def test_only_conversations_are_spoken_of() -> None:
     assert {name for name, spoken in answers.items() if spoken} == about
 
 
-def verdict(proxy: Running, path: str, body: bytes, *lines: str) -> str:
+def outcome(proxy: Running, path: str, body: bytes, *lines: str) -> str:
     answer = talk(proxy.url, request("POST", path, f"Content-Length: {len(body)}", *lines, body=body))
     return next(line[11:].decode() for line in answer.split(b"\r\n") if line.startswith(b"X-Compact: "))
 
@@ -88,14 +88,14 @@ def verdict(proxy: Running, path: str, body: bytes, *lines: str) -> str:
 def test_what_cannot_be_compacted_goes_on_as_it_is(path: str, body: dict[str, object], said: str) -> None:
     raw = json.dumps(body, indent=3).encode()
     with Provider(odd_answer) as provider, running(provider.url) as proxy:
-        assert verdict(proxy, path, raw) == said
+        assert outcome(proxy, path, raw) == said
     assert provider.received[0].body == raw
 
 
 def test_a_packed_request_is_not_unpacked() -> None:
     packed = gzip.compress(HELLO)
     with Provider(odd_answer) as provider, running(provider.url) as proxy:
-        said = verdict(proxy, "/v1/chat/completions", packed, "Content-Encoding: gzip")
+        said = outcome(proxy, "/v1/chat/completions", packed, "Content-Encoding: gzip")
     assert said == "skipped; reason=encoded-body"
     assert provider.received[0].body == packed
 
@@ -104,7 +104,7 @@ def test_a_request_above_the_limit_is_passed_on_without_a_look() -> None:
     """Nothing of it is lost, and no more than the limit is held."""
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x" * 300_000}]}).encode()
     with Provider(odd_answer) as provider, running(provider.url, max_body_bytes=100_000) as proxy:
-        assert verdict(proxy, "/v1/chat/completions", body) == "skipped; reason=body-too-large"
+        assert outcome(proxy, "/v1/chat/completions", body) == "skipped; reason=body-too-large"
     assert provider.received[0].body == body
 
 
@@ -117,7 +117,7 @@ def test_the_upstream_may_be_given_with_its_version(given: str) -> None:
 
 def test_an_upstream_may_have_a_path_of_its_own() -> None:
     with Provider(odd_answer) as provider, running(f"{provider.url}/api/openai") as proxy:
-        assert verdict(proxy, "/v1/chat/completions", HELLO).startswith("unchanged; tokens=")
+        assert outcome(proxy, "/v1/chat/completions", HELLO).startswith("unchanged; tokens=")
     assert provider.received[0].target == "/api/openai/v1/chat/completions"
 
 
@@ -126,8 +126,8 @@ def test_our_marks_are_taken_off_even_where_nothing_is_compacted() -> None:
     items = [{"role": "user", "content": "hi", "meta": {"protected": True}}]
     bodies = [{"model": "m", "messages": items}, {"model": "m", "messages": [*items, {"role": "nobody"}]}]
     with Provider(odd_answer) as provider, running(provider.url) as proxy:
-        words = [verdict(proxy, "/v1/chat/completions", json.dumps(body).encode()).split(";")[0] for body in bodies]
-    assert words == ["unchanged", "failed"]
+        statuses = [outcome(proxy, "/v1/chat/completions", json.dumps(body).encode()).split(";")[0] for body in bodies]
+    assert statuses == ["unchanged", "failed"]
     for received in provider.received:
         assert received.json["messages"][0] == {"role": "user", "content": "hi"}
         assert int(received.header("content-length")) == len(received.body)

@@ -8,23 +8,29 @@ from typing import Any
 
 import pytest
 
+from compact import CompactManager
+from compact.core.engine.events import CompactionErrorEvent
 from compact.core.errors import ConfigError
+from compact.proxy.compaction import RequestCompactor
+from compact.proxy.endpoints import ANTHROPIC_MESSAGES, CHAT_COMPLETIONS, RESPONSES, Endpoint, find_endpoint
 from compact.proxy.headers import for_client, for_upstream
-from compact.proxy.sessions import SessionNames, mark_of
+from compact.proxy.outcome import RequestOutcome
+from compact.proxy.sessions import SessionNames, answer_fingerprint, first_answer
 from compact.proxy.upstream import Upstream
 from compact.proxy.usage import UsageReader
-from compact.proxy.verdict import Verdict
-from compact.proxy.wires import ANTHROPIC, CHAT, RESPONSES, Wire, first_answer, wire_of
+from compact.testing import RecordingSink
 
 KEY = {b"authorization": b"Bearer sk-1"}
 CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 OPENING = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Go."}]
 
 
-def name(names: SessionNames, *more: Any, wire: Wire = CHAT, headers: Any = KEY, **body: Any) -> str:
+def name(
+    names: SessionNames, *more: Any, endpoint: Endpoint = CHAT_COMPLETIONS, headers: Any = KEY, **body: Any
+) -> str:
     stored: dict[str, frozenset[str]] = {}
-    whole = {wire.items_key: [*OPENING, *more], **body}
-    return names.name(wire, whole, headers, lambda session_id: stored.get(session_id, frozenset()))
+    whole = {endpoint.items_key: [*OPENING, *more], **body}
+    return names.name(endpoint, whole, headers, lambda session_id: stored.get(session_id, frozenset()))
 
 
 def answered(call_id: str) -> dict[str, Any]:
@@ -52,8 +58,8 @@ def test_what_another_process_knows_counts() -> None:
     """A session in the store belongs to the conversation whose first answer is in it."""
     opening = name(SessionNames())
     body = {"messages": [*OPENING, answered("a")]}
-    own = SessionNames().name(CHAT, body, KEY, lambda _: frozenset({mark_of("a")}))
-    others = SessionNames().name(CHAT, body, KEY, lambda _: frozenset({mark_of("z")}))
+    own = SessionNames().name(CHAT_COMPLETIONS, body, KEY, lambda _: frozenset({answer_fingerprint("a")}))
+    others = SessionNames().name(CHAT_COMPLETIONS, body, KEY, lambda _: frozenset({answer_fingerprint("z")}))
     assert own == opening != others
 
 
@@ -63,7 +69,7 @@ def test_what_another_process_knows_counts() -> None:
         {"headers": {b"x-api-key": b"sk-2"}},
         {"prompt_cache_key": "thread-7"},
         {"metadata": {"user_id": "session-9"}},
-        {"wire": ANTHROPIC, "system": "Be long."},
+        {"endpoint": ANTHROPIC_MESSAGES, "system": "Be long."},
     ],
 )
 def test_key_instructions_and_the_clients_own_marks_tell_conversations_apart(other: dict[str, Any]) -> None:
@@ -75,7 +81,7 @@ def test_cache_marks_and_wrapping_are_not_another_opening() -> None:
     wrapped = [{"type": "text", "text": "Go.", "cache_control": {"type": "ephemeral"}}]
     names = SessionNames()
     plain, marked = ({"messages": [{"role": "user", "content": said}]} for said in ("Go.", wrapped))
-    assert names.name(ANTHROPIC, plain, KEY, _nothing) == names.name(ANTHROPIC, marked, KEY, _nothing)
+    assert names.name(ANTHROPIC_MESSAGES, plain, KEY, _nothing) == names.name(ANTHROPIC_MESSAGES, marked, KEY, _nothing)
 
 
 def _nothing(_: str) -> frozenset[str]:
@@ -111,21 +117,21 @@ def test_the_first_answer_is_known_on_every_wire(items: list[Any], answer: str) 
 
 
 @pytest.mark.parametrize(
-    ("path", "wire"),
+    ("path", "endpoint"),
     [
-        ("/v1/chat/completions", CHAT),
-        ("/openai/deployments/x/chat/completions", CHAT),
+        ("/v1/chat/completions", CHAT_COMPLETIONS),
+        ("/openai/deployments/x/chat/completions", CHAT_COMPLETIONS),
         ("/v1/responses", RESPONSES),
-        ("/v1/messages", ANTHROPIC),
+        ("/v1/messages", ANTHROPIC_MESSAGES),
         ("/v1/messages/count_tokens", None),
         ("/v1/responses/resp_1/cancel", None),
         ("/v1/threads/t_1/messages", None),
         ("/v1/completions", None),
     ],
 )
-def test_three_endings_hold_a_conversation(path: str, wire: Wire | None) -> None:
-    assert wire_of("POST", path) is wire
-    assert wire_of("GET", path) is None
+def test_three_endings_hold_a_conversation(path: str, endpoint: Endpoint | None) -> None:
+    assert find_endpoint("POST", path) is endpoint
+    assert find_endpoint("GET", path) is None
 
 
 def test_headers_of_one_hop_stay_and_all_others_keep_their_place() -> None:
@@ -196,8 +202,8 @@ def test_a_report_in_an_endless_answer_is_not_waited_for() -> None:
     assert reader.end() is None
 
 
-def test_a_verdict_is_one_line_of_plain_text() -> None:
-    told = Verdict("compacted", plan=3, tokens=40, tokens_before=90, session_id="s-ü").header
+def test_an_outcome_is_one_line_of_plain_text() -> None:
+    told = RequestOutcome("compacted", plan=3, tokens=40, tokens_before=90, session_id="s-ü").header
     assert told == (b"X-Compact", b"compacted; plan=3 before=90 after=40 session=s-?")
 
 
@@ -206,3 +212,23 @@ def test_an_upstream_is_a_server_and_nothing_else(url: str) -> None:
     with pytest.raises(ConfigError) as error:
         Upstream(url)
     assert error.value.hint
+
+
+def test_a_failed_compaction_is_an_event_without_the_text_of_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may quote the conversation. A manager that cannot be made does not stop a request either."""
+
+    def broken(*_: object, **__: object) -> Any:
+        raise RuntimeError("cannot read: a secret of state")
+
+    sink = RecordingSink()
+    manager = CompactManager(on_event=sink)
+    monkeypatch.setattr(manager, "preflight", broken)
+    raw = json.dumps({"model": "m", "messages": OPENING}).encode()
+    outcomes = [
+        RequestCompactor(manager_for).compact(CHAT_COMPLETIONS, raw, KEY) for manager_for in (lambda _: manager, broken)
+    ]
+    assert outcomes == [RequestOutcome("failed", reason="RuntimeError")] * 2
+    (event,) = sink.of(CompactionErrorEvent)
+    assert (event.error_type, event.fallback) == ("RuntimeError", "the request goes out as it is")
+    assert event.session_id.startswith("proxy-")
+    assert "secret" not in event.message

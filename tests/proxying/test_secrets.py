@@ -36,7 +36,7 @@ def test_a_key_is_in_no_log_and_in_no_file(
         agent = AGENTS[wire](proxy.url, "Read.", key=KEY, headers={"X-Compact-Session": "mine"})
         agent.run(8)
         talk(proxy.url, request("GET", f"/v1/models?key={KEY}"))
-    assert "compacted" in agent.words
+    assert "compacted" in agent.statuses
     assert KEY in provider.received[0].head.decode()
     written = [file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()]
     assert len(written) > 2

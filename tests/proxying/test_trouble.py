@@ -66,7 +66,7 @@ def test_a_client_tries_again_as_it_would_without_a_proxy() -> None:
         agent = ChatAgent(proxy.url, "Read.")
         agent.run(1)
     assert [request.header("x-stainless-retry-count") for request in provider.received] == ["0", "1", "2"]
-    assert agent.words == ["unchanged"]
+    assert agent.statuses == ["unchanged"]
 
 
 def test_each_event_of_a_stream_comes_as_soon_as_it_is_sent() -> None:
@@ -170,12 +170,12 @@ def test_what_fails_in_here_does_not_fail_the_agent(caplog: pytest.LogCaptureFix
         def broken(*_: object, **__: object) -> None:
             raise RuntimeError("cannot read: a secret of state")
 
-        proxy.app.managers("m").preflight = broken  # type: ignore[method-assign]
+        proxy.app.managers.for_model("m").preflight = broken  # type: ignore[method-assign]
         answer = httpx2.post(f"{proxy.v1}/chat/completions", content=body, timeout=30)
     assert answer.status_code == 200
     assert answer.headers["x-compact"] == "failed; reason=RuntimeError"
     assert provider.received[0].body == body
-    assert "looking at it failed (RuntimeError)" in caplog.text
+    assert "compacting it failed (RuntimeError)" in caplog.text
     assert "secret" not in caplog.text
 
 

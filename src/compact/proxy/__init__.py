@@ -1,5 +1,19 @@
-"""Stands between an agent that cannot be changed and its provider: what is sent fits the window, nothing else differs.
+"""A proxy between an agent that cannot be changed and its provider: it compacts requests, and passes all else through.
 
-agent ──> server ──> app ──> wires (what is in the request) ──> sessions (whose it is) ──> desk (preflight)
-  ^                   └────> upstream (bytes there and back) ──> usage (what was counted, read on the way)
+    agent ──> server ──> app ──> compaction (one request) ──> upstream ──> provider
+      ^                   │                                       │
+      └───────────────────┴── usage (read from the response) <────┘
+
+server          listens for agents, with uvicorn
+app             the ASGI application: takes a request, sends it on, passes the response back
+client_request  the request of an agent, as it comes in
+compaction      compacts the conversation in a request, and feeds usage back
+endpoints       the three kinds of requests that hold a conversation, and where their parts are
+sessions        which session a request belongs to
+outcome         what was done with a request, and the response header that says so
+managers        a manager for each model that is asked for
+upstream        the connection to the provider
+usage           reads the token counts that a provider reports from the response that passes through
+headers         which headers are passed on
+settings        the proxy's settings
 """

@@ -1,4 +1,4 @@
-"""The ASGI application: every request goes on to the provider, and some are looked at on the way."""
+"""The ASGI application: sends every request on to the provider, and has the conversations in some of them compacted."""
 
 from __future__ import annotations
 
@@ -9,53 +9,68 @@ import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from compact.config import CompactConfig
-from compact.proxy.client import Client, ClientGone, Message, Receive, Scope, Send
-from compact.proxy.desk import Desk, hear
+from compact.proxy.client_request import ClientDisconnected, ClientRequest, Message, Receive, Scope, Send
+from compact.proxy.compaction import RequestCompactor, capture_event
+from compact.proxy.endpoints import Endpoint, find_endpoint
 from compact.proxy.headers import TOKEN_HEADER, by_name, for_client, for_upstream
 from compact.proxy.managers import Managers
-from compact.proxy.settings import ProxySettings, is_by_a_page
+from compact.proxy.outcome import HEADER, RequestOutcome
+from compact.proxy.settings import ProxySettings, is_from_web_page
 from compact.proxy.upstream import Response, Upstream, UpstreamError, UpstreamTimeout
 from compact.proxy.usage import UsageReader
-from compact.proxy.verdict import HEADER, Verdict
-from compact.proxy.wires import Wire, wire_of
 
 _log = logging.getLogger("compact.proxy")
+# Chosen: as many requests are compacted at a time; those that wait for a summary hardly use a processor.
 _THREADS = 64
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class _UpstreamRequest:
+    """The body to send to the provider; with an outcome if it holds a conversation."""
+
+    body: AsyncIterator[bytes]
+    outcome: RequestOutcome | None = None
+
+    @property
+    def new_length(self) -> int | None:
+        """The length of a body that we made; None if the agent's own is sent."""
+        return len(self.outcome.body) if self.outcome and self.outcome.body is not None else None
+
+
 class ProxyApp:
-    """Passes requests on to one provider, and has the conversations in them compacted."""
+    """Sends requests on to one provider, and has the conversations in them compacted."""
 
     def __init__(self, settings: ProxySettings, config: CompactConfig) -> None:
         self._settings = settings
-        self.managers = Managers(config, on_event=hear)
-        self._desk = Desk(self.managers)
+        self.managers = Managers(config, on_event=capture_event)
+        self._compactor = RequestCompactor(self.managers.for_model)
         self._upstream = Upstream(settings.upstream, timeout_seconds=settings.timeout_seconds)
-        # Of our own: a summary that somebody waits for must not hold up anybody else.
+        # Threads of our own: requests that wait for a summary must not hold up others.
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="compact-proxy")
-        self._unfinished: set[asyncio.Task[None]] = set()
+        self._usage_tasks: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._lifespan(receive, send)
         elif scope["type"] == "http":
-            await self._exchange(Client(scope, receive), send)
+            await self._handle(ClientRequest(scope, receive), send)
         else:
             await send({"type": "websocket.close", "code": 1011, "reason": "not passed on by this proxy"})
 
     async def close(self) -> None:
-        """Take in what was counted, write what is unwritten, let go of everything."""
-        if self._unfinished:
-            await asyncio.wait(self._unfinished)
+        """Take in the usage that was reported, write what is not stored yet, and close everything."""
+        if self._usage_tasks:
+            await asyncio.wait(self._usage_tasks)
         await self._upstream.close()
         await asyncio.to_thread(self._threads.shutdown)
         await asyncio.to_thread(self.managers.close)
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:
             message = await receive()
             if message["type"] == "lifespan.shutdown":
@@ -64,96 +79,95 @@ class ProxyApp:
             if message["type"] == "lifespan.shutdown":
                 return
 
-    async def _exchange(self, client: Client, send: Send) -> None:
-        """Answer one request; an agent that hangs up ends what is done for it."""
-        if not self._may_come_in(client):
-            text = "this proxy wants its token in the header X-Compact-Token"
-            await _refuse(send, 401, "wrong_token", text)
+    async def _handle(self, request: ClientRequest, send: Send) -> None:
+        """Answer one request; if the agent closes the connection, stop what is done for it."""
+        if not self._has_token(request):
+            await _send_error(send, 401, "wrong_token", "this proxy wants its token in the header X-Compact-Token")
             return
-        if not self._settings.token and is_by_a_page(client.by_name, self._settings.host):
-            text = "this proxy answers agents on this machine, not pages; with a token it answers whoever has it"
-            await _refuse(send, 403, "not_an_agent", text)
+        if not self._settings.token and is_from_web_page(request.by_name, self._settings.host):
+            text = "this proxy answers agents on this machine, not web pages; set a token to allow others"
+            await _send_error(send, 403, "not_an_agent", text)
             return
-        tasks = [asyncio.ensure_future(work) for work in (self._answer(client, send), client.gone())]
+        tasks = [asyncio.ensure_future(work) for work in (self._answer(request, send), request.disconnected())]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
-        except Exception:
-            _log.exception("an exchange failed")  # the server breaks it off
+        except Exception:  # a fault of ours: it must be in the log, and the server ends the response
+            _log.exception("a request failed")
             raise
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _may_come_in(self, client: Client) -> bool:
+    def _has_token(self, request: ClientRequest) -> bool:
         token = self._settings.token
-        return not token or hmac.compare_digest(token.encode(), client.by_name.get(TOKEN_HEADER, b""))
+        return not token or hmac.compare_digest(token.encode(), request.by_name.get(TOKEN_HEADER, b""))
 
-    async def _answer(self, client: Client, send: Send) -> None:
-        verdict: Verdict | None = None
+    async def _answer(self, request: ClientRequest, send: Send) -> None:
+        outcome: RequestOutcome | None = None
         try:
-            wire = wire_of(client.method, client.path)
-            body = client.body()
-            if wire:
-                verdict, body = await self._look_at(wire, client)
-            length = len(verdict.body) if verdict and verdict.body is not None else None
-            headers = for_upstream(client.headers, self._upstream.host, new_length=length)
-            response = await self._upstream.send(client.method, client.target, headers, body)
-        except ClientGone:
+            endpoint = find_endpoint(request.method, request.path)
+            outgoing = await self._compact(endpoint, request) if endpoint else _UpstreamRequest(request.body())
+            outcome = outgoing.outcome
+            headers = for_upstream(request.headers, self._upstream.host, new_length=outgoing.new_length)
+            response = await self._upstream.send(request.method, request.target, headers, outgoing.body)
+        except ClientDisconnected:
             return
         except UpstreamTimeout:
             text = f"the upstream did not answer within {self._settings.timeout_text}"
-            await _refuse(send, 504, "upstream_timeout", text, verdict)
+            await _send_error(send, 504, "upstream_timeout", text, outcome)
         except UpstreamError as error:
             _log.warning("the upstream cannot be reached (%s)", type(error).__name__)
-            await _refuse(send, 502, "upstream_unreachable", f"the upstream cannot be reached: {error}", verdict)
+            text = f"the upstream cannot be reached: {error}"
+            await _send_error(send, 502, "upstream_unreachable", text, outcome)
         else:
-            await self._pass_back(response, verdict, send)
+            await self._pass_response(response, outcome, send)
 
-    async def _look_at(self, wire: Wire, client: Client) -> tuple[Verdict, AsyncIterator[bytes]]:
-        """What to say about a request that holds a conversation, and the body to send."""
-        encoding = client.by_name.get(b"content-encoding", b"identity").strip().lower()
+    async def _compact(self, endpoint: Endpoint, request: ClientRequest) -> _UpstreamRequest:
+        """Return what to send for a request that holds a conversation."""
+        encoding = request.by_name.get(b"content-encoding", b"identity").strip().lower()
         if encoding != b"identity":
-            return Verdict("skipped", reason="encoded-body"), client.body()
-        parts, is_all = await client.read(self._settings.max_body_bytes)
-        if sum(map(len, parts)) > self._settings.max_body_bytes:
-            return Verdict("skipped", reason="body-too-large"), _parts(parts, None if is_all else client.body())
-        verdict = await self._in_thread(lambda: self._desk.look_at(wire, b"".join(parts), client.by_name))
-        return verdict, _parts(parts if verdict.body is None else [verdict.body])
+            return _UpstreamRequest(request.body(), RequestOutcome("skipped", reason="encoded-body"))
+        start = await request.read(self._settings.max_body_bytes)
+        if start.size > self._settings.max_body_bytes:
+            rest = None if start.is_all else request.body()
+            return _UpstreamRequest(_chain(start.parts, rest), RequestOutcome("skipped", reason="body-too-large"))
+        raw = b"".join(start.parts)
+        outcome = await self._in_thread(lambda: self._compactor.compact(endpoint, raw, request.by_name))
+        return _UpstreamRequest(_chain(start.parts if outcome.body is None else [outcome.body]), outcome)
 
-    async def _pass_back(self, response: Response, verdict: Verdict | None, send: Send) -> None:
-        """The answer as it comes; one that breaks off is broken off."""
+    async def _pass_response(self, response: Response, outcome: RequestOutcome | None, send: Send) -> None:
+        """Pass a response on as it comes; one that the provider breaks off is broken off."""
         headers = for_client(response.headers.raw)
-        reader = UsageReader(by_name(headers)) if verdict and verdict.call and response.status_code == 200 else None
-        if verdict:
-            headers.append(verdict.header)
+        reader = UsageReader(by_name(headers)) if outcome and outcome.call and response.status_code == 200 else None
+        if outcome:
+            headers.append(outcome.header)
         async with aclosing(response):
             await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
             try:
                 async with aclosing(response.aiter_raw()) as parts:
                     async for part in parts:
-                        await send(_piece(part, more=True))
+                        await send(_body_message(part, more=True))
                         if reader:
                             reader.feed(part)
             except UpstreamError as error:
-                # Without an end the server closes the connection, and the agent sees an answer that was cut.
-                _log.warning("the upstream broke an answer off (%s): so do we", type(error).__name__)
+                # Without an end the server closes the connection, and the agent sees a response that was cut.
+                _log.warning("the upstream broke a response off (%s), and it is broken off here", type(error).__name__)
             else:
-                await send(_piece(b"", more=False))
+                await send(_body_message(b"", more=False))
                 if reader:
                     reader.end()
-            if reader and reader.usage and verdict:
-                self._report(verdict, reader.usage)
+            if reader and reader.usage and outcome:
+                self._feed_back(outcome, reader.usage)
 
-    def _report(self, verdict: Verdict, usage: Any) -> None:
-        """Have what was counted taken in, without anybody waiting for it."""
-        self._desk.note_usage(verdict, usage)
-        work = self._in_thread(lambda: self._desk.take_in_usage(self.managers(verdict.model), verdict.session_id))
-        task = asyncio.ensure_future(work)
-        self._unfinished.add(task)
-        task.add_done_callback(self._unfinished.discard)
+    def _feed_back(self, outcome: RequestOutcome, usage: Any) -> None:
+        """Have reported usage taken in, in the background."""
+        self._compactor.note_usage(outcome, usage)
+        task = asyncio.ensure_future(self._in_thread(lambda: self._compactor.apply_usage(outcome)))
+        self._usage_tasks.add(task)
+        task.add_done_callback(self._usage_tasks.discard)
 
     def _in_thread(self, work: Callable[[], T]) -> Coroutine[Any, Any, T]:
         async def wait() -> T:
@@ -162,7 +176,7 @@ class ProxyApp:
         return wait()
 
 
-async def _parts(parts: Sequence[bytes], rest: AsyncIterator[bytes] | None = None) -> AsyncIterator[bytes]:
+async def _chain(parts: Sequence[bytes], rest: AsyncIterator[bytes] | None = None) -> AsyncIterator[bytes]:
     for part in parts:
         yield part
     if rest:
@@ -170,15 +184,15 @@ async def _parts(parts: Sequence[bytes], rest: AsyncIterator[bytes] | None = Non
             yield part
 
 
-def _piece(data: bytes, *, more: bool) -> Message:
+def _body_message(data: bytes, *, more: bool) -> Message:
     return {"type": "http.response.body", "body": data, "more_body": more}
 
 
-async def _refuse(send: Send, status: int, code: str, text: str, verdict: Verdict | None = None) -> None:
-    """An error of the proxy itself, in a form that the clients of all providers can read."""
+async def _send_error(send: Send, status: int, code: str, text: str, outcome: RequestOutcome | None = None) -> None:
+    """Send an error of the proxy itself, in a form that the clients of all providers can read."""
     error = {"type": code, "code": code, "message": f"compact proxy: {text}"}
     body = json.dumps({"type": "error", "error": error}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    headers.append(verdict.header if verdict else (HEADER, code.encode()))
+    headers.append(outcome.header if outcome else (HEADER, code.encode()))
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send(_piece(body, more=False))
+    await send(_body_message(body, more=False))

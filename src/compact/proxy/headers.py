@@ -1,31 +1,32 @@
-"""Which headers travel: all of them, in their order and as often as they came, but for those of one hop."""
+"""Which headers are passed on: all, in their order and as often as they came, except those of one connection."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from compact.proxy.sessions import SESSION_HEADER
+from compact.proxy.sessions import SESSION_HEADER_KEY
 
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 
 TOKEN_HEADER = b"x-compact-token"
-_OURS = frozenset({SESSION_HEADER, TOKEN_HEADER})
-_ONE_HOP = frozenset(
+_OURS = frozenset({SESSION_HEADER_KEY, TOKEN_HEADER})
+# Those that RFC 9110, section 7.6.1, keeps from being forwarded.
+_HOP_BY_HOP = frozenset(
     {b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"}
     | {b"te", b"trailer", b"upgrade"}
 )
 
 
 def by_name(headers: Headers) -> dict[bytes, bytes]:
-    """Headers to look things up in; of several with one name the last."""
+    """Return headers by their names in lower case; of several with one name the last."""
     return {name.lower(): value for name, value in headers}
 
 
 def for_upstream(headers: Headers, host: bytes, *, new_length: int | None = None) -> Headers:
-    """A request's headers as the provider gets them; a body that we made has a new length, and is not in chunks."""
-    sent = [(name, host if name.lower() == b"host" else value) for name, value in _travelling(headers)]
-    # Whoever asked to be told to go on was told so by us.
+    """Return a request's headers as the provider gets them; a new body has a new length, and is not in chunks."""
+    sent = [(name, host if name.lower() == b"host" else value) for name, value in _end_to_end(headers)]
+    # A client that asked whether to continue (Expect: 100-continue) was answered by our server.
     sent = [(name, value) for name, value in sent if name.lower() not in (*_OURS, b"expect")]
     if new_length is None:
         return sent
@@ -37,14 +38,15 @@ def for_upstream(headers: Headers, host: bytes, *, new_length: int | None = None
 
 
 def for_client(headers: Headers) -> Headers:
-    """An answer's headers as the agent gets them; how the body is cut into chunks is the server's business."""
-    return [(name, value) for name, value in _travelling(headers) if name.lower() != b"transfer-encoding"]
+    """Return a response's headers as the agent gets them; our server decides how the body is cut into chunks."""
+    return [(name, value) for name, value in _end_to_end(headers) if name.lower() != b"transfer-encoding"]
 
 
-def _travelling(headers: Sequence[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+def _end_to_end(headers: Sequence[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
     named = {
         word.strip().lower() for name, value in headers if name.lower() == b"connection" for word in value.split(b",")
     }
-    # An answer's length would be lost by a peer that names it; a request could smuggle another one in that way.
-    stays = _ONE_HOP | (named - {b"close", b"content-length", b"transfer-encoding", b"host"})
-    return ((name, value) for name, value in headers if name.lower() not in stays)
+    # Of the headers that `Connection` names, these are passed on all the same: a response would lose its length, and a
+    # request could smuggle in another one.
+    removed = _HOP_BY_HOP | (named - {b"close", b"content-length", b"transfer-encoding", b"host"})
+    return ((name, value) for name, value in headers if name.lower() not in removed)

@@ -1,4 +1,4 @@
-"""One manager for every model that is asked for, all on one store; a single one if a model or a window is set."""
+"""A manager for each model that is asked for, all on one store; a single one if a model or a window is set."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from compact.config import CompactConfig
 from compact.core.engine.events import EventSink
 from compact.manager import CompactManager
 
-# Names come from outside: who invents one for every request gets the manager of the settings.
+# Chosen: more models than one provider's agents use. Names come from outside: a client that invents one for every
+# request gets the manager of the settings.
 _MOST_MODELS = 32
 
 
@@ -25,8 +26,8 @@ class Managers:
         self._managers: dict[str, CompactManager] = {}
         self._get(config.model)
 
-    def __call__(self, model: str) -> CompactManager:
-        """Who knows the window of a model."""
+    def for_model(self, model: str) -> CompactManager:
+        """Return the manager that knows the window of a model."""
         with self._lock:
             is_known = model in self._managers
             may_be_added = bool(model) and not self._is_set and len(self._managers) < _MOST_MODELS
@@ -34,11 +35,11 @@ class Managers:
 
     @property
     def all(self) -> Mapping[str, CompactManager]:
-        """Every manager there is."""
+        """Every manager that was made, by model."""
         return dict(self._managers)
 
     def close(self) -> None:
-        """Let go of everything that is held open."""
+        """Close every manager."""
         for manager in self._managers.values():
             manager.close()
 

@@ -1,4 +1,4 @@
-"""Listens: uvicorn, told to add nothing, to log no request, and to keep header names as they were written."""
+"""The server that agents connect to: uvicorn, set to add nothing, log no request, and keep header names as written."""
 
 from __future__ import annotations
 
@@ -12,39 +12,41 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from compact.core.errors import ConfigError
 from compact.proxy.app import ProxyApp
-from compact.proxy.client import RAW_HEADERS, Receive, Scope, Send
+from compact.proxy.client_request import RAW_HEADERS, Receive, Scope, Send
 from compact.proxy.settings import ProxySettings
 
+# Chosen: long enough for most answers to end.
 _SHUTDOWN_SECONDS = 30
+# Chosen: as many agents may connect at the same moment.
 _WAITING_CONNECTIONS = 1024
-# Longer than clients keep a quiet connection: none is used by one that is just being closed here.
+# Chosen: longer than clients keep an idle connection, so that none uses one that is just being closed here.
 _KEEPALIVE_SECONDS = 75
 
 
-class FaithfulProtocol(H11Protocol):
-    """Tells the application header names as they were written; ASGI has them in lower case only."""
+class RawHeadersProtocol(H11Protocol):
+    """Hands the application header names as they were written; ASGI has them in lower case only."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        read, answer = self.conn.next_event, self.app
-        names: list[tuple[bytes, bytes]] = []
+        read_event, inner_app = self.conn.next_event, self.app
+        raw_headers: list[tuple[bytes, bytes]] = []
 
         def next_event() -> Any:
-            event = read()
+            event = read_event()
             if isinstance(event, h11.Request):
-                names[:] = event.headers.raw_items()
+                raw_headers[:] = event.headers.raw_items()
             return event
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
             # The next request is not read before this one is answered.
-            await answer({**scope, RAW_HEADERS: list(names)}, receive, send)  # pyright: ignore[reportArgumentType]
+            await inner_app({**scope, RAW_HEADERS: list(raw_headers)}, receive, send)  # pyright: ignore[reportArgumentType]
 
         self.conn.next_event = next_event
         self.app = app  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def listen(settings: ProxySettings) -> socket.socket:
-    """A socket on the host and port of the settings; port 0 is any that is free."""
+    """Return a socket on the host and port of the settings; port 0 takes any that is free."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     # The protocol is named because asyncio sends small parts at once (TCP_NODELAY) only where it is.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -55,22 +57,22 @@ def listen(settings: ProxySettings) -> socket.socket:
     except OSError as error:
         listener.close()
         where = f"{settings.host}:{settings.port}"
-        hint = "stop what is listening there, or choose another --port; 0 takes any that is free"
+        hint = "stop the program that listens there, or choose another --port; 0 takes any that is free"
         raise ConfigError(f"cannot listen on {where}: {error.strerror}", field="port", hint=hint) from None
     return listener
 
 
 def build_server(app: ProxyApp) -> uvicorn.Server:
-    """A server for the application; it ends what is under way before it stops."""
+    """Return a server for the application; it finishes the answers that are under way before it stops."""
     return uvicorn.Server(
         uvicorn.Config(
             app,
-            http=FaithfulProtocol,
+            http=RawHeadersProtocol,
             ws="none",
             lifespan="on",
             access_log=False,
             log_config=None,
-            log_level="critical",  # what goes wrong is told by the application
+            log_level="critical",  # the application logs what fails
             server_header=False,
             date_header=False,
             proxy_headers=False,
@@ -81,6 +83,6 @@ def build_server(app: ProxyApp) -> uvicorn.Server:
 
 
 def serve(app: ProxyApp, listener: socket.socket, *, ready: Callable[[], None] = lambda: None) -> None:
-    """Answer until a signal comes, then end what is under way."""
+    """Serve until a signal comes, then finish the answers that are under way."""
     ready()
     build_server(app).run(sockets=[listener])

@@ -1,4 +1,4 @@
-"""What a proxy is told: where to, where to listen, who may come in, and how long and how large things may be."""
+"""The proxy's settings: the provider, where to listen, the token, and limits of time and size."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from urllib.parse import urlsplit
 
 from compact.core.errors import ConfigError
 
-PORT = 5176
+PORT = 5176  # chosen: free on most machines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxySettings:
     """The provider's URL, and everything that has a default.
 
-    `timeout_seconds` is how long the provider may be silent; by default as long as it likes, because agents have
-    time limits of their own. Conversations in bodies above `max_body_bytes` are passed on without a look.
+    `timeout_seconds` is how long the provider may send nothing; by default there is no limit, because agents have time
+    limits of their own. Requests above `max_body_bytes` are passed on without compaction.
     """
 
     upstream: str
@@ -32,19 +32,19 @@ class ProxySettings:
             raise ConfigError("the token cannot be sent in a header", field="token", hint="use plain ASCII letters")
         if not self.token and not is_loopback(self.host):
             raise ConfigError(
-                f"whoever reaches {self.host} could use this proxy, and read what it remembers through its answers",
+                f"without a token, whoever reaches {self.host} could use this proxy and read stored conversations",
                 field="token",
                 hint="set COMPACT_PROXY_TOKEN and have agents send it as X-Compact-Token, or listen on 127.0.0.1",
             )
 
     @property
     def timeout_text(self) -> str:
-        """The time limit, for people."""
+        """The time limit in words."""
         return f"{self.timeout_seconds:g} seconds" if self.timeout_seconds else "the time to connect"
 
 
 def is_loopback(host: str) -> bool:
-    """True if only this machine reaches it."""
+    """Return True if only this machine can reach an address."""
     if host == "localhost":
         return True
     try:
@@ -53,23 +53,23 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def is_by_a_page(headers: Mapping[bytes, bytes], host: str) -> bool:
-    """True for what a page in somebody's browser sends: it may not use this machine's proxy, nor a name for it.
+def is_from_web_page(headers: Mapping[bytes, bytes], host: str) -> bool:
+    """Return True for a request that a web page in somebody's browser sends, which may not use this machine's proxy.
 
-    Agents are no browsers; they name an address of this machine. A page of another site says so, or has given its own
-    name an address of ours.
+    A page of another site has its own site in `Sec-Fetch-Site` or `Origin`; one that points its own name at our address
+    (DNS rebinding) has that name in `Host`. An agent names an address of this machine.
     """
     if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
         return True
-    places = [f"//{headers.get(b'host', b'').decode('latin-1')}"]
+    addresses = [f"//{headers.get(b'host', b'').decode('latin-1')}"]
     if b"origin" in headers:
-        places.append(headers[b"origin"].decode("latin-1"))
-    return not all(_is_here(place, host) for place in places)
+        addresses.append(headers[b"origin"].decode("latin-1"))
+    return not all(_is_this_machine(address, host) for address in addresses)
 
 
-def _is_here(place: str, host: str) -> bool:
+def _is_this_machine(address: str, host: str) -> bool:
     try:
-        name = urlsplit(place).hostname or ""
+        name = urlsplit(address).hostname or ""
     except ValueError:
         return False
     return name == host.strip("[]").lower() or is_loopback(name)

@@ -1,4 +1,4 @@
-"""The way to the provider: bytes there, bytes back, nothing added, decoded or followed on the way."""
+"""The connection to the provider: sends and receives bytes; adds nothing, decodes nothing, follows no redirect."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import httpx2
 from compact.core.errors import ConfigError
 from compact.proxy.headers import Headers
 
+# Chosen: a provider that takes longer to accept a connection is down.
 CONNECT_SECONDS = 30.0
-# Shorter than servers usually keep a quiet connection open: none is used that is just being closed.
+# Chosen: shorter than servers usually keep an idle connection open, so that none is used that is just being closed.
 _KEEPALIVE_SECONDS = 4.0
 
 Response = httpx2.Response
@@ -23,15 +24,15 @@ class Upstream:
     """One provider, by its URL; with or without `/v1` at the end."""
 
     def __init__(self, url: str, *, timeout_seconds: float | None = None) -> None:
-        self._base = _checked(url)
+        self._base = _parse_url(url)
         self.host = self._base.netloc
         self._prefix = self._base.raw_path.split(b"?")[0].rstrip(b"/")
         self._client = httpx2.AsyncClient(
             timeout=httpx2.Timeout(timeout_seconds, connect=min(CONNECT_SECONDS, timeout_seconds or CONNECT_SECONDS)),
             limits=httpx2.Limits(max_connections=None, keepalive_expiry=_KEEPALIVE_SECONDS),
-            # Proxies of the environment are asked for https only: those for http want the target in another form.
+            # Proxies of the environment are used for https only: those for http want the target in another form.
             mounts={"http://": None},
-            # Cookies are the agent's business.
+            # No cookie is kept: the agent sends its own.
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         )
 
@@ -39,7 +40,7 @@ class Upstream:
         return str(self._base)
 
     async def send(self, method: str, target: bytes, headers: Headers, body: AsyncIterator[bytes]) -> Response:
-        """Send a request as it stands, and come back when the answer begins."""
+        """Send a request as it is, and return when the response begins."""
         # The path and query are not part of the URL here: that would be normalised, and written to logs.
         request = httpx2.Request(
             method,
@@ -57,7 +58,7 @@ class Upstream:
         return prefix + target
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         await self._client.aclose()
 
 
@@ -69,7 +70,7 @@ class _Stream(httpx2.AsyncByteStream):
         return self._parts
 
 
-def _checked(url: str) -> httpx2.URL:
+def _parse_url(url: str) -> httpx2.URL:
     try:
         base = httpx2.URL(url)
     except httpx2.InvalidURL as error:
@@ -77,8 +78,8 @@ def _checked(url: str) -> httpx2.URL:
     if base.scheme not in ("http", "https") or not base.host:
         raise ConfigError(f"{url!r} is not the URL of an HTTP server", field="upstream", hint=_HINT)
     if base.userinfo or base.query or base.fragment:
-        hint = "leave keys and parameters to the agent: its headers and queries are passed on"
-        raise ConfigError("the URL of the upstream is more than a server and a path", field="upstream", hint=hint)
+        hint = "leave keys and parameters out: those that the agent sends are passed on"
+        raise ConfigError("the URL of the upstream has more than a server and a path", field="upstream", hint=hint)
     return base
 
 

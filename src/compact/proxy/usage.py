@@ -1,4 +1,4 @@
-"""Reads what a provider counted off an answer that passes by; the answer itself is never held or changed."""
+"""Reads the usage that a provider reports from a response as it passes through; the response is never changed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import zlib
 from collections.abc import Mapping
 from typing import Any, cast
 
-# An answer of which more would have to be kept is not read at all.
+# Chosen: no answer of a model is that long; one of which more would have to be kept is not read.
 _MOST_BYTES = 8_000_000
-_GZIP = 16 + zlib.MAX_WBITS
+_GZIP = 16 + zlib.MAX_WBITS  # the value by which zlib reads gzip
 
 
 class UsageReader:
-    """Takes the bytes of one answer as they come; `usage` is what was reported in them so far."""
+    """Reads the bytes of one response as they come; `usage` is what was reported in them so far."""
 
     def __init__(self, headers: Mapping[bytes, bytes]) -> None:
         encoding = headers.get(b"content-encoding", b"").strip().lower()
@@ -27,7 +27,7 @@ class UsageReader:
         self._kept = bytearray()
 
     def feed(self, data: bytes) -> None:
-        """Look at the next bytes."""
+        """Read the next bytes."""
         if not self._reads:
             return
         try:
@@ -45,7 +45,7 @@ class UsageReader:
             self._stop()
 
     def end(self) -> Mapping[str, Any] | None:
-        """The report of a whole answer."""
+        """Read the rest at the end of the response, and return what was reported."""
         if self._reads:
             self._read(bytes(self._kept).removeprefix(b"data:"))
         self._stop()
@@ -67,7 +67,7 @@ class UsageReader:
             found = _usage_in(json.loads(text))
         except (ValueError, RecursionError):
             return
-        # The first report is that of the prompt; later ones may count what tools of the provider have read since.
+        # The first report is about the prompt; later ones may include what tools of the provider have read since.
         self.usage = {**found, **(self.usage or {})} if found else self.usage
 
     def _stop(self) -> None:
@@ -75,13 +75,13 @@ class UsageReader:
 
 
 def _usage_in(answer: object) -> Mapping[str, Any] | None:
-    """The report in a whole answer, or in one event of a stream."""
+    """Return the report in a whole response, or in one event of a stream."""
     if not isinstance(answer, dict):
         return None
     fields = cast("dict[str, Any]", answer)
     for holder in (fields, fields.get("response"), fields.get("message")):
         usage = cast("dict[str, Any]", holder).get("usage") if isinstance(holder, dict) else None
         if isinstance(usage, dict):
-            # Some servers begin a stream with zeros and tell the figures at its end.
+            # Some servers begin a stream with zeros and report the figures at its end.
             return {name: value for name, value in cast("dict[str, Any]", usage).items() if value}
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Protocol
 
 from compact.core.audit.artifacts import ArtifactStore, SecurityContext
@@ -249,8 +249,7 @@ def _check_cache_age(cache: SummaryCache, clock: ManualClock) -> None:
 
 def _check_cache_race(cache: SummaryCache, clock: ManualClock) -> None:
     keys: Sequence[SummaryCacheKey] = [SummaryCacheKey(str(number % 5)) for number in range(20)]
-    with ThreadPoolExecutor(6) as pool:
-        list(pool.map(lambda key: cache.put(key, sample_summary("same")), keys))
+    in_threads(*(partial(cache.put, key, sample_summary("same")) for key in keys))
     left = sum(cache.get(key) is not None for key in set(keys))
     assert 0 < left <= 3, f"several may write at once, and {left} are left"
 

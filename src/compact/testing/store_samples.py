@@ -92,8 +92,16 @@ def append_texts(store: SessionStore, *texts: str, session_id: str = "s", **more
 
 
 def sample_call(**fields: Any) -> ModelCall:
-    usual = {"turn_number": 1, "plan_version": 0, "summary_version": 0, "last_seq": 2, "messages": 2, "evicted": 0}
-    return ModelCall(**{**usual, "tokens_estimated": 14, **fields})
+    usual: dict[str, Any] = {
+        "turn_number": 1,
+        "plan_version": 0,
+        "summary_version": 0,
+        "last_seq": 2,
+        "messages": 2,
+        "evicted": 0,
+        "tokens_estimated": 14,
+    }
+    return ModelCall(**(usual | fields))
 
 
 def sample_plan(version: int = 1, session_id: str = "s") -> CompactionPlan:
@@ -119,7 +127,7 @@ def sample_summary(text: str) -> StructuredSummary:
 
 
 def sample_artifact(artifact_id: str = "art-1", content: str = "content", **known: Any) -> Artifact:
-    usual = {"session_id": "s", "message_id": "m1", "tenant_id": "t"}
+    usual: dict[str, Any] = {"session_id": "s", "message_id": "m1", "tenant_id": "t"}
     return Artifact(ArtifactMetadata(artifact_id=artifact_id, **{**usual, **known}), content)
 
 

@@ -1,0 +1,136 @@
+"""The context provider that has each model call of a run compacted, and the recall tool that it offers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
+
+from agent_framework import (
+    AgentSession,
+    ChatContext,
+    ChatMiddleware,
+    ChatResponse,
+    ContextProvider,
+    FunctionTool,
+    Message,
+    SessionContext,
+)
+
+from compact.adapters.agent_framework.requests import (
+    input_tokens,
+    is_kept_by_service,
+    outgoing,
+    tool_schemas,
+    with_shown_history,
+)
+from compact.adapters.support import (
+    RECALL_DESCRIPTION,
+    RECALL_NAME,
+    RECALL_PARAMETERS,
+    OutgoingRequest,
+    RecentDict,
+    RequestPreparer,
+    aanswer_recall,
+    aobserve_usage,
+    instruction_text,
+    named_session,
+    same_objects,
+)
+from compact.manager import CompactManager
+
+SessionId: TypeAlias = str | Callable[[Any, AgentSession], str] | None
+
+
+class CompactProvider(ContextProvider):
+    """Keeps the requests of an agent inside the window; one provider may serve several agents.
+
+    A session of the framework is one of the manager's; an agent that works in the session of another (an agent as a
+    tool) has its own. `session_id` names it instead: a text, or a function of agent and session. If compaction fails
+    the request goes out as it is and an event says why; with `strict` the error is raised.
+    """
+
+    def __init__(
+        self,
+        manager: CompactManager,
+        *,
+        session_id: SessionId = None,
+        offer_recall: bool = True,
+        strict: bool = False,
+        source_id: str = "compact",
+    ) -> None:
+        super().__init__(source_id)
+        self._strict = strict
+        self._manager = manager
+        self._session_id = session_id
+        self._offer_recall = offer_recall
+        self._agents: RecentDict[str, dict[str, str]] = RecentDict()  # session: the session of each agent in it
+
+    async def before_run(
+        self, *, agent: Any, session: AgentSession, context: SessionContext, state: dict[str, Any]
+    ) -> None:
+        """Add the middleware that compacts this run's model calls, and offer the agent its recall tool."""
+        session_id = self.session_of(agent, session)
+        context.extend_middleware(self.source_id, _CompactionMiddleware(self._manager, session_id, self._strict))
+        if self._offer_recall:
+            context.extend_tools(self.source_id, [recall_tool(self._manager, session_id)])
+
+    def session_of(self, agent: Any, session: AgentSession) -> str:
+        """Return the id under which the manager knows a conversation."""
+        base = named_session(self._session_id, agent, session) or session.session_id
+        agents = self._agents.get(base, {})
+        if agent.id not in agents:
+            name = f"{base}:{agent.name or agent.id}" if agents else base
+            agents[agent.id] = name if name not in agents.values() else f"{name}:{agent.id}"
+        self._agents[base] = agents
+        return agents[agent.id]
+
+
+class _CompactionMiddleware(ChatMiddleware):
+    """Compacts the model calls of one run; it sees what goes out beside the messages, and what the model counted."""
+
+    def __init__(self, manager: CompactManager, session_id: str, strict: bool) -> None:
+        self._manager, self._session_id = manager, session_id
+        self._preparer: RequestPreparer[tuple[list[Message], Mapping[str, Any]]] = RequestPreparer(
+            manager, "agent_framework", session_of=lambda _: session_id, read=_read, strict=strict
+        )
+
+    async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        """Have a call compacted as the last thing before the client: nothing is added to the request after it."""
+        options: Mapping[str, Any] = context.options or {}
+        if is_kept_by_service(options):
+            self._preparer.notice_provider_keeps_history(self._session_id, "conversation_id")
+            await call_next()
+            return
+
+        async def compact(messages: list[Message]) -> bool:
+            prepared = await self._preparer.aprepare((messages, options))
+            if prepared.items is None or same_objects(prepared.items, messages):
+                return False
+            # This list is the request's own: the framework copies it for its middleware.
+            messages[:] = prepared.items
+            return True
+
+        context.kwargs["compaction_strategy"] = compact
+        context.stream_result_hooks.append(self._observe)
+        await call_next()
+        if isinstance(context.result, ChatResponse):
+            await self._observe(context.result)
+
+    async def _observe(self, response: ChatResponse[Any]) -> None:
+        usage: Mapping[str, Any] = response.usage_details or {}
+        await aobserve_usage(self._manager, self._session_id, input_tokens(usage))
+
+
+def _read(request: tuple[list[Message], Mapping[str, Any]], session_id: str) -> OutgoingRequest:
+    messages, options = request
+    tools, instructions = tool_schemas(options.get("tools")), instruction_text(options.get("instructions"))
+    return outgoing(with_shown_history(session_id, list(messages)), tools=tools, instructions=instructions)
+
+
+def recall_tool(manager: CompactManager, session_id: str) -> FunctionTool:
+    """Return the tool by which an agent reads what left its prompt."""
+
+    async def recall(query: str) -> str:
+        return await aanswer_recall(manager, session_id, {"query": query})
+
+    return FunctionTool(name=RECALL_NAME, description=RECALL_DESCRIPTION, func=recall, input_model=RECALL_PARAMETERS)

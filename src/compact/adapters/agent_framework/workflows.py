@@ -1,0 +1,147 @@
+"""Workflows of Microsoft Agent Framework: one executor makes the plan, another runs the agent on it.
+
+    compaction = CompactionExecutor(manager, session_id="chat-1")
+    turn = AgentTurnExecutor(agent, manager)
+    workflow = WorkflowBuilder(start_executor=compaction).add_edge(compaction, turn).build()
+    await workflow.run([Message("user", ["…"])])
+
+Only the plan is in shared state, as plain data: message ids, and the summary. Messages stay in the manager's store:
+the plan and the store give the same prompt, in this process or in another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from agent_framework import (
+    AgentExecutorResponse,
+    Executor,
+    Message,
+    SupportsAgentRun,
+    WorkflowContext,
+    handler,
+)
+
+from compact.adapters.agent_framework.messages import message_of
+from compact.adapters.agent_framework.requests import DIALECT, outgoing, shown_prompt, tool_schemas, with_shown_history
+from compact.adapters.support import report_failure
+from compact.core.log.entries import write_entry
+from compact.core.log.legality import repair_chat
+from compact.core.plan.plan import CompactionPlan
+from compact.core.plan.renderer import PromptRenderer
+from compact.manager import CompactManager
+
+HARNESS_COMPACTION_PLAN_KEY = "harness.compaction_plan"
+HARNESS_COMPACTION_METRICS_KEY = "harness.compaction_metrics"
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionComplete:
+    """The message that a check is done and the plan is in shared state; `is_compacted` if it made a new plan."""
+
+    session_id: str
+    plan_version: int = 0
+    is_compacted: bool = False
+
+
+class CompactionExecutor(Executor):
+    """Takes a conversation, compacts it if need be, and puts the plan into shared state.
+
+    It is sent the whole conversation: a list of messages, or what an agent has answered. If compaction fails an event
+    says why, and the plan in force stays.
+    """
+
+    def __init__(
+        self,
+        manager: CompactManager,
+        *,
+        session_id: str,
+        id: str = "compaction",
+        tools: Sequence[Any] = (),
+        instructions: str = "",
+    ) -> None:
+        super().__init__(id=id)
+        self._manager, self._session_id = manager, session_id
+        self._tools, self._instructions = tool_schemas(tools), instructions
+
+    @handler
+    async def check_messages(self, messages: list[Message], ctx: WorkflowContext[CompactionComplete]) -> None:
+        """Check a conversation."""
+        await self._check(messages, cast(Any, ctx))
+
+    @handler
+    async def check_response(self, response: AgentExecutorResponse, ctx: WorkflowContext[CompactionComplete]) -> None:
+        """Check a conversation after an agent's turn."""
+        await self._check(response.full_conversation, cast(Any, ctx))
+
+    async def compact_thread(self, messages: Sequence[Message]) -> list[Message]:
+        """Return the conversation as it should be sent, for callers who have it at hand."""
+        whole = with_shown_history(self._session_id, messages)
+        request = outgoing(whole, tools=self._tools, instructions=self._instructions)
+        return request.restore(await self._manager.apreflight(self._session_id, request.items, **request.options))
+
+    async def _check(self, messages: Sequence[Message], ctx: WorkflowContext[CompactionComplete]) -> None:
+        before = (await self._plan()).version
+        try:
+            await self.compact_thread(messages)
+        except Exception as error:  # whatever fails in the compaction must not stop the workflow
+            report_failure(self._manager, self._session_id, error, "the plan in force stays")
+        plan = await self._plan()
+        ctx.set_state(HARNESS_COMPACTION_PLAN_KEY, plan.to_dict())
+        ctx.set_state(HARNESS_COMPACTION_METRICS_KEY, await asyncio.to_thread(self._metrics))
+        await ctx.send_message(CompactionComplete(self._session_id, plan.version, plan.version != before))
+
+    async def _plan(self) -> CompactionPlan:
+        return await asyncio.to_thread(self._manager.current_plan, self._session_id)
+
+    def _metrics(self) -> dict[str, Any]:
+        if not any(info.session_id == self._session_id for info in self._manager.sessions()):
+            return {}
+        status = self._manager.status(self._session_id)
+        return {
+            "used_tokens": status.used_tokens,
+            "max_context_tokens": status.max_context_tokens,
+            "messages_in_log": status.messages_in_log,
+            "reason": status.decision.reason if status.decision else "",
+        }
+
+
+class AgentTurnExecutor(Executor):
+    """Runs an agent on the prompt that the plan in shared state gives, and yields what it answered.
+
+    The answer's `full_conversation` is whole: append the next message, and send it to the check again. The list of an
+    agent that calls tools grows meanwhile: give it a `CompactProvider` of the same manager and session.
+    """
+
+    def __init__(self, agent: SupportsAgentRun, manager: CompactManager, *, id: str = "agent_turn") -> None:
+        super().__init__(id=id)
+        self._agent, self._manager = agent, manager
+
+    @handler
+    async def run_turn(
+        self, done: CompactionComplete, ctx: WorkflowContext[AgentExecutorResponse, AgentExecutorResponse]
+    ) -> None:
+        """Load the plan, render the prompt from it, and run the agent."""
+        plan = CompactionPlan.from_dict(ctx.get_state(HARNESS_COMPACTION_PLAN_KEY))
+        prompt = await asyncio.to_thread(render_plan, self._manager, plan)
+        history = await asyncio.to_thread(render_plan, self._manager, CompactionPlan(done.session_id))
+        with shown_prompt(done.session_id, prompt, history):
+            response = await self._agent.run(prompt)
+        answer = AgentExecutorResponse(self.id, response, full_conversation=[*history, *response.messages])
+        await ctx.yield_output(answer)
+        await ctx.send_message(answer)
+
+
+def render_plan(manager: CompactManager, plan: CompactionPlan | Mapping[str, Any]) -> list[Message]:
+    """Return what a plan shows of the log; an empty plan shows all of it. The same plan gives the same messages."""
+    wanted = plan if isinstance(plan, CompactionPlan) else CompactionPlan.from_dict(plan)
+    prompt = manager.prompt(wanted.session_id)
+    view_ids = {message_id for slot in prompt.slots for message_id in slot.ids} | set(prompt.hidden)
+    log = manager.history(wanted.session_id)
+    rendered = PromptRenderer().render([message for message in log if not view_ids or message.id in view_ids], wanted)
+    slots, _ = repair_chat(rendered.slots)
+    entries = [cast(dict[str, Any], write_entry(slot.message, None)) for slot in slots]
+    return [message_of(item) for block in DIALECT.join(list(DIALECT.write(entries))) for item in block.items]

@@ -1,0 +1,136 @@
+"""A callback of LiteLLM that compacts chat completions, and feeds the reported usage back."""
+
+# LiteLLM's own functions have untyped parameters.
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+from uuid import uuid4
+
+import litellm
+from litellm.integrations.custom_logger import CustomLogger
+
+from compact.adapters.support import (
+    OutgoingRequest,
+    PlainItems,
+    PreparedRequest,
+    RecentDict,
+    RequestPreparer,
+    SessionFinder,
+    UsageFeedback,
+    dump_model,
+    named_session,
+    without_cache_control,
+)
+from compact.manager import CompactManager
+
+SessionId: TypeAlias = str | Callable[[Mapping[str, Any]], str] | None
+_CHAT_CALLS = ("completion", "acompletion")
+
+
+class CompactionLogger(CustomLogger):
+    """Compacts what LiteLLM sends, and takes in the usage that comes back.
+
+    A session is named by `session_id` (a text, or a function of the call's arguments), by LiteLLM's own
+    `litellm_session_id`, or by `metadata["session_id"]`; without any it is known by its history for as long as the
+    process lives. If compaction fails the request goes out as it is, unless `strict`.
+    """
+
+    def __init__(self, manager: CompactManager, *, session_id: SessionId = None, strict: bool = False) -> None:
+        super().__init__()
+        self._manager = manager
+        self._session_id = session_id
+        self._finder = SessionFinder("litellm", normalise=without_cache_control)
+        self._preparer: RequestPreparer[Mapping[str, Any]] = RequestPreparer(
+            manager, "litellm", session_of=self._session_of, read=self._read, strict=strict
+        )
+        self._usage = UsageFeedback()
+        self._calls: RecentDict[str, tuple[str, int]] = RecentDict()  # call id: session id, call number
+
+    # -- before a call --------------------------------------------------------------------------------------------
+
+    async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any] | None:
+        """Return the arguments of a call with the messages that are to be sent; None leaves it alone."""
+        if getattr(call_type, "value", call_type) not in _CHAT_CALLS or not self._has_messages(kwargs):
+            return None
+        return self._arguments(kwargs, await self._preparer.aprepare(kwargs))
+
+    def prepare(self, **kwargs: Any) -> dict[str, Any]:
+        """Return the arguments for `litellm.completion`, with the messages that are to be sent."""
+        if not self._has_messages(kwargs):
+            return kwargs
+        kwargs.setdefault("litellm_call_id", str(uuid4()))
+        return self._arguments(kwargs, self._preparer.prepare(kwargs))
+
+    def completion(self, **kwargs: Any) -> Any:
+        """Call `litellm.completion`, compacted."""
+        prepared = self.prepare(**kwargs)
+        response: Any = litellm.completion(**prepared)
+        self._observe(prepared.get("litellm_call_id"), response)
+        return response
+
+    def session_of(self, **kwargs: Any) -> str:
+        """Return the session of a call with these arguments, for `manager.recall` and other questions."""
+        return self._session_of(kwargs)
+
+    def _session_of(self, kwargs: Mapping[str, Any]) -> str:
+        metadata: Mapping[str, Any] = kwargs.get("metadata") or {}
+        named = (
+            named_session(self._session_id, kwargs)
+            if self._session_id is not None
+            else str(kwargs.get("litellm_session_id") or metadata.get("session_id") or "")
+        )
+        return named or self._finder.find([dump_model(message) for message in kwargs["messages"]])
+
+    def _has_messages(self, kwargs: Mapping[str, Any]) -> bool:
+        if isinstance(kwargs.get("messages"), list | tuple):
+            return True
+        message = "a call without messages= is not compacted: LiteLLM shows its hooks keyword arguments only"
+        self._preparer.notice_once("", message, severity="high")
+        return False
+
+    def _read(self, kwargs: Mapping[str, Any], session_id: str) -> OutgoingRequest:
+        call_id = kwargs.get("litellm_call_id")
+        if call_id:
+            self._calls[call_id] = session_id, self._usage.begin(session_id)
+        items = PlainItems[Any].read(kwargs["messages"], dump_model)
+        output = kwargs.get("max_completion_tokens") or kwargs.get("max_tokens")
+        return OutgoingRequest(
+            items=items.plain,
+            tools=kwargs.get("tools") or (),
+            output_tokens=output if isinstance(output, int) else 0,
+            dialect="chat",
+            restore=items.restore,
+        )
+
+    def _arguments(self, kwargs: Mapping[str, Any], prepared: PreparedRequest) -> dict[str, Any]:
+        if prepared.error is not None:  # the usage of this call is not about a prompt of ours
+            self._calls.pop(kwargs.get("litellm_call_id", ""), None)
+        return {**kwargs, "messages": prepared.items_or(kwargs["messages"])}
+
+    # -- after a call ---------------------------------------------------------------------------------------------
+
+    async def async_post_call_success_deployment_hook(self, request_data: Any, response: Any, call_type: Any) -> None:
+        """Take in the usage of a whole answer, as soon as it is there."""
+        await asyncio.to_thread(self._observe, request_data.get("litellm_call_id"), response)
+
+    async def async_log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
+        """Take in the usage of a stream, which is known at its end."""
+        await asyncio.to_thread(self._observe, kwargs.get("litellm_call_id"), response_obj)
+
+    def log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
+        """Take in the usage of a synchronous call."""
+        self._observe(kwargs.get("litellm_call_id"), response_obj)
+
+    def _observe(self, call_id: str | None, response: Any) -> None:
+        """Take in the usage of a call; LiteLLM may report it twice, and late."""
+        tokens: int = getattr(getattr(response, "usage", None), "prompt_tokens", 0) or 0
+        call = self._calls.get(call_id or "")
+        if call is None or not tokens:
+            return
+        session_id, number = call
+        self._usage.report(session_id, number, tokens)
+        self._usage.apply(self._manager, session_id)

@@ -1,0 +1,91 @@
+"""Hooks that put into a loop's context what is to be sent to the model."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from compact.adapters.support import OutgoingRequest, PlainItems, RequestPreparer, dump_model
+from compact.dialects import Dialect
+from compact.manager import CompactManager
+
+
+class ModelCallContext(Protocol):
+    """What a loop knows before a model call; `tools` and `instructions` are counted if it has them."""
+
+    session_id: str
+    messages: list[Any]
+
+
+def before_model_call(
+    manager: CompactManager, *, dialect: str | Dialect | None = None, strict: bool = False
+) -> Callable[[ModelCallContext], None]:
+    """Return a hook that puts what is to be sent into `ctx.messages`.
+
+    If compaction fails they stay as they are, unless `strict`.
+    """
+    preparer = _context_preparer(manager, dialect, strict)
+
+    def hook(ctx: ModelCallContext) -> None:
+        ctx.messages = preparer.prepare(ctx).items_or(ctx.messages)
+
+    return hook
+
+
+def abefore_model_call(
+    manager: CompactManager, *, dialect: str | Dialect | None = None, strict: bool = False
+) -> Callable[[ModelCallContext], Awaitable[None]]:
+    """Return the hook of `before_model_call` for event loops."""
+    preparer = _context_preparer(manager, dialect, strict)
+
+    async def hook(ctx: ModelCallContext) -> None:
+        ctx.messages = (await preparer.aprepare(ctx)).items_or(ctx.messages)
+
+    return hook
+
+
+def prepare_step(
+    manager: CompactManager,
+    session_id: str,
+    *,
+    tools: Sequence[Mapping[str, Any]] = (),
+    instructions: str = "",
+    dialect: str | Dialect | None = None,
+    strict: bool = False,
+) -> Callable[[Mapping[str, Any]], Awaitable[dict[str, list[Any]]]]:
+    """Return a hook for the start of each step, which takes `{"messages": […]}` and returns those to send.
+
+    Below the trigger they are what came in. If compaction fails they stay as they are, unless `strict`.
+    """
+
+    def read(options: Mapping[str, Any], _: str) -> OutgoingRequest:
+        return _outgoing(options["messages"], tools, instructions, dialect)
+
+    preparer = RequestPreparer(manager, "own_loop", session_of=lambda _: session_id, read=read, strict=strict)
+
+    async def step(options: Mapping[str, Any]) -> dict[str, list[Any]]:
+        return {"messages": (await preparer.aprepare(options)).items_or(options["messages"])}
+
+    return step
+
+
+def _context_preparer(
+    manager: CompactManager, dialect: str | Dialect | None, strict: bool
+) -> RequestPreparer[ModelCallContext]:
+    def read(ctx: ModelCallContext, _: str) -> OutgoingRequest:
+        tools, instructions = getattr(ctx, "tools", None), getattr(ctx, "instructions", None)
+        return _outgoing(ctx.messages, tools or (), instructions or "", dialect)
+
+    return RequestPreparer(manager, "own_loop", session_of=lambda ctx: ctx.session_id, read=read, strict=strict)
+
+
+def _outgoing(
+    messages: Sequence[Any],
+    tools: Sequence[Mapping[str, Any]],
+    instructions: str,
+    dialect: str | Dialect | None,
+) -> OutgoingRequest:
+    items = PlainItems[Any].read(messages, dump_model)
+    return OutgoingRequest(
+        items=items.plain, tools=tools, instructions=instructions, dialect=dialect, restore=items.restore
+    )

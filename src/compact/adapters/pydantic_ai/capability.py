@@ -1,0 +1,158 @@
+"""The capability that compacts each request of an agent, takes in its usage, and offers the recall tool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from pydantic_ai import FunctionToolset, RunContext
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse
+from pydantic_ai.models import ModelRequestContext, ModelRequestParameters
+
+from compact.adapters.pydantic_ai.messages import PydanticAIDialect
+from compact.adapters.support import (
+    RECALL_DESCRIPTION,
+    RECALL_NAME,
+    OutgoingRequest,
+    RequestPreparer,
+    aanswer_recall,
+    aobserve_usage,
+    function_schema,
+    named_session,
+    report_failure,
+)
+from compact.manager import CompactManager
+
+SessionId: TypeAlias = str | Callable[[RunContext[Any]], str] | None
+
+# The sessions of the runs that the code running now is inside of.
+_open_runs: ContextVar[tuple[str, ...]] = ContextVar("compact_pydantic_ai_runs", default=())
+
+
+@dataclass
+class CompactionCapability(AbstractCapability[Any]):
+    """Keeps the requests of an agent inside the window; one capability may serve several agents.
+
+    A session is a conversation of pydantic-ai (`conversation_id`); an agent that is handed the history of the one that
+    called it has its own. `session_id` names it instead: a text, or a function of the run's context. If compaction
+    fails the request goes out as it is and an event says why; with `strict` the error is raised.
+    """
+
+    manager: CompactManager
+    session_id: SessionId = None
+    offer_recall: bool = True
+    strict: bool = False
+    _dialect: PydanticAIDialect = field(init=False, repr=False)
+    _preparer: RequestPreparer[ModelRequestContext] = field(init=False, repr=False)
+    _session: str = field(default="", init=False, repr=False)
+    _awaits_usage: bool = field(default=False, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._dialect = PydanticAIDialect(self.manager.config.policy.protected_flag)
+        self._preparer = RequestPreparer(
+            self.manager, "pydantic_ai", session_of=lambda _: self._session, read=self._read, strict=self.strict
+        )
+
+    @classmethod
+    def get_serialization_name(cls) -> str | None:
+        """Return None: it cannot be made from a file, because it needs a manager."""
+        return None
+
+    async def for_run(self, ctx: RunContext[Any]) -> CompactionCapability:
+        """Return a capability for one run, which knows its session."""
+        own = replace(self)
+        own._choose_session(ctx)
+        return own
+
+    def _choose_session(self, ctx: RunContext[Any]) -> None:
+        try:
+            self._session = _session_of(ctx, self.session_id)
+        except Exception as error:  # the user's own function may raise anything
+            if self.strict:
+                raise
+            self._session = ctx.run_id or "run"
+            report_failure(self.manager, self._session, error, "the session is the run")
+
+    def get_toolset(self) -> FunctionToolset[Any] | None:
+        """Return the tool by which an agent reads what left its prompt."""
+        if not self.offer_recall:
+            return None
+
+        async def recall(query: str) -> str:
+            return await aanswer_recall(self.manager, self._session, {"query": query})
+
+        toolset: FunctionToolset[Any] = FunctionToolset()
+        toolset.add_function(recall, name=RECALL_NAME, description=RECALL_DESCRIPTION)
+        return toolset
+
+    async def wrap_run(self, ctx: RunContext[Any], *, handler: Any) -> Any:
+        """Run an agent; agents that are called meanwhile find its session in `_open_runs`."""
+        token = _open_runs.set((*_open_runs.get(), self._session))
+        try:
+            return await handler()
+        finally:
+            _open_runs.reset(token)
+
+    async def prepare_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Compact a request for the model that will get it."""
+        prepared = await self._preparer.aprepare(request_context)
+        self._awaits_usage = prepared.items is not None
+        return request_context if prepared.items is None else replace(request_context, messages=prepared.items)
+
+    def _read(self, request_context: ModelRequestContext, session_id: str) -> OutgoingRequest | None:
+        settings: Any = request_context.model_settings or {}
+        previous = settings.get("openai_previous_response_id")
+        if settings.get("openai_conversation_id") or (previous and previous != "auto"):
+            self._preparer.notice_provider_keeps_history(session_id, "by a conversation or response id")
+            return None
+        given = list(request_context.messages)
+        parameters = request_context.model_request_parameters
+        return OutgoingRequest(
+            items=given,
+            tools=tool_schemas(parameters),
+            instructions="\n\n".join(part.content for part in parameters.instruction_parts or ()),
+            dialect=self._dialect,
+            restore=lambda messages: _ending_like(messages, given),
+        )
+
+    async def after_model_request(
+        self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
+    ) -> ModelResponse:
+        """Take in what the provider has counted."""
+        if self._awaits_usage:
+            await aobserve_usage(self.manager, self._session, response.usage.input_tokens)
+        return response
+
+
+def _session_of(ctx: RunContext[Any], named: SessionId) -> str:
+    """Return the conversation; inside of a run of the same one, a session of its own below it."""
+    conversation = named_session(named, ctx) or ctx.conversation_id or ctx.run_id or "conversation"
+    if conversation not in _open_runs.get():
+        return conversation
+    name = (ctx.agent.name if ctx.agent else None) or "agent"
+    return f"{conversation}/{name}-{ctx.run_id}"
+
+
+def tool_schemas(parameters: ModelRequestParameters) -> list[dict[str, Any]]:
+    """Return what is sent beside the messages for tools and structured answers, as it is counted."""
+    schemas = [
+        function_schema(tool.name, tool.description, tool.parameters_json_schema)
+        for tool in (*parameters.function_tools, *parameters.output_tools)
+        if not tool.defer_loading or tool.name in parameters.revealed_tool_names
+    ]
+    if answer := parameters.output_object:
+        schemas.append(function_schema(answer.name or "", answer.description, answer.json_schema))
+    return schemas
+
+
+def _ending_like(messages: Sequence[ModelMessage], given: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """Return a prompt whose last request has the instructions and the run of the last given one."""
+    last, own = messages[-1], given[-1]
+    if last is own or not (isinstance(last, ModelRequest) and isinstance(own, ModelRequest)):
+        return list(messages)
+    return [*messages[:-1], replace(own, parts=list(last.parts))]

@@ -1,0 +1,177 @@
+"""The plugin that compacts each request of an agent, and the recall tool that it offers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+import strands
+from strands import Agent
+from strands.agent.conversation_manager import NullConversationManager, SlidingWindowConversationManager
+from strands.hooks import AfterModelCallEvent
+from strands.middleware import InvokeModelStage
+from strands.middleware.stages import InvokeModelContext
+from strands.plugins import Plugin
+from strands.types.exceptions import ContextWindowOverflowException
+
+from compact.adapters.strands.messages import StrandsDialect
+from compact.adapters.support import (
+    RECALL_DESCRIPTION,
+    RECALL_NAME,
+    RECALL_PARAMETERS,
+    OutgoingRequest,
+    RecentDict,
+    RequestPreparer,
+    answer_recall,
+    aobserve_usage,
+    function_schema,
+    instruction_text,
+    prompt_tokens,
+    report_failure,
+)
+from compact.manager import CompactManager
+
+# Chosen: after an overflow that was not foreseen, the next request is this share of the one that was too large. The
+# estimate was wrong by an unknown factor; a second overflow of the same history is not answered.
+_SHARE_AFTER_OVERFLOW = 0.6
+
+
+class StrandsCompactionPlugin(Plugin):
+    """Keeps the requests of an agent inside the window; one plugin may serve several agents.
+
+    Each agent has a session of its own: the first has the name `session_id`, or what Strands calls the session. The
+    plugin replaces the default conversation manager, which would cut the history; one that you have chosen stays. If
+    compaction fails the request goes out as it is and an event says why; with `strict` the error is raised.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name by which Strands knows the plugin."""
+        return "compact"
+
+    def __init__(
+        self,
+        manager: CompactManager,
+        *,
+        session_id: str | None = None,
+        offer_recall: bool = True,
+        strict: bool = False,
+    ) -> None:
+        super().__init__()
+        self.manager = manager
+        self._session_id = session_id
+        self._offer_recall = offer_recall
+        self._dialect = StrandsDialect(manager.config.policy.protected_flag)
+        self._sessions: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+        # What a session's last request sent beside its messages, for a compaction after an overflow.
+        self._last_requests: RecentDict[str, OutgoingRequest] = RecentDict()
+        self._preparer: RequestPreparer[InvokeModelContext] = RequestPreparer(
+            manager,
+            "strands",
+            session_of=lambda context: self.session_of(context.agent),
+            read=self._read,
+            strict=strict,
+        )
+
+    def init_agent(self, agent: Agent) -> None:
+        """Register with an agent."""
+        session_id = self.session_of(agent)
+        agent.add_middleware(InvokeModelStage.Input, self._before_model)
+        agent.add_hook(self._after_model, AfterModelCallEvent)
+        if type(agent.conversation_manager) is SlidingWindowConversationManager:
+            agent.conversation_manager = _WholeHistory(self, session_id)
+        if self._offer_recall and RECALL_NAME not in agent.tool_registry.registry:
+            agent.tool_registry.process_tools([recall_tool(self.manager, session_id)])
+
+    def session_of(self, agent: Any) -> str:
+        """Return the id under which the manager knows an agent's conversation."""
+        if agent not in self._sessions:
+            base = self._session_id or agent.session_id
+            label = agent.name if agent.agent_id == "default" else agent.agent_id
+            own = base if self._session_id or agent.agent_id == "default" else f"{base}:{label}"
+            names = (own, f"{base}:{label}", f"{base}:{label}:{agent.session_id}")
+            self._sessions[agent] = next(name for name in names if name not in set(self._sessions.values()))
+        return self._sessions[agent]
+
+    async def _before_model(self, context: InvokeModelContext) -> InvokeModelContext:
+        """Compact what goes out; if that fails, it goes out as it is."""
+        prepared = await self._preparer.aprepare(context)
+        return context if prepared.items is None else context.replace(messages=prepared.items)
+
+    def _read(self, context: InvokeModelContext, session_id: str) -> OutgoingRequest:
+        outgoing = OutgoingRequest(
+            items=context.messages,
+            tools=tool_schemas(cast(Sequence[Any], context.tool_specs)),
+            instructions=instruction_text(context.system_prompt),
+            dialect=self._dialect,
+        )
+        self._last_requests[session_id] = replace(outgoing, items=())
+        return outgoing
+
+    async def _after_model(self, event: AfterModelCallEvent) -> None:
+        """Take in what the provider has counted."""
+        answer: Mapping[str, Any] = event.stop_response.message if event.stop_response else {}
+        usage: Mapping[str, Any] = (answer.get("metadata") or {}).get("usage") or {}
+        await aobserve_usage(self.manager, self.session_of(event.agent), input_tokens(usage))
+
+    def compact_after_overflow(self, session_id: str, messages: Sequence[Any]) -> None:
+        """Compact a session whose request the provider found too large, so that the next one is smaller."""
+        last = self._last_requests.get(session_id) or OutgoingRequest(items=(), dialect=self._dialect)
+        target = int(self.manager.status(session_id).used_tokens * _SHARE_AFTER_OVERFLOW)
+        self.manager.manual_compact(
+            session_id,
+            list(messages),
+            note="the provider reported an overflow",
+            target_tokens=target,
+            tools=last.tools,
+            instructions=last.instructions,
+            dialect=last.dialect,
+        )
+
+
+class _WholeHistory(NullConversationManager):
+    """Leaves `agent.messages` alone; an overflow that the provider reports is answered with a compaction, once."""
+
+    def __init__(self, plugin: StrandsCompactionPlugin, session_id: str) -> None:
+        super().__init__()
+        self._plugin, self._session_id = plugin, session_id
+        self._answered_at = -1  # how many messages there were at the last overflow that was answered
+
+    def reduce_context(self, agent: Agent, e: Exception | None = None, **kwargs: Any) -> None:
+        """Compact what is sent, not what is stored; a second overflow of the same history is raised."""
+        if not isinstance(e, ContextWindowOverflowException) or self._answered_at == len(agent.messages):
+            return super().reduce_context(agent, e, **kwargs)
+        self._answered_at = len(agent.messages)
+        try:
+            self._plugin.compact_after_overflow(self._session_id, agent.messages)
+        except Exception as error:  # whatever fails in the compaction, the caller must see the overflow
+            report_failure(self._plugin.manager, self._session_id, error, "the overflow is passed on")
+            raise e from error
+
+
+def recall_tool(manager: CompactManager, session_id: str) -> Any:
+    """Return the tool by which an agent reads what left its prompt."""
+    tool = cast(Any, strands).tool  # its type is only partly known
+
+    @tool(name=RECALL_NAME, description=RECALL_DESCRIPTION, inputSchema={"json": RECALL_PARAMETERS})
+    def recall(query: str) -> str:
+        return answer_recall(manager, session_id, {"query": query})
+
+    return recall
+
+
+def tool_schemas(specs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return tool specifications as they are counted."""
+    return [
+        function_schema(spec["name"], spec.get("description"), spec["inputSchema"].get("json", spec["inputSchema"]))
+        for spec in specs
+    ]
+
+
+def input_tokens(usage: Mapping[str, Any]) -> int:
+    """Return all tokens that the model has read."""
+    return prompt_tokens(
+        reported=usage.get("inputTokens"), output=usage.get("outputTokens"), total=usage.get("totalTokens")
+    )

@@ -1,0 +1,85 @@
+"""What every adapter and the proxy share, so that an adapter holds only what is particular to its framework.
+
+requests   prepare a request, fall back to sending it unchanged, feed reported usage back
+sessions   which session a request belongs to: by a given name, or by how its history continues
+recall     the tool by which an agent reads what left its prompt
+items      messages as plain data and back, tool schemas, instructions as text
+packages   the error for a missing framework, and names that were renamed
+"""
+
+from __future__ import annotations
+
+from compact.adapters.support.items import (
+    PlainItems,
+    call_positions,
+    dump_model,
+    function_schema,
+    insert_calls,
+    instruction_text,
+    is_list,
+    is_mapping,
+    same_objects,
+    without_meta,
+)
+from compact.adapters.support.packages import needs_package, renamed
+from compact.adapters.support.recall import (
+    RECALL_DESCRIPTION,
+    RECALL_NAME,
+    RECALL_PARAMETERS,
+    aanswer_recall,
+    answer_recall,
+)
+from compact.adapters.support.requests import (
+    SENT_UNCHANGED,
+    USAGE_IGNORED,
+    OutgoingRequest,
+    PreparedRequest,
+    RequestPreparer,
+    UsageFeedback,
+    aobserve_usage,
+    observe_usage,
+    prompt_tokens,
+    report_failure,
+)
+from compact.adapters.support.sessions import (
+    SESSION_HEADER,
+    RecentDict,
+    SessionFinder,
+    named_session,
+    without_cache_control,
+)
+
+__all__ = [
+    "RECALL_DESCRIPTION",
+    "RECALL_NAME",
+    "RECALL_PARAMETERS",
+    "SENT_UNCHANGED",
+    "SESSION_HEADER",
+    "USAGE_IGNORED",
+    "OutgoingRequest",
+    "PlainItems",
+    "PreparedRequest",
+    "RecentDict",
+    "RequestPreparer",
+    "SessionFinder",
+    "UsageFeedback",
+    "aanswer_recall",
+    "answer_recall",
+    "aobserve_usage",
+    "call_positions",
+    "dump_model",
+    "function_schema",
+    "insert_calls",
+    "instruction_text",
+    "is_list",
+    "is_mapping",
+    "named_session",
+    "needs_package",
+    "observe_usage",
+    "prompt_tokens",
+    "renamed",
+    "report_failure",
+    "same_objects",
+    "without_cache_control",
+    "without_meta",
+]

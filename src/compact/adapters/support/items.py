@@ -1,0 +1,100 @@
+"""Conversion that several adapters need: messages as plain data and back, tool schemas, instructions as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeGuard, TypeVar, cast
+
+from compact.dialects.dialect import without
+from compact.dialects.translation import META
+
+T = TypeVar("T")
+
+
+def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
+    """Return True for a mapping, which is taken to have text for its keys, as all JSON has."""
+    return isinstance(value, Mapping)
+
+
+def is_list(value: object) -> TypeGuard[Sequence[Any]]:
+    """Return True for a list or a tuple."""
+    return isinstance(value, list | tuple)
+
+
+def without_meta(items: Sequence[Any]) -> list[Any]:
+    """Return a caller's items without our `meta`, which every provider rejects; items that have none as they are."""
+    return [without(item, META) if is_mapping(item) and META in item else item for item in items]
+
+
+def dump_model(item: Any) -> Any:
+    """Return an object of a client library (a pydantic model) as a dict, and anything else as it is."""
+    dump: Callable[..., Any] | None = None if is_mapping(item) else getattr(item, "model_dump", None)
+    return item if dump is None else dump(exclude_none=True)
+
+
+def same_objects(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Return True if two lists hold the same objects in the same order."""
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class PlainItems(Generic[T]):
+    """A caller's items as plain data, and the way back to its own objects."""
+
+    own: Sequence[T]
+    plain: list[Any]
+
+    @classmethod
+    def read(cls, items: Sequence[T], dump: Callable[[T], Any]) -> PlainItems[T]:
+        """Return items with what `dump` makes of each."""
+        return cls(items, [dump(item) for item in items])
+
+    def restore(self, sent: Sequence[Any], build: Callable[[Any], T] | None = None) -> list[T]:
+        """Return the caller's own object for data that was not changed, and what `build` makes of all other."""
+        own = {id(data): item for data, item in zip(self.plain, self.own, strict=True)}
+        restored: list[T] = []
+        for data in sent:
+            if id(data) in own:
+                restored.append(own[id(data)])
+            else:
+                restored.append(build(data) if build else cast(T, data))
+        return restored
+
+
+def function_schema(name: str, description: str | None, parameters: Any) -> dict[str, Any]:
+    """Return the schema of a tool in the Chat Completions form, in which tools are counted."""
+    return {
+        "type": "function",
+        "function": {"name": name, "description": description or "", "parameters": parameters or {}},
+    }
+
+
+def instruction_text(instructions: Any) -> str:
+    """Return instructions as plain text: a text, a block with a text, an object with parts, or a list of these."""
+    if instructions is None or isinstance(instructions, str):
+        return instructions or ""
+    if is_list(instructions):
+        return "\n".join(filter(None, map(instruction_text, instructions)))
+    if is_mapping(instructions):
+        return str(instructions.get("text") or "")
+    parts = getattr(instructions, "parts", None)
+    return instruction_text(parts) if parts else str(getattr(instructions, "text", None) or "")
+
+
+def call_positions(blocks: Sequence[Any], calls: Sequence[Any]) -> dict[str, list[int]]:
+    """Return where the calls of an assistant's message stand among its blocks; nothing if they are at its end."""
+    positions = [place for place, block in enumerate(blocks) if any(block is call for call in calls)]
+    at_the_end = list(range(len(blocks) - len(calls), len(blocks)))
+    return {} if positions == at_the_end else {"calls_at": positions}
+
+
+def insert_calls(blocks: Sequence[Any], calls: Sequence[Any], native: Mapping[str, Any]) -> list[Any]:
+    """Return blocks with calls where `call_positions` found them; at the end if they do not fit there any more."""
+    positions: Sequence[int] = native.get("calls_at", ())
+    joined = list(blocks)
+    if len(positions) != len(calls) or max(positions, default=0) >= len(blocks) + len(calls):
+        return joined + list(calls)
+    for position, call in zip(positions, calls, strict=True):
+        joined.insert(position, call)
+    return joined

@@ -1,0 +1,221 @@
+"""Prepare a request to a model: compact it, send it unchanged if that fails, and feed reported usage back.
+
+An adapter says which session a request belongs to and what is in it; `RequestPreparer` does the rest. An agent never
+stops because of a failure here: the failure is reported as an event, and the request goes out as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from compact.adapters.support.items import without_meta
+from compact.adapters.support.sessions import RecentDict
+from compact.core.engine.events import CompactionErrorEvent, NoticeEvent
+from compact.core.errors import InsufficientBudget
+from compact.dialects import Dialect
+from compact.manager import CompactManager
+
+# What an event says is done instead of what failed.
+SENT_UNCHANGED = "the request goes out as it is"
+USAGE_IGNORED = "the reported usage is not taken in"
+
+# Chosen: sessions that share a lock by chance wait for one write to the store; with 64 that is rare.
+_LOCKS = 64
+
+R = TypeVar("R")
+
+
+def report_failure(manager: CompactManager, session_id: str, error: Exception, fallback: str = SENT_UNCHANGED) -> None:
+    """Emit what failed and what is done instead; for a request that cannot fit, a warning of high severity."""
+    if isinstance(error, InsufficientBudget):
+        # The engine has emitted the error itself; what it cannot know is that the request goes out all the same.
+        warning = f"{fallback}, though it cannot be made to fit, and may be rejected: {error.message}"
+        manager.emit(NoticeEvent(session_id=session_id, message=warning, severity="high"))
+        return
+    kind = type(error).__name__
+    manager.emit(CompactionErrorEvent(session_id=session_id, error_type=kind, message=str(error), fallback=fallback))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutgoingRequest:
+    """What an adapter has read from a request: the messages, what is sent beside them, and their dialect.
+
+    `restore` turns prepared items back into the framework's own messages, if `items` were a copy of them as data.
+    """
+
+    items: Sequence[Any]
+    tools: Sequence[Mapping[str, Any]] = ()
+    instructions: str = ""
+    output_tokens: int = 0
+    dialect: str | Dialect | None = None
+    restore: Callable[[Sequence[Any]], list[Any]] = list[Any]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The keyword arguments for `preflight`."""
+        return {
+            "tools": self.tools,
+            "instructions": self.instructions,
+            "output_tokens": self.output_tokens,
+            "dialect": self.dialect,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRequest:
+    """What to send for a request.
+
+    `items` is None if the framework's own messages are to be sent: because compaction failed, with this `error`, or
+    because the adapter wanted none. `session_id` is empty if it could not be found out.
+    """
+
+    session_id: str
+    items: list[Any] | None = None
+    error: Exception | None = None
+
+    def items_or(self, own: Sequence[Any]) -> list[Any]:
+        """Return the items to send: those prepared, or the caller's own without our `meta`."""
+        return without_meta(own) if self.items is None else self.items
+
+
+class RequestPreparer(Generic[R]):
+    """Compacts the requests of one adapter; `R` is what the framework's hook is handed.
+
+    `session_of` returns the session of a request, and `read` what is in it, or None if it must be left alone. If
+    either of them or the compaction fails, the failure is reported (by `report`) and the prepared request has no
+    items; with `strict` the error is raised.
+    """
+
+    def __init__(
+        self,
+        manager: CompactManager,
+        adapter: str,
+        *,
+        session_of: Callable[[R], str],
+        read: Callable[[R, str], OutgoingRequest | None],
+        strict: bool = False,
+        report: Callable[[CompactManager, str, Exception], None] = report_failure,
+    ) -> None:
+        self.manager = manager
+        self._adapter = adapter  # stands in events for a session that could not be found out
+        self._session_of = session_of
+        self._read = read
+        self._strict = strict
+        self._report = report
+        self._noticed: RecentDict[tuple[str, str], None] = RecentDict()
+
+    def prepare(self, request: R) -> PreparedRequest:
+        """Return what to send for a request."""
+        session_id = ""
+        try:
+            session_id = self._session_of(request)
+            outgoing = self._read(request, session_id)
+            if outgoing is None:
+                return PreparedRequest(session_id)
+            items = self.manager.preflight(session_id, outgoing.items, **outgoing.options)
+            return PreparedRequest(session_id, outgoing.restore(items))
+        except Exception as error:  # whatever fails, in the caller's functions or in ours, must not stop the agent
+            return self._fall_back(session_id, error)
+
+    async def aprepare(self, request: R) -> PreparedRequest:
+        """Return what to send for a request, without blocking the event loop."""
+        session_id = ""
+        try:
+            session_id = self._session_of(request)
+            outgoing = self._read(request, session_id)
+            if outgoing is None:
+                return PreparedRequest(session_id)
+            items = await self.manager.apreflight(session_id, outgoing.items, **outgoing.options)
+            return PreparedRequest(session_id, outgoing.restore(items))
+        except Exception as error:  # as in `prepare`
+            return self._fall_back(session_id, error)
+
+    def _fall_back(self, session_id: str, error: Exception) -> PreparedRequest:
+        if self._strict:
+            raise error
+        self._report(self.manager, session_id or self._adapter, error)
+        return PreparedRequest(session_id, error=error)
+
+    def notice_provider_keeps_history(self, session_id: str, reason: str) -> None:
+        """Emit, once for each session, that nothing is compacted because the provider keeps the history."""
+        message = f"the provider keeps the history of this conversation ({reason}): nothing is compacted here"
+        self.notice_once(session_id, message)
+
+    def notice_once(self, session_id: str, message: str, severity: str = "normal") -> None:
+        """Emit a notice, once for each session."""
+        session_id = session_id or self._adapter
+        if (session_id, message) not in self._noticed:
+            self._noticed[session_id, message] = None
+            self.manager.emit(NoticeEvent(session_id=session_id, message=message, severity=severity))
+
+
+# -- usage ------------------------------------------------------------------------------------------------------------
+
+
+def observe_usage(manager: CompactManager, session_id: str, usage: object) -> None:
+    """Have the manager correct its estimate by what a provider counted; a failure is reported, and never raised."""
+    if not usage:
+        return
+    try:
+        manager.observe_usage(session_id, usage)
+    except Exception as error:  # the answer is there and paid for: no failure here may take it away
+        report_failure(manager, session_id, error, USAGE_IGNORED)
+
+
+async def aobserve_usage(manager: CompactManager, session_id: str, usage: object) -> None:
+    """Do what `observe_usage` does, in a thread: it waits for the session, which a task of this loop may hold."""
+    if usage:
+        await asyncio.to_thread(observe_usage, manager, session_id, usage)
+
+
+def prompt_tokens(*, reported: int | None, output: int | None, total: int | None) -> int:
+    """Return all tokens that a model has read: some providers count cached ones in the input, some beside it."""
+    return max((total or 0) - (output or 0), reported or 0)
+
+
+@dataclass(slots=True)
+class _NewestCall:
+    number: int
+    usage: object = None
+    is_reported: bool = False
+
+
+class UsageFeedback:
+    """Feeds usage that is reported late back to a manager, once, and only if it is about a session's newest prompt.
+
+    Usage of an older prompt would correct the estimate of one that it was not counted for.
+    """
+
+    def __init__(self) -> None:
+        self._newest: RecentDict[str, _NewestCall] = RecentDict()
+        self._count = 0
+        self._lock = threading.Lock()
+        self._session_locks = tuple(threading.Lock() for _ in range(_LOCKS))
+
+    def begin(self, session_id: str) -> int:
+        """Note that a new prompt of a session is about to be sent, and return the number of this call."""
+        with self._lock:
+            self._count += 1
+            self._newest[session_id] = _NewestCall(self._count)
+            return self._count
+
+    def report(self, session_id: str, call: int, usage: object) -> None:
+        """Keep what was counted for a call until it is applied, if it is the newest and this the first report."""
+        with self._lock:
+            newest = self._newest.get(session_id)
+            if newest and newest.number == call and not newest.is_reported:
+                newest.usage, newest.is_reported = usage, True
+
+    def apply(self, manager: CompactManager, session_id: str) -> None:
+        """Have the manager take in what is kept for a session; calls made meanwhile wait until it has."""
+        with self._session_locks[hash(session_id) % _LOCKS]:
+            with self._lock:
+                newest = self._newest.get(session_id)
+                usage = newest.usage if newest else None
+                if newest:
+                    newest.usage = None
+            observe_usage(manager, session_id, usage)

@@ -1,0 +1,150 @@
+"""Which session a request belongs to: by the name a user gave, or else by how its list of messages continues.
+
+A framework's hook sees the list that is about to be sent, and often nothing of the conversation it is from. Lists grow:
+one that begins with everything a session has sent so far continues it. Two conversations that begin alike are one
+session only until they differ; what was said in one never reaches the other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ParamSpec, TypeVar
+from uuid import uuid4
+
+from compact.adapters.support.items import is_list, is_mapping
+from compact.dialects.dialect import without
+from compact.dialects.translation import look_of
+
+# The header of an HTTP request that names its session.
+SESSION_HEADER = "X-Compact-Session"
+
+# Chosen: these bound memory, and are far above what one process serves at a time. A conversation that is forgotten
+# begins a new session, which costs one more compaction.
+_MOST_OPENINGS = 2_000
+_MOST_ALIKE = 500
+# Chosen: more sessions, or calls, than one process has at a time; what is kept for each is a few words.
+_MOST_RECENT = 10_000
+
+K = TypeVar("K")
+V = TypeVar("V")
+P = ParamSpec("P")
+
+
+class RecentDict(OrderedDict[K, V]):
+    """A dictionary that holds so many entries at most, and forgets those that were set longest ago."""
+
+    def __init__(self, most: int = _MOST_RECENT) -> None:
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, key: K, value: V) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        while len(self) > self._most:
+            self.popitem(last=False)
+
+
+def named_session(named: str | Callable[P, str] | None, *args: P.args, **kwargs: P.kwargs) -> str:
+    """Return the session id that a user gave, as a text or as a function of the request; empty if none was given."""
+    return (named(*args, **kwargs) if callable(named) else named) or ""
+
+
+def _unchanged(item: Any) -> Any:
+    return item
+
+
+@dataclass(slots=True)
+class _Conversation:
+    session_id: str
+    sent: list[Any]
+    agents: set[str] = field(default_factory=set[str])
+
+    def continues_as(self, items: list[Any]) -> bool:
+        return len(self.sent) <= len(items) and items[: len(self.sent)] == self.sent
+
+
+@dataclass(slots=True)
+class SessionFinder:
+    """Finds the session of a list of messages; `normalise` removes from a message what may change between calls."""
+
+    prefix: str
+    normalise: Callable[[Any], Any] = _unchanged
+    _conversations: OrderedDict[tuple[str, str], list[_Conversation]] = field(
+        default_factory=OrderedDict[tuple[str, str], list[_Conversation]]
+    )
+    _main: dict[str, _Conversation] = field(default_factory=dict[str, _Conversation])
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def find(self, items: Sequence[Any], *, base: str = "", agent: str = "") -> str:
+        """Return the session of a list of messages.
+
+        With `base`, that is the session, except for lists that another agent sends meanwhile (an agent that is called
+        as a tool): those get ids of their own below it.
+        """
+        sent = [self.normalise(item) for item in items]
+        opening = hashlib.sha256(look_of(sent[: _opening_length(sent)]).encode()).hexdigest()[:12]
+        with self._lock:
+            alike = self._conversations.setdefault((base, opening), [])
+            self._conversations.move_to_end((base, opening))
+            candidates = [conversation for conversation in alike if conversation.continues_as(sent)]
+            longest = max(candidates, key=lambda one: len(one.sent), default=None)
+            found = longest or self._begin(base, agent, opening)
+            alike[:] = [*(other for other in alike if other is not found), found][-_MOST_ALIKE:]
+            found.sent = sent
+            found.agents.add(agent)
+            self._forget_oldest()
+            return found.session_id
+
+    def is_latest(self, session_id: str, items: Sequence[Any]) -> bool:
+        """Return True if a session has a name, or has sent these items last.
+
+        If not, another conversation that began alike has continued in it.
+        """
+        sent = [self.normalise(item) for item in items]
+        with self._lock:
+            found = [
+                (base, conversation.sent)
+                for (base, _), alike in self._conversations.items()
+                for conversation in alike
+                if conversation.session_id == session_id
+            ]
+        return any(base or last == sent for base, last in found)
+
+    def _begin(self, base: str, agent: str, opening: str) -> _Conversation:
+        if not base:
+            return _Conversation(f"{self.prefix}-{uuid4().hex[:12]}", [])
+        main = self._main.get(base)
+        if main is None:
+            self._main[base] = main = _Conversation(base, [])
+        elif agent not in main.agents:
+            return _Conversation(f"{base}/{agent}-{opening}", [])
+        return main  # the same agent with another past: an edited history, which the session handles as a branch
+
+    def _forget_oldest(self) -> None:
+        while len(self._conversations) > _MOST_OPENINGS:
+            (base, _), forgotten = self._conversations.popitem(last=False)
+            if any(conversation.session_id == base for conversation in forgotten):
+                self._main.pop(base, None)
+
+
+def _opening_length(items: Sequence[Any]) -> int:
+    """Return how many items there are up to the first user message: many conversations share what is before it."""
+    users = (place for place, item in enumerate(items, 1) if is_mapping(item) and item.get("role") == "user")
+    return next(users, 1)
+
+
+def without_cache_control(message: Any) -> Any:
+    """Return a message without `cache_control`, which callers move to another message with every call."""
+    content = message.get("content") if is_mapping(message) else None
+    if not is_list(content) or not any(map(_has_cache_control, content)):
+        return message
+    blocks = [without(block, "cache_control") if _has_cache_control(block) else block for block in content]
+    return {**message, "content": blocks}
+
+
+def _has_cache_control(block: object) -> bool:
+    return is_mapping(block) and "cache_control" in block

@@ -1,0 +1,48 @@
+"""What was done with a request, and the response header that says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+HEADER = b"X-Compact"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOutcome:
+    """The body to send instead of the one that came (None: send that one), and what to say about it.
+
+    `status` is one of
+
+    - ``unchanged``    the conversation was sent as it came
+    - ``compacted``    a new plan was made for it
+    - ``in-force``     an earlier plan is still in force, and new messages were added behind it
+    - ``repaired``     it was not legal for its provider, and is now
+    - ``over-budget``  nothing makes it fit: sent as it came, the provider will say so
+    - ``stood-down``   the provider keeps the history: sent as it came
+    - ``skipped``      there was no conversation that could be read: sent as it came
+    - ``failed``       the compaction failed: sent as it came
+    """
+
+    status: str
+    body: bytes | None = None
+    session_id: str = ""
+    model: str = ""
+    # Which of the session's calls this is, for the usage that is reported later; 0 if nothing was measured.
+    call: int = 0
+    plan: int = 0
+    tokens: int = 0
+    tokens_before: int = 0
+    reason: str = ""
+
+    @property
+    def header(self) -> tuple[bytes, bytes]:
+        """The response header: `X-Compact: compacted; plan=3 before=91022 after=40133 session=…`."""
+        facts = {
+            "reason": self.reason,
+            "plan": self.plan,
+            "before": self.tokens_before,
+            "after" if self.tokens_before else "tokens": self.tokens,
+            "session": self.session_id,
+        }
+        details = " ".join(f"{name}={value}" for name, value in facts.items() if value)
+        return HEADER, (f"{self.status}; {details}" if details else self.status).encode("ascii", "replace")
