@@ -43,6 +43,7 @@ fidelity: $(READY)  ## what survives a compaction, on the transcripts in the fol
 	$(BIN)/python benchmarks/fidelity natural --check
 	$(BIN)/python benchmarks/fidelity chained --check
 	$(BIN)/python benchmarks/constraints.py --data "$(COMPACT_DATA)" --end-to-end --sample 200 --check
+	$(BIN)/python benchmarks/learn_constraints.py --data "$(COMPACT_DATA)" --check
 	$(BIN)/python benchmarks/cost.py
 
 break: $(READY)  ## breaks the code on purpose, one change at a time, and checks that the tests notice

@@ -227,7 +227,7 @@ def file_text(
     counts = Counter(example.is_constraint for example in examples)
     lines = [
         "# What each feature of a sentence weighs as a sign of a constraint. Written by the command below.",
-        "# A feature has its weight, in tenths, and the number of independent sources that have it.",
+        "# Weights, at the end: a line is a weight, in tenths, the number of independent sources, and the feature they have.",
         "",
         "[provenance]",
         'command = "python benchmarks/learn_constraints.py"',
@@ -252,9 +252,9 @@ def file_text(
     lines += ["", "[provenance.sha256]"]
     lines += [f'"{path.name}" = "{_sha256(path)}"' for path in input_files()]
     lines += ["transcripts = [", *(f'    "{digest}",' for digest in transcript_hashes), "]"]
-    for section, members in _by_kind(weights).items():
-        lines += ["", f"[weights.{section}]"]
-        lines += [f'"{feature}" = [{weights[feature]}, {sources[feature]}]' for feature in members]
+    lines += ["", "[weights]"]
+    for kind, members in _by_kind(weights).items():
+        lines += [f"{kind} = '''", *(f"{weights[name]:+} {sources[name]} {name}" for name in members), "'''"]
     return "\n".join(lines) + "\n"
 
 

@@ -65,10 +65,12 @@ def one_of(file: str, section: str) -> str:
 @cache
 def learned_weights() -> Mapping[str, LearnedWeight]:
     """Return the features that have a weight, with it."""
-    tables = _read("weights")["weights"]
-    return MappingProxyType(
-        {feature: LearnedWeight(*figures) for table in tables.values() for feature, figures in table.items()}
-    )
+    found: dict[str, LearnedWeight] = {}
+    for lines in _read("weights")["weights"].values():
+        for line in str(lines).strip().splitlines():
+            tenths, sources, feature = line.split(" ", 2)
+            found[feature] = LearnedWeight(int(tenths), int(sources))
+    return MappingProxyType(found)
 
 
 @cache
