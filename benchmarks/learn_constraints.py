@@ -227,28 +227,17 @@ def file_text(
     counts = Counter(example.is_constraint for example in examples)
     lines = [
         "# What each feature of a sentence weighs as a sign of a constraint. Written by the command below.",
-        "# Weights, at the end: a line is a weight, in tenths, the number of independent sources, and the feature they have.",
+        "# A line of [weights]: a weight, in tenths, the number of independent sources with the feature, the feature.",
         "",
         "[provenance]",
-        'command = "python benchmarks/learn_constraints.py"',
+        f'command = "python benchmarks/learn_constraints.py{"" if transcript_hashes else " --own-examples"}"',
         f"constraints = {counts[True]}",
         f"other_sentences = {counts[False]}",
         f"sources = {len({example.source for example in examples})}",
         f"min_sources = {MIN_SOURCES}",
         f"regularisation = {1 / STRENGTH:.3f} # times half the square of each weight",
     ]
-    if figures is not None:
-        lines += [
-            "",
-            "[provenance.held_out] # by examples and sources that were left out in turns",
-            f"recall = {figures.recall:.3f}",
-            f"own_false_alarms = {figures.own_false_alarms:.3f} # share of the project's other sentences",
-        ]
-        if transcript_hashes:
-            lines += [
-                f"found_per_100_messages = {figures.found_per_100_messages:.1f} # in the transcripts",
-                f"prompt_share = {figures.prompt_share:.4f} # of a compacted prompt that false alarms take, at most",
-            ]
+    lines += _figure_lines(figures, with_transcripts=bool(transcript_hashes)) if figures else []
     lines += ["", "[provenance.sha256]"]
     lines += [f'"{path.name}" = "{_sha256(path)}"' for path in input_files()]
     lines += ["transcripts = [", *(f'    "{digest}",' for digest in transcript_hashes), "]"]
@@ -256,6 +245,20 @@ def file_text(
     for kind, members in _by_kind(weights).items():
         lines += [f"{kind} = '''", *(f"{weights[name]:+} {sources[name]} {name}" for name in members), "'''"]
     return "\n".join(lines) + "\n"
+
+
+def _figure_lines(figures: Figures, *, with_transcripts: bool) -> list[str]:
+    own = [
+        "",
+        "[provenance.held_out] # by examples and sources that were left out in turns",
+        f"recall = {figures.recall:.3f}",
+        f"own_false_alarms = {figures.own_false_alarms:.3f} # share of the project's other sentences",
+    ]
+    typed = [
+        f"found_per_100_messages = {figures.found_per_100_messages:.1f} # in the transcripts",
+        f"prompt_share = {figures.prompt_share:.4f} # of a compacted prompt that false alarms take, at most",
+    ]
+    return [*own, *typed] if with_transcripts else own
 
 
 def input_files() -> list[Path]:
@@ -323,7 +326,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     figures = cross_validated(own, transcripts, options.folds) if options.folds else None
     weights = train(examples)
     text = file_text(weights, examples, figures, sorted(map(_sha256, files)))
-    print(f"{len(weights):,} features of {len(examples):,} examples; held out: {figures}")
+    print(f"{len(weights):,} features have a weight, learned from {len(examples):,} examples")
+    if figures:
+        print("\n".join(_figure_lines(figures, with_transcripts=bool(files))))
     if options.check:
         same = options.output.read_text(encoding="utf-8") == text
         print(f"{options.output.name} is {'the same' if same else 'different'}")
