@@ -1,4 +1,4 @@
-"""Standing wishes: found in what people write, kept word for word, given up only when they are taken back."""
+"""Constraints: found in what people write, kept word for word, given up only when they are withdrawn."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.constraints.finder import CERTAIN, DOUBTFUL, ENOUGH, find_constraints, standing_constraints
-from compact.constraints.score import weigh
-from compact.constraints.weights import WEIGHTS
+from compact.constraints import LearnedConstraints
+from compact.constraints.finder import CERTAIN_SCORE, DOUBTFUL_SCORE, MIN_SCORE
+from compact.constraints.score import score_sentence
+from compact.constraints.word_lists import feature_weights
 from compact.core.log.messages import Message
 
-WISHES = Path(__file__).parents[2] / "benchmarks" / "wishes"
+EXAMPLES = Path(__file__).parents[2] / "benchmarks" / "constraint_examples"
+FINDER = LearnedConstraints()
 
 
-def lines_of(name: str) -> list[str]:
-    lines = (WISHES / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+def example_lines(name: str) -> list[str]:
+    lines = (EXAMPLES / f"{name}.txt").read_text(encoding="utf-8").splitlines()
     return [line for line in lines if line and not line.startswith("#")]
 
 
 def found_in(text: str) -> list[str]:
-    return [text[start:end] for start, end in find_constraints(text)]
+    return [text[start:end] for start, end in FINDER.find(text)]
 
 
 def said(*texts: str, role: str = "user") -> list[Message]:
@@ -32,11 +34,11 @@ def said(*texts: str, role: str = "user") -> list[Message]:
 
 
 def standing(*texts: str) -> list[str]:
-    return [constraint.text for constraint in standing_constraints(said(*texts)) if constraint.weight >= ENOUGH]
+    return [constraint.text for constraint in FINDER.standing(said(*texts)) if constraint.weight >= MIN_SCORE]
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "constraint",
     [
         "From now on, show me the draft before sending.",
         "Never touch the prod database.",
@@ -60,8 +62,8 @@ def standing(*texts: str) -> list[str]:
         "Bundan sonra bana sormadan hiçbir şeyi silme.",
     ],
 )
-def test_a_wish_is_found_whole(wish: str) -> None:
-    assert found_in(wish) == [wish]
+def test_a_constraint_is_found_whole(constraint: str) -> None:
+    assert found_in(constraint) == [constraint]
 
 
 @pytest.mark.parametrize(
@@ -75,30 +77,30 @@ def test_a_wish_is_found_whole(wish: str) -> None:
         "",
     ],
 )
-def test_an_errand_is_not_a_wish(text: str) -> None:
+def test_a_one_off_request_is_no_constraint(text: str) -> None:
     assert found_in(text) == []
 
 
-def test_only_the_wish_is_taken_out_of_a_message() -> None:
+def test_only_the_constraint_is_taken_out_of_a_message() -> None:
     text = "Can you look at the failing test? From now on, never push to main without asking me. The log is below."
     assert found_in(text) == ["From now on, never push to main without asking me."]
 
 
-def test_a_wish_in_a_line_without_punctuation_is_found() -> None:
-    wish = "never push to main without asking me"
-    assert any(wish in piece for piece in found_in(f"ok thanks the log is in the usual place also {wish}"))
+def test_a_constraint_in_a_line_without_punctuation_is_found() -> None:
+    constraint = "never push to main without asking me"
+    assert any(constraint in piece for piece in found_in(f"ok thanks the log is in the usual place also {constraint}"))
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "constraint",
     [
         "My boss hates emojis. None of those please.",
         "When you finish, end with the checksum. That goes for every file.",
         "Please keep it short. I read this on my phone.",
     ],
 )
-def test_sentences_that_need_each_other_stay_together(wish: str) -> None:
-    assert found_in(f"Good morning! {wish}") == [wish]
+def test_sentences_that_need_each_other_stay_together(constraint: str) -> None:
+    assert found_in(f"Good morning! {constraint}") == [constraint]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_sentences_that_need_each_other_stay_together(wish: str) -> None:
         '{"rule": "always answer in German", "note": "never use emojis"}',
     ],
 )
-def test_what_nobody_typed_is_not_a_wish(text: str) -> None:
+def test_what_nobody_typed_is_no_constraint(text: str) -> None:
     assert found_in(text) == []
 
 
@@ -131,39 +133,37 @@ def specification(sections: int) -> str:
 def test_a_pasted_specification_does_not_fill_the_list() -> None:
     text = f"Implement this:\n\n{specification(100)}"
     assert text.count("must") == 200
-    assert len(find_constraints(text)) <= 12
+    assert len(FINDER.find(text)) <= 12
 
 
 @pytest.mark.parametrize("place", [0.0, 0.5, 1.0])
-def test_a_wish_beside_or_within_a_pasted_specification_is_found(place: float) -> None:
-    wish = "Please show me the diff before you commit anything."
+def test_a_constraint_beside_or_within_a_pasted_specification_is_found(place: float) -> None:
+    constraint = "Please show me the diff before you commit anything."
     sections = specification(60).split("\n\n")
-    sections.insert(int(place * len(sections)), wish)
-    assert any(wish in piece for piece in found_in("\n\n".join(sections)))
+    sections.insert(int(place * len(sections)), constraint)
+    assert any(constraint in piece for piece in found_in("\n\n".join(sections)))
 
 
-def test_only_users_and_developers_have_wishes() -> None:
+def test_only_users_and_developers_set_constraints() -> None:
     for role in ("system", "assistant"):
-        assert standing_constraints(said("Never push to main.", role=role)) == ()
-    assert standing_constraints([Message("tool", "Never push to main.", tool_call_id="c1", id="t")]) == ()
-    assert [c.text for c in standing_constraints(said("Never push to main.", role="developer"))] == [
-        "Never push to main."
-    ]
+        assert FINDER.standing(said("Never push to main.", role=role)) == ()
+    assert FINDER.standing([Message("tool", "Never push to main.", tool_call_id="c1", id="t")]) == ()
+    assert [c.text for c in FINDER.standing(said("Never push to main.", role="developer"))] == ["Never push to main."]
 
 
 def test_a_constraint_says_where_it_was_said() -> None:
-    (constraint,) = standing_constraints(said("Hello!", "Thanks. Never push to main without asking me."))
+    (constraint,) = FINDER.standing(said("Hello!", "Thanks. Never push to main without asking me."))
     assert (constraint.source_id, constraint.start) == ("m2", 8)
     assert constraint.text == "Never push to main without asking me."
 
 
-def test_a_wish_said_twice_is_kept_where_it_was_said_last() -> None:
-    kept = standing_constraints(said("Never push to main, please.", "Keep answers short.", "please never push to main"))
+def test_a_constraint_said_twice_is_kept_where_it_was_said_last() -> None:
+    kept = FINDER.standing(said("Never push to main, please.", "Keep answers short.", "please never push to main"))
     assert [(c.text, c.source_id) for c in kept] == [("Keep answers short.", "m2"), ("please never push to main", "m3")]
 
 
 @pytest.mark.parametrize(
-    ("wish", "later", "left"),
+    ("constraint", "later", "left"),
     [
         ("From now on all dates in ISO format.", "Never mind the ISO dates.", []),
         ("I'd rather you didn't commit without asking.", "You can commit without asking again.", []),
@@ -183,10 +183,11 @@ def test_a_wish_said_twice_is_kept_where_it_was_said_last() -> None:
         ),
         ("Always answer in German.", "From now on answer in English.", ["From now on answer in English."]),
         ("Keep answers under 100 words.", "Keep answers under 50 words.", ["Keep answers under 50 words."]),
+        ("Never touch the prod database.", "Skip my rule about the prod database.", []),
     ],
 )
-def test_a_wish_that_is_taken_back_or_replaced_is_gone(wish: str, later: str, left: list[str]) -> None:
-    assert standing(wish, later) == left
+def test_a_constraint_that_is_withdrawn_or_replaced_is_gone(constraint: str, later: str, left: list[str]) -> None:
+    assert standing(constraint, later) == left
 
 
 @pytest.mark.parametrize(
@@ -199,7 +200,7 @@ def test_a_wish_that_is_taken_back_or_replaced_is_gone(wish: str, later: str, le
         "Never mind.",
     ],
 )
-def test_a_wish_stays_if_something_else_is_taken_back(later: str) -> None:
+def test_a_constraint_stays_if_something_else_is_withdrawn(later: str) -> None:
     assert standing("Never push to main without asking.", later) == ["Never push to main without asking."]
 
 
@@ -207,39 +208,54 @@ def test_scratch_that_means_only_what_was_said_just_before() -> None:
     assert standing("Never push to main.", "Fix the login bug.", "Scratch that.") == ["Never push to main."]
 
 
-def test_certain_wishes_are_kept_however_many_there_are() -> None:
-    wishes = [f"From now on, never touch the folder area{number} without asking me." for number in range(40)]
-    kept = standing_constraints(said(*wishes))
-    assert [constraint.text for constraint in kept] == wishes
-    assert all(constraint.weight >= CERTAIN for constraint in kept)
+def test_certain_constraints_are_kept_however_many_there_are() -> None:
+    constraints = [f"From now on, never touch the folder area{number} without asking me." for number in range(40)]
+    kept = FINDER.standing(said(*constraints))
+    assert [constraint.text for constraint in kept] == constraints
+    assert all(constraint.weight >= CERTAIN_SCORE for constraint in kept)
 
 
 def test_doubtful_sentences_are_kept_only_where_there_is_room() -> None:
-    doubtful = [line for line in lines_of("errands") if DOUBTFUL <= weigh(line).weight < ENOUGH]
+    weights = feature_weights()
+    doubtful = [
+        line
+        for line in example_lines("one_off_requests")
+        if DOUBTFUL_SCORE <= score_sentence(line, weights).score < MIN_SCORE
+    ]
     assert len(doubtful) > 10
-    short = standing_constraints(said(*doubtful))
-    long = standing_constraints([*said(*doubtful), Message("assistant", "words " * 200_000)])
+    short = FINDER.standing(said(*doubtful))
+    long = FINDER.standing([*said(*doubtful), Message("assistant", "words " * 200_000)])
     assert len(short) < 3 < len(long)
 
 
 def test_weights_are_whole_numbers_so_that_every_process_adds_them_up_alike() -> None:
-    assert len(WEIGHTS) > 500
-    assert all(type(weight) is int for weight in WEIGHTS.values())
+    assert len(feature_weights()) > 500
+    assert all(type(weight) is int for weight in feature_weights().values())
 
 
 @pytest.mark.parametrize(
-    ("name", "least"), [("first", 0.97), ("second", 0.95), ("third", 0.9), ("fresh", 0.96), ("last", 0.92)]
+    ("name", "least"),
+    [
+        ("training", 0.96),
+        ("set_1", 0.97),
+        ("set_2", 0.95),
+        ("set_3", 0.95),
+        ("set_4", 0.96),
+        ("set_5", 0.96),
+        ("held_out", 0.92),
+    ],
 )
-def test_the_sets_of_wishes_are_found(name: str, least: float) -> None:
-    wishes = lines_of(name)
-    lost = [wish for wish in wishes if not any(wish in piece for piece in found_in(wish))]
-    assert len(lost) <= (1 - least) * len(wishes), lost
+def test_the_lists_of_constraints_are_found(name: str, least: float) -> None:
+    constraints = example_lines(name)
+    lost = [constraint for constraint in constraints if not any(constraint in piece for piece in found_in(constraint))]
+    assert len(lost) <= (1 - least) * len(constraints), lost
 
 
-def test_few_of_the_errands_are_taken_for_wishes() -> None:
-    errands = lines_of("errands")
-    assert len(errands) > 400
-    assert sum(bool(find_constraints(errand)) for errand in errands) <= 0.06 * len(errands)
+@pytest.mark.parametrize("name", ["one_off_requests", "statements"])
+def test_few_other_sentences_are_taken_for_constraints(name: str) -> None:
+    sentences = example_lines(name)
+    assert len(sentences) > 400
+    assert sum(bool(FINDER.find(sentence)) for sentence in sentences) <= 0.06 * len(sentences)
 
 
 fragments = st.sampled_from(
@@ -266,10 +282,10 @@ fragments = st.sampled_from(
 
 @given(st.lists(fragments | st.text(max_size=8), max_size=60).map("".join))
 def test_ranges_lie_in_the_text_in_order_and_apart(text: str) -> None:
-    ranges = find_constraints(text)
+    ranges = FINDER.find(text)
     assert all(0 <= start < end <= len(text) for start, end in ranges)
     assert all(left[1] <= right[0] for left, right in pairwise(ranges))
-    for constraint in standing_constraints([Message("user", text, id="m1")]):
+    for constraint in FINDER.standing([Message("user", text, id="m1")]):
         assert text.startswith(constraint.text, constraint.start)
 
 
@@ -295,5 +311,5 @@ CRAFTED = (
 def test_a_crafted_text_costs_no_more_than_its_length(unit: str) -> None:
     text = (unit * 1_000_000)[:1_000_000]
     start = time.process_time()
-    find_constraints(text)
+    FINDER.find(text)
     assert time.process_time() - start < 20

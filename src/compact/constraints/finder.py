@@ -1,250 +1,244 @@
-"""Standing wishes of people: what they said must hold from then on, found by code and kept verbatim."""
+"""The finder of constraints: what people said must hold from then on, found by code and kept verbatim."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compact.constraints.retractions import (
-    is_meant,
-    likeness,
-    likeness_to_replace,
-    may_take_back,
-    names_a_rule,
-    only_takes_back,
-    takes_back,
-    takes_back_the_last,
-    topic,
+    asks_nothing_new,
+    content_words,
+    may_withdraw,
+    names_a_constraint,
+    overlap,
+    overlap_to_replace,
+    refers_to,
+    withdraws,
+    withdraws_previous,
 )
-from compact.constraints.score import weigh
-from compact.constraints.text import Sentence, sentences_of
+from compact.constraints.score import score_sentence
+from compact.constraints.sentences import Sentence, typed_sentences
+from compact.constraints.word_lists import feature_weights, pattern
 from compact.core.facts.constraints import Constraint
 from compact.core.log.messages import Message
 
-# A sentence is a wish from this weight on; what was pasted has to weigh more, because documents are full of "must".
-ENOUGH = 0.2
-ENOUGH_IN_PASTED = 2.5
-# From this weight on it is kept whatever it takes; below, likely and doubtful ones have to share some room, in
-# characters and as a share of the conversation, so that a mistake costs little where there is little.
-CERTAIN = 2.0
+# A sentence is a constraint from this score on. Chosen: the smallest score above zero, at which as much speaks for a
+# constraint as against it. Pasted text has to score more: documents are full of "must".
+MIN_SCORE = 0.1
+MIN_PASTED_SCORE = 2.5
+# From this score on a constraint is kept whatever it takes. Likely and doubtful ones share some room, in characters and
+# as a share of the conversation, so that a false alarm costs little. Chosen: with these shares false alarms take about
+# 1 % of a compacted prompt, by the same command.
+CERTAIN_SCORE = 2.0
 LIKELY_CHARS = 220
 LIKELY_SHARE = 0.003
-DOUBTFUL = -0.7
+DOUBTFUL_SCORE = -0.7
 DOUBTFUL_SHARE = 0.0012
 
-_WISHING_ROLES = frozenset({"user", "developer"})
-_MAX_OWN = 12
+_ROLES = frozenset({"user", "developer"})
+# Chosen: more than this in one message is a document, not somebody setting constraints.
+_MAX_TYPED = 12
 _MAX_PASTED = 8
-_CONTINUATION_CHARS = 160
-_EXPLANATION_CHARS = 80
-_TOGETHER_CHARS = 240
-# Of a sentence longer than this only the part is taken in which the wish is.
+# Chosen: how long neighbouring sentences may be to be kept as one constraint.
+_MAX_NEIGHBOUR_CHARS = 320
+_MAX_EXPLANATION_CHARS = 80
+_MAX_JOINED_CHARS = 240
+# Of a longer sentence only the part is kept in which the constraint is.
 _LONG_CHARS = 140
 
 _OF_ME = re.compile(r"\b(?:me|my|i|i'm|i'd|i’d|i’m)\b", re.IGNORECASE)
 _PERSONAL = re.compile(r"\b(?:me|my|i|i'm|i'd|i’d|i’m|us|our|please|pls|you|your)\b", re.IGNORECASE)
-_CONTINUES = re.compile(
-    r"(?:that|this|it|it's|these|those|they|same|and|but|also|otherwise|except|unless|even|especially|only|so"
-    r"|in that case|none|nothing|no|never|always|don't|do not|please don't|if (?:it|that|not|you)|then"
-    r"|instead|ever|period|i mean)\b(?![^.!]*\?)",
-    re.IGNORECASE,
-)
-# Why somebody wants it: "Keep it short. I read this on my phone."
-_EXPLAINS = re.compile(
-    r"(?:i['’](?:m|d|ll)|i (?:am|have|can['’]t|cannot|get|read|want|prefer|like|find|need)|my|we['’]re|we|our)\b"
-    r"(?![^.!]*\?)",
-    re.IGNORECASE,
-)
-_LEANS_BACK = re.compile(
-    r"(?:so|hence|therefore|thus|that's why|that is why|which is why)\b|none of (?:those|that|them)\b"
-    r"|(?:please )?(?:don't|do not|never|always|avoid|only) (?:do |use )?(?:that|those|these|this|them)\b"
-    r"|(?:this|that|it|these|those) (?:applies|goes|holds|counts|must)\b|same (?:goes|for)\b"
-    r"|without (?:that|this|it)\b",
-    re.IGNORECASE,
-)
+_NO_QUESTION = r"\b(?![^.!]*\?)"
 
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A sentence, its weight, and the range of the text in which the wish would be."""
+    """A sentence, its score, and the range of the text in which the constraint would be."""
 
     sentence: Sentence
     start: int
     end: int
-    weight: float
+    score: float
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
-    """A wish that holds so far, and the words it is about."""
+class _Standing:
+    """A constraint that holds so far, and the words it is about."""
 
     constraint: Constraint
-    topic: frozenset[str]
+    words: frozenset[str]
 
 
 class LearnedConstraints:
-    """Finds constraints by words and phrases whose weights were learned from examples."""
+    """Finds constraints by cues and words whose weights were learned from examples.
+
+    `weights` are those of the package unless others are given, by feature and in tenths.
+    """
+
+    def __init__(self, weights: Mapping[str, int] | None = None) -> None:
+        self._own_weights = weights
 
     def find(self, text: str) -> tuple[tuple[int, int], ...]:
         """Return the ranges of a text in which a constraint stands."""
-        return find_constraints(text)
+        found = _constraints_in(text, self._candidates(text))
+        return tuple((candidate.start, candidate.end) for candidate in found if candidate.score >= MIN_SCORE)
 
     def standing(self, messages: Sequence[Message]) -> tuple[Constraint, ...]:
-        """Return the constraints that hold at the end of a history."""
-        return standing_constraints(messages)
+        """Return the constraints that hold at the end of a history, in the order in which they were last said."""
+        held: list[_Standing] = []
+        just_said = False
+        for message in messages:
+            if message.role in _ROLES and message.tool_call_id is None:
+                held, just_said = self._after_message(held, message, just_said=just_said)
+        return _within_room([item.constraint for item in held], sum(len(message.text) for message in messages))
+
+    def _candidates(self, text: str) -> list[_Candidate]:
+        weights = feature_weights() if self._own_weights is None else self._own_weights
+        found: list[_Candidate] = []
+        for sentence in typed_sentences(text):
+            scored = score_sentence(text[sentence.start : sentence.end], weights)
+            start, end = sentence.start, sentence.end
+            if end - start > _LONG_CHARS:
+                start, end = sentence.start + scored.start, sentence.start + scored.end
+            found.append(_Candidate(sentence, start, end, scored.score))
+        return found
+
+    def _after_message(
+        self, held: list[_Standing], message: Message, *, just_said: bool
+    ) -> tuple[list[_Standing], bool]:
+        """Return the constraints after one more message, and whether it ends with one."""
+        text = message.text
+        candidates = self._candidates(text)
+        constraints = {found.end: found for found in _constraints_in(text, candidates)}
+        for candidate in candidates:
+            words, left = text[candidate.sentence.start : candidate.end], held
+            if not candidate.sentence.pasted and may_withdraw(words):
+                left = _without_withdrawn(held, words, just_said=just_said)
+            new = constraints.get(candidate.end)
+            if new and (left is held or not asks_nothing_new(words)):
+                left = _with_new(left, Constraint(text[new.start : new.end], message.id, new.start, new.score))
+            held, just_said = left, new is not None and new.score >= MIN_SCORE
+        return held, just_said and bool(candidates)
 
 
-def find_constraints(text: str) -> tuple[tuple[int, int], ...]:
-    """The ranges of a message in which somebody says what is to hold from now on."""
-    found = _wishes(text, _candidates(text))
-    return tuple((wish.start, wish.end) for wish in found if wish.weight >= ENOUGH)
-
-
-def standing_constraints(messages: Sequence[Message]) -> tuple[Constraint, ...]:
-    """The wishes that still hold, in the order in which they were last said; retracted and replaced ones are gone."""
-    held: list[_Held] = []
-    just_said = False
-    for message in messages:
-        if message.role in _WISHING_ROLES and message.tool_call_id is None:
-            held, just_said = _updated(held, message, just_said=just_said)
-    return _within_room([item.constraint for item in held], sum(len(message.text) for message in messages))
-
-
-def _candidates(text: str) -> list[_Candidate]:
-    found: list[_Candidate] = []
-    for sentence in sentences_of(text):
-        weighed = weigh(text[sentence.start : sentence.end])
-        start, end = sentence.start, sentence.end
-        if end - start > _LONG_CHARS:
-            start, end = sentence.start + weighed.start, sentence.start + weighed.end
-        found.append(_Candidate(sentence, start, end, weighed.weight))
-    return found
-
-
-def _wishes(text: str, candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """The wishes of one message, in order: likely ones with what belongs to them, doubtful ones alone."""
+def _constraints_in(text: str, candidates: Sequence[_Candidate]) -> list[_Candidate]:
+    """Return the constraints of one message in order: likely ones with the sentences they need, doubtful ones alone."""
     likely = _likely(text, candidates)
-    company = _company(text, candidates, likely)
+    needed = _needed_neighbours(text, candidates, likely)
     found: list[_Candidate] = []
     for index, here in enumerate(candidates):
-        if index in likely or index in company:
-            wish = here if index in likely else replace(here, weight=ENOUGH)
-            needed = index in company or index - 1 in company
-            if found and found[-1].end == candidates[index - 1].end and _is_one(text, found[-1], here, needed=needed):
+        if index in likely or index in needed:
+            new = here if index in likely else replace(here, score=MIN_SCORE)
+            joins = index in needed or index - 1 in needed
+            if found and found[-1].end == candidates[index - 1].end and _is_one(text, found[-1], here, needed=joins):
                 last = found.pop()
-                wish = replace(wish, start=last.start, weight=max(last.weight, wish.weight))
-            found.append(wish)
-        elif DOUBTFUL <= here.weight < ENOUGH and not here.sentence.pasted:
+                new = replace(new, start=last.start, score=max(last.score, new.score))
+            found.append(new)
+        elif DOUBTFUL_SCORE <= here.score < MIN_SCORE and not here.sentence.pasted:
             found.append(here)
     return found
 
 
 def _is_one(text: str, last: _Candidate, here: _Candidate, *, needed: bool) -> bool:
-    """True if two sentences in a row are kept as one: short ones, and those that need each other."""
-    near = last.sentence.paragraph == here.sentence.paragraph and not here.sentence.bullet and last.weight >= ENOUGH
+    """Return True if two sentences in a row are kept as one: short ones, and those that need each other."""
+    near = last.sentence.paragraph == here.sentence.paragraph and not here.sentence.bullet and last.score >= MIN_SCORE
     words = text[here.start : here.end]
-    if not near or takes_back(words) or takes_back_the_last(words):
+    if not near or withdraws(words) or withdraws_previous(words):
         return False
-    return needed or here.end - last.start <= _TOGETHER_CHARS
+    return needed or here.end - last.start <= _MAX_JOINED_CHARS
 
 
 def _likely(text: str, candidates: Sequence[_Candidate]) -> set[int]:
-    """Those that weigh enough: few of what was pasted, and not without end of what was typed."""
-    enough = [index for index, here in enumerate(candidates) if here.weight >= _enough(text, here)]
-    own = [index for index in enough if not candidates[index].sentence.pasted]
+    """Return which candidates score enough: the best of what was typed, and few of what was pasted."""
+    enough = [index for index, here in enumerate(candidates) if here.score >= _min_score(text, here)]
+    typed = [index for index in enough if not candidates[index].sentence.pasted]
     pasted = [index for index in enough if candidates[index].sentence.pasted]
     of_me = [index for index in pasted if _OF_ME.search(text, candidates[index].start, candidates[index].end)]
-    chosen = {*_top(own, candidates, _MAX_OWN), *_top(of_me, candidates, _MAX_PASTED)}
-    return chosen | {*_top(pasted, candidates, _MAX_PASTED - len(of_me))}
+    chosen = {*_best(typed, candidates, _MAX_TYPED), *_best(of_me, candidates, _MAX_PASTED)}
+    return chosen | {*_best(pasted, candidates, _MAX_PASTED - len(of_me))}
 
 
-def _enough(text: str, here: _Candidate) -> float:
-    """Documents are full of "must", but they hardly ever speak of "me" and to "you"."""
+def _min_score(text: str, here: _Candidate) -> float:
+    """Return the score from which on a sentence counts: documents hardly ever speak of "me" and to "you"."""
     personal = not here.sentence.pasted or _PERSONAL.search(text, here.start, here.end)
-    return ENOUGH if personal else ENOUGH_IN_PASTED
+    return MIN_SCORE if personal else MIN_PASTED_SCORE
 
 
-def _top(indices: Iterable[int], candidates: Sequence[_Candidate], count: int) -> list[int]:
-    return sorted(indices, key=lambda index: (-candidates[index].weight, index))[: max(count, 0)]
+def _best(indices: Iterable[int], candidates: Sequence[_Candidate], count: int) -> list[int]:
+    return sorted(indices, key=lambda index: (-candidates[index].score, index))[: max(count, 0)]
 
 
-def _company(text: str, candidates: Sequence[_Candidate], likely: set[int]) -> set[int]:
-    """The neighbours without which a wish is only half: what goes on with "that", what "so" refers to, and why."""
+def _needed_neighbours(text: str, candidates: Sequence[_Candidate], likely: set[int]) -> set[int]:
+    """Return the sentences that a constraint needs: what it refers to, what continues it, and what explains it."""
     found: set[int] = set()
     for index in likely:
         here = candidates[index].sentence
-        if index + 1 < len(candidates) and _goes_on(text, here, candidates[index + 1].sentence):
+        if index + 1 < len(candidates) and _continues(text, here, candidates[index + 1].sentence):
             found.add(index + 1)
-        if index and _beside(candidates[index - 1].sentence, here) and _LEANS_BACK.match(text, here.start, here.end):
+        if index and _refers_back(text, candidates[index - 1].sentence, here):
             found.add(index - 1)
     return found
 
 
-def _goes_on(text: str, here: Sentence, after: Sentence) -> bool:
-    if not _beside(here, after):
+def _continues(text: str, here: Sentence, after: Sentence) -> bool:
+    if not _are_adjacent(here, after):
         return False
-    explains = after.end - after.start <= _EXPLANATION_CHARS and _EXPLAINS.match(text, after.start, after.end)
-    return bool(explains or _CONTINUES.match(text, after.start, after.end))
+    if pattern("neighbours", "continues", after=_NO_QUESTION).match(text, after.start, after.end):
+        return True
+    explains = pattern("neighbours", "explains", after=_NO_QUESTION).match(text, after.start, after.end)
+    return explains is not None and after.end - after.start <= _MAX_EXPLANATION_CHARS
 
 
-def _beside(left: Sentence, right: Sentence) -> bool:
-    both_short = max(left.end - left.start, right.end - right.start) <= 2 * _CONTINUATION_CHARS
+def _refers_back(text: str, before: Sentence, here: Sentence) -> bool:
+    refers = pattern("neighbours", "refers-back", after=r"\b").match(text, here.start, here.end)
+    return refers is not None and _are_adjacent(before, here)
+
+
+def _are_adjacent(left: Sentence, right: Sentence) -> bool:
+    both_short = max(left.end - left.start, right.end - right.start) <= _MAX_NEIGHBOUR_CHARS
     return left.paragraph == right.paragraph and not right.bullet and both_short
 
 
-def _updated(held: list[_Held], message: Message, *, just_said: bool) -> tuple[list[_Held], bool]:
-    """The wishes after one more message: some taken back, some replaced, some new; and whether it ends with one."""
-    text = message.text
-    candidates = _candidates(text)
-    wishes = {wish.end: wish for wish in _wishes(text, candidates)}
-    for candidate in candidates:
-        words, left = text[candidate.sentence.start : candidate.end], held
-        if not candidate.sentence.pasted and may_take_back(words):
-            left = _taken_back(held, words, just_said=just_said)
-        wish = wishes.get(candidate.end)
-        if wish and (left is held or not only_takes_back(words)):
-            left = _with_new(left, Constraint(text[wish.start : wish.end], message.id, wish.start, wish.weight))
-        held, just_said = left, wish is not None and wish.weight >= ENOUGH
-    return held, just_said and bool(candidates)
+def _with_new(held: list[_Standing], constraint: Constraint) -> list[_Standing]:
+    """Return the constraints with one more, without those that it repeats or replaces."""
+    new, enough = _Standing(constraint, content_words(constraint.text)), overlap_to_replace(constraint.text)
+    return [*(old for old in held if overlap(new.words, old.words) < enough), new]
 
 
-def _with_new(held: list[_Held], constraint: Constraint) -> list[_Held]:
-    """The wishes with one more, without those that it repeats or replaces."""
-    new, enough = _Held(constraint, topic(constraint.text)), likeness_to_replace(constraint.text)
-    return [*(old for old in held if likeness(new.topic, old.topic) < enough), new]
-
-
-def _taken_back(held: list[_Held], words: str, *, just_said: bool) -> list[_Held]:
-    """What is left of the wishes after a retraction; the same list if it means none of them."""
-    if takes_back_the_last(words):
+def _without_withdrawn(held: list[_Standing], sentence: str, *, just_said: bool) -> list[_Standing]:
+    """Return what is left of the constraints after a retraction; the same list if it withdraws none of them."""
+    if withdraws_previous(sentence):
         return held[:-1] if held and just_said else held
-    if not takes_back(words):
+    if not withdraws(sentence):
         return held
-    said, named = topic(words), names_a_rule(words)
-    parts = [part for old in held for part in _sentences(old)]
-    left = [part for part in parts if not is_meant(said, part.topic, named=named)]
+    words, named = content_words(sentence), names_a_constraint(sentence)
+    parts = [part for old in held for part in _by_sentence(old)]
+    left = [part for part in parts if not refers_to(words, part.words, named=named)]
     return left if len(left) < len(parts) else held
 
 
-def _sentences(old: _Held) -> list[_Held]:
-    """A wish of several sentences as several wishes: one of them may go without the others."""
-    wish, parts = old.constraint, sentences_of(old.constraint.text)
-    if len(parts) < 2:
+def _by_sentence(old: _Standing) -> list[_Standing]:
+    """Return a constraint of several sentences as several constraints: one may be withdrawn without the others."""
+    constraint, sentences = old.constraint, typed_sentences(old.constraint.text)
+    if len(sentences) < 2:
         return [old]
-    texts = [(wish.text[part.start : part.end], wish.start + part.start) for part in parts]
-    return [_Held(replace(wish, text=text, start=start), topic(text)) for text, start in texts]
+    parts = [(constraint.text[one.start : one.end], constraint.start + one.start) for one in sentences]
+    return [_Standing(replace(constraint, text=text, start=start), content_words(text)) for text, start in parts]
 
 
 def _within_room(held: list[Constraint], chars: int) -> tuple[Constraint, ...]:
-    """The certain wishes, and as many of the others as the conversation has room for, likeliest and newest first."""
+    """Return the certain constraints, and of the others as many as a conversation of this length has room for.
+
+    The likeliest have precedence, then the newest.
+    """
     room = {True: max(LIKELY_CHARS, LIKELY_SHARE * chars), False: DOUBTFUL_SHARE * chars}
     kept: set[int] = set()
     for place in sorted(range(len(held)), key=lambda place: (-held[place].weight, -place)):
         weight, size = held[place].weight, len(held[place].text)
-        if weight < CERTAIN:
-            if size > room[weight >= ENOUGH]:
+        if weight < CERTAIN_SCORE:
+            if size > room[weight >= MIN_SCORE]:
                 continue
-            room[weight >= ENOUGH] -= size
+            room[weight >= MIN_SCORE] -= size
         kept.add(place)
     return tuple(constraint for place, constraint in enumerate(held) if place in kept)

@@ -1,42 +1,47 @@
-"""How much a sentence weighs as a standing wish: what is found in it, times what that was learned to be worth."""
+"""The score of a sentence: how likely it is to be a constraint, by the weights of what is found in it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
+from typing import NamedTuple
 
-from compact.constraints.cues import ALWAYS, ASK_FIRST, PROHIBITION, SCOPE, Cue
-from compact.constraints.doubts import ERRAND, QUESTION, TOLD
-from compact.constraints.hints import CONDITION, DESIRE, DUTY, HINT, QUANTIFIER
-from compact.constraints.languages import FOREIGN_CUES, UNSPACED
-from compact.constraints.manners import CONTRAST, FORM, MANNERLY, PRODUCT
-from compact.constraints.text import MAX_SENTENCE_CHARS
-from compact.constraints.weights import WEIGHTS
-from compact.constraints.words import CLASSES, LEADS, OPEN_MARK
+from compact.constraints.sentences import MAX_SENTENCE_CHARS
+from compact.constraints.word_lists import Cue, english_cues, foreign_cues, unspaced_pattern, word_class
 
-_CUES = (
-    SCOPE, ALWAYS, ASK_FIRST, PROHIBITION, FORM, CONTRAST, CONDITION, QUANTIFIER, DUTY, DESIRE, PRODUCT, MANNERLY, HINT,
-    QUESTION, ERRAND, TOLD,
-)  # fmt: skip
-# Nothing was learned of other languages: their telling words decide alone.
-_FOREIGN_WEIGHT = 6.0
-# A part of a sentence has to be surer of itself than a whole one.
+# Every sentence has this feature; its weight is what a sentence scores before anything is found in it.
+BIAS = "=bias"
+# What stands in for tokens of which only the kind counts: with a digit, and with a dot or an underscore inside.
+NUMBER_TOKEN = "#"
+NAME_TOKEN = "@"
+
+# Chosen above any learned score: nothing was learned about other languages, one cue of theirs decides alone.
+_FOREIGN_SCORE = 6.0
+# Chosen: a part of a sentence has to be clearer than a whole one; a clause much clearer than what follows "also".
 _ASIDE_DISCOUNT = 0.2
 _CLAUSE_DISCOUNT = 1.2
-_MANY_WORDS = 20
+_MIN_SPACES_FOR_CLAUSES = 20
+
+_CLASSES = (
+    "verb", "style-verb", "outputs", "output", "language", "style", "decoration", "unit", "number", "third-party",
+)  # fmt: skip
+# Written before a word that has a class, or that an order may begin with: cues are then matched without looking words
+# up. These characters are for private use, no text has them by accident.
+_CLASS_MARKS = {name: chr(0xE001 + place) for place, name in enumerate(_CLASSES)}
+_OPEN_MARK = "\ue000"
+_MARKS = _OPEN_MARK + "".join(_CLASS_MARKS.values())
+_SPACE = f",?\\s+[{_MARKS}]*"
 
 _WORD = re.compile(r"\w+(?:['.-]\w+)*|\?")
-_MARKS = OPEN_MARK + "".join(mark for mark, _ in CLASSES.values())
-_SPACE = f",?\\s+[{_MARKS}]*"
 _PAUSE = frozenset(",;:(.!?–—-…")
 _ID = re.compile(r"(?:^|[ (])#?[A-Z0-9_]*\d[A-Z0-9_]{4,}\b|\$\d|#[A-Z]?\d{2,}")
 _NOT_THAT = re.compile(r"(?:[\w'.,:!-]+ ){1,8}not (?:in |on |with |by |for |via )?[\w.+#/-]+(?: please)?[.!]*$")
 _NUMBERED = re.compile(r"^[#*\s]*\(?\d{1,3}[.)]\s+")
-_PAIR = re.compile(r"[\w ]{2,24}: ?\S+(?: \S+){0,3}$")
-_PLAIN_NOT = re.compile(
+_KEY_VALUE = re.compile(r"[\w ]{2,24}: ?\S+(?: \S+){0,3}$")
+_VERB_NOT = re.compile(
     r"\b(?:is|are|was|were|i'm|it's|that's|am|be|does|do|did|will|can|could|would|should|has|have|or|why) not\b"
 )
 # What follows these stands for itself: "thanks, also never …", and a capital letter where no sentence had ended.
@@ -52,80 +57,90 @@ _CLAUSE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
-    """What may follow a word, and the cue that it then is."""
+class SentenceScore:
+    """How much speaks for a constraint, and the part of the sentence in which it is."""
+
+    score: float
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class _CueLine:
+    """A line of a cue under one of its first words: where that word has to stand, and what has to follow it."""
 
     cue: str
     place: str
     tail: str
 
 
-@dataclass(frozen=True, slots=True)
-class Weighed:
-    """How much speaks for a standing wish, and the part of the sentence in which it is."""
+class _Word(NamedTuple):
+    """A word of a marked text, where it ends there, and the places of a sentence it stands in."""
 
-    weight: float
-    start: int
+    text: str
     end: int
+    places: str
 
 
-def weigh(sentence: str) -> Weighed:
-    """How much speaks for a sentence being a standing wish; above zero more than against it."""
-    skipped = _NUMBERED.match(sentence)
-    offset = skipped.end() if skipped else 0
-    plain = sentence[offset : offset + MAX_SENTENCE_CHARS].replace("’", "'")
-    if is_foreign(plain):
-        return Weighed(_FOREIGN_WEIGHT, 0, len(sentence))
-    whole = Weighed(_sum(plain), 0, len(sentence))
+def score_sentence(sentence: str, weights: Mapping[str, int]) -> SentenceScore:
+    """Return how likely a sentence is to be a constraint; above zero, more speaks for it than against it."""
+    numbered = _NUMBERED.match(sentence)
+    offset = numbered.end() if numbered else 0
+    text = with_straight_quotes(sentence[offset : offset + MAX_SENTENCE_CHARS])
+    if is_foreign(text):
+        return SentenceScore(_FOREIGN_SCORE, 0, len(sentence))
+    whole = SentenceScore(_score(text, weights), 0, len(sentence))
     asides = [
-        Weighed(_sum(plain[start:end]) - _ASIDE_DISCOUNT, offset + start, offset + end)
-        for start, end in _parts(plain, _asides(plain))
+        SentenceScore(_score(text[start:end], weights) - _ASIDE_DISCOUNT, offset + start, offset + end)
+        for start, end in _parts(text, _aside_starts(text, weights))
     ]
-    clauses = [match.end() for match in _CLAUSE.finditer(plain)] if plain.count(" ") >= _MANY_WORDS else []
-    wholes = [replace(whole, weight=_sum(plain[a:b]) - _CLAUSE_DISCOUNT) for a, b in _parts(plain, clauses)]
-    return max([whole, *wholes, *asides], key=lambda weighed: weighed.weight)
+    cuts = [match.end() for match in _CLAUSE.finditer(text)] if text.count(" ") >= _MIN_SPACES_FOR_CLAUSES else []
+    clauses = [
+        replace(whole, score=_score(text[start:end], weights) - _CLAUSE_DISCOUNT) for start, end in _parts(text, cuts)
+    ]
+    return max([whole, *clauses, *asides], key=lambda part: part.score)
 
 
-def _asides(plain: str) -> list[int]:
-    capitals = [match.start() for match in _CAPITAL.finditer(plain) if match[0].lower() in WEIGHTS]
-    return sorted([*capitals, *(match.end() for match in _ASIDE.finditer(plain))])
+def with_straight_quotes(text: str) -> str:
+    """Return the text as cues and weights spell it: "don't" with a straight apostrophe."""
+    return text.replace("’", "'")
 
 
-def _sum(plain: str) -> float:
-    return sum(WEIGHTS.get(feature, 0) for feature in features(plain)) / 10
-
-
-def _parts(plain: str, cuts: list[int]) -> Iterator[tuple[int, int]]:
-    """The parts between the cuts, if there are any; the shortest say too little to be weighed alone."""
-    for start, end in pairwise((0, *cuts, len(plain))) if cuts else ():
-        if plain.count(" ", start, end) >= 2:
-            yield start, end
-
-
-def is_foreign(plain: str) -> bool:
-    """True if a telling word of another language is in it."""
-    if not plain.isascii() and UNSPACED.search(plain):
+def is_foreign(text: str) -> bool:
+    """Return True if a cue of another language is in the text."""
+    if not text.isascii() and unspaced_pattern().search(text):
         return True
-    return any(True for _ in _cues(plain.lower(), _foreign_table()))
+    return any(True for _ in _found_cues(text.lower(), _foreign_table()))
 
 
-def features(plain: str) -> frozenset[str]:
-    """What the weights speak of: its words, the cues (`=name`), and its size."""
-    lower = plain.lower()
-    words = ["#" if any(map(str.isdigit, word)) else word for word in _WORD.findall(lower)]
-    found = {"=always-there", *words, *(f"{left}_{right}" for left, right in pairwise(words))}
-    found.update(f"={cue}" for cue in _cues(lower, _table()))
-    if " not " in lower and _NOT_THAT.match(lower) and not _PLAIN_NOT.search(lower):
-        found.add("=contrast")
-    if _ID.search(plain):
+def features(text: str) -> frozenset[str]:
+    """Return what weights are learned for.
+
+    These are cues and shapes (`=always`, `=tiny`), the first word (`^keep`), words (`keep`) and pairs (`keep it`).
+    """
+    lower = text.lower()
+    words = [_token(word) for word in _WORD.findall(lower)]
+    found = {BIAS, *words, *(f"{left} {right}" for left, right in pairwise(words))}
+    found.update(f"^{word}" for word in words[:1])
+    found.update(f"={cue}" for cue in _found_cues(lower, _english_table()))
+    if " not " in lower and _NOT_THAT.match(lower) and not _VERB_NOT.search(lower):
+        found.add("=preference")
+    if _ID.search(text):
         found.add("=id")
-    if _PAIR.match(plain):
-        found.add("=pair")
-    if plain.endswith(":"):
+    if _KEY_VALUE.match(text):
+        found.add("=key-value")
+    if text.endswith(":"):
         found.add("=colon")
     if (size := _size(len(words))) is not None:
         found.add(size)
     return frozenset(found)
+
+
+def _token(word: str) -> str:
+    """Return the word, or the sign of its kind: numbers, names of files and hosts are not counted one by one."""
+    if any(map(str.isdigit, word)):
+        return NUMBER_TOKEN
+    return NAME_TOKEN if "." in word or "_" in word else word
 
 
 def _size(words: int) -> str | None:
@@ -134,72 +149,98 @@ def _size(words: int) -> str | None:
     return None if words <= 25 else "=long" if words <= 40 else "=huge"
 
 
-def _cues(lower: str, table: dict[str, tuple[_Entry, ...]]) -> Iterator[str]:
-    marked, places = _mark(lower)
-    for word, end, place in places:
-        for entry in table.get(word, ()):
-            if (not entry.place or entry.place in place) and (not entry.tail or _tail(entry.tail).match(marked, end)):
-                yield entry.cue
+def _score(text: str, weights: Mapping[str, int]) -> float:
+    return sum(weights.get(feature, 0) for feature in features(text)) / 10
 
 
-def _mark(text: str) -> tuple[str, list[tuple[str, int, str]]]:
-    """The text with marks before the words that have a class; each word, where it ends there, and its place."""
-    marks = _class_marks()
+def _aside_starts(text: str, weights: Mapping[str, int]) -> list[int]:
+    """Return where something new begins inside a sentence; the capital of an unknown word is that of a name."""
+    capitals = [match.start() for match in _CAPITAL.finditer(text) if _is_known(match[0].lower(), weights)]
+    return sorted([*capitals, *(match.end() for match in _ASIDE.finditer(text))])
+
+
+def _is_known(word: str, weights: Mapping[str, int]) -> bool:
+    return word in weights or word in _english_table() or word in _marks_of_words()
+
+
+def _parts(text: str, cuts: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield the parts between the cuts, if there are any, except for those too short to be scored alone."""
+    for start, end in pairwise((0, *cuts, len(text))) if cuts else ():
+        if text.count(" ", start, end) >= 2:
+            yield start, end
+
+
+def _found_cues(lower: str, table: Mapping[str, tuple[_CueLine, ...]]) -> Iterator[str]:
+    marked, words = _mark(lower)
+    for word in words:
+        for line in table.get(word.text, ()):
+            if line.place and line.place not in word.places:
+                continue
+            if not line.tail or _compiled(line.tail).match(marked, word.end):
+                yield line.cue
+
+
+def _mark(text: str) -> tuple[str, list[_Word]]:
+    """Return the text with marks before the words that have a class, and its words."""
+    marks, lead_ins = _marks_of_words(), word_class("lead-in")
     pieces: list[str] = []
-    places: list[tuple[str, int, str]] = []
-    length, last_end, lead = 0, 0, True
+    words: list[_Word] = []
+    length, last_end, after_lead_in = 0, 0, True
     for match in _WORD.finditer(text):
         word, start = match[0], match.start()
         between = text[last_end:start]
-        opens = lead or not _PAUSE.isdisjoint(between)
-        mark = (OPEN_MARK if opens else "") + marks.get(word, "")
+        opens = after_lead_in or not _PAUSE.isdisjoint(between)
+        mark = (_OPEN_MARK if opens else "") + marks.get(word, "")
         pieces += [between, mark, word]
         length += len(between) + len(mark) + len(word)
-        places.append((word, length, ("^" if opens else "") + ("$" if len(places) < 2 else "")))
-        last_end, lead = match.end(), word in LEADS
+        words.append(_Word(word, length, ("^" if opens else "") + ("$" if len(words) < 2 else "")))
+        last_end, after_lead_in = match.end(), word in lead_ins
     pieces.append(text[last_end:])
-    return "".join(pieces), places
+    return "".join(pieces), words
+
+
+# The caches below hold what the data files say; nothing in them depends on a text.
 
 
 @cache
-def _class_marks() -> dict[str, str]:
+def _marks_of_words() -> dict[str, str]:
     found: dict[str, str] = {}
-    for mark, words in CLASSES.values():
-        for word in words:
+    for name, mark in _CLASS_MARKS.items():
+        for word in word_class(name):
             found[word] = found.get(word, "") + mark
     return found
 
 
 @cache
-def _table() -> dict[str, tuple[_Entry, ...]]:
-    return _by_first_word(_CUES)
+def _english_table() -> dict[str, tuple[_CueLine, ...]]:
+    return _by_first_word(english_cues())
 
 
 @cache
-def _foreign_table() -> dict[str, tuple[_Entry, ...]]:
-    return _by_first_word(FOREIGN_CUES)
+def _foreign_table() -> dict[str, tuple[_CueLine, ...]]:
+    return _by_first_word(foreign_cues())
 
 
-def _by_first_word(cues: tuple[Cue, ...]) -> dict[str, tuple[_Entry, ...]]:
-    """The lines of the cues by the words they begin with: of a sentence, only what its words may begin is matched."""
-    found: dict[str, list[_Entry]] = {}
+def _by_first_word(cues: tuple[Cue, ...]) -> dict[str, tuple[_CueLine, ...]]:
+    """Return the lines of the cues by their first words, so that few of them are matched with a sentence."""
+    found: dict[str, list[_CueLine]] = {}
     for cue in cues:
-        for line in re.sub(r"\n +", "", cue.lines).strip().splitlines():
+        for line in cue.lines:
             first, _, rest = line.partition("::")
             words = first.split()
             place = words.pop(0) if words[0] in "^$" else ""
-            entry = _Entry(cue.name, place, rest.strip())
+            entry = _CueLine(cue.name, place, rest.strip())
             for word in words:
-                for head in CLASSES[word[1:-1]][1] if word.startswith("<") else (word,):
+                for head in word_class(word[1:-1]) if word.startswith("<") else (word,):
                     found.setdefault(head, []).append(entry)
-    return {word: tuple(entries) for word, entries in found.items()}
+    return {word: tuple(lines) for word, lines in found.items()}
 
 
 @cache
-def _tail(source: str) -> re.Pattern[str]:
-    """What follows the first word, from the notation of the cues; compiled when a sentence first needs it."""
-    body = source[1:] if source.startswith("~") else f" {source}"
-    for name, (mark, _) in CLASSES.items():
+def _compiled(tail: str) -> re.Pattern[str]:
+    """Return the pattern for what follows the first word; compiled when a sentence first needs it."""
+    body = tail[1:] if tail.startswith("~") else f" {tail}"
+    for name, mark in _CLASS_MARKS.items():
         body = body.replace(f"<{name}>", f"[{_MARKS}]*{mark}[{_MARKS}]*[\\w'-]+")
     body = re.sub(r" ?<(\d+)>", rf"[^.?!]{{0,\1}}\\s[{_MARKS}]*", body)
     return re.compile(body.replace(" ", _SPACE) + r"(?!\w)")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compact import CompactConfig, CompactManager, InsufficientBudget, StructuredSummary, SummaryRequest
-from compact.constraints.finder import LearnedConstraints, standing_constraints
+from compact.constraints import LearnedConstraints
 from compact.core.engine.events import NoticeEvent
 from compact.core.facts.ledger import Fact, FactKind, Ledger
 from compact.core.log.messages import Message
@@ -163,7 +163,7 @@ def test_whatever_is_left_out_every_wish_is_there_after_the_repair(ids: list[str
         records = [summary_of(*sorted(ids), narrative="a story")]
     plan = plan_of(*records)
     repaired = guard.repaired(HISTORY, plan, guard.lost(HISTORY, plan))
-    assert all(constraint.text in shown(repaired) for constraint in standing_constraints(HISTORY))
+    assert all(constraint.text in shown(repaired) for constraint in LearnedConstraints().standing(HISTORY))
 
 
 # -- from the outside -----------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The sentences of a message that a person wrote: without code, logs, quotes and what a harness put around them."""
+"""The sentences of a message that a person typed: without code, logs, quotes and what a harness put around them."""
 
 from __future__ import annotations
 
@@ -7,24 +7,34 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+# Chosen: what people type has shorter sentences; longer ones are cut, so that no text costs more than its length.
 MAX_SENTENCE_CHARS = 600
-_PASTED_CHARS = 6000
-_MAX_TAG_NAMES = 40
-_OWN_ENDS = 2
-_END_CHARS = 100_000
 _MIN_CHARS = 4
-_MAX_LINE = 300
+# Chosen: typed messages are shorter, and have no headings and hardly any lists.
+_PASTED_CHARS = 6000
+_PASTED_LIST_CHARS = 1500
+_PASTED_BULLETS = 8
+_PASTED_RUNS = 8
+_PASTED_HEADINGS = 2
+# Chosen: the first and last sentences around pasted text, and a first or last paragraph up to this size, are typed.
+_TYPED_ENDS = 2
+_MAX_FRAME_CHARS = 700
+# Of a text more than twice as long as this only the two ends are read.
+_END_CHARS = 100_000
+_MAX_TAG_NAMES = 40
+_MAX_LINE_CHARS = 300
+_MIN_WRAPPED_CHARS = 40
 
 _FENCE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _TAG = re.compile(r"</?([A-Za-z][\w:-]*)(?:\s[^<>\n]{0,200})?>")
-# What a harness or a tool says in a person's place; other tags hold what somebody pasted.
-_TAGS_OF_TOOLS = re.compile(
+# Tags around what a harness or a tool says in a person's place; other tags hold what somebody pasted.
+_TOOL_TAGS = re.compile(
     r"system|command-(?!args)|local-command|task-|tool|bash|stdout|stderr|output|result|usage|function|environment"
     r"|ide[-_]|file|document|context|status|summary|note$|cwd|shell|error|hook|reminder|svg|style|script|html|thinking|example",
     re.IGNORECASE,
 )
-# These hold what the person says.
-_TAGS_OF_PEOPLE = re.compile(
+# Tags around what the person says.
+_PERSON_TAGS = re.compile(
     r"(?:.*(?:user|human|query|question|request|args|prompt).*|message|input|b|i|p|em|strong|br|li|ul|div|span)",
     re.IGNORECASE,
 )
@@ -41,7 +51,7 @@ _SYMBOLS = re.compile(r"[{}();=<>\[\]$\\|&_/+*^~]")
 _BULLET = re.compile(r"[ \t]*(?:#{1,6}|[-*•–+]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])[ \t]+")
 _HEADING = re.compile(r"^[ \t]*#{1,6}[ \t]", re.MULTILINE)
 _STOP = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|[。！？]++[”’」』）]*+")
-_BREATH = re.compile(r"[,;]\s|\s(?=(?:and|also|but|so|then|btw|please)\s)")
+_BREAK = re.compile(r"[,;]\s|\s(?=(?:and|also|but|so|then|btw|please)\s)")
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|mr|mrs|ms|dr|prof|st|no|nr|approx|incl|resp|ca|cf|fig|bzw|ggf|usw"
     r"|z\.\s?b|d\.\s?h|u\.\s?a|p\.\s?ex|sr|sra|\d)"
@@ -52,7 +62,7 @@ _ABBREVIATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A range of the message, the paragraph it stands in, and whether it looks like pasted material."""
+    """A range of the message, the paragraph it stands in, and whether it looks like pasted text."""
 
     start: int
     end: int
@@ -63,7 +73,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Lines that read on: a paragraph's prose, or one bullet."""
+    """Lines that belong together: a paragraph of prose, or one bullet."""
 
     start: int
     end: int
@@ -71,40 +81,41 @@ class _Run:
     bullet: bool
 
 
-def sentences_of(text: str) -> tuple[Sentence, ...]:
-    """The sentences a person may have written, in order; what is only pasted is marked as such.
+def typed_sentences(text: str) -> tuple[Sentence, ...]:
+    """Return the sentences a person may have typed, in order; pasted ones are marked as such.
 
-    Of an endless text only the two ends are read: nobody hides a wish in the middle of a megabyte.
+    Of a very long text only the two ends are read: nobody sets a constraint in the middle of a megabyte.
     """
     if len(text) > 2 * _END_CHARS:
         tail = text.find("\n", len(text) - _END_CHARS) + 1 or len(text) - _END_CHARS
         behind = (replace(item, start=item.start + tail, end=item.end + tail) for item in _read(text[tail:], long=True))
-        return _with_own_ends([*_read(text[:_END_CHARS], long=True), *behind])
-    return _with_own_ends(_read(text, long=False))
+        return _with_typed_ends([*_read(text[:_END_CHARS], long=True), *behind])
+    return _with_typed_ends(_read(text, long=False))
 
 
 def _read(text: str, *, long: bool) -> list[Sentence]:
-    own, quoted = _without_foreign(text)
-    runs = tuple(_runs(own))
-    pasted = long or _is_pasted(own, runs)
+    prose, quoted = _blank_tools(text)
+    runs = tuple(_runs(prose))
+    pasted = long or _is_pasted(prose, runs)
     starts = [start for start, _ in quoted]
     found: list[Sentence] = []
     for run in runs:
         block = bisect_right(starts, run.start) - 1
-        strict = (pasted and not _frames(run, runs)) or (block >= 0 and run.start < quoted[block][1])
-        spans = [span for span in _split(own, run.start, run.end) if _is_prose(own[span[0] : span[1]])]
-        found += [Sentence(start, end, run.paragraph, strict, run.bullet) for start, end in spans]
+        is_quoted = block >= 0 and run.start < quoted[block][1]
+        is_pasted = is_quoted or (pasted and not _is_frame(run, runs))
+        spans = [span for span in _split(prose, run.start, run.end) if _is_prose(prose[span[0] : span[1]])]
+        found += [Sentence(start, end, run.paragraph, is_pasted, run.bullet) for start, end in spans]
     return found
 
 
-def _with_own_ends(found: list[Sentence]) -> tuple[Sentence, ...]:
-    """Before and behind what they paste, people speak for themselves."""
-    ends = {*range(_OWN_ENDS), *range(len(found) - _OWN_ENDS, len(found))}
+def _with_typed_ends(found: list[Sentence]) -> tuple[Sentence, ...]:
+    """Return the sentences with the first and last ones as typed: people write before and behind what they paste."""
+    ends = {*range(_TYPED_ENDS), *range(len(found) - _TYPED_ENDS, len(found))}
     return tuple(replace(item, pasted=False) if place in ends else item for place, item in enumerate(found))
 
 
-def _without_foreign(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """The text at the same length, code fences and what tools said blanked; and the ranges that tags mark as pasted."""
+def _blank_tools(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """Return the text at its length with code and what tools said blanked, and the ranges that tags mark as pasted."""
     if "```" in text or "~~~" in text:
         text = _FENCE.sub(_newlines, text)
     return _blank_tags(text) if "<" in text and ">" in text else (text, [])
@@ -124,9 +135,9 @@ def _blank_tags(text: str) -> tuple[str, list[tuple[int, int]]]:
             continue
         end = tag.end()
         block_end = _block_end(text, tag, closes) if text[tag.start() + 1] != "/" else end
-        if _TAGS_OF_TOOLS.match(tag[1]) and not _TAGS_OF_PEOPLE.fullmatch(tag[1]):
+        if _TOOL_TAGS.match(tag[1]) and not _PERSON_TAGS.fullmatch(tag[1]):
             end = block_end
-        elif not _TAGS_OF_PEOPLE.fullmatch(tag[1]) and block_end > end and (not quoted or quoted[-1][1] <= end):
+        elif not _PERSON_TAGS.fullmatch(tag[1]) and block_end > end and (not quoted or quoted[-1][1] <= end):
             quoted.append((end, block_end))
         pieces += [text[position : tag.start()], "\n" * (end - tag.start())]
         position = end
@@ -134,7 +145,7 @@ def _blank_tags(text: str) -> tuple[str, list[tuple[int, int]]]:
 
 
 def _block_end(text: str, tag: re.Match[str], closes: dict[str, int]) -> int:
-    """Where the block of a tag ends; the end of the tag itself if it is never closed."""
+    """Return where the block of a tag ends; the end of the tag itself if it is never closed."""
     name, end = tag[1], tag.end()
     # Looking again and again, or for every name there could be, would make a crafted text cost its square.
     if name not in closes:
@@ -157,7 +168,7 @@ def _runs(text: str) -> Iterator[_Run]:
             paragraph += 1
             continue
         marker = _BULLET.match(line)
-        if start >= 0 and (marker or not _reads_on(text[max(start, end - _MAX_LINE) : end], body)):
+        if start >= 0 and (marker or not _is_wrapped(text[max(start, end - _MAX_LINE_CHARS) : end], body)):
             yield _Run(start, end, paragraph, bullet)
             start = -1
         if start < 0:
@@ -169,27 +180,30 @@ def _runs(text: str) -> Iterator[_Run]:
 
 
 def _is_prose(sentence: str) -> bool:
-    """False for what is mostly code, too many symbols for so few words, and for what is too short to say anything."""
+    """Return False for what has too many symbols to be prose, and for what is too short to say anything."""
     return len(sentence) >= _MIN_CHARS and len(_SYMBOLS.findall(sentence)) <= 2 + len(sentence) // 12
 
 
-def _reads_on(so_far: str, line: str) -> bool:
-    """True if a line was only wrapped: the one before is long and open, and this one goes on in lower case."""
+def _is_wrapped(so_far: str, line: str) -> bool:
+    """Return True if a line continues the one before: that is long and open, and this begins in lower case."""
     last = so_far[so_far.rfind("\n") + 1 :]
-    return len(last) >= 40 and last[-1] not in ".!?:;" and line.lstrip()[:1].islower()
+    return len(last) >= _MIN_WRAPPED_CHARS and last[-1] not in ".!?:;" and line.lstrip()[:1].islower()
 
 
 def _is_pasted(text: str, runs: tuple[_Run, ...]) -> bool:
-    if len(runs) < 8:
+    if len(runs) < _PASTED_RUNS:
         return False
     chars = sum(run.end - run.start for run in runs)
     headings = len(_HEADING.findall(text))
-    return chars > _PASTED_CHARS or headings >= 2 or (chars > 1500 and sum(run.bullet for run in runs) >= 8)
+    if chars > _PASTED_CHARS or headings >= _PASTED_HEADINGS:
+        return True
+    return chars > _PASTED_LIST_CHARS and sum(run.bullet for run in runs) >= _PASTED_BULLETS
 
 
-def _frames(run: _Run, runs: tuple[_Run, ...]) -> bool:
-    """True for the short first and last paragraph of pasted material: there people speak for themselves."""
-    return not run.bullet and run.end - run.start < 700 and run.paragraph in (runs[0].paragraph, runs[-1].paragraph)
+def _is_frame(run: _Run, runs: tuple[_Run, ...]) -> bool:
+    """Return True for a short first or last paragraph around pasted text: people type these themselves."""
+    at_an_end = run.paragraph in (runs[0].paragraph, runs[-1].paragraph)
+    return at_an_end and not run.bullet and run.end - run.start < _MAX_FRAME_CHARS
 
 
 def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -197,19 +211,19 @@ def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     for stop in _STOP.finditer(text, start, end):
         if stop.end() >= end or not _ends_sentence(text, begin, stop):
             continue
-        yield from _breathed(text, begin, stop.end())
+        yield from _cut(text, begin, stop.end())
         begin = stop.end()
         while begin < end and text[begin].isspace():
             begin += 1
     if begin < end:
-        yield from _breathed(text, begin, end)
+        yield from _cut(text, begin, end)
 
 
-def _breathed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """A sentence; one without end in pieces, cut where one might take a breath."""
+def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield a sentence; one that is too long in pieces, cut at a comma or before a conjunction."""
     while end - start > MAX_SENTENCE_CHARS:
         least, most = start + MAX_SENTENCE_CHARS // 2, start + MAX_SENTENCE_CHARS
-        pauses = [pause.start() + 1 for pause in _BREATH.finditer(text, least, most)]
+        pauses = [pause.start() + 1 for pause in _BREAK.finditer(text, least, most)]
         cut = pauses[-1] if pauses else text.rfind(" ", least, most) + 1 or most
         yield start, cut
         start = cut
