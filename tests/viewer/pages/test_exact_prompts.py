@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from compact import CompactManager
-from compact.viewer.call_view import call_page
-from compact.viewer.source import Source
+from compact.viewer.pages.call import call_page
+from compact.viewer.source import DataSource
 from viewer import seeding
 
 SESSIONS = (seeding.BUSY, seeding.UNDONE, seeding.INJECTED, seeding.EDITED, seeding.HOSTILE, seeding.INVENTED)
@@ -36,7 +36,7 @@ def sent(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, list
 def test_each_prompt_is_made_again(sent: tuple[Path, dict[str, list[list[dict[str, Any]]]]], session_id: str) -> None:
     folder, prompts = sent
     with seeding.manager_on(f"sqlite:///{folder / 'state.db'}") as manager:
-        source = Source(manager.config)
+        source = DataSource(manager.config)
         calls = manager.model_calls(session_id)
         assert len(calls) == len(prompts[session_id]) > 5
         for call, prompt in zip(calls, prompts[session_id], strict=True):

@@ -73,7 +73,7 @@ def test_names_of_a_viewer_for_everybody() -> None:
 def test_the_names_of_this_machine_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer may take seconds, and everybody would wait for it."""
     wide = ViewerSettings(host="0.0.0.0", token=TOKEN)
-    wide.learn_names()
+    wide.look_up_names()
     monkeypatch.setattr(socket, "getfqdn", lambda: pytest.fail("asked again"))
     assert not wide.knows_host("evil.example")
 
@@ -95,7 +95,7 @@ def test_loopback_needs_none(host: str) -> None:
 
 
 def test_a_short_token_is_refused() -> None:
-    with pytest.raises(ConfigError, match="soon guessed"):
+    with pytest.raises(ConfigError, match="can be guessed"):
         ViewerSettings(token="short")
 
 

@@ -1,10 +1,10 @@
-"""One session: its calls as a timeline, its plans, its log, and where a phrase went."""
+"""One session: its calls as a timeline, its plans, its log, and where a phrase is."""
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compact.core.audit.records import ModelCall, PlanVersion, StoredMessage
@@ -12,23 +12,23 @@ from compact.core.audit.why import Sighting
 from compact.core.errors import UnknownSession
 from compact.core.log.messages import Message
 from compact.core.plan.parts import SENT_PARTS
-from compact.viewer.answers import Refusal
-from compact.viewer.listing import limits_here
-from compact.viewer.source import Source
+from compact.viewer.json_http import HttpError
+from compact.viewer.source import DataSource
 
+# Chosen: what a row of the log and a timeline of a screen can show.
 PREVIEW_CHARS = 300
-_MOST_CALLS = 2_000
-_MOST_SIGHTINGS = 500
-# How far back the call is looked for that a result answers.
-_BACK = 40
+_MAX_CALLS = 2_000
+_MAX_SIGHTINGS = 500
+# Chosen: how many entries before a page are read to find the call that its first results answer.
+_ENTRIES_BEFORE = 40
 
 
-def session_page(source: Source, session_id: str) -> dict[str, Any]:
-    """A session without its messages: that is what the page draws first."""
+def session_page(source: DataSource, session_id: str) -> dict[str, Any]:
+    """Return a session without its messages: what the page draws first."""
     info = source.info(session_id)
     calls, plans = source.calls(session_id), source.plans(info)
     newest = calls[-1] if calls else None
-    limits = newest.limits if newest and newest.limits else limits_here(source)
+    limits = newest.limits if newest and newest.limits else source.limits
     return {
         "id": session_id,
         "messages": info.messages,
@@ -39,13 +39,13 @@ def session_page(source: Source, session_id: str) -> dict[str, Any]:
         "limits": limits,
         "decision": _decision(calls),
         "calls_total": len(calls),
-        "calls": [_call(call, limits) for call in calls[-_MOST_CALLS:]],
+        "calls": [_call(call, limits) for call in calls[-_MAX_CALLS:]],
         "plans": list(_plans(plans, calls, info.plan_version)),
     }
 
 
 def _decision(calls: Sequence[ModelCall]) -> dict[str, Any] | None:
-    """Why the newest call compacted or did not, if that was written down."""
+    """Return why the newest call compacted or did not, if that was recorded."""
     if not calls or not calls[-1].reason:
         return None
     before = calls[-2].plan_version if len(calls) > 1 else 0
@@ -94,28 +94,28 @@ def _plans(plans: Sequence[PlanVersion], calls: Sequence[ModelCall], current: in
 # -- the log ------------------------------------------------------------------------------------------------------
 
 
-def messages_page(source: Source, session_id: str, *, offset: int, limit: int) -> dict[str, Any]:
-    """A page of the log, each entry with what the plan in force does to it."""
+def messages_page(source: DataSource, session_id: str, *, offset: int, limit: int) -> dict[str, Any]:
+    """Return a page of the log, each entry with what the plan in force does to it."""
     total = source.store.head(session_id).last_seq
     if not total:
         raise UnknownSession(session_id)
-    back = min(offset, _BACK)
-    entries = source.store.messages(session_id, after_seq=offset - back, limit=limit + back)
+    before = min(offset, _ENTRIES_BEFORE)
+    entries = source.store.messages(session_id, after_seq=offset - before, limit=limit + before)
     plan = source.store.get_current_plan(session_id)[0]
     tools = tool_names(entry.message for entry in entries)
     rows = [
-        {**about(entry, tools), "action": plan.get_action(entry.message.id)[0].value}
-        for entry in itertools.islice(entries, back, None)
+        {**entry_row(entry, tools), "action": plan.get_action(entry.message.id)[0].value}
+        for entry in itertools.islice(entries, before, None)
     ]
     return {"total": total, "messages": rows}
 
 
-def message_page(source: Source, session_id: str, message_id: str) -> dict[str, Any]:
-    """One log entry, whole."""
+def message_page(source: DataSource, session_id: str, message_id: str) -> dict[str, Any]:
+    """Return one log entry, whole."""
     entry = source.store.message(session_id, message_id)
     if entry is None:
         source.info(session_id)
-        raise Refusal(404, f"session {session_id!r} has no message {message_id!r}", "its log lists all there are")
+        raise HttpError(404, f"session {session_id!r} has no message {message_id!r}", "its log lists every message")
     message, plan = entry.message, source.store.get_current_plan(session_id)[0]
     return {
         "id": message.id,
@@ -123,7 +123,7 @@ def message_page(source: Source, session_id: str, message_id: str) -> dict[str, 
         "role": message.role,
         "tokens": entry.tokens,
         "text": message.text,
-        "parts": part_kinds(message),
+        "content_types": content_types(message),
         "tool_calls": tool_calls(message),
         "tool_call_id": message.tool_call_id,
         "name": message.name,
@@ -132,13 +132,13 @@ def message_page(source: Source, session_id: str, message_id: str) -> dict[str, 
     }
 
 
-def tool_names(messages: Iterator[Message]) -> dict[str, str]:
-    """The tool of each call, by the id that its result names."""
+def tool_names(messages: Iterable[Message]) -> dict[str, str]:
+    """Return the tool of each call, by the id that its result names."""
     return {call.id: call.name for message in messages for call in message.tool_calls}
 
 
-def about(entry: StoredMessage, tools: Mapping[str, str]) -> dict[str, Any]:
-    """A log entry in a list."""
+def entry_row(entry: StoredMessage, tools: Mapping[str, str]) -> dict[str, Any]:
+    """Return a log entry as a row of a list."""
     message = entry.message
     own = message.tool_calls[0].name if message.tool_calls else message.name or ""
     return {
@@ -147,40 +147,40 @@ def about(entry: StoredMessage, tools: Mapping[str, str]) -> dict[str, Any]:
         "role": message.role,
         "tool": tools.get(message.tool_call_id, own) if message.tool_call_id else own,
         "tokens": entry.tokens,
-        "preview": preview(message),
+        "preview": _preview(message),
     }
 
 
-def preview(message: Message) -> str:
-    """The first characters; of a message that only calls tools, the calls."""
+def _preview(message: Message) -> str:
+    """Return the first characters of a message; of one that only calls tools, the calls."""
     text = message.text or ", ".join(f"{call.name}({call.arguments})" for call in message.tool_calls)
     return text[:PREVIEW_CHARS]
 
 
 def tool_calls(message: Message) -> list[dict[str, str]]:
-    """The calls of a message as data."""
+    """Return the tool calls of a message as data."""
     return [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls]
 
 
-def part_kinds(message: Message) -> list[str]:
-    """The kinds of its parts, if it has any; pictures are named, not shown."""
+def content_types(message: Message) -> list[str]:
+    """Return the types of a message's content, if it is a list; pictures are named, not shown."""
     if message.content is None or isinstance(message.content, str):
         return []
-    return [str(part.get("type", "part")) for part in message.content]
+    return [str(block.get("type", "other")) for block in message.content]
 
 
 # -- a phrase -----------------------------------------------------------------------------------------------------
 
 
-def why_page(source: Source, session_id: str, phrase: str) -> dict[str, Any]:
-    """Where a phrase is now, since when, and how many calls went out without it."""
+def why_page(source: DataSource, session_id: str, phrase: str) -> dict[str, Any]:
+    """Return where a phrase is now, since when, and how many calls went out without it."""
     if not phrase.strip():
-        raise Refusal(400, "the phrase is empty", "give some words of the message you look for")
+        raise HttpError(400, "the phrase is empty", "give some words of the message you look for")
     sightings = source.manager.why(session_id, phrase)
     return {
         "phrase": phrase,
         "sightings_total": len(sightings),
-        "sightings": [_sighting(sighting) for sighting in sightings[-_MOST_SIGHTINGS:]],
+        "sightings": [_sighting(sighting) for sighting in sightings[-_MAX_SIGHTINGS:]],
     }
 
 

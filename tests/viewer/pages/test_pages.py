@@ -15,7 +15,7 @@ from compact.core.facts.ledger import Fact, FactKind, Ledger
 from compact.core.plan.parts import SENT_PARTS
 from compact.core.plan.plan import CompactionPlan, SpanReference, SummarizationRecord
 from compact.core.summary.summary import StructuredSummary, SummaryCheck
-from compact.viewer.summary_view import summary_view
+from compact.viewer.pages.summary import summary_data
 from viewer import seeding
 from viewer.seeding import BUSY, EDITED, HOSTILE, INJECTED, INVENTED, LOSSY, ODD_ID, QUIET, SESSIONS, UNDONE
 from viewer.serving import Running, part, running, span, until
@@ -268,11 +268,11 @@ def test_the_loss_report_is_the_manager_s(api: Running, own_url: str) -> None:
 def test_a_summary_is_marked(api: Running) -> None:
     versions = [plan["version"] for plan in api.get(of(INVENTED))["plans"] if plan["actions"].get("summarize")]
     summary = api.get(of(INVENTED, "plans", versions[0]), report="without")["summary"]
-    assert "".join(part["text"] for part in summary["parts"]) == summary["text"]
+    assert "".join(part["text"] for part in summary["segments"]) == summary["text"]
     # What a model made up is taken out before it is shown to another one.
     assert any("phantom.py" in text for text in summary["ungrounded"])
     assert "phantom.py" not in summary["text"]
-    assert any(seeding.WISH in part["text"] for part in summary["parts"] if part["mark"] == "verified")
+    assert any(seeding.WISH in part["text"] for part in summary["segments"] if part["mark"] == "verified")
 
 
 def test_the_worse_mark_wins_and_words_stay_whole() -> None:
@@ -282,16 +282,16 @@ def test_the_worse_mark_wins_and_words_stay_whole() -> None:
         ledger=Ledger(facts), narrative="cartons: cart; see src/a.py lines 5 and a.py", check=check
     )
     record = SummarizationRecord(span=SpanReference(("m1",)), strategy="x", reason="", summary=summary)
-    shown = summary_view(CompactionPlan("s", 1, (record,)))
+    shown = summary_data(CompactionPlan("s", 1, (record,)))
     assert shown is not None
-    told = shown["parts"][[part["text"] for part in shown["parts"]].index("see src/a.py") :]
+    told = shown["segments"][[part["text"] for part in shown["segments"]].index("see src/a.py") :]
     assert [(part["text"], part["mark"]) for part in told if part["mark"] != "plain"] == [
         ("see src/a.py", "appended"),
         ("lines 5", "ungrounded"),
         ("a.py", "verified"),
     ]
-    assert "".join(part["text"] for part in shown["parts"]) == shown["text"]
-    assert any("cartons" in part["text"] for part in shown["parts"] if part["mark"] == "plain")
+    assert "".join(part["text"] for part in shown["segments"]) == shown["text"]
+    assert any("cartons" in part["text"] for part in shown["segments"] if part["mark"] == "plain")
 
 
 def test_the_price_is_what_was_told_when_it_happened(tmp_path: Any) -> None:
@@ -320,17 +320,21 @@ def test_a_prompt_weighs_what_was_written_down(api: Running, session_id: str) ->
         page = api.get(of(session_id, "calls", call["number"]), limit=1000)
         assert page["slots_total"] == len(page["slots"])
         assert sum(slot["tokens"] for slot in page["slots"]) + page["fixed_tokens"] == call["tokens"]
-        kinds = [slot["kind"] for slot in page["slots"]]
-        assert kinds.count("summary") == (call["summary_version"] > 0)
-        assert len([kind for kind in kinds if kind != "injected"]) == call["messages"]
+        parts = [slot["part"] for slot in page["slots"]]
+        assert parts.count("summary") == (call["summary_version"] > 0)
+        assert len([part for part in parts if part not in ("injected", "rehydrated")]) == call["messages"]
+        assert set(parts) <= {part for part, tokens in page["parts"].items() if tokens}
 
 
 def test_what_stands_in_each_place_is_told(api: Running) -> None:
     numbers = [call["number"] for call in api.get(of(INJECTED))["calls"]]
-    kinds = {slot["kind"] for n in numbers for slot in api.get(of(INJECTED, "calls", n), limit=1000)["slots"]}
-    assert kinds == {"pinned", "message", "externalized", "injected"}
+    slots = [slot for n in numbers for slot in api.get(of(INJECTED, "calls", n), limit=1000)["slots"]]
+    parts = {slot["part"] for slot in slots}
+    assert parts == {"system", "pinned", "dialogue", "tool_results", "stubs", "rehydrated", "injected"}
+    assert {slot["action"] for slot in slots if slot["part"] == "stubs"} == {"externalize"}
+    assert {slot["action"] for slot in slots if slot["part"] != "stubs"} == {"include"}
     last = api.get(of(BUSY, "calls", api.get(of(BUSY))["calls"][-1]["number"]))
-    summary = next(slot for slot in last["slots"] if slot["kind"] == "summary")
+    summary = next(slot for slot in last["slots"] if slot["part"] == "summary")
     assert summary["text"].startswith("<COMPACT-SUMMARY")
     assert len(summary["ids"]) > 10
     texts = [slot["text"] for slot in api.get(of(INJECTED, "calls", numbers[-1]))["slots"]]
@@ -486,4 +490,4 @@ def test_metrics_stay_small_whatever_is_sent(own: Running) -> None:
     assert "made_up" not in text
     assert 'error_type="' + "B" * 200 + '"} 1' in text
     assert "compact_viewer_events_unreadable_total 1" in text
-    assert [len(thread) for thread in own.app.state.live.numbers.collector.threads()] == [200]
+    assert [len(thread) for thread in own.app.state.live.metrics.collector.threads()] == [200]

@@ -108,7 +108,7 @@ def test_the_policy_of_the_page_forbids_what_it_does_not_need(api: Running) -> N
 
 # -- the files ----------------------------------------------------------------------------------------------------
 
-STATIC = Path(__file__).parents[2] / "src" / "compact" / "viewer" / "static"
+STATIC = Path(__file__).parents[3] / "src" / "compact" / "viewer" / "static"
 FILES = sorted(file for file in STATIC.rglob("*") if file.suffix in (".js", ".css", ".html", ".svg"))
 NEVER = (
     "innerHTML",

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from compact.viewer.hub import Hub, data_frame
-from compact.viewer.ring import Ring
+from compact.viewer.live.broadcast import Broadcaster, data_frame
+from compact.viewer.live.buffer import EventBuffer
 from viewer import seeding
 from viewer.serving import Listening, Running, part, running, span, until
 
@@ -153,7 +153,7 @@ def test_the_page_is_told_when_another_process_writes(tmp_path: Path) -> None:
         until(lambda: {(frame["id"], frame["calls"]) for frame in page.of("session")} >= {("first", 2), ("second", 1)})
         assert all(frame["plan_version"] == 0 for frame in page.of("session"))
         manager.delete("second")
-        until(lambda: page.of("gone") == [{"type": "gone", "id": "second"}])
+        until(lambda: page.of("deleted") == [{"type": "deleted", "id": "second"}])
         page.stop()
 
 
@@ -166,7 +166,7 @@ def test_nobody_asks_the_store_while_nobody_looks(empty: Running, monkeypatch: p
     until(lambda: asked)
     page.stop()
     until(lambda: len(empty.app.state.live.pages) == 0)
-    assert not empty.app.state.live.pages.has_listeners.is_set()
+    assert not empty.app.state.live.pages.has_subscribers.is_set()
 
 
 # -- those who go, and those who are slow ---------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def test_a_slow_listener_is_dropped_and_told_so(empty: Running) -> None:
     slow.settimeout(30)
     taken = b"".join(iter(lambda: slow.recv(65_536), b""))
     assert b'"type":"dropped"' in taken
-    assert b"too slow" in taken
+    assert b"reads too slowly" in taken
     assert "compact_viewer_subscribers_dropped_total 1" in empty.client.get("/metrics").text
     quick.stop()
     slow.close()
@@ -227,27 +227,27 @@ def test_streams_end_when_the_server_does(tmp_path: Path) -> None:
 
 def test_only_so_many_may_listen() -> None:
     async def crowd() -> None:
-        hub = Hub(most_subscribers=2)
-        hub.subscribe()
-        second = hub.subscribe()
-        with pytest.raises(Exception, match="2 listen already"):
-            hub.subscribe()
-        hub.unsubscribe(second)
-        hub.subscribe()
+        broadcaster = Broadcaster(max_subscribers=2)
+        broadcaster.subscribe()
+        second = broadcaster.subscribe()
+        with pytest.raises(Exception, match="2 clients follow this stream already"):
+            broadcaster.subscribe()
+        broadcaster.unsubscribe(second)
+        broadcaster.subscribe()
 
     asyncio.run(crowd())
 
 
 def test_a_sign_of_life_when_nothing_happens() -> None:
     async def wait() -> list[str]:
-        hub = Hub()
-        subscriber = hub.subscribe(first=[data_frame({"type": "hello"})])
+        broadcaster = Broadcaster()
+        subscriber = broadcaster.subscribe(first=[data_frame({"type": "hello"})])
         frames = subscriber.frames(heartbeat_seconds=0.01)
         seen = [await anext(frames), await anext(frames)]
-        hub.publish("x", lambda: data_frame({"n": 1}))
+        broadcaster.publish("x", lambda: data_frame({"n": 1}))
         while not seen[-1].startswith("data: {"):
             seen.append(await anext(frames))
-        hub.close()
+        broadcaster.close()
         return [*seen, *[frame async for frame in frames]]
 
     seen = asyncio.run(wait())
@@ -259,93 +259,93 @@ def test_a_sign_of_life_when_nothing_happens() -> None:
 # -- memory ---------------------------------------------------------------------------------------------------------
 
 
-def add(ring: Ring, event: dict[str, Any], at: float = 1.0) -> None:
-    ring.add([event], received_at=at)
+def add(buffer: EventBuffer, event: dict[str, Any], at: float = 1.0) -> None:
+    buffer.add([event], received_at=at)
 
 
-def about(ring: Ring) -> list[dict[str, Any]]:
-    return [found.about() for found in ring.find()]
+def about(buffer: EventBuffer) -> list[dict[str, Any]]:
+    return [trace.summary() for trace in buffer.traces()]
 
 
-def test_the_ring_is_bounded_in_number() -> None:
-    ring = Ring(capacity=10)
+def test_the_buffer_is_bounded_in_number() -> None:
+    buffer = EventBuffer(capacity=10)
     for number in range(100):
-        add(ring, span(number))
-    assert [kept.span_id for kept in ring] == [f"s{number}" for number in range(90, 100)]
-    assert (ring.received, ring.evicted) == (100, 90)
-    assert about(ring)[0]["spans"] == 10
+        add(buffer, span(number))
+    assert [event.span_id for event in buffer] == [f"s{number}" for number in range(90, 100)]
+    assert (buffer.received, buffer.evicted) == (100, 90)
+    assert about(buffer)[0]["spans"] == 10
 
 
-def test_the_ring_is_bounded_in_bytes() -> None:
-    ring = Ring(capacity_bytes=100_000)
+def test_the_buffer_is_bounded_in_bytes() -> None:
+    buffer = EventBuffer(capacity_bytes=100_000)
     for number in range(200):
-        add(ring, span(number, data={"output": "x" * 5_000}))
-        assert ring.bytes <= 100_000
-    assert 10 < len(ring) < 20
+        add(buffer, span(number, data={"output": "x" * 5_000}))
+        assert buffer.bytes <= 100_000
+    assert 10 < len(buffer) < 20
     for number in range(20):
-        add(ring, span(number, data={"output": "漢" * 5_000}))
-        assert ring.bytes <= 100_000
+        add(buffer, span(number, data={"output": "漢" * 5_000}))
+        assert buffer.bytes <= 100_000
 
 
 def test_an_event_larger_than_all_the_room_is_not_kept() -> None:
-    ring = Ring(capacity_bytes=1_000)
-    add(ring, span(1, data={"output": "x" * 5_000}))
-    assert (len(ring), ring.bytes, ring.find()) == (0, 0, [])
+    buffer = EventBuffer(capacity_bytes=1_000)
+    add(buffer, span(1, data={"output": "x" * 5_000}))
+    assert (len(buffer), buffer.bytes, buffer.traces()) == (0, 0, [])
 
 
 def test_the_index_of_traces_is_bounded() -> None:
-    ring = Ring(trace_capacity=5)
+    buffer = EventBuffer(trace_capacity=5)
     for number in range(50):
-        add(ring, span(number, trace_id=f"t{number}"))
-        add(ring, {**TRACE, "trace_id": f"t{number}"})
-    assert [found.trace_id for found in ring.find()] == ["t49", "t48", "t47", "t46", "t45"]
-    assert len(ring) == 10
-    assert ring.find_one("t1") is None
+        add(buffer, span(number, trace_id=f"t{number}"))
+        add(buffer, {**TRACE, "trace_id": f"t{number}"})
+    assert [found.trace_id for found in buffer.traces()] == ["t49", "t48", "t47", "t46", "t45"]
+    assert len(buffer) == 10
+    assert buffer.trace("t1") is None
 
 
-def test_updates_do_not_fill_the_ring() -> None:
-    ring = Ring(capacity=10)
+def test_updates_do_not_fill_the_buffer() -> None:
+    buffer = EventBuffer(capacity=10)
     for number in range(100):
-        add(ring, span(1, data={f"k{number % 3}": number}), at=float(number))
-    (kept,) = ring
-    assert json.loads(kept.text)["data"] == {"k0": 99, "k1": 97, "k2": 98}
-    assert ring.bytes == kept.size
-    (found,) = ring.find()
-    assert found.whole()["spans"][0]["received_at"] == 99.0
+        add(buffer, span(1, data={f"k{number % 3}": number}), at=float(number))
+    (event,) = buffer
+    assert json.loads(event.text)["data"] == {"k0": 99, "k1": 97, "k2": 98}
+    assert buffer.bytes == event.size
+    (found,) = buffer.traces()
+    assert found.with_spans()["spans"][0]["received_at"] == 99.0
 
 
 def test_the_sessions_of_a_trace_are_those_of_its_events() -> None:
     """One span that names another session each time takes the place of one, not of all of them."""
-    ring = Ring(capacity=5)
+    buffer = EventBuffer(capacity=5)
     for number in range(100):
-        add(ring, span(1, data={"session_id": f"again {number}"}))
-    assert ring.find()[0].threads == ("again 99",)
+        add(buffer, span(1, data={"session_id": f"again {number}"}))
+    assert buffer.traces()[0].sessions == ("again 99",)
     for number in range(100):
-        add(ring, span(number, data={"session_id": f"s{number}"}))
-    assert set(ring.find()[0].threads) == {f"s{number}" for number in range(95, 100)}
+        add(buffer, span(number, data={"session_id": f"s{number}"}))
+    assert set(buffer.traces()[0].sessions) == {f"s{number}" for number in range(95, 100)}
 
 
 def test_a_request_that_fails_leaves_everything_as_it_was() -> None:
-    ring = Ring()
-    add(ring, span(1, data={"a": 1}))
-    before = list(ring)
+    buffer = EventBuffer()
+    add(buffer, span(1, data={"a": 1}))
+    before = list(buffer)
     with pytest.raises(ValueError, match="JSON"):
-        ring.add([span(2), span(1, data={"a": float("inf")})], received_at=2.0)
-    assert (list(ring), ring.received) == (before, 1)
+        buffer.add([span(2), span(1, data={"a": float("inf")})], received_at=2.0)
+    assert (list(buffer), buffer.received) == (before, 1)
 
 
 def test_the_updates_of_one_request_are_joined_in_order() -> None:
-    ring = Ring()
-    add(ring, span(1, data={"a": 0, "z": 0}))
-    made = ring.add([span(1, data={"a": 1, "b": 1}), span(2), span(1, data={"b": 2})], received_at=2.0)
-    assert [kept.span_id for kept in ring] == [key[2] for key in made] == ["s2", "s1"]
+    buffer = EventBuffer()
+    add(buffer, span(1, data={"a": 0, "z": 0}))
+    made = buffer.add([span(1, data={"a": 1, "b": 1}), span(2), span(1, data={"b": 2})], received_at=2.0)
+    assert [event.span_id for event in buffer] == [key[2] for key in made] == ["s2", "s1"]
     assert made["span", "t1", "s1"].event()["data"] == {"a": 1, "b": 2, "z": 0}
-    assert ring.received == 4
+    assert buffer.received == 4
 
 
 def test_an_error_that_was_updated_away_is_none() -> None:
-    ring = Ring()
-    add(ring, span(1, status="error", data={"session_id": "s"}))
-    assert ring.threads_in_error() == {"s"}
-    add(ring, span(1, status="ok"))
-    assert (ring.threads_in_error(), about(ring)[0]["errors"]) == (set(), 0)
+    buffer = EventBuffer()
+    add(buffer, span(1, status="error", data={"session_id": "s"}))
+    assert buffer.sessions_with_errors() == {"s"}
+    add(buffer, span(1, status="ok"))
+    assert (buffer.sessions_with_errors(), about(buffer)[0]["errors"]) == (set(), 0)

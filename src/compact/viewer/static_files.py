@@ -1,4 +1,4 @@
-"""The page itself: files of this package, each with its type, and no other file."""
+"""Serves the files of the page: those of this package, each with its type, and no other file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib.resources.abc import Traversable
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from compact.viewer.answers import Refusal
+from compact.viewer.json_http import HttpError
 from compact.viewer.settings import ViewerSettings
 
 _TYPES = {
@@ -26,34 +26,34 @@ _TYPES = {
 
 
 async def index(request: Request) -> Response:
-    """The page; a token in its address becomes a cookie, and is out of the address with the next request."""
+    """Return the page; a token in the address is exchanged for a cookie and removed from the address."""
     settings: ViewerSettings = request.app.state.settings
-    given = request.query_params.get("token")
-    if given is None:
-        return _file(request, "index.html")
-    if not settings.token or not settings.is_token(given):
-        raise Refusal(401, "this is not the token", "open the address that `compact view` printed")
+    token = request.query_params.get("token")
+    if token is None:
+        return _file_response(request, "index.html")
+    if not settings.token or not settings.is_token(token):
+        raise HttpError(401, "the token is wrong", "open the address that `compact view` printed")
     response = RedirectResponse("/", status_code=303)
-    give_cookie(response, settings)
+    set_cookie(response, settings)
     return response
 
 
 async def static(request: Request) -> Response:
-    """A file that belongs to the page."""
-    return _file(request, request.path_params["name"])
+    """Return a file of the page."""
+    return _file_response(request, request.path_params["name"])
 
 
-def give_cookie(response: Response, settings: ViewerSettings) -> None:
-    """Let a browser in; scripts do not see it, and other sites cannot send it."""
+def set_cookie(response: Response, settings: ViewerSettings) -> None:
+    """Set the cookie that stands for the token; scripts cannot read it, and other sites cannot send it."""
     response.set_cookie(settings.cookie_name, settings.cookie_value, httponly=True, samesite="strict", path="/")
 
 
-def _file(request: Request, name: str) -> Response:
+def _file_response(request: Request, name: str) -> Response:
     found = _all_files().get(name)
     if found is None:
-        raise Refusal(404, "there is no such file", "the page is at /")
+        raise HttpError(404, "there is no such file", "the page is at /")
     content = found.read_bytes()
-    # Asked for again each time, and only sent if it is another one: a new version shows at once.
+    # Requested each time and only sent if it changed: a new version shows at once.
     tag = f'"{hashlib.sha256(content).hexdigest()[:24]}"'
     headers = {"etag": tag, "cache-control": "no-cache"}
     if request.headers.get("if-none-match") == tag:
@@ -63,7 +63,7 @@ def _file(request: Request, name: str) -> Response:
 
 @cache
 def _all_files() -> dict[str, Traversable]:
-    """Every file there is, by its path: what is not listed here cannot be asked for."""
+    """Return every file of the page by its path: what is not in here cannot be requested."""
     found: dict[str, Traversable] = {}
     folders = [("", files("compact.viewer").joinpath("static"))]
     while folders:
