@@ -11,7 +11,7 @@ import pytest
 from compact import CompactConfig, CompactManager
 from compact.testing import dialogue, tool_run, user
 
-WISH = "From now on, never touch the table tide_log."
+CONSTRAINT = "From now on, never touch the table tide_log."
 NASTY = "\x1b[31mred_paint\x1b]0;title\x07 in src/\u202eevil.py"
 Run = Callable[..., object]
 
@@ -26,7 +26,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> str:
         storage={"adapter": "none"},
         telemetry={"exporter": "none"},
     )
-    history = [user(f"Paint crane CRANE-12. {WISH} {NASTY}"), *dialogue(20, words=100), *tool_run(40, words=120)]
+    history = [user(f"Paint crane CRANE-12. {CONSTRAINT} {NASTY}"), *dialogue(20, words=100), *tool_run(40, words=120)]
     with CompactManager(config) as manager:
         manager.preflight("short one", history[:3])
         for end in (30, 70, len(history)):
@@ -34,13 +34,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"sqlite:///{path}"
 
 
-def test_people_see_a_table_the_wishes_and_what_to_recall(cli: Run, built: str) -> None:
+def test_people_see_a_table_the_constraints_and_what_to_recall(cli: Run, built: str) -> None:
     done = cli("report", "the harbour", "--store", built)
     assert done.code == 0
     assert re.search(r"^version \d: [\d,]+ → [\d,]+ tokens; \d+ messages? left the prompt$", done.out, re.MULTILINE)
     assert re.search(r"^kind +kept +in ledger +retrievable +lost$", done.out, re.MULTILINE)
     assert re.search(r"^all +\d+ +\d+ +\d+ +0$", done.out, re.MULTILINE)
-    assert re.search(rf"^(?:kept|in ledger) +{re.escape(WISH)}.*\(m\d+\)$", done.out, re.MULTILINE)
+    assert re.search(rf"^(?:kept|in ledger) +{re.escape(CONSTRAINT)}.*\(m\d+\)$", done.out, re.MULTILINE)
     assert done.err == ""
 
 

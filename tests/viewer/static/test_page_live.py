@@ -36,7 +36,7 @@ with seeding.manager_on(url) as manager:
 
 def run_agent_elsewhere(url: str, session_id: str, turns: int) -> None:
     """Let an agent in another process write to the store."""
-    tests = Path(__file__).parent.parent
+    tests = Path(__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-c", AGENT, url, session_id, str(turns)], cwd=tests, timeout=120, check=False
     )
@@ -128,7 +128,7 @@ def test_a_page_without_its_token_says_so(tmp_path: Path, look: Callable[..., Lo
         window = look(viewer)
         window.expected += ["401", "ERR_", "Failed to load"]
         page = window.go()
-        expect(page.locator("#banner")).to_contain_text("a token is needed here")
+        expect(page.locator("#banner")).to_contain_text("this address needs a token")
         page.goto("about:blank")
 
 
@@ -169,9 +169,9 @@ def test_undo_says_what_will_happen_and_asks_first(own: Running, look: Callable[
     page = window.go("s", seeding.BUSY)
     page.get_by_role("button", name="Undo compaction").click()
     dialog = page.locator("dialog")
-    expect(dialog).to_contain_text(f"plan v{current['version']} stops being in force")
+    expect(dialog).to_contain_text(f"plan v{current['version']} will no longer be in force")
     expect(dialog).to_contain_text(f"{current['tokens_before']:,} tokens")
-    expect(dialog).to_contain_text("The log is not touched")
+    expect(dialog).to_contain_text("The log does not change")
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     assert own.get(f"/api/sessions/{seeding.BUSY}")["plan_version"] == before["plan_version"]
@@ -306,7 +306,7 @@ def test_payloads_are_covered_until_they_are_revealed(own: Running, look: Callab
     page.get_by_role("tab", name="Raw").click()
     raw = json.loads(page.locator(".inspector pre").text_content() or "")
     assert raw["span_id"] == "sum"
-    page.get_by_role("button", name="Cover again").click()
+    page.get_by_role("button", name="Hide content").click()
     expect(page.locator(".inspector pre")).to_have_count(0)
 
 

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
+from compact.core.plan.parts import SENT_PARTS
 from viewer import seeding
 from viewer.serving import Running, running, span
 
@@ -115,15 +118,13 @@ def test_text_stands_out_from_what_is_behind_it(api: Running, look: Callable[...
         assert page.evaluate(CONTRAST) == [], place
 
 
-def test_every_layer_has_a_pattern_or_a_name_besides_its_colour(api: Running, look: Callable[..., Look]) -> None:
-    """Two layers that touch never differ by colour alone."""
+def test_every_part_has_a_pattern_or_a_name_besides_its_colour(api: Running, look: Callable[..., Look]) -> None:
+    """Two parts that touch never differ by colour alone; the legend has those that occur in the session."""
     page = look(api).go("s", seeding.BUSY)
     for part in ("tools", "summary", "ledger"):
         expect(page.locator(f".areas .part-{part} + .overlay")).to_have_count(1)
-    names = page.locator(".legend-item").all_inner_texts()
-    assert [name.split("\n")[0] for name in names] == [
+    assert legend(page) == [
         "System",
-        "Developer",
         "Tools",
         "Pinned",
         "Ledger",
@@ -131,11 +132,28 @@ def test_every_layer_has_a_pattern_or_a_name_besides_its_colour(api: Running, lo
         "Dialogue",
         "Tool results",
         "Stubs",
-        "Rehydrated",
-        "Injected",
         "Overhead",
         "Free",
     ]
+    page = look(api).go("s", seeding.INJECTED)
+    names = ["System", "Pinned", "Dialogue", "Tool results", "Stubs", "Rehydrated", "Injected", "Overhead", "Free"]
+    assert legend(page) == names
+
+
+def legend(page: Page) -> list[str]:
+    """The names in the legend, in order."""
+    return [name.split("\n")[0] for name in page.locator(".legend-item").all_inner_texts()]
+
+
+def test_the_page_divides_a_prompt_as_the_server_does() -> None:
+    """The same parts in the same order, each with a colour; parts that touch have not both no pattern."""
+    static = Path(__file__).parents[3] / "src" / "compact" / "viewer" / "static"
+    script = (static / "charts" / "parts.js").read_text()
+    rows = re.findall(r'\{ key: "(\w+)", .*?(?:pattern: "([^"]+)")? \}', script.split("FREE")[0])
+    assert [key for key, _ in rows] == list(SENT_PARTS)
+    colours = (static / "css" / "base.css").read_text()
+    assert all(f"--part-{key}: " in colours for key, _ in rows)
+    assert all(one != other for (_, one), (_, other) in pairwise(rows))
 
 
 # -- ten thousand messages ----------------------------------------------------------------------------------------

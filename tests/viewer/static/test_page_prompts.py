@@ -70,7 +70,7 @@ def test_the_log_lists_every_message_and_a_link_opens_one(window: Look, api: Run
     found = api.get(f"/api/sessions/{seeding.BUSY}/messages", limit=3)
     page = window.go("s", seeding.BUSY, "m", found["messages"][1]["id"])
     expect(page.locator(".count")).to_have_text(f"{found['total']} messages")
-    expect(page.locator(".drawer pre.text").first).to_have_text(seeding.WISH)
+    expect(page.locator(".drawer pre.text").first).to_have_text(seeding.CONSTRAINT)
     page.keyboard.press("Escape")
     assert page.url.endswith("/messages")
 
@@ -84,7 +84,7 @@ def test_why_tells_where_a_phrase_is_and_since_when(window: Look) -> None:
     expect(page.locator(".sighting").first).to_contain_text("since plan v")
     assert "q=billing" in page.url
     page.locator("input[type=search]").fill("words that nobody used")
-    expect(page.locator(".state h2")).to_have_text("Never said")
+    expect(page.locator(".state h2")).to_have_text("Not found")
 
 
 # -- the keyboard -------------------------------------------------------------------------------------------------

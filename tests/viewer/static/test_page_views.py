@@ -105,7 +105,7 @@ def test_the_timeline_stacks_what_each_prompt_was_made_of(window: Look, api: Run
     for part in used:
         expect(page.locator(f".areas .part-{part}")).to_have_count(1)
     expect(page.locator(".areas .free")).to_have_count(1)
-    for name in ("window", "trigger", "prepare", "target"):
+    for name in ("window", "trigger", "prefetch", "target"):
         expect(page.locator(".limit text", has_text=name)).to_have_count(1)
     expect(page.locator(".mark")).to_have_count(len(known["plans"]))
 
@@ -147,7 +147,7 @@ def test_the_timeline_zooms_by_dragging_and_by_buttons(window: Look) -> None:
 
 
 def test_a_tier_can_be_hidden_and_shown_again(window: Look) -> None:
-    """The legend is a switch for each layer."""
+    """The legend is a switch for each part."""
     page = window.go("s", seeding.BUSY)
     dialogue = page.locator("button.legend-item", has_text="Dialogue")
     dialogue.click()
@@ -208,7 +208,7 @@ def test_the_summary_is_marked_where_it_was_verified_mended_or_invented(window: 
     }
     version, told = next((v, s) for v, s in summaries.items() if s and (s["ungrounded"] or s["appended"]))
     page = window.go("s", seeding.INVENTED, "p", version)
-    for mark in {piece["mark"] for piece in told["parts"]} - {"plain"}:
+    for mark in {piece["mark"] for piece in told["segments"]} - {"plain"}:
         expect(page.locator(f".summary-text .mk-{mark}")).not_to_have_count(0)
     expect(page.locator(".summary-text .mk-verified")).not_to_have_count(0)
     for text in told["ungrounded"]:
@@ -226,7 +226,7 @@ def test_the_loss_report_counts_and_leads_to_what_left(window: Look, api: Runnin
     page = window.go("s", seeding.LOSSY, "p", version)
     kind, counts = next((kind, counts) for kind, counts in report["counts"].items() if counts.get("lost"))
     line = page.locator(".counts tr", has=page.locator(f"th:text-is({kind!r})"))
-    expect(line.locator(".stand-lost")).to_have_text(f"{counts['lost']:,}")
+    expect(line.locator(".state-of-lost")).to_have_text(f"{counts['lost']:,}")
     expect(page.locator(".items li").first).to_contain_text(report["items"][0]["text"])
     page.locator(".items li button").first.click()
     expect(page.locator(".drawer h2")).to_have_text(re.compile(r"Message \d+"))

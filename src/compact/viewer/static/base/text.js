@@ -1,53 +1,53 @@
-// Content is hostile until shown otherwise: what cannot be seen, or turns the reading order around, is made visible.
+// Content is hostile until proven otherwise: characters that cannot be seen, or that reverse the reading order, are made visible.
 import { h } from "./dom.js";
 
 // C0 and C1 controls (not tab and newline), bidi controls, zero width, line separators, tags, lone surrogates.
-const UNSEEN =
+const INVISIBLE =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]|\p{Cs}/u;
-const EACH = new RegExp(UNSEEN.source, "gu");
+const EACH_INVISIBLE = new RegExp(INVISIBLE.source, "gu");
 
-function sign(character) {
+function symbol(character) {
   const code = character.codePointAt(0);
   if (code < 0x20) return String.fromCodePoint(0x2400 + code);
   if (code === 0x7f) return "\u2421";
   return `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
 }
 
-function name(character) {
-  return `U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}, shown instead of obeyed`;
+function tooltip(character) {
+  return `U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}, an invisible character`;
 }
 
-/** The text as a string, for titles and labels. */
-export function plain(text) {
+/** Return a text with visible characters only, for titles and labels. */
+export function visibleText(text) {
   const value = String(text ?? "");
-  return UNSEEN.test(value) ? value.replace(EACH, sign) : value;
+  return INVISIBLE.test(value) ? value.replace(EACH_INVISIBLE, symbol) : value;
 }
 
-/** The text as nodes; what was made visible is set apart. */
-export function shown(text) {
+/** Return a text as nodes; characters that were made visible are highlighted. */
+export function visible(text) {
   const value = String(text ?? "");
-  if (!UNSEEN.test(value)) return [value];
+  if (!INVISIBLE.test(value)) return [value];
   const nodes = [];
   let last = 0;
-  for (const found of value.matchAll(EACH)) {
+  for (const found of value.matchAll(EACH_INVISIBLE)) {
     if (found.index > last) nodes.push(value.slice(last, found.index));
-    nodes.push(h("span", { class: "ctl", title: name(found[0]) }, sign(found[0])));
+    nodes.push(h("span", { class: "ctl", title: tooltip(found[0]) }, symbol(found[0])));
     last = found.index + found[0].length;
   }
   nodes.push(value.slice(last));
   return nodes;
 }
 
-/** One line: for previews in rows. */
+/** Return a text as nodes on one line, for previews in rows. */
 export function oneLine(text) {
-  return shown(
+  return visible(
     String(text ?? "")
       .replace(/\s*\n\s*/g, " ⏎ ")
       .replace(/\t/g, " "),
   );
 }
 
-/** JSON for people, whatever it was; text that is not JSON stays as it is. */
+/** Return indented JSON of a value, or of a text that is JSON; any other text stays as it is. */
 export function pretty(value) {
   if (typeof value !== "string") return JSON.stringify(value, null, 2) ?? "";
   try {

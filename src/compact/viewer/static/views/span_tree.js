@@ -1,4 +1,4 @@
-// Spans as a tree in the order they began, flattened to the rows that are open.
+// Spans as a tree in the order they began, flattened to the rows that are unfolded.
 
 export const millis = (time) => (typeof time === "number" ? time * 1000 : time ? Date.parse(time) : NaN);
 
@@ -7,17 +7,17 @@ export function stateOf(span) {
   return span.ended_at ? "ok" : "open";
 }
 
-function parents(spans) {
+function childrenByParent(spans) {
   const known = new Set(spans.map((span) => span.span_id));
-  const under = new Map();
+  const children = new Map();
   for (const span of spans) {
     const parent = span.parent_id !== span.span_id && known.has(span.parent_id) ? span.parent_id : null;
-    if (!under.has(parent)) under.set(parent, []);
-    under.get(parent).push(span);
+    if (!children.has(parent)) children.set(parent, []);
+    children.get(parent).push(span);
   }
-  const begin = (span) => millis(span.started_at) || millis(span.received_at) || 0;
-  for (const group of under.values()) group.sort((a, b) => begin(a) - begin(b));
-  return under;
+  const start = (span) => millis(span.started_at) || millis(span.received_at) || 0;
+  for (const siblings of children.values()) siblings.sort((a, b) => start(a) - start(b));
+  return children;
 }
 
 /** Widen a range of milliseconds so that a span is in it. */
@@ -30,19 +30,19 @@ function widen(range, span) {
 }
 
 /**
- * Rows of the tree; spans that are each other's parents, in a ring, are shown at the top rather than not at all.
- * Each row has the range of the operation it belongs to, from its first beginning to its last end: beside the hours
- * of a whole session, what takes milliseconds would not be seen.
+ * Return the rows of the tree. Spans that are each other's parents, in a cycle, are shown at the top rather than not at all.
+ * Each row has the time range of the operation it belongs to: on the scale of a whole session, which takes hours,
+ * an operation of milliseconds would be invisible.
  */
 export function rowsOf(spans, closed) {
-  const under = parents(spans);
+  const childrenOf = childrenByParent(spans);
   const rows = [];
   const seen = new Set();
   const walk = (span, depth, range) => {
     if (seen.has(span.span_id)) return;
     seen.add(span.span_id);
     widen(range, span);
-    const children = under.get(span.span_id) ?? [];
+    const children = childrenOf.get(span.span_id) ?? [];
     const isClosed = closed.has(span.span_id);
     rows.push({ span, depth, range, children: children.length, isClosed });
     if (isClosed) children.forEach((child) => skip(child, range));
@@ -52,15 +52,15 @@ export function rowsOf(spans, closed) {
     if (seen.has(span.span_id)) return;
     seen.add(span.span_id);
     widen(range, span);
-    (under.get(span.span_id) ?? []).forEach((child) => skip(child, range));
+    (childrenOf.get(span.span_id) ?? []).forEach((child) => skip(child, range));
   };
   const root = (span) => walk(span, 0, { from: Infinity, until: -Infinity });
-  (under.get(null) ?? []).forEach(root);
+  (childrenOf.get(null) ?? []).forEach(root);
   spans.forEach(root);
   return rows;
 }
 
-/** From the first beginning to the last end, in milliseconds. */
+/** Return the first start and the last end of spans, in milliseconds. */
 export function extent(spans) {
   const starts = spans.map((span) => millis(span.started_at)).filter(Number.isFinite);
   const ends = spans.map((span) => millis(span.ended_at ?? span.started_at)).filter(Number.isFinite);

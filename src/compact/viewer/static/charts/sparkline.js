@@ -1,12 +1,12 @@
-// Window use of the last calls, in the size of a word.
-import { s } from "../dom.js";
-import { short } from "../format.js";
+// A sparkline: the window over the last calls, in the size of a word.
+import { s } from "../base/dom.js";
+import { short } from "../base/format.js";
 
 const WIDTH = 132;
 const HEIGHT = 32;
 const PAD = 2;
 
-export function spark(values, { window: limit = 0, trigger = 0 } = {}) {
+export function sparkline(values, { window: limit = 0, trigger = 0 } = {}) {
   const top = Math.max(limit || 0, ...values, 1);
   const y = (n) => HEIGHT - PAD - (n / top) * (HEIGHT - 2 * PAD);
   const step = (WIDTH - 2 * PAD) / Math.max(1, values.length - 1);

@@ -2,6 +2,7 @@
 
 const WHOLE = new Intl.NumberFormat("en-US");
 
+/** 12,345 */
 export const whole = (n) => (n === null || n === undefined ? "–" : WHOLE.format(Math.round(n)));
 
 /** 950, 9.5k, 84k, 1.2M: at most four characters, for axes and rows. */
@@ -29,6 +30,7 @@ export function dollars(n) {
   return `${n < 0 ? "−" : ""}$${size.toFixed(size < 0.01 ? 4 : 2)}`;
 }
 
+/** 5s ago, 2m ago, 3h ago */
 export function ago(at, now = Date.now() / 1000) {
   const seconds = Math.max(0, now - at);
   if (!at) return "–";
@@ -40,14 +42,14 @@ export function ago(at, now = Date.now() / 1000) {
   return new Date(at * 1000).toLocaleDateString();
 }
 
-export function clock(at) {
+export function timeOfDay(at) {
   return at
     ? new Date(at * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" })
     : "–";
 }
 
-export function moment(at) {
-  return at ? `${new Date(at * 1000).toLocaleDateString([], { month: "short", day: "numeric" })}, ${clock(at)}` : "–";
+export function dateTime(at) {
+  return at ? `${new Date(at * 1000).toLocaleDateString([], { month: "short", day: "numeric" })}, ${timeOfDay(at)}` : "–";
 }
 
 export function duration(milliseconds) {
@@ -58,4 +60,5 @@ export function duration(milliseconds) {
   return `${Math.floor(milliseconds / 60_000)}m ${Math.round((milliseconds % 60_000) / 1000)}s`;
 }
 
+/** 1 message, 2 messages */
 export const count = (n, one, many = `${one}s`) => `${whole(n)} ${n === 1 ? one : many}`;

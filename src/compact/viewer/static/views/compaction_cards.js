@@ -1,16 +1,16 @@
-// What a compaction came to: its price, its summary checked against the log, and what it lost.
-import { h, replace } from "../dom.js";
-import { count, dollars, whole } from "../format.js";
-import { icon } from "../icons.js";
-import { shown } from "../text.js";
+// The cards of a compaction: its price, its summary checked against the log, and what it lost.
+import { h, replace } from "../base/dom.js";
+import { count, dollars, whole } from "../base/format.js";
+import { icon } from "../base/icons.js";
+import { visible } from "../base/text.js";
 
 const MARKS = {
-  verified: ["", "a source says so"],
-  appended: ["plus", "missing at first, appended by code"],
-  ungrounded: ["warn", "no source says so"],
+  verified: ["", "found in the log"],
+  appended: ["plus", "was missing, appended by code"],
+  ungrounded: ["warn", "not found in the log"],
 };
 
-function paidAfter(calls) {
+function breakEven(calls) {
   if (calls === null || calls === undefined) return "never";
   return calls === 0 ? "at once" : count(calls, "call");
 }
@@ -34,37 +34,37 @@ export function economicsCard({ economics }) {
       "div",
       { class: "facts" },
       fact(whole(economics.freed_tokens), "tokens freed per call"),
-      fact(dollars(economics.broken_prefix_usd), "to write the prefix again"),
+      fact(dollars(economics.broken_prefix_usd), "to cache the prefix again"),
       fact(dollars(economics.summary_usd), "for the summary"),
-      fact(paidAfter(economics.break_even_calls), "until it has paid for itself"),
+      fact(breakEven(economics.break_even_calls), "until it has paid for itself"),
     ),
     (economics.lines ?? []).length
       ? h(
           "ul",
           { class: "lines" },
-          economics.lines.map((line) => h("li", null, shown(line))),
+          economics.lines.map((line) => h("li", null, visible(line))),
         )
       : null,
   );
 }
 
-function marked({ text, mark }) {
-  if (!(mark in MARKS)) return h("span", null, shown(text));
-  const [picture, told] = MARKS[mark];
-  // What is verified is much: a line under it is enough, the others have a sign.
-  return h("mark", { class: `mk mk-${mark}`, title: told }, picture && icon(picture, mark), shown(text));
+function markedText({ text, mark }) {
+  if (!(mark in MARKS)) return h("span", null, visible(text));
+  const [iconName, meaning] = MARKS[mark];
+  // Most of a summary is verified: an underline is enough for that, the others have an icon.
+  return h("mark", { class: `mk mk-${mark}`, title: meaning }, iconName && icon(iconName, mark), visible(text));
 }
 
-function listOf(title, texts, name, picture) {
+function textList(title, texts, name, iconName) {
   if (!texts?.length) return null;
   return h(
     "div",
     { class: `found found-${name}` },
-    h("h3", null, icon(picture), title),
+    h("h3", null, icon(iconName), title),
     h(
       "ul",
       null,
-      texts.map((text) => h("li", null, shown(text))),
+      texts.map((text) => h("li", null, visible(text))),
     ),
   );
 }
@@ -75,14 +75,14 @@ export function summaryCard(summary) {
       "section",
       { class: "card", "aria-label": "Summary" },
       h("div", { class: "card-head" }, h("h2", null, "Summary")),
-      h("p", { class: "quiet" }, "No summary: what was free to take out was enough."),
+      h("p", { class: "quiet" }, "No summary: what the free strategies removed was enough."),
     );
-  const parts = summary.parts?.length ? summary.parts.map(marked) : shown(summary.text);
-  const used = new Set((summary.parts ?? []).map((one) => one.mark));
+  const content = summary.segments?.length ? summary.segments.map(markedText) : visible(summary.text);
+  const used = new Set((summary.segments ?? []).map(({ mark }) => mark));
   const legend = Object.entries(MARKS)
     .filter(([mark]) => used.has(mark))
-    .map(([mark, [, told]]) =>
-      h("span", { class: "key" }, marked({ text: mark, mark }), h("span", { class: "dim" }, told)),
+    .map(([mark, [, meaning]]) =>
+      h("span", { class: "key" }, markedText({ text: mark, mark }), h("span", { class: "dim" }, meaning)),
     );
   return h(
     "section",
@@ -94,35 +94,35 @@ export function summaryCard(summary) {
       h("span", { class: "card-note" }, `v${summary.version} · ${count(summary.tokens, "token")}`),
     ),
     legend.length ? h("div", { class: "mark-keys" }, legend) : null,
-    h("pre", { class: "text summary-text", dir: "auto", tabindex: 0, "aria-label": "Summary text" }, parts),
-    listOf("Missing", summary.missing, "missing", "drop"),
-    listOf("No source says so", summary.ungrounded, "ungrounded", "warn"),
+    h("pre", { class: "text summary-text", dir: "auto", tabindex: 0, "aria-label": "Summary text" }, content),
+    textList("Missing", summary.missing, "missing", "drop"),
+    textList("Not found in the log", summary.ungrounded, "ungrounded", "warn"),
   );
 }
 
-const STANDS = [
+const STATES = [
   ["kept", "kept"],
   ["ledger", "in the ledger"],
-  ["retrievable", "can be recalled"],
+  ["retrievable", "retrievable"],
   ["lost", "lost"],
 ];
 
 function countRow([kind, counts]) {
-  const all = STANDS.reduce((sum, [key]) => sum + (counts[key] ?? 0), 0);
+  const all = STATES.reduce((sum, [key]) => sum + (counts[key] ?? 0), 0);
   return h(
     "tr",
     null,
-    h("th", { scope: "row" }, shown(kind.replaceAll("_", " "))),
-    STANDS.map(([key]) =>
-      h("td", { class: `num stand-${key}${counts[key] ? "" : " is-zero"}` }, whole(counts[key] ?? 0)),
+    h("th", { scope: "row" }, visible(kind.replaceAll("_", " "))),
+    STATES.map(([key]) =>
+      h("td", { class: `num state-of-${key}${counts[key] ? "" : " is-zero"}` }, whole(counts[key] ?? 0)),
     ),
     h(
       "td",
-      { class: "stand-bar", "aria-hidden": "true" },
+      { class: "state-of-bar", "aria-hidden": "true" },
       h(
         "span",
         { class: "action-bar" },
-        STANDS.filter(([key]) => counts[key]).map(([key]) =>
+        STATES.filter(([key]) => counts[key]).map(([key]) =>
           h("span", { class: `seg st-${key}`, style: { width: `${all ? (100 * (counts[key] ?? 0)) / all : 0}%` } }),
         ),
       ),
@@ -132,23 +132,23 @@ function countRow([kind, counts]) {
 
 const SHOWN_ITEMS = 40;
 
-function items(report, openMessage) {
+function itemList(report, openMessage) {
   const box = h("ul", { class: "items" });
   const more = h("button", { class: "btn small ghost", type: "button" });
-  const draw = (some) => {
+  const draw = (items) => {
     replace(
       box,
-      some.map((item) =>
+      items.map((item) =>
         h(
           "li",
           null,
           h(
             "span",
-            { class: `stand st-word-${STANDS.some(([key]) => key === item.where) ? item.where : "kept"}` },
+            { class: `state-word st-word-${STATES.some(([key]) => key === item.where) ? item.where : "kept"}` },
             item.where,
           ),
           h("span", { class: "item-kind dim" }, item.kind),
-          h("span", { class: "mono item-text" }, shown(item.text)),
+          h("span", { class: "mono item-text" }, visible(item.text)),
           item.ids?.[0]
             ? h(
                 "button",
@@ -166,7 +166,7 @@ function items(report, openMessage) {
       ),
     );
     replace(more, `Show all ${report.items.length}`);
-    more.hidden = some.length >= report.items.length;
+    more.hidden = items.length >= report.items.length;
   };
   more.addEventListener("click", () => draw(report.items));
   draw(report.items.slice(0, SHOWN_ITEMS));
@@ -188,7 +188,7 @@ export function reportCard(report, openMessage) {
     "section",
     { class: "card", "aria-label": "Loss report" },
     head,
-    listOf("Constraints the agent no longer sees", report.missing_constraints, "missing", "warn"),
+    textList("Constraints that the model no longer sees", report.missing_constraints, "missing", "warn"),
     kinds.length
       ? h(
           "table",
@@ -200,15 +200,15 @@ export function reportCard(report, openMessage) {
               "tr",
               null,
               h("th", null),
-              STANDS.map(([, text]) => h("th", { scope: "col" }, text)),
+              STATES.map(([, text]) => h("th", { scope: "col" }, text)),
               h("th", null),
             ),
           ),
           h("tbody", null, kinds.map(countRow)),
         )
-      : h("p", { class: "quiet" }, "Nothing that has a name left the prompt."),
+      : h("p", { class: "quiet" }, "No path, id, number, name or constraint left the prompt."),
     report.items?.length
-      ? h("details", { open: true }, h("summary", null, "What left, one by one"), items(report, openMessage))
+      ? h("details", { open: true }, h("summary", null, "Every string that left the prompt"), itemList(report, openMessage))
       : null,
   );
 }

@@ -1,4 +1,4 @@
-// Our own small drawings, 16 by 16. Each action has a shape of its own, so that colour never stands alone.
+// Icons, 16 by 16. Each action has a shape of its own, so that colour is never the only difference.
 import { h, s } from "./dom.js";
 
 const PATHS = {
@@ -43,21 +43,22 @@ export function icon(name, label = "") {
   );
 }
 
+/** What a plan does with a message. */
 export const ACTIONS = {
-  include: { word: "kept", told: "in the prompt, word for word" },
-  clear: { word: "cleared", told: "a stub stands for it" },
-  summarize: { word: "summarised", told: "the summary stands for it" },
-  externalize: { word: "moved out", told: "an artifact holds it, a pointer stays" },
-  drop: { word: "dropped", told: "not in the prompt" },
+  include: { label: "kept", meaning: "in the prompt, word for word" },
+  clear: { label: "cleared", meaning: "a stub stands for it" },
+  summarize: { label: "summarised", meaning: "the summary stands for it" },
+  externalize: { label: "externalised", meaning: "an artifact holds it, a stub stands for it" },
+  drop: { label: "dropped", meaning: "not in the prompt" },
 };
 
 export function actionChip(action) {
-  const known = ACTIONS[action] ?? { word: action, told: "" };
+  const known = ACTIONS[action] ?? { label: action, meaning: "" };
   return h(
     "span",
-    { class: `chip act act-${action in ACTIONS ? action : "other"}`, title: known.told },
+    { class: `chip act act-${action in ACTIONS ? action : "other"}`, title: known.meaning },
     icon(action),
-    known.word,
+    known.label,
   );
 }
 

@@ -1,4 +1,4 @@
-// Talking to the server that this page came from, and to nobody else.
+// Requests to the server that this page came from, and to no other.
 
 class ApiError extends Error {
   constructor(message, { hint = "", status = 0 } = {}) {
@@ -8,19 +8,20 @@ class ApiError extends Error {
   }
 }
 
-const GONE = "The viewer's server does not answer.";
-let known = null;
+const NO_ANSWER = "The viewer's server does not answer.";
+let knownMeta = null;
 
-/** What the server says of itself, asked for once; a failure is not remembered. */
+/** Return what the server says about itself, requested once; a failure is not remembered. */
 export function meta({ fresh = false } = {}) {
-  if (!known || fresh) known = get("/api/meta");
-  known.catch(() => {
-    known = null;
+  if (!knownMeta || fresh) knownMeta = get("/api/meta");
+  knownMeta.catch(() => {
+    knownMeta = null;
   });
-  return known;
+  return knownMeta;
 }
 
-export const part = encodeURIComponent;
+/** Encode an id as a segment of a path. */
+export const segment = encodeURIComponent;
 
 function query(params) {
   const given = Object.entries(params ?? {}).filter(
@@ -29,13 +30,13 @@ function query(params) {
   return given.length ? `?${new URLSearchParams(given)}` : "";
 }
 
-async function answer(path, options) {
+async function request(path, options) {
   let response;
   try {
     response = await fetch(path, { credentials: "same-origin", cache: "no-store", ...options });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ApiError(GONE, { hint: "Is `compact view` still running? This page tries again by itself." });
+    throw new ApiError(NO_ANSWER, { hint: "Is `compact view` still running? This page tries again automatically." });
   }
   const data = await response.json().catch(() => ({}));
   if (response.ok) return data;
@@ -47,23 +48,23 @@ async function answer(path, options) {
 
 function hintFor(response, data) {
   if (data.hint) return data.hint;
-  return response.status === 401 ? "Open the address that `compact view` printed: it carries the token." : "";
+  return response.status === 401 ? "Open the address that `compact view` printed: it contains the token." : "";
 }
 
 export function get(path, params, signal) {
-  return answer(path + query(params), { signal });
+  return request(path + query(params), { signal });
 }
 
 export async function post(path, body) {
   const send = async (fresh) => {
     const { csrf } = await meta({ fresh });
     const headers = { "Content-Type": "application/json", "X-Compact-CSRF": csrf };
-    return answer(path, { method: "POST", headers, body: JSON.stringify(body) });
+    return request(path, { method: "POST", headers, body: JSON.stringify(body) });
   };
   try {
     return await send(false);
   } catch (error) {
-    // A server that was started again has a new token: ask for it once.
+    // A server that was restarted has a new CSRF token: request it once.
     if (error.status !== 403) throw error;
     return send(true);
   }

@@ -1,13 +1,14 @@
-// A list of any length of which only what is in sight exists. One tab stop; the active row is moved by keys.
-import { h } from "./dom.js";
+// A list of any length of which only the rows in view exist. One tab stop; keys move the active row.
+import { h } from "../base/dom.js";
 
+// Chosen: rows drawn beyond the view, so that scrolling shows no gaps.
 const MARGIN_ROWS = 8;
 let lists = 0;
 
 export class VirtualList {
-  /** `row(item, index)` gives {href?, content, class?}; `height()` is the height of each row; without `scroller` it scrolls itself. */
+  /** `row(item, index)` returns {href?, content, class?}; `height()` is the height of each row; without `scroller` it scrolls itself. */
   constructor({
-    source,
+    rows,
     row,
     height,
     label,
@@ -15,9 +16,9 @@ export class VirtualList {
     onOpen = null,
     onActive = null,
     role = "listbox",
-    extra = null,
+    onKey = null,
   }) {
-    Object.assign(this, { source, row, height, onOpen, onActive, role, extra });
+    Object.assign(this, { rows, row, height, onOpen, onActive, role, onKey });
     this.id = `list-${(lists += 1)}`;
     this.body = h("div", { class: "vlist-body", role: "presentation" });
     this.el = h(
@@ -26,90 +27,90 @@ export class VirtualList {
       this.body,
     );
     this.scroller = scroller ?? this.el;
-    this.rows = new Map();
+    this.drawn = new Map();
     this.active = -1;
     this.activeKey = null;
     this.draw = this.draw.bind(this);
-    this.soon = () => {
+    this.drawSoon = () => {
       this.frame ||= requestAnimationFrame(() => {
         this.frame = 0;
         this.draw();
       });
     };
-    this.scroller.addEventListener("scroll", this.soon, { passive: true });
-    this.watch = new ResizeObserver(this.soon);
-    this.watch.observe(this.scroller);
+    this.scroller.addEventListener("scroll", this.drawSoon, { passive: true });
+    this.resizeObserver = new ResizeObserver(this.drawSoon);
+    this.resizeObserver.observe(this.scroller);
     this.el.addEventListener("focus", () => {
-      if (this.active < 0 && this.source.total) this.select(this.first ?? 0);
+      if (this.active < 0 && this.rows.total) this.select(this.first ?? 0);
     });
-    this.el.addEventListener("click", (event) => this.clicked(event));
-    source.watch(() => this.changed());
+    this.el.addEventListener("click", (event) => this.handleClick(event));
+    rows.onChange(() => this.update());
   }
 
   destroy() {
-    this.scroller.removeEventListener("scroll", this.soon);
-    this.watch.disconnect();
+    this.scroller.removeEventListener("scroll", this.drawSoon);
+    this.resizeObserver.disconnect();
     cancelAnimationFrame(this.frame);
   }
 
-  changed() {
+  update() {
     if (this.activeKey !== null) {
-      const at = this.source.find(this.activeKey);
+      const at = this.rows.find(this.activeKey);
       if (at >= 0) this.active = at;
     }
-    if (this.active >= this.source.total) this.active = this.source.total - 1;
+    if (this.active >= this.rows.total) this.active = this.rows.total - 1;
     this.draw();
   }
 
-  /** The rows in sight, with a margin. */
+  /** Return the first and the last row to draw: those in view, with a margin. */
   range() {
     const height = this.height();
     const view = this.scroller.getBoundingClientRect();
     const top = view.top - this.body.getBoundingClientRect().top;
     const first = Math.max(0, Math.floor(top / height) - MARGIN_ROWS);
-    const last = Math.min(this.source.total, Math.ceil((top + this.scroller.clientHeight) / height) + MARGIN_ROWS) - 1;
+    const last = Math.min(this.rows.total, Math.ceil((top + this.scroller.clientHeight) / height) + MARGIN_ROWS) - 1;
     return [first, last];
   }
 
   draw() {
     const height = this.height();
-    this.body.style.height = `${this.source.total * height}px`;
+    this.body.style.height = `${this.rows.total * height}px`;
     const [first, last] = this.range();
     this.first = Math.max(0, first + (first ? MARGIN_ROWS : 0));
-    this.span = [first, last];
-    if (last >= first) this.source.ensure(first, last);
-    for (const [index, made] of this.rows)
+    this.visibleRange = [first, last];
+    if (last >= first) this.rows.ensure(first, last);
+    for (const [index, { el }] of this.drawn)
       if (index < first || index > last) {
-        made.el.remove();
-        this.rows.delete(index);
+        el.remove();
+        this.drawn.delete(index);
       }
-    // From the end, so that each row stands before the next one: who listens to the page hears them in order.
+    // From the end, so that each row stands before the next one: a screen reader reads them in order.
     let next = null;
     for (let index = last; index >= first; index -= 1) next = this.place(index, height, next);
-    this.mark();
+    this.markActive();
   }
 
-  /** Make every row in sight anew. */
+  /** Draw every row in view again. */
   redraw() {
-    for (const made of this.rows.values()) made.height = 0;
-    this.soon();
+    for (const row of this.drawn.values()) row.height = 0;
+    this.drawSoon();
   }
 
   place(index, height, next) {
-    const item = this.source.get(index);
-    const old = this.rows.get(index);
+    const item = this.rows.get(index);
+    const old = this.drawn.get(index);
     if (old && old.item === item && old.height === height) return old.el;
     const el = item === undefined ? this.blank() : this.make(item, index);
     el.style.setProperty("transform", `translateY(${index * height}px)`);
     el.style.setProperty("height", `${height}px`);
     if (old) old.el.replaceWith(el);
     else this.body.insertBefore(el, next);
-    this.rows.set(index, { el, item, height });
+    this.drawn.set(index, { el, item, height });
     return el;
   }
 
   blank() {
-    return h("div", { class: "vrow vrow-blank", "aria-hidden": "true" }, h("span", { class: "bone" }));
+    return h("div", { class: "vrow vrow-blank", "aria-hidden": "true" }, h("span", { class: "skeleton-line" }));
   }
 
   make(item, index) {
@@ -119,7 +120,7 @@ export class VirtualList {
       role: this.role === "tree" ? "treeitem" : "option",
       id: `${this.id}-${index}`,
       tabindex: -1,
-      "aria-setsize": this.source.total,
+      "aria-setsize": this.rows.total,
       "aria-posinset": index + 1,
       "aria-selected": "false",
       data: { index },
@@ -128,28 +129,28 @@ export class VirtualList {
     return href ? h("a", { ...shared, href, draggable: "false" }, content) : h("div", shared, content);
   }
 
-  mark() {
-    for (const [index, { el }] of this.rows) {
+  markActive() {
+    for (const [index, { el }] of this.drawn) {
       const isActive = index === this.active;
       el.classList.toggle("is-active", isActive);
       if (el.hasAttribute("aria-selected")) el.setAttribute("aria-selected", String(isActive));
     }
-    if (this.active >= 0 && this.rows.has(this.active))
+    if (this.active >= 0 && this.drawn.has(this.active))
       this.el.setAttribute("aria-activedescendant", `${this.id}-${this.active}`);
     else this.el.removeAttribute("aria-activedescendant");
   }
 
   select(index, { show = true } = {}) {
-    if (!this.source.total) return;
-    this.active = Math.max(0, Math.min(this.source.total - 1, index));
-    const item = this.source.get(this.active);
-    this.activeKey = item === undefined ? null : this.source.key(item);
-    if (show) this.reveal(this.active);
+    if (!this.rows.total) return;
+    this.active = Math.max(0, Math.min(this.rows.total - 1, index));
+    const item = this.rows.get(this.active);
+    this.activeKey = item === undefined ? null : this.rows.key(item);
+    if (show) this.scrollTo(this.active);
     this.draw();
     if (item !== undefined) this.onActive?.(item, this.active);
   }
 
-  reveal(index) {
+  scrollTo(index) {
     const height = this.height();
     const view = this.scroller.getBoundingClientRect();
     const top = this.body.getBoundingClientRect().top + index * height;
@@ -157,16 +158,16 @@ export class VirtualList {
     else if (top + height > view.bottom - 8) this.scroller.scrollTop += top + height - view.bottom + 8;
   }
 
-  clicked(event) {
-    const made = event.target.closest(".vrow[data-index]");
-    if (!made || event.ctrlKey || event.metaKey || event.shiftKey) return;
-    const index = Number(made.dataset.index);
+  handleClick(event) {
+    const row = event.target.closest(".vrow[data-index]");
+    if (!row || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const index = Number(row.dataset.index);
     this.select(index, { show: false });
-    if (this.onOpen && !made.hasAttribute("href")) this.onOpen(this.source.get(index), index);
+    if (this.onOpen && !row.hasAttribute("href")) this.onOpen(this.rows.get(index), index);
   }
 
   open() {
-    const item = this.source.get(this.active);
+    const item = this.rows.get(this.active);
     if (item === undefined) return false;
     const { href } = this.row(item, this.active);
     if (href) location.hash = href;
@@ -174,14 +175,14 @@ export class VirtualList {
     return true;
   }
 
-  /** True if the key meant something to the list. */
+  /** Handle a key; return True if the list uses it. */
   key(event) {
     const page = Math.max(1, Math.floor(this.scroller.clientHeight / this.height()) - 1);
     const steps = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: page, PageUp: -page };
-    if (this.extra?.(event)) return true;
+    if (this.onKey?.(event)) return true;
     if (event.key in steps) this.select(this.active < 0 ? (this.first ?? 0) : this.active + steps[event.key]);
     else if (event.key === "Home") this.select(0);
-    else if (event.key === "End") this.select(this.source.total - 1);
+    else if (event.key === "End") this.select(this.rows.total - 1);
     else if (event.key === "Enter") return this.open();
     else return false;
     return true;

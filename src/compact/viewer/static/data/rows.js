@@ -1,23 +1,23 @@
-// Rows that are fetched by the page as they come into sight.
+// The rows of a list: fetched page by page as they come into view, or all here already.
 
-/** Tells its watchers that rows have come. */
-class Source {
+/** Rows that tell their listeners when they change. */
+class Rows {
   constructor(key) {
     this.key = key;
-    this.watchers = [];
+    this.listeners = [];
   }
 
-  watch(watcher) {
-    this.watchers.push(watcher);
+  onChange(listener) {
+    this.listeners.push(listener);
   }
 
-  changed() {
-    for (const watcher of this.watchers) watcher();
+  notify() {
+    for (const listener of this.listeners) listener();
   }
 }
 
-export class PagedSource extends Source {
-  /** `load(offset, limit)` answers {total, rows}; `key(row)` says which row it is. */
+export class PagedRows extends Rows {
+  /** `load(offset, limit)` returns {total, rows}; `key(row)` identifies a row. */
   constructor({ load, size = 100, key = (row) => row.id }) {
     super(key);
     this.load = load;
@@ -25,7 +25,7 @@ export class PagedSource extends Source {
     this.pages = new Map();
     this.pending = new Map();
     this.total = 0;
-    this.age = 0;
+    this.generation = 0;
     this.onError = () => {};
   }
 
@@ -33,7 +33,7 @@ export class PagedSource extends Source {
     return this.pages.get(Math.floor(index / this.size))?.[index % this.size];
   }
 
-  /** Where a row is, among those that are here. */
+  /** Return the index of a row among those that are here, or -1. */
   find(key) {
     for (const [number, rows] of this.pages) {
       const at = rows.findIndex((row) => this.key(row) === key);
@@ -50,43 +50,43 @@ export class PagedSource extends Source {
 
   fetchPage(page) {
     if (this.pending.has(page)) return this.pending.get(page);
-    const age = this.age;
-    const asked = this.load(page * this.size, this.size)
+    const generation = this.generation;
+    const request = this.load(page * this.size, this.size)
       .then(({ total, rows }) => {
-        if (age !== this.age) return;
+        if (generation !== this.generation) return;
         this.pages.set(page, rows);
         this.total = total;
-        this.changed();
+        this.notify();
       })
       .catch((error) => {
-        if (age === this.age && error.name !== "AbortError") this.onError(error);
+        if (generation === this.generation && error.name !== "AbortError") this.onError(error);
       })
       .finally(() => {
-        if (age === this.age) this.pending.delete(page);
+        if (generation === this.generation) this.pending.delete(page);
       });
-    this.pending.set(page, asked);
-    return asked;
+    this.pending.set(page, request);
+    return request;
   }
 
-  /** Read again what is in sight; old rows stay until the new ones are here, pages out of sight are forgotten. */
+  /** Read again what is in view; old rows stay until the new ones are here, pages out of view are dropped. */
   refresh(first = 0, last = 0) {
-    this.age += 1;
+    this.generation += 1;
     this.pending.clear();
     const from = Math.floor(Math.max(0, first) / this.size);
     const to = Math.floor(Math.max(first, last) / this.size);
     for (const page of [...this.pages.keys()]) if (page < from || page > to) this.pages.delete(page);
-    const asked = [];
-    for (let page = from; page <= to; page += 1) asked.push(this.fetchPage(page));
-    return Promise.all(asked);
+    const requests = [];
+    for (let page = from; page <= to; page += 1) requests.push(this.fetchPage(page));
+    return Promise.all(requests);
   }
 
-  /** Rows that came with something else. */
-  give(page, rows, total) {
+  /** Set a page that was fetched with something else. */
+  setPage(page, rows, total) {
     this.pages.set(page, rows);
     this.total = total;
   }
 
-  /** Start over: other rows altogether. */
+  /** Start over with other rows. */
   reset() {
     this.pages.clear();
     this.total = 0;
@@ -95,7 +95,7 @@ export class PagedSource extends Source {
 }
 
 /** Rows that are all here already. */
-export class ArraySource extends Source {
+export class ArrayRows extends Rows {
   constructor(key = (row) => row.id) {
     super(key);
     this.rows = [];
@@ -114,6 +114,6 @@ export class ArraySource extends Source {
 
   set(rows) {
     this.rows = rows;
-    this.changed();
+    this.notify();
   }
 }

@@ -1,29 +1,29 @@
-// A sheet at the side: the original of a message, exactly.
-import { get, part } from "./api.js";
-import { block, otherParts, roleTag, toolCalls } from "./content.js";
-import { h, replace } from "./dom.js";
-import { count } from "./format.js";
-import { actionChip, icon } from "./icons.js";
+// A drawer at the side of the page: the original of a message, whole.
+import { h, replace } from "../base/dom.js";
+import { count } from "../base/format.js";
+import { actionChip, icon } from "../base/icons.js";
+import { pretty, visible } from "../base/text.js";
+import { get, segment } from "../data/api.js";
+import { block, otherContent, roleTag, toolCalls } from "./content.js";
 import { failed, loading } from "./states.js";
-import { pretty, shown } from "./text.js";
 
 let open = null;
 
 export function closeDrawer() {
   if (!open) return false;
-  const { el, before, onClose } = open;
+  const { el, focusedBefore, onClose } = open;
   open = null;
   el.remove();
-  before?.focus?.();
+  focusedBefore?.focus?.();
   onClose?.();
   return true;
 }
 
-/** Show a sheet; `body` may be filled later. */
+/** Open a drawer; `body` may be filled later. */
 export function openDrawer({ title, body, onClose }) {
   closeDrawer();
-  const before = document.activeElement;
-  const shut = h(
+  const focusedBefore = document.activeElement;
+  const closeButton = h(
     "button",
     {
       class: "btn ghost square",
@@ -37,16 +37,16 @@ export function openDrawer({ title, body, onClose }) {
   const el = h(
     "aside",
     { class: "drawer", role: "dialog", "aria-label": title },
-    h("div", { class: "drawer-head" }, h("h2", null, title), shut),
+    h("div", { class: "drawer-head" }, h("h2", null, title), closeButton),
     h("div", { class: "drawer-body", tabindex: 0 }, body),
   );
   document.body.append(el);
-  open = { el, before, onClose };
-  shut.focus();
+  open = { el, focusedBefore, onClose };
+  closeButton.focus();
   return el;
 }
 
-function parts(message, extra) {
+function messageDetails(message, extra) {
   const meta =
     message.meta && Object.keys(message.meta).length
       ? h("details", null, h("summary", null, "Meta"), block(pretty(message.meta)))
@@ -62,26 +62,26 @@ function parts(message, extra) {
     h(
       "div",
       { class: "faint mono small" },
-      shown(message.id),
-      message.tool_call_id ? [" answers ", shown(message.tool_call_id)] : null,
+      visible(message.id),
+      message.tool_call_id ? [" answers ", visible(message.tool_call_id)] : null,
     ),
     extra,
-    h("h3", null, "Original, as it is in the log"),
+    h("h3", null, "Original, as in the log"),
     message.text ? block(message.text, { fold: message.text.length > 20_000 }) : h("p", { class: "quiet" }, "No text."),
-    otherParts(message.parts),
+    otherContent(message.content_types),
     toolCalls(message.tool_calls),
     meta,
   ];
 }
 
-/** The original of one message, with what stands for it if that is known. */
+/** Show the original of one message; `extra` stands above it. */
 export function showMessage(session, id, { extra = null, onClose } = {}) {
   const body = h("div", null, loading(4));
   openDrawer({ title: "Message", body: [body], onClose });
   const load = () =>
-    get(`/api/sessions/${part(session)}/messages/${part(id)}`)
+    get(`/api/sessions/${segment(session)}/messages/${segment(id)}`)
       .then((message) => {
-        replace(body, parts(message, extra));
+        replace(body, messageDetails(message, extra));
         body.closest(".drawer")?.querySelector("h2").replaceChildren(`Message ${message.seq}`);
       })
       .catch((error) => replace(body, failed(error, load)));
