@@ -205,14 +205,14 @@ def _check_environment() -> Iterator[CheckResult]:
     from compact.config_sources import ENV_PREFIX, environment_names
 
     known = [name for names, _, _ in environment_names(CompactConfig) for name in names]
-    given = sorted(name for name in os.environ if name.startswith(ENV_PREFIX) and name not in _NO_SETTINGS)
-    unknown = [name for name in given if name not in known]
+    variables = sorted(name for name in os.environ if name.startswith(ENV_PREFIX) and name not in _NO_SETTINGS)
+    unknown = [name for name in variables if name not in known]
     for name in unknown:
         nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
         meant = f"; did you mean {nearest[0]}?" if nearest else "; `compact config show` lists every setting"
         yield CheckResult("warn", "environment", f"{name} is not a setting{meant}")
     if not unknown:
-        used = ", ".join(given) or f"no {ENV_PREFIX}* variable is set"
+        used = ", ".join(variables) or f"no {ENV_PREFIX}* variable is set"
         yield CheckResult("ok", "environment", used)
 
 

@@ -50,17 +50,17 @@ class ViewerSettings:
         """What a browser stores instead of the token; invalid once this process has ended."""
         return hmac.new(self._salt.encode(), self.token.encode(), hashlib.sha256).hexdigest()
 
-    def is_token(self, given: str) -> bool:
+    def is_token(self, value: str) -> bool:
         """Return True for the token; takes the same time for every other text."""
-        return secrets.compare_digest(given.encode("utf-8", "replace"), self.token.encode())
+        return secrets.compare_digest(value.encode("utf-8", "replace"), self.token.encode())
 
-    def is_cookie(self, given: str) -> bool:
+    def is_cookie(self, value: str) -> bool:
         """Return True for the value of our cookie."""
-        return secrets.compare_digest(given.encode("utf-8", "replace"), self.cookie_value.encode())
+        return secrets.compare_digest(value.encode("utf-8", "replace"), self.cookie_value.encode())
 
-    def is_csrf(self, given: str) -> bool:
+    def is_csrf(self, value: str) -> bool:
         """Return True for the value that the page got with its first request."""
-        return secrets.compare_digest(given.encode("utf-8", "replace"), self.csrf.encode())
+        return secrets.compare_digest(value.encode("utf-8", "replace"), self.csrf.encode())
 
     def knows_host(self, name: str) -> bool:
         """Return True for a host name of this viewer: another site can make any other name resolve to this machine."""

@@ -167,9 +167,9 @@ def test_a_mark_leads_to_the_compaction_side_by_side(window: Look, api: Running)
     plan = api.get(f"/api/sessions/{seeding.BUSY}/plans/2")
     first = plan["rows"][0]
     shown = page.locator(".diff-row").first
-    expect(shown.locator(".half").first).to_contain_text("kept")
-    expect(shown.locator(".half").nth(1)).to_contain_text("cleared")
-    expect(shown.locator(".half").nth(1)).to_contain_text(f"{first['after']['tokens']:,} tokens")
+    expect(shown.locator(".side").first).to_contain_text("kept")
+    expect(shown.locator(".side").nth(1)).to_contain_text("cleared")
+    expect(shown.locator(".side").nth(1)).to_contain_text(f"{first['after']['tokens']:,} tokens")
     expect(shown.locator(".diff-why")).to_contain_text(first["reason"])
     expect(page.locator("section[aria-label=Price]")).to_contain_text(f"{plan['economics']['freed_tokens']:,}")
     expect(page.locator("section[aria-label=Price]")).to_contain_text("until it has paid for itself")

@@ -80,9 +80,9 @@ def _show(report: CompactionReport, *, every: bool) -> None:
     size = f"{report.tokens_before:,} → {report.tokens_after:,} tokens"
     removed = f"{screen.quantity(len(report.removed_ids), 'message')} left the prompt"
     screen.line(f"version {report.version}: {size}; {removed}", style="bold")
-    screen.line(f"because  {report.reason}")
+    screen.line(f"{'because':<13}{report.reason}")
     for topic, text in _check_lines(report):
-        screen.line(f"{topic:<9}{text}")
+        screen.line(f"{topic:<13}{text}")
     if not report.items:
         return
     screen.line()
@@ -104,7 +104,7 @@ def _check_lines(report: CompactionReport) -> Iterator[tuple[str, str]]:
     if check is None:
         return
     yield "summary", f"checked for {screen.quantity(check.required, 'required fact')}"
-    named = {"asked": check.asked_again, "appended": check.appended, "invented": check.ungrounded}
+    named = {"asked again": check.asked_again, "appended": check.appended, "invented": check.ungrounded}
     for topic, texts in named.items():
         if texts:
             shown = "; ".join(screen.first_line(text, chars=60) for text in texts[:3])

@@ -120,7 +120,7 @@ class LiveFeed:
             if before.get(info.session_id) != info:
                 self._publish_session(info.session_id, info, info.updated_at)
         for session_id in before.keys() - self._known_sessions.keys():
-            self.pages.publish(session_id, lambda gone=session_id: data_frame({"type": "deleted", "id": gone}))
+            self.pages.publish(session_id, lambda deleted=session_id: data_frame({"type": "deleted", "id": deleted}))
 
     def _known_session(self, session_id: str) -> SessionInfo | None:
         return (self._known_sessions or {}).get(session_id)

@@ -49,7 +49,9 @@ export function timeOfDay(at) {
 }
 
 export function dateTime(at) {
-  return at ? `${new Date(at * 1000).toLocaleDateString([], { month: "short", day: "numeric" })}, ${timeOfDay(at)}` : "–";
+  if (!at) return "–";
+  const date = new Date(at * 1000).toLocaleDateString([], { month: "short", day: "numeric" });
+  return `${date}, ${timeOfDay(at)}`;
 }
 
 export function duration(milliseconds) {

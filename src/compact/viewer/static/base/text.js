@@ -1,4 +1,4 @@
-// Content is hostile until proven otherwise: characters that cannot be seen, or that reverse the reading order, are made visible.
+// Content may be hostile: characters that cannot be seen, or that reverse the reading order, are made visible.
 import { h } from "./dom.js";
 
 // C0 and C1 controls (not tab and newline), bidi controls, zero width, line separators, tags, lone surrogates.

@@ -54,7 +54,9 @@ export function partBar(parts, limit) {
   const occurring = occurringParts([parts]);
   const used = occurring.reduce((sum, { key }) => sum + parts[key], 0);
   const all = Math.max(limit || 0, used, 1);
-  const label = occurring.map(({ key, name }) => `${name} ${short(parts[key])} (${percent(parts[key], all)})`).join(", ");
+  const label = occurring
+    .map(({ key, name }) => `${name} ${short(parts[key])} (${percent(parts[key], all)})`)
+    .join(", ");
   let start = 0;
   const segments = occurring.map(({ key, name }) => {
     const props = { x: share(start, all), width: share(parts[key], all), height: "100%" };

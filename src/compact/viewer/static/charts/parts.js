@@ -12,7 +12,7 @@ export const PARTS = [
   { key: "summary", name: "Summary", meaning: "the rest of the summary", pattern: "M0 0 8 8M8 0 0 8" },
   { key: "dialogue", name: "Dialogue", meaning: "what users and the agent said, with its tool calls" },
   { key: "tool_results", name: "Tool results", meaning: "what tools returned", pattern: "M2 2h.01M6 6h.01" },
-  { key: "stubs", name: "Stubs", meaning: "what stands for cleared and externalised messages", pattern: "M-1 -1 9 9M-1 7 1 9M7 -1 9 1" },
+  { key: "stubs", name: "Stubs", meaning: "cleared or externalised messages", pattern: "M-1 -1 9 9M-1 7 1 9M7 -1 9 1" },
   { key: "rehydrated", name: "Rehydrated", meaning: "artifacts shown again for this turn", pattern: "M2 0v8M6 0v8" },
   { key: "injected", name: "Injected", meaning: "content added to this prompt only", pattern: "M4 1.5v5M1.5 4h5" },
   { key: "overhead", name: "Overhead", meaning: "what frames the messages", pattern: "M0 0h8M0 0v8" },

@@ -12,7 +12,7 @@ const DRAG_PX = 6;
 const FLAG_PX = 42;
 
 export class Timeline {
-  /** `openCall(number)` opens a call, `planHref(version)` is the link of a plan, `onCursor(call)` follows the cursor. */
+  /** `openCall(number)` opens a call, `planHref(version)` is the link of a plan, `onCursor(call)` gets its call. */
   constructor({ openCall, planHref, onCursor }) {
     Object.assign(this, { openCall, planHref, onCursor });
     this.range = new CallRange();

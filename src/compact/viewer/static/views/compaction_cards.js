@@ -208,7 +208,12 @@ export function reportCard(report, openMessage) {
         )
       : h("p", { class: "quiet" }, "No path, id, number, name or constraint left the prompt."),
     report.items?.length
-      ? h("details", { open: true }, h("summary", null, "Every string that left the prompt"), itemList(report, openMessage))
+      ? h(
+          "details",
+          { open: true },
+          h("summary", null, "String by string"),
+          itemList(report, openMessage),
+        )
       : null,
   );
 }

@@ -18,21 +18,21 @@ const REPLACEMENTS = {
   externalize: "a stub that names the artifact",
 };
 
-function side(half, text, label) {
+function sideCell(side, text, label) {
   return h(
     "span",
-    { class: `half act-edge-${half.action}` },
+    { class: `side act-edge-${side.action}` },
     h(
       "span",
-      { class: "half-top" },
-      h("span", { class: "half-label" }, label),
-      actionChip(half.action),
-      h("span", { class: "num dim" }, half.tokens ? count(half.tokens, "token") : ""),
+      { class: "side-top" },
+      h("span", { class: "side-label" }, label),
+      actionChip(side.action),
+      h("span", { class: "num dim" }, side.tokens ? count(side.tokens, "token") : ""),
     ),
     h(
       "span",
-      { class: "half-text clip" },
-      text ? oneLine(text) : h("span", { class: "faint" }, REPLACEMENTS[half.action] ?? "no text"),
+      { class: "side-text clip" },
+      text ? oneLine(text) : h("span", { class: "faint" }, REPLACEMENTS[side.action] ?? "no text"),
     ),
   );
 }
@@ -46,8 +46,8 @@ function diffRow(row) {
     class: `diff-row${row.changed ? " is-changed" : ""}`,
     content: [
       h("span", { class: "diff-who" }, h("span", { class: "num faint" }, row.seq), roleTag(row.role, row.tool)),
-      side(row.before, before(row), "before"),
-      side(row.after, after(row), "after"),
+      sideCell(row.before, before(row), "before"),
+      sideCell(row.after, after(row), "after"),
       h("span", { class: "diff-why dim clip", title: by }, by ? oneLine(by) : "unchanged"),
     ],
   };

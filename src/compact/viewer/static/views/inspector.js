@@ -48,7 +48,7 @@ export class Inspector {
       h(
         "div",
         { class: "inspector-body", role: "tabpanel", "aria-label": this.tab },
-        this.isRevealed ? this.body() : this.cover(),
+        this.isRevealed ? this.body() : this.hiddenNotice(),
       ),
     );
   }
@@ -72,10 +72,10 @@ export class Inspector {
     );
   }
 
-  cover() {
+  hiddenNotice() {
     return h(
       "div",
-      { class: "cover" },
+      { class: "hidden-notice" },
       icon("eye"),
       h("p", null, "The content is hidden: it may hold what people typed and tools returned."),
       h(
@@ -101,7 +101,7 @@ export class Inspector {
     const hide = h(
       "button",
       {
-        class: "btn small ghost cover-again",
+        class: "btn small ghost hide-content",
         type: "button",
         on: {
           click: () => {
@@ -122,12 +122,12 @@ export class Inspector {
   }
 
   properties(data) {
-    const given = Object.entries(data).filter(([key]) => key !== "output");
-    if (!given.length) return h("p", { class: "quiet" }, "This span has no properties.");
+    const entries = Object.entries(data).filter(([key]) => key !== "output");
+    if (!entries.length) return h("p", { class: "quiet" }, "This span has no properties.");
     return h(
       "dl",
       { class: "props" },
-      given.map(([key, value]) => [
+      entries.map(([key, value]) => [
         h("dt", null, visible(key)),
         h("dd", { class: "mono" }, visible(typeof value === "object" ? pretty(value) : value)),
       ]),

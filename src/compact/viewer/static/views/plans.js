@@ -98,7 +98,9 @@ function effect(change, tokens) {
 
 export function confirmUndo(session, reload) {
   const current = session.plans.find((plan) => plan.is_current) ?? session.plans.at(-1);
-  const change = `In session ${session.id}, plan v${current.version} will no longer be in force. The session returns to the plan before it: from about ${whole(current.tokens_after)} to `;
+  const change =
+    `In session ${session.id}, plan v${current.version} will no longer be in force. ` +
+    `The session returns to the plan before it: from about ${whole(current.tokens_after)} to `;
   openDialog({
     title: "Undo the last compaction?",
     confirm: "Undo compaction",
@@ -118,7 +120,8 @@ export function confirmRestore(session, plan, reload) {
     confirm: `Restore v${plan.version}`,
     danger: true,
     body: effect(
-      `In session ${session.id}, plan v${session.plan_version} will no longer be in force. A new plan with the content of v${plan.version} replaces it; its prompt had `,
+      `In session ${session.id}, plan v${session.plan_version} will no longer be in force. ` +
+        `A new plan with the content of v${plan.version} replaces it; its prompt had `,
       `${whole(plan.tokens_after)} tokens when it was made`,
     ),
     onConfirm: async () => {

@@ -230,7 +230,8 @@ class SessionPage {
       ),
     );
     this.draw();
-    const reloadSoon = debounce(() => this.reload().catch(() => {}), 300); // the banner shows the failure, the next update tries again
+    // The banner shows a failure, and the next update tries again.
+    const reloadSoon = debounce(() => this.reload().catch(() => {}), 300);
     this.ctx.onLive((event) => {
       if (event.type === "refresh" || (event.type === "session" && event.id === this.id)) reloadSoon();
     });

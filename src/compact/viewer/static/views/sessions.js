@@ -27,7 +27,7 @@ const SORTS = [
 function badges(session) {
   return [
     session.has_error &&
-      h("span", { class: "badge is-error", title: "An event of this session reports an error" }, icon("error"), "error"),
+      h("span", { class: "badge is-error", title: "An event of this session is an error" }, icon("error"), "error"),
     session.has_loss && h("span", { class: "badge is-warn", title: "A compaction lost facts" }, icon("warn"), "loss"),
   ];
 }
@@ -58,7 +58,11 @@ function sessionRow(session) {
         "span",
         { class: "num" },
         h("b", null, short(session.last_tokens)),
-        h("span", { class: "dim" }, ` / ${short(session.window_tokens)} · ${percent(session.last_tokens, session.window_tokens)}`),
+        h(
+          "span",
+          { class: "dim" },
+          ` / ${short(session.window_tokens)} · ${percent(session.last_tokens, session.window_tokens)}`,
+        ),
       ),
     ),
     h(
@@ -136,7 +140,7 @@ function filters(state, apply) {
 
 function emptyState(state) {
   if (state.q || state.state !== "all") {
-    return empty({ title: "No session matches", text: "Try other words, or another filter.", picture: "search" });
+    return empty({ title: "No session matches", text: "Try other words, or another filter.", iconName: "search" });
   }
   return empty({
     title: "No sessions yet",

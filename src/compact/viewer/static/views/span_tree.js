@@ -30,7 +30,7 @@ function widen(range, span) {
 }
 
 /**
- * Return the rows of the tree. Spans that are each other's parents, in a cycle, are shown at the top rather than not at all.
+ * Return the rows of the tree. Spans that are each other's parents, in a cycle, are shown at the top.
  * Each row has the time range of the operation it belongs to: on the scale of a whole session, which takes hours,
  * an operation of milliseconds would be invisible.
  */

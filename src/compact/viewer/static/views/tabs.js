@@ -14,7 +14,11 @@ export function sessionTabs(id, current) {
     "nav",
     { class: "subtabs", "aria-label": "Session" },
     TABS.map(([key, text, path]) =>
-      h("a", { class: "subtab", href: to(["s", id, ...path]), "aria-current": key === current ? "page" : undefined }, text),
+      h(
+        "a",
+        { class: "subtab", href: to(["s", id, ...path]), "aria-current": key === current ? "page" : undefined },
+        text,
+      ),
     ),
   );
 }

@@ -130,7 +130,9 @@ class TracePage {
       h("div", { class: "span-heads", "aria-hidden": "true" }, columns),
       this.list.el,
     );
-    const emptyNote = this.trace.spans.length ? null : empty({ title: "No spans yet", text: "They appear as they arrive." });
+    const emptyNote = this.trace.spans.length
+      ? null
+      : empty({ title: "No spans yet", text: "They appear as they arrive." });
     const split = h("div", { class: "trace-split" }, tree, isNarrow() ? null : this.inspector.el);
     replace(this.ctx.main, h("div", { class: "page trace-page" }, this.title, emptyNote, split));
     this.draw();

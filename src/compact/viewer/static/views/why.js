@@ -33,7 +33,12 @@ function sightingArticle(id, sighting) {
         icon("arrow"),
       ),
     ),
-    h("p", { class: "where" }, icon(sighting.is_visible === false ? "drop" : "eye"), h("span", null, visible(sighting.where))),
+    h(
+      "p",
+      { class: "where" },
+      icon(sighting.is_visible === false ? "drop" : "eye"),
+      h("span", null, visible(sighting.where)),
+    ),
     h("p", { class: "preview-text" }, oneLine(sighting.preview)),
     sighting.since_version
       ? h(
@@ -51,7 +56,7 @@ function sightingArticle(id, sighting) {
 const HELP = {
   title: "Does the model still see it?",
   text: "Type some words of a message to find where they are now: in the prompt, behind a stub, in the summary, or only in the log.",
-  picture: "question",
+  iconName: "question",
 };
 
 export async function whyView(ctx, { session: id, params }) {
@@ -82,7 +87,7 @@ export async function whyView(ctx, { session: id, params }) {
               h("p", { class: "dim" }, count(sightings.length, "message contains it", "messages contain it")),
               sightings.map((sighting) => sightingArticle(id, sighting)),
             ]
-          : empty({ title: "Not found", text: "No message of this session contains these words.", picture: "search" }),
+          : empty({ title: "Not found", text: "No message of this session contains these words.", iconName: "search" }),
       );
     } catch (error) {
       return error.name === "AbortError" || request !== requests ? null : replace(found, failed(error, search));

@@ -18,9 +18,10 @@ function firstLines(text) {
 export function block(text, { fold = true, wasCut = false } = {}) {
   const value = String(text ?? "");
   const head = fold ? firstLines(value) : value;
+  const cutNote = wasCut && h("p", { class: "quiet" }, "Cut here: the original has the rest.");
   const pre = h("pre", { class: "text", dir: "auto" }, visible(head));
   if (head.length === value.length)
-    return h("div", { class: "block" }, pre, wasCut && h("p", { class: "quiet" }, "Cut here: the original has the rest."));
+    return h("div", { class: "block" }, pre, cutNote);
   let isOpen = false;
   const button = h("button", { class: "btn small ghost fold", type: "button", "aria-expanded": "false" });
   const draw = () => {
@@ -33,7 +34,7 @@ export function block(text, { fold = true, wasCut = false } = {}) {
     draw();
   });
   draw();
-  return h("div", { class: "block" }, pre, button, wasCut && h("p", { class: "quiet" }, "Cut here: the original has the rest."));
+  return h("div", { class: "block" }, pre, button, cutNote);
 }
 
 /** Name what is not text: pictures and other content are not shown. */

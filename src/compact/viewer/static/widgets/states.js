@@ -5,16 +5,21 @@ import { visible } from "../base/text.js";
 
 export function loading(rows = 6) {
   const lines = Array.from({ length: rows }, (_, index) =>
-    h("div", { class: `skeleton-row w${index % 4}` }, h("span", { class: "skeleton-line" }), h("span", { class: "skeleton-line" })),
+    h(
+      "div",
+      { class: `skeleton-row w${index % 4}` },
+      h("span", { class: "skeleton-line" }),
+      h("span", { class: "skeleton-line" }),
+    ),
   );
   return h("div", { class: "skeleton", role: "status", "aria-label": "Loading" }, lines);
 }
 
-export function empty({ title, text, command = "", picture = "layers" }) {
+export function empty({ title, text, command = "", iconName = "layers" }) {
   return h(
     "div",
     { class: "state" },
-    h("div", { class: "state-icon" }, icon(picture)),
+    h("div", { class: "state-icon" }, icon(iconName)),
     h("h2", null, title),
     h("p", null, text),
     command && h("pre", { class: "state-code" }, command),

@@ -6,7 +6,10 @@ const MARGIN_ROWS = 8;
 let lists = 0;
 
 export class VirtualList {
-  /** `row(item, index)` returns {href?, content, class?}; `height()` is the height of each row; without `scroller` it scrolls itself. */
+  /**
+   * `row(item, index)` returns {href?, content, class?}; `height()` is the height of each row; without `scroller` it
+   * scrolls itself.
+   */
   constructor({
     rows,
     row,
