@@ -15,6 +15,7 @@ from compact.cli.store import open_store
 if TYPE_CHECKING:
     from compact.core.audit.report import CompactionReport, ReportItem
 
+# Chosen: what fits on a screen; --all and --json have everything.
 _EXAMPLES = 20
 _TEXT_CHARS = 100
 _LINE_CHARS = 160
