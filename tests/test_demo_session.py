@@ -12,7 +12,7 @@ import pytest
 import toktok
 
 ROOT = Path(__file__).parents[1]
-SHIPPED = ROOT / "src/compact/cli/demo_session.jsonl.gz"
+SHIPPED = ROOT / "src/compact/cli/demo/session.jsonl.gz"
 
 
 def load_tool() -> ModuleType:

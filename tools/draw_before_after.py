@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from compact import CompactConfig
-from compact.cli.demo_replay import Replay, Step, load_session
+from compact.cli.demo.replay import DemoCall, Replay, load_session
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 860, 300, 64, 34, 40
 INK, RAW, SENT, LIMIT = "#57606a", "#d1242f", "#0969da", "#8250df"
@@ -20,25 +20,25 @@ def main() -> None:
     """Replay the demo session and write the picture."""
     out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1] / "docs" / "before-after.svg"
     replay = Replay(CompactConfig(telemetry={"exporter": "none"}), load_session())
-    steps = list(replay)
-    out.write_text(picture(steps, replay.budget.max_context_tokens), encoding="utf-8")
-    print(f"{out.name}: {len(steps)} model calls, largest prompt {max(s.sent_tokens for s in steps):,} tokens")
+    calls = list(replay)
+    out.write_text(picture(calls, replay.budget.max_context_tokens), encoding="utf-8")
+    print(f"{out.name}: {len(calls)} model calls, largest prompt {max(call.sent_tokens for call in calls):,} tokens")
 
 
-def picture(steps: Sequence[Step], window: int) -> str:
+def picture(calls: Sequence[DemoCall], window: int) -> str:
     """Two lines over the model calls: the raw history, and what the model was sent."""
-    top = max(step.seen_tokens for step in steps) * 1.05
-    places = [(step.seen_tokens, step.sent_tokens) for step in steps]
+    top = max(call.history_tokens for call in calls) * 1.05
+    places = [(call.history_tokens, call.sent_tokens) for call in calls]
 
     def x(call: int) -> float:
-        return LEFT + call / (len(steps) - 1) * (WIDTH - LEFT - 16)
+        return LEFT + call / (len(calls) - 1) * (WIDTH - LEFT - 16)
 
     def y(tokens: float) -> float:
         return HEIGHT - BOTTOM - tokens / top * (HEIGHT - TOP - BOTTOM)
 
     raw = " ".join(f"{x(call):.1f},{y(seen):.1f}" for call, (seen, _) in enumerate(places))
     sent = " ".join(f"{x(call):.1f},{y(tokens):.1f}" for call, (_, tokens) in enumerate(places))
-    floor = f"{x(len(steps) - 1):.1f},{y(0):.1f} {x(0):.1f},{y(0):.1f}"
+    floor = f"{x(len(calls) - 1):.1f},{y(0):.1f} {x(0):.1f},{y(0):.1f}"
     title = "A session of three windows: the raw history, and the prompts Compact sent"
     return "\n".join(
         [
@@ -50,10 +50,10 @@ def picture(steps: Sequence[Step], window: int) -> str:
             *_gridlines(top, y),
             f'<line x1="{LEFT}" x2="{WIDTH - 16}" y1="{y(window):.1f}" y2="{y(window):.1f}" stroke="{LIMIT}"/>',
             _label(LEFT + 6, y(window) - 6, f"window {window // 1000}k", LIMIT),
-            _label(x(len(steps) * 0.60), y(top * 0.84), "before: the raw history", RAW),
-            _label(x(len(steps) * 0.44), y(window * 0.22), "after: what the model is sent", SENT),
+            _label(x(len(calls) * 0.60), y(top * 0.84), "before: the raw history", RAW),
+            _label(x(len(calls) * 0.44), y(window * 0.22), "after: what the model is sent", SENT),
             f'<text x="{LEFT}" y="20" class="b">{title}</text>',
-            f'<text x="{WIDTH - 16}" y="{HEIGHT - 12}" text-anchor="end">{len(steps)} model calls →</text>',
+            f'<text x="{WIDTH - 16}" y="{HEIGHT - 12}" text-anchor="end">{len(calls)} model calls →</text>',
             "</svg>\n",
         ]
     )

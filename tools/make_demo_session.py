@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from string import Template
 
-OUT = Path(__file__).parents[1] / "src/compact/cli/demo_session.jsonl.gz"
+OUT = Path(__file__).parents[1] / "src/compact/cli/demo/session.jsonl.gz"
 SYSTEM = """You are a careful software engineer working in /srv/harbor, a service that books berths in a marina.
 Read before you edit, test before you claim, and say why you decided what you decided. Keep answers short.
 Tools: read_file(path), write_file(path, text), edit_file(path, old, new), grep(pattern, path), bash(command)."""

@@ -90,7 +90,7 @@ def test_error_without_a_hint_gets_one(cli, monkeypatch, transcript):
     def fail(*_: object) -> None:
         raise CompactError("no luck\ntoday")
 
-    monkeypatch.setattr("compact.cli.run.read_transcript", fail)
+    monkeypatch.setattr("compact.cli.transcripts.run.read_transcript", fail)
     assert cli("run", transcript).err.splitlines() == [
         "error: no luck today",
         "hint: run it again with --debug to see where this comes from",
@@ -103,10 +103,10 @@ def test_bug_is_no_traceback(cli, monkeypatch, transcript):
     def fail(*_: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("compact.cli.run.read_transcript", fail)
+    monkeypatch.setattr("compact.cli.transcripts.run.read_transcript", fail)
     done = cli("run", transcript)
     assert done.code == 1
-    assert done.err.startswith("error: ZeroDivisionError: oops\nhint: this should not happen")
+    assert done.err.startswith("error: ZeroDivisionError: oops\nhint: this is a bug in compact")
 
 
 @pytest.mark.parametrize("arguments", [["--debug", "run", "gone.json"], ["run", "gone.json", "--debug"]])
@@ -142,7 +142,7 @@ def test_reader_that_leaves_in_process(monkeypatch, transcript):
         raise BrokenPipeError
 
     monkeypatch.setattr("compact.cli.screen.write", leave)
-    monkeypatch.setattr(main_module, "_stop_writing", lambda: pointed.append(True))
+    monkeypatch.setattr(main_module, "_discard_output", lambda: pointed.append(True))
     assert main(["run", str(transcript)]) == 1
     assert pointed
 
@@ -167,7 +167,7 @@ def test_interrupted_in_process(cli, monkeypatch, transcript):
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("compact.cli.run.read_transcript", interrupt)
+    monkeypatch.setattr("compact.cli.transcripts.run.read_transcript", interrupt)
     assert cli("run", transcript).code == 130
 
 

@@ -45,7 +45,7 @@ class Look:
         """Open a place in the page, from scratch."""
         self.page.goto("about:blank")
         self.page.goto(f"{self.base}/#/{'/'.join(part(str(piece)) for piece in path)}{query}")
-        self.page.locator("#view .page > *:not(.bones), #view .state").first.wait_for(state="attached")
+        self.page.locator("#view .page > *:not(.skeleton), #view .state").first.wait_for(state="attached")
         return self.page
 
     def until(self, script: str) -> None:

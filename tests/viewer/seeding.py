@@ -34,7 +34,7 @@ LONG = "ten-thousand"
 SESSIONS = (QUIET, BUSY, UNDONE, INJECTED, LOSSY, INVENTED, EDITED, HOSTILE, ODD_ID)
 
 WINDOW_TOKENS = 12_000
-WISH = "Never touch the billing schema without asking me first."
+CONSTRAINT = "Never touch the billing schema without asking me first."
 # Everything that has ever run in a page that trusted what it showed.
 HOSTILE_TEXTS = (
     "<script>window.__pwned = 1</script>",
@@ -88,7 +88,7 @@ def run_agent(
 
 def work(turns: int, *, results: int = 3, words: int = 120, start: int = 0) -> list[Wire]:
     """A coding session: questions, files read, tests run, answers; every text has facts of its own."""
-    history: list[Wire] = [] if start else [system("You are a careful engineer. Answer in English."), user(WISH)]
+    history: list[Wire] = [] if start else [system("You are a careful engineer. Answer in English."), user(CONSTRAINT)]
     if not start:
         history.append(assistant("Understood. I will ask before any change to the billing schema."))
         history.append(user("Done means: every order is rounded once, half up, to cents.", protected=True))
@@ -184,8 +184,8 @@ def _invented(url: str, window_tokens: int) -> None:
         story = "Asked for fixes in src/checkout/cart.py. The cause was in src/checkout/phantom.py, order ORD-9999."
         return StructuredSummary(narrative=story, facts=("The deadline is 2031-02-03.",))
 
-    ahead = {"summarizer": {"prefetch": "never"}}
-    with manager_on(url, window_tokens=window_tokens, settings=ahead, summarizer=tell) as manager:
+    no_prefetch = {"summarizer": {"prefetch": "never"}}
+    with manager_on(url, window_tokens=window_tokens, settings=no_prefetch, summarizer=tell) as manager:
         run_agent(manager, INVENTED, work(24))
 
 
@@ -232,8 +232,8 @@ def seed_long(url: str, *, messages: int = 10_000, calls: int = 120, window_toke
     def tell(request: SummaryRequest) -> StructuredSummary:
         return StructuredSummary(ledger=request.ledger, narrative=f"{len(request.span)} messages of steady work.")
 
-    ahead = {"summarizer": {"prefetch": "never"}}
-    with manager_on(url, window_tokens=window_tokens, settings=ahead, summarizer=tell) as manager:
+    no_prefetch = {"summarizer": {"prefetch": "never"}}
+    with manager_on(url, window_tokens=window_tokens, settings=no_prefetch, summarizer=tell) as manager:
         history = work(messages // 8 + 1, words=36)[:messages]
         run_agent(manager, LONG, history, calls=calls)
     return LONG

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import httpx
 
 from compact import CompactConfig
-from compact.viewer.ring import Ring
+from compact.viewer.live.buffer import EventBuffer
 from compact.viewer.server import ViewerServer, create_app
 from compact.viewer.settings import ViewerSettings
 
@@ -25,9 +25,11 @@ PATIENCE_SECONDS = 30.0
 class Running:
     """A viewer that answers, and a client that speaks to it as a program does."""
 
-    def __init__(self, settings: ViewerSettings, config: CompactConfig, listening: socket.socket, ring: Ring | None):
+    def __init__(
+        self, settings: ViewerSettings, config: CompactConfig, listening: socket.socket, buffer: EventBuffer | None
+    ):
         self.settings, self.port = settings, settings.port
-        self.app = create_app(config, settings, ring=ring)
+        self.app = create_app(config, settings, buffer=buffer)
         self.server = ViewerServer(self.app, settings)
         self._thread = threading.Thread(target=self.server.run, kwargs={"sockets": [listening]}, daemon=True)
         self._thread.start()
@@ -60,14 +62,14 @@ class Running:
 
 
 @contextmanager
-def running(url: str, *, ring: Ring | None = None, **settings: Any) -> Iterator[Running]:
+def running(url: str, *, buffer: EventBuffer | None = None, **settings: Any) -> Iterator[Running]:
     """A viewer of a store."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.bind(("127.0.0.1", 0))
     listening.listen(64)
     usual = {"state": {"url": url}, "storage": {"adapter": "none"}, "telemetry": {"exporter": "none"}}
     config = CompactConfig(**usual, tokenizer="simple")
-    viewer = Running(ViewerSettings(port=listening.getsockname()[1], **settings), config, listening, ring)
+    viewer = Running(ViewerSettings(port=listening.getsockname()[1], **settings), config, listening, buffer)
     try:
         yield viewer
     finally:

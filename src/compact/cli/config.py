@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -19,7 +20,8 @@ app = typer.Typer(help="Show and check settings.", rich_markup_mode=None)
 
 
 @app.callback(invoke_without_command=True)
-def _root(context: typer.Context) -> None:
+def show_help(context: typer.Context) -> None:
+    """Show and check settings."""
     if context.invoked_subcommand is None:
         screen.write(context.get_help() + "\n")
 
@@ -32,22 +34,23 @@ def show(config: ConfigFile = None, as_json: AsJson = False) -> None:
     if as_json:
         screen.write_json(fields)
         return
-    rows = [(field["field"], _readable(field, settings), field["source"]) for field in fields]
+    rows = [(field["field"], _value_text(field, settings), field["source"]) for field in fields]
     screen.table(("setting", "value", "from"), rows)
 
 
 @app.command()
 def check(path: Annotated[Path, typer.Argument(metavar="PATH", help="A configuration in YAML or JSON.")]) -> None:
-    """Say whether a configuration file makes sense."""
+    """Check a configuration file for errors."""
     load_config(path)
     in_file = sum(1 for _ in _leaves(_file_settings(path)))
-    screen.line(f"ok: {path} sets {screen.counted(in_file, 'field')}")
-    overruled = [f"{variable} ({field})" for field, variable in environment_settings()]
-    if overruled:
-        screen.remark(f"the environment overrules it: {', '.join(overruled)}", label="note", style="yellow")
+    screen.line(f"ok: {path} sets {screen.quantity(in_file, 'field')}")
+    overridden = [f"{variable} ({field})" for field, variable in environment_settings()]
+    if overridden:
+        screen.notice(f"the environment overrides it: {', '.join(overridden)}", label="note", style="yellow")
 
 
 def _fields(settings: CompactConfig, file: Path | None) -> Iterator[dict[str, Any]]:
+    """Yield every setting with its value, its source and its description."""
     from compact.config_sources import environment_names
 
     variables = dict(environment_settings())
@@ -64,24 +67,23 @@ def _fields(settings: CompactConfig, file: Path | None) -> Iterator[dict[str, An
 
 
 def _file_settings(path: Path) -> dict[str, Any]:
-    import warnings
-
     from compact.config_sources import read_file
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # said once already, when the file was loaded
+        warnings.simplefilter("ignore")  # already printed when the file was loaded
         return read_file(path)
 
 
 def _leaves(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every value in nested settings with its dotted name."""
     for name, value in settings.items():
         if isinstance(value, Mapping) and value:
-            yield from _leaves(value, f"{above}{name}.")
+            yield from _leaves(cast(Mapping[str, Any], value), f"{above}{name}.")
         else:
             yield f"{above}{name}", value
 
 
-def _readable(field: Mapping[str, Any], settings: CompactConfig) -> str:
+def _value_text(field: Mapping[str, Any], settings: CompactConfig) -> str:
     from compact.tokens import model_info
 
     value = field["value"]

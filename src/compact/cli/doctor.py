@@ -1,4 +1,4 @@
-"""`compact doctor`: is everything here that Compact needs?"""
+"""`compact doctor`: checks the installation, the settings and the environment."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _OLDEST_PYTHON = (3, 11)
 _KNOWN_TEXT, _KNOWN_TOKENS = "hello world", 2
 # Where the providers' own packages look for a key.
 _KEYS = {"openai": ("OPENAI_API_KEY",), "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")}
-# Read by the benchmarks.
+# Variables with our prefix that are no settings: the benchmarks read them.
 _NO_SETTINGS = frozenset({"COMPACT_DATA"})
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of the report."""
+class CheckResult:
+    """One line of the output: a check, how it ended, and what was found."""
 
     level: str
     topic: str
@@ -49,63 +49,67 @@ class Finding:
 def doctor(config: ConfigFile = None) -> None:
     """Check this installation and its settings.
 
-    Nothing is sent anywhere, and no key is printed. Exit code 1 if something fails.
+    Nothing is sent over the network, and no key is printed. The exit code is 1 if a check fails.
     """
-    checks: tuple[Callable[[], Iterator[Finding]], ...] = (
-        _python,
-        _installation,
-        lambda: _settings(config),
-        _environment,
-        _directory,
-        _terminal,
+    checks: tuple[Callable[[], Iterator[CheckResult]], ...] = (
+        _check_python,
+        _check_installation,
+        lambda: _check_settings(config),
+        _check_environment,
+        _check_directory,
+        _check_terminal,
     )
-    findings = [finding for check in checks for finding in check()]
-    width = max(len(finding.topic) for finding in findings)
-    for finding in findings:
-        _show(finding, width)
-    if any(finding.level == "fail" for finding in findings):
+    results = [result for check in checks for result in check()]
+    width = max(len(result.topic) for result in results)
+    for result in results:
+        _show(result, width)
+    if any(result.level == "fail" for result in results):
         raise typer.Exit(1)
 
 
-def _show(finding: Finding, width: int) -> None:
+def _show(result: CheckResult, width: int) -> None:
     from rich.text import Text
 
-    level = (f"{finding.level:<4}", _STYLES[finding.level])
-    text = Text.assemble(level, f"  {finding.topic:<{width}}  {screen.printable(finding.text)}")
+    level = (f"{result.level:<4}", _STYLES[result.level])
+    text = Text.assemble(level, f"  {result.topic:<{width}}  {screen.printable(result.text)}")
     screen.console().print(text, soft_wrap=True)
 
 
-def _python() -> Iterator[Finding]:
+def _check_python() -> Iterator[CheckResult]:
     enough = sys.version_info >= _OLDEST_PYTHON
     needed = "" if enough else f"; {'.'.join(map(str, _OLDEST_PYTHON))} or newer is needed"
-    yield Finding("ok" if enough else "fail", "python", f"{platform.python_version()} at {sys.executable}{needed}")
+    yield CheckResult("ok" if enough else "fail", "python", f"{platform.python_version()} at {sys.executable}{needed}")
 
 
-def _installation() -> Iterator[Finding]:
+def _check_installation() -> Iterator[CheckResult]:
     try:
         installed = version(_DISTRIBUTION)
     except PackageNotFoundError:
-        yield Finding("warn", "compact", f"{__version__}, run from a folder: {_DISTRIBUTION} is not installed")
+        yield CheckResult(
+            "warn", "compact", f"{__version__} runs from a source folder: {_DISTRIBUTION} is not installed"
+        )
         return
     if installed == __version__:
-        yield Finding("ok", "compact", __version__)
+        yield CheckResult("ok", "compact", __version__)
     else:
-        yield Finding("warn", "compact", f"{__version__} is running, but {installed} is installed; install it again")
+        yield CheckResult(
+            "warn", "compact", f"{__version__} is running, but {installed} is installed; install it again"
+        )
 
 
-def _settings(path: Path | None) -> Iterator[Finding]:
+def _check_settings(path: Path | None) -> Iterator[CheckResult]:
     file = config_file(path)
     try:
         settings = load_config(path)
     except CompactError as error:
-        yield Finding("fail", "config", f"{error.message}; {error.hint}")
+        yield CheckResult("fail", "config", f"{error.message}; {error.hint}")
         return
-    yield Finding("ok", "config", f"read from {file}" if file else "defaults; there is no ./compact.yaml")
-    yield _token_counter(settings)
-    yield from _summaries(settings)
+    yield CheckResult("ok", "config", f"read from {file}" if file else "defaults; there is no ./compact.yaml")
+    yield _check_tokenizer(settings)
+    yield from _check_summarizer(settings)
 
 
-def _token_counter(settings: CompactConfig) -> Finding:
+def _check_tokenizer(settings: CompactConfig) -> CheckResult:
     from compact.tokens import get_tokenizer
 
     started = time.perf_counter()
@@ -113,24 +117,24 @@ def _token_counter(settings: CompactConfig) -> Finding:
         tokenizer = get_tokenizer(settings.model, settings.tokenizer)
         counted = tokenizer.count_text(_KNOWN_TEXT)
     except CompactError as error:
-        return Finding("fail", "tokens", f"{error.message}; {error.hint}")
+        return CheckResult("fail", "tokens", f"{error.message}; {error.hint}")
     took = f"loaded in {1000 * (time.perf_counter() - started):,.0f} ms"
     if not tokenizer.is_exact:
-        return Finding("ok", "tokens", f"{tokenizer.name}, estimated, for {settings.model}; {took}")
-    plug = "toktok" if find_spec("toktok") else "tiktoken"
+        return CheckResult("ok", "tokens", f"{tokenizer.name}, estimated, for {settings.model}; {took}")
+    package = "toktok" if find_spec("toktok") else "tiktoken"
     right = counted == _KNOWN_TOKENS
     result = f"{_KNOWN_TEXT!r} is {counted} tokens" + ("" if right else f", not {_KNOWN_TOKENS}")
-    text = f"{tokenizer.name} by {plug}, exact, for {settings.model}; {result}; {took}"
-    return Finding("ok" if right else "fail", "tokens", text)
+    text = f"{tokenizer.name} by {package}, exact, for {settings.model}; {result}; {took}"
+    return CheckResult("ok" if right else "fail", "tokens", text)
 
 
-def _summaries(settings: CompactConfig) -> Iterator[Finding]:
-    """Who writes summaries; if that is a model, whether it can be asked."""
+def _check_summarizer(settings: CompactConfig) -> Iterator[CheckResult]:
+    """Check what writes summaries; if that is a model, whether it can be called."""
     if "summarize" not in settings.strategies.enabled:
-        yield Finding("ok", "summaries", "switched off: only the free strategies run")
+        yield CheckResult("ok", "summaries", "switched off: only the free strategies run")
         return
     if not settings.summarizer.uses_model:
-        yield Finding("ok", "summaries", "written by code: no model is asked, no key is needed")
+        yield CheckResult("ok", "summaries", "written by code: no model is called, no key is needed")
         return
     from compact.assembly import build_summarizer
     from compact.redaction import Redactor
@@ -138,95 +142,97 @@ def _summaries(settings: CompactConfig) -> Iterator[Finding]:
     try:
         build_summarizer(settings, Redactor(), lambda event: None)
     except CompactError as error:
-        yield Finding("fail", "summaries", f"{error.message}; {error.hint}")
+        yield CheckResult("fail", "summaries", f"{error.message}; {error.hint}")
         return
-    yield from _asked_model(settings)
+    yield from _check_model(settings)
 
 
-def _asked_model(settings: CompactConfig) -> Iterator[Finding]:
-    """The model that writes summaries: by which package, where, in how large a window, and with which key."""
+def _check_model(settings: CompactConfig) -> Iterator[CheckResult]:
+    """Check the model that writes summaries: its package, address, window and key."""
     from compact.assembly import summary_provider, summary_window
 
     own, notices = settings.summarizer, list[str]()
     model = own.model or settings.model
     provider = summary_provider(settings)
     window = summary_window(settings, model, lambda event: notices.append(str(getattr(event, "message", ""))))
-    where = f" at {_without_secrets(own.base_url)}" if own.base_url else ""
+    where = f" at {_without_credentials(own.base_url)}" if own.base_url else ""
     text = f"written by {model}, through {provider} {version(provider)}{where}, in a window of {window:,} tokens"
-    yield Finding("ok", "summaries", text)
+    yield CheckResult("ok", "summaries", text)
     for notice in notices:
-        yield Finding("warn", "summaries", notice)
-    if own.provider == "auto" and not own.base_url and ("/" in model or not _home(model)):
+        yield CheckResult("warn", "summaries", notice)
+    if own.provider == "auto" and not own.base_url and ("/" in model or not _own_provider(model)):
         hint = "set summarizer.provider to litellm, or summarizer.base_url"
-        yield Finding("warn", "summaries", f"{model!r} would be looked for at {provider}: {hint}")
-    yield _key(settings, provider)
+        yield CheckResult("warn", "summaries", f"{model!r} would be requested from {provider}: {hint}")
+    yield _check_key(settings, provider)
 
 
-def _home(model: str) -> str:
-    """The provider of a model, if it is one whose own package we use."""
+def _own_provider(model: str) -> str:
+    """Return the provider of a model if we use its own package, else an empty text."""
     from compact.tokens import model_info
 
     provider = model_info(model).provider.value
     return provider if provider in _KEYS else ""
 
 
-def _key(settings: CompactConfig, provider: str) -> Finding:
-    """Where the key of the summariser's model is; never the key itself."""
+def _check_key(settings: CompactConfig, provider: str) -> CheckResult:
+    """Check where the key of the summariser's model is; the key itself is never printed."""
     own = settings.summarizer
     if own.api_key_env or own.api_key:
-        return Finding("ok", "summaries", f"its key is in {own.api_key_env or 'summarizer.api_key'}")
+        return CheckResult("ok", "summaries", f"its key is in {own.api_key_env or 'summarizer.api_key'}")
     names = _KEYS.get(provider, ())
     found = next((name for name in names if os.environ.get(name)), "")
     if found:
-        return Finding("ok", "summaries", f"its key is in {found}")
+        return CheckResult("ok", "summaries", f"its key is in {found}")
     if provider == "litellm":
-        return Finding("ok", "summaries", "litellm looks for its key by itself")
+        return CheckResult("ok", "summaries", "litellm finds its key itself")
     if provider == "openai" and own.base_url:
-        return Finding("ok", "summaries", "no key is set: the server is asked without one")
-    return Finding("warn", "summaries", f"{names[0]} is not set: no summary will come, only the facts that code keeps")
+        return CheckResult("ok", "summaries", "no key is set: the server is called without one")
+    name = next(iter(names), "its key")
+    text = f"{name} is not set: no summary can be written, only the facts that code keeps stay"
+    return CheckResult("warn", "summaries", text)
 
 
-def _without_secrets(url: str) -> str:
-    """A URL without user, password and query."""
+def _without_credentials(url: str) -> str:
+    """Return a URL without user, password and query."""
     from urllib.parse import urlsplit
 
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def _environment() -> Iterator[Finding]:
+def _check_environment() -> Iterator[CheckResult]:
     from compact.config import CompactConfig
     from compact.config_sources import ENV_PREFIX, environment_names
 
     known = [name for names, _, _ in environment_names(CompactConfig) for name in names]
-    given = sorted(name for name in os.environ if name.startswith(ENV_PREFIX) and name not in _NO_SETTINGS)
-    unknown = [name for name in given if name not in known]
+    variables = sorted(name for name in os.environ if name.startswith(ENV_PREFIX) and name not in _NO_SETTINGS)
+    unknown = [name for name in variables if name not in known]
     for name in unknown:
         nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
         meant = f"; did you mean {nearest[0]}?" if nearest else "; `compact config show` lists every setting"
-        yield Finding("warn", "environment", f"{name} is not a setting{meant}")
+        yield CheckResult("warn", "environment", f"{name} is not a setting{meant}")
     if not unknown:
-        used = ", ".join(given) or f"no {ENV_PREFIX}* variable is set"
-        yield Finding("ok", "environment", used)
+        used = ", ".join(variables) or f"no {ENV_PREFIX}* variable is set"
+        yield CheckResult("ok", "environment", used)
 
 
-def _directory() -> Iterator[Finding]:
+def _check_directory() -> Iterator[CheckResult]:
     try:
         with tempfile.TemporaryFile(dir="."):
             pass
     except OSError as error:
         text = f"cannot write to the current directory ({error.strerror}): archives and state need a path elsewhere"
-        yield Finding("warn", "directory", text)
+        yield CheckResult("warn", "directory", text)
     else:
-        yield Finding("ok", "directory", f"{os.getcwd()} can be written to")
+        yield CheckResult("ok", "directory", f"{os.getcwd()} can be written to")
 
 
-def _terminal() -> Iterator[Finding]:
+def _check_terminal() -> Iterator[CheckResult]:
     console = screen.console()
-    if not screen.is_live(sys.stdout):
+    if not screen.is_terminal(sys.stdout):
         text = "not a terminal: output is plain"
     elif console.no_color or not console.color_system:
         text = f"{console.width} columns, without colours"
     else:
         text = f"{console.width} columns, {console.color_system} colours"
-    yield Finding("ok", "terminal", text)
+    yield CheckResult("ok", "terminal", text)

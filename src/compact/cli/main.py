@@ -1,7 +1,8 @@
-"""The `compact` command: puts the commands together, and turns every failure into two plain lines."""
+"""The `compact` command: registers every command and turns errors into two lines, `error:` and `hint:`."""
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -10,27 +11,11 @@ from typing import Annotated
 import typer
 
 from compact import __version__
-from compact.cli import (
-    config,
-    demo,
-    diff,
-    doctor,
-    export,
-    inspect,
-    plan,
-    proxy,
-    prune,
-    recall,
-    report,
-    run,
-    screen,
-    sessions,
-    show,
-    undo,
-    view,
-    why,
-    worker,
-)
+from compact.cli import config, doctor, screen
+from compact.cli.demo import demo
+from compact.cli.servers import proxy, view, worker
+from compact.cli.sessions import diff, export, prune, recall, report, sessions, show, undo, why
+from compact.cli.transcripts import inspect, plan, run
 from compact.core.errors import CompactError
 
 OK, UNEXPECTED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -67,71 +52,75 @@ app.command("worker")(worker.worker)
 app.command("doctor")(doctor.doctor)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
         screen.line(f"compact {__version__}")
         raise typer.Exit
 
 
 @app.callback(invoke_without_command=True)
-def _root(
+def show_help(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     debug: Annotated[
-        bool, typer.Option(_DEBUG, help="Show the whole trace of an error; works after a command, too.")
+        bool, typer.Option(_DEBUG, help="Print the full traceback of an error; may also follow a command.")
     ] = False,
 ) -> None:
+    """Print the help if no command is given."""
     if context.invoked_subcommand is None:
         screen.write(context.get_help() + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    debug = _DEBUG in given
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = _DEBUG in words
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show an arrow shows a question mark instead of ending the command.
-        getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
-        code = app([word for word in given if word != _DEBUG], prog_name="compact", standalone_mode=False)
+        code = app([word for word in words if word != _DEBUG], prog_name="compact", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else OK
     except BrokenPipeError:
-        _stop_writing()
+        _discard_output()
         return UNEXPECTED
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
-    except Exception as error:
+    except Exception as error:  # the boundary to the person at the terminal: every error is printed as two lines
         if debug:
             raise
-        return _explain(error)
+        return _print_error(error)
 
 
-def _explain(error: Exception) -> int:
-    """Two lines and an exit code."""
+def _print_error(error: Exception) -> int:
+    """Print an error with a hint and return the exit code for it."""
     match error:
         case CompactError():
-            return _complain(error.message, error.hint or "run it again with --debug to see where this comes from")
+            _print_error_lines(error.message, error.hint or "run it again with --debug to see where this comes from")
+            return WRONG_INPUT
         case _UsageError():
             # Its own words for a wrong choice begin in the middle of a sentence.
             message = getattr(error, "format_message", error.__str__)().replace("Value error, ", "")
-            return _complain(message, f"see {getattr(getattr(error, 'ctx', None), 'command_path', 'compact')} --help")
+            command = getattr(getattr(error, "ctx", None), "command_path", "compact")
+            _print_error_lines(message, f"see {command} --help")
+            return WRONG_INPUT
         case _:
-            hint = "this should not happen: run it again with --debug, and please report what it prints"
-            _complain(f"{type(error).__name__}: {error}", hint)
+            hint = "this is a bug in compact: run it again with --debug, and please report what it prints"
+            _print_error_lines(f"{type(error).__name__}: {error}", hint)
             return UNEXPECTED
 
 
-def _complain(message: str, hint: str) -> int:
-    screen.remark(message, label="error", style="bold red")
-    screen.remark(hint, label="hint", style="cyan")
-    return WRONG_INPUT
+def _print_error_lines(message: str, hint: str) -> None:
+    screen.notice(message, label="error", style="bold red")
+    screen.notice(hint, label="hint", style="cyan")
 
 
-def _stop_writing() -> None:
-    """Whoever read our output has gone: what is still in the buffer goes nowhere, and nobody hears of it."""
+def _discard_output() -> None:
+    """Send what is still buffered nowhere: the reader of our output has closed the pipe."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,4 +1,4 @@
-"""The arguments and options that several commands share."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ from compact.core.errors import CompactError
 
 File = Annotated[
     str,
-    typer.Argument(metavar="FILE", help="A transcript in JSON or JSONL, packed with gzip or not; - is standard input."),
+    typer.Argument(metavar="FILE", help="A transcript in JSON or JSONL, plain or gzipped; - reads standard input."),
 ]
 Index = Annotated[
     int, typer.Option("--index", metavar="N", min=0, help="Which transcript, if the file holds several; from 0.")
 ]
 Model = Annotated[
-    str | None, typer.Option("--model", metavar="NAME", help="Decides window and token counter; gpt-4o unless set.")
+    str | None,
+    typer.Option("--model", metavar="NAME", help="Sets the window size and the token counter; gpt-4o unless set."),
 ]
 Window = Annotated[
     int | None, typer.Option("--window", metavar="TOKENS", help="The context window, if not the model's own.")
 ]
 TargetTokens = Annotated[
-    int | None, typer.Option("--target-tokens", metavar="N", min=1, help="The most that the result may take.")
+    int | None, typer.Option("--target-tokens", metavar="N", min=1, help="The most tokens that the result may have.")
 ]
+Limit = Annotated[int, typer.Option("--limit", metavar="N", min=0, help="The most rows to list.")]
 ConfigFile = Annotated[
     Path | None,
-    typer.Option("--config", metavar="PATH", help="Settings in YAML or JSON; ./compact.yaml is used if it is there."),
+    typer.Option("--config", metavar="PATH", help="Settings in YAML or JSON; ./compact.yaml is used if it exists."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print data instead of text.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Session = Annotated[str, typer.Argument(metavar="SESSION", help="The id of a session; `compact sessions` lists them.")]
 Store = Annotated[
     str | None,
@@ -39,13 +41,15 @@ Store = Annotated[
         "--store", metavar="URL", help="sqlite:///PATH or postgresql://USER@HOST/NAME, if not the configured store."
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; needed where nobody can answer.")]
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", help="Do not ask for confirmation; required if there is no terminal.")
+]
 
 
-def confirmed(question: str, yes: bool) -> bool:
-    """Ask whoever sits at the terminal; where nobody does, `--yes` must have been given."""
+def confirm(question: str, yes: bool) -> bool:
+    """Ask at the terminal and return the answer; without a terminal, `--yes` must have been given."""
     if yes:
         return True
-    if not (screen.is_live(sys.stdin) and screen.is_live(sys.stderr)):
-        raise CompactError("nobody is here to confirm this: not a terminal", hint="add --yes to do it without asking")
+    if not (screen.is_terminal(sys.stdin) and screen.is_terminal(sys.stderr)):
+        raise CompactError("cannot ask for confirmation: this is not a terminal", hint="add --yes to skip the question")
     return typer.confirm(screen.printable(question), err=True)

@@ -1,9 +1,10 @@
-"""What can be asked of the viewer: a handler for each question, which waits in a thread for the store."""
+"""One handler for each address of the viewer; what reads the store runs in a thread."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable
+from typing import cast
 from urllib.parse import unquote
 
 from starlette.concurrency import run_in_threadpool
@@ -12,64 +13,68 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from compact import __version__
-from compact.viewer import listing, pages, plan_view, session_view
-from compact.viewer.answers import Answer, Refusal
-from compact.viewer.bodies import API_BYTES, INGEST_BYTES, read_json
-from compact.viewer.call_view import call_page
-from compact.viewer.hub import Hub, Subscriber
-from compact.viewer.ingest import InvalidEvents, moment, read_events
-from compact.viewer.live import Live
-from compact.viewer.losses import Losses
-from compact.viewer.numbers import CONTENT_TYPE
-from compact.viewer.ring import Kept
+from compact.viewer import static_files
+from compact.viewer.json_http import API_BYTES, INGEST_BYTES, HttpError, JsonResponse, read_json
+from compact.viewer.live.broadcast import Broadcaster, Subscriber
+from compact.viewer.live.buffer import BufferedEvent
+from compact.viewer.live.feed import LiveFeed
+from compact.viewer.live.ingest import InvalidEvents, read_events, unix_seconds
+from compact.viewer.live.metrics import CONTENT_TYPE
+from compact.viewer.pages import compaction as compaction_pages
+from compact.viewer.pages import session as session_pages
+from compact.viewer.pages import sessions as sessions_pages
+from compact.viewer.pages.call import call_page
+from compact.viewer.pages.losses import LossFinder
 from compact.viewer.settings import ViewerSettings
-from compact.viewer.source import Source
+from compact.viewer.source import DataSource
 
-_MOST_ROWS = 1_000
-_MOST_NUMBER = 2**53
-_STREAM = {"cache-control": "no-store", "x-accel-buffering": "no"}
+# Chosen: more rows than a page asks for; the largest number that JavaScript holds exactly.
+_MAX_ROWS = 1_000
+_MAX_NUMBER = 2**53
+_STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
-# -- what is asked ------------------------------------------------------------------------------------------------
+# -- parameters --------------------------------------------------------------------------------------------------
 
 
 def _id(request: Request, name: str = "id") -> str:
-    """A part of the path as it was before it was put there."""
+    """Return a segment of the path, decoded."""
     return unquote(request.path_params[name])
 
 
-def _number(request: Request, name: str, usual: int | None = None, *, most: int = _MOST_NUMBER) -> int:
-    """A number of the path or the query, not below zero."""
+def _number(request: Request, name: str, default: int | None = None, *, most: int = _MAX_NUMBER) -> int:
+    """Return a number of the path or the query, not below zero."""
     text = request.path_params.get(name) or request.query_params.get(name)
-    if text is None and usual is not None:
-        return usual
+    if text is None and default is not None:
+        return default
     if text is None or not text.isascii() or not text.isdecimal() or len(text) > 16:
-        raise Refusal(400, f"{name} is not a number", f"give {name} as digits")
+        raise HttpError(400, f"{name} is not a number", f"give {name} as digits")
     return min(int(text), most)
 
 
 def _choice(request: Request, name: str, choices: tuple[str, ...]) -> str:
+    """Return a value of the query that must be one of the choices; the first is the default."""
     value = request.query_params.get(name) or choices[0]
     if value not in choices:
-        raise Refusal(400, f"{name} is {value[:40]!r}", f"use one of {', '.join(choices)}")
+        raise HttpError(400, f"{name} is {value[:40]!r}", f"use one of {', '.join(choices)}")
     return value
 
 
-def _source(request: Request) -> Source:
+def _source(request: Request) -> DataSource:
     return request.app.state.source
 
 
-def _live(request: Request) -> Live:
+def _live(request: Request) -> LiveFeed:
     return request.app.state.live
 
 
-# -- the page's questions -----------------------------------------------------------------------------------------
+# -- the data of the page ----------------------------------------------------------------------------------------
 
 
 async def meta(request: Request) -> Response:
-    """What the page needs before anything else."""
+    """Answer with what the page needs before anything else."""
     settings: ViewerSettings = request.app.state.settings
-    return Answer(
+    return JsonResponse(
         {
             "version": __version__,
             "csrf": settings.csrf,
@@ -81,199 +86,208 @@ async def meta(request: Request) -> Response:
 
 
 async def login(request: Request) -> Response:
-    """A token for a cookie."""
+    """Exchange the token for a cookie."""
     settings: ViewerSettings = request.app.state.settings
     body = await read_json(request, limit_bytes=API_BYTES)
-    given = body.get("token") if isinstance(body, dict) else None
-    if not settings.token or not isinstance(given, str) or not settings.is_token(given):
-        raise Refusal(401, "this is not the token", "open the address that `compact view` printed")
-    response = Answer({"ok": True})
-    pages.give_cookie(response, settings)
+    token = _field(body, "token")
+    if not settings.token or not isinstance(token, str) or not settings.is_token(token):
+        raise HttpError(401, "the token is wrong", "open the address that `compact view` printed")
+    response = JsonResponse({"ok": True})
+    static_files.set_cookie(response, settings)
     return response
 
 
 async def sessions(request: Request) -> Response:
-    """The list."""
-    wanted = listing.Wanted(
+    """Answer with a page of the list of sessions."""
+    query = sessions_pages.SessionQuery(
         words=request.query_params.get("q", "")[:500],
-        state=_choice(request, "state", listing.STATES),
-        sort=_choice(request, "sort", listing.SORTS),
+        state=_choice(request, "state", sessions_pages.STATES),
+        sort=_choice(request, "sort", sessions_pages.SORTS),
         offset=_number(request, "offset", 0),
         limit=_number(request, "limit", 50, most=200),
     )
-    losses: Losses = request.app.state.losses
-    in_error = _live(request).ring.threads_in_error()
-    return Answer(await run_in_threadpool(listing.list_sessions, _source(request), losses, in_error, wanted))
+    losses: LossFinder = request.app.state.losses
+    with_errors = _live(request).buffer.sessions_with_errors()
+    return JsonResponse(
+        await run_in_threadpool(sessions_pages.list_sessions, _source(request), losses, with_errors, query)
+    )
 
 
 async def session(request: Request) -> Response:
-    """One session; whoever looks at it will want to know what its compactions cost."""
-    _source(request).warm_up()
-    return Answer(await run_in_threadpool(session_view.session_page, _source(request), _id(request)))
+    """Answer with one session; its page asks for prices next, so they are loaded meanwhile."""
+    _source(request).load_prices()
+    return JsonResponse(await run_in_threadpool(session_pages.session_page, _source(request), _id(request)))
 
 
 async def plan(request: Request) -> Response:
-    """One compaction."""
-    asked = plan_view.Asked(
+    """Answer with one compaction."""
+    query = compaction_pages.CompactionQuery(
         version=_number(request, "version"),
         against=_number(request, "against") if request.query_params.get("against") else None,
         offset=_number(request, "offset", 0),
-        limit=_number(request, "limit", 200, most=_MOST_ROWS),
+        limit=_number(request, "limit", 200, most=_MAX_ROWS),
         only_changed=_choice(request, "only", ("changed", "all")) == "changed",
-        report=_choice(request, "report", plan_view.REPORTS),
+        report=_choice(request, "report", compaction_pages.REPORT_CHOICES),
     )
-    return Answer(await run_in_threadpool(plan_view.plan_page, _source(request), _id(request), asked))
+    return JsonResponse(
+        await run_in_threadpool(compaction_pages.compaction_page, _source(request), _id(request), query)
+    )
 
 
 async def call(request: Request) -> Response:
-    """One model call."""
-    page = {"offset": _number(request, "offset", 0), "limit": _number(request, "limit", 200, most=_MOST_ROWS)}
+    """Answer with the prompt of one model call."""
+    page = {"offset": _number(request, "offset", 0), "limit": _number(request, "limit", 200, most=_MAX_ROWS)}
     number = _number(request, "number")
-    return Answer(await run_in_threadpool(lambda: call_page(_source(request), _id(request), number, **page)))
+    return JsonResponse(await run_in_threadpool(lambda: call_page(_source(request), _id(request), number, **page)))
 
 
 async def messages(request: Request) -> Response:
-    """A page of the log."""
-    page = {"offset": _number(request, "offset", 0), "limit": _number(request, "limit", 200, most=_MOST_ROWS)}
+    """Answer with a page of the log."""
+    page = {"offset": _number(request, "offset", 0), "limit": _number(request, "limit", 200, most=_MAX_ROWS)}
     source, session_id = _source(request), _id(request)
-    return Answer(await run_in_threadpool(lambda: session_view.messages_page(source, session_id, **page)))
+    return JsonResponse(await run_in_threadpool(lambda: session_pages.messages_page(source, session_id, **page)))
 
 
 async def message(request: Request) -> Response:
-    """One log entry."""
-    wanted = _id(request), _id(request, "message_id")
-    return Answer(await run_in_threadpool(session_view.message_page, _source(request), *wanted))
+    """Answer with one log entry."""
+    ids = _id(request), _id(request, "message_id")
+    return JsonResponse(await run_in_threadpool(session_pages.message_page, _source(request), *ids))
 
 
 async def why(request: Request) -> Response:
-    """Where a phrase went."""
+    """Answer with where a phrase is now."""
     phrase = request.query_params.get("q", "")[:2_000]
-    return Answer(await run_in_threadpool(session_view.why_page, _source(request), _id(request), phrase))
+    return JsonResponse(await run_in_threadpool(session_pages.why_page, _source(request), _id(request), phrase))
 
 
 async def undo(request: Request) -> Response:
-    """Take the last compaction back."""
-    body = await _change(request)
-    return await _restored(request, None, seen=_version(body, "version"))
+    """Undo the last compaction."""
+    body = await _read_change(request)
+    return await _restore(request, None, seen_version=_version(body, "version"))
 
 
 async def restore(request: Request) -> Response:
-    """Bring a plan back."""
-    body = await _change(request)
-    return await _restored(request, _version(body, "version"), seen=_version(body, "from"))
+    """Restore a plan version."""
+    body = await _read_change(request)
+    return await _restore(request, _version(body, "version"), seen_version=_version(body, "from"))
 
 
-async def _change(request: Request) -> object:
-    """What is to be changed, if anything may."""
+async def _read_change(request: Request) -> object:
+    """Return the body of a request that changes something; an error if this viewer is read-only."""
     body = await read_json(request, limit_bytes=API_BYTES)
     if request.app.state.settings.is_read_only:
-        raise Refusal(403, "this viewer only reads", "start it without --read-only")
+        raise HttpError(403, "this viewer is read-only", "start it without --read-only")
     return body
 
 
+def _field(body: object, name: str) -> object:
+    """Return a field of a body; None if there is none."""
+    return cast(dict[str, object], body).get(name) if isinstance(body, dict) else None
+
+
 def _version(body: object, name: str) -> int:
-    version = body.get(name) if isinstance(body, dict) else None
-    if isinstance(version, bool) or not isinstance(version, int) or not 0 <= version <= _MOST_NUMBER:
-        hint = 'undo takes {"version": the one in force}, restore {"version": N, "from": the one in force}'
-        raise Refusal(400, f"{name} is not a number", hint)
+    version = _field(body, name)
+    if isinstance(version, bool) or not isinstance(version, int) or not 0 <= version <= _MAX_NUMBER:
+        hint = 'undo takes {"version": the version in force}, restore {"version": N, "from": the version in force}'
+        raise HttpError(400, f"{name} is not a plan version", hint)
     return version
 
 
-async def _restored(request: Request, version: int | None, *, seen: int) -> Response:
+async def _restore(request: Request, version: int | None, *, seen_version: int) -> Response:
     session_id = _id(request)
-    plan, tokens = await run_in_threadpool(lambda: _source(request).restore(session_id, version, seen=seen))
-    _live(request).tell_session(session_id)
-    return Answer({"plan_version": plan.version, "tokens": tokens})
+    restore = _source(request).restore
+    plan, tokens = await run_in_threadpool(lambda: restore(session_id, version, seen_version=seen_version))
+    _live(request).publish_session(session_id)
+    return JsonResponse({"plan_version": plan.version, "tokens": tokens})
 
 
 async def traces(request: Request) -> Response:
-    """The traces that came in last."""
+    """Answer with the traces that were updated last."""
     session_id = request.query_params.get("session", "")
-    limit = _number(request, "limit", 50, most=_MOST_ROWS)
-    # Who is in the ring is looked up here, where nobody writes to it meanwhile; reading them takes longer.
-    found = _live(request).ring.find(session_id=session_id, limit=limit)
-    return await run_in_threadpool(lambda: Answer({"traces": [trace.about() for trace in found]}))
+    limit = _number(request, "limit", 50, most=_MAX_ROWS)
+    # The buffer is read here, on the event loop, which alone writes to it; parsing the events takes longer.
+    found = _live(request).buffer.traces(session_id=session_id, limit=limit)
+    return await run_in_threadpool(lambda: JsonResponse({"traces": [trace.summary() for trace in found]}))
 
 
 async def trace(request: Request) -> Response:
-    """One trace with its spans."""
-    found = _live(request).ring.find_one(_id(request))
+    """Answer with one trace and its spans."""
+    found = _live(request).buffer.trace(_id(request))
     if found is None:
-        raise Refusal(404, "there is no such trace in memory", "the oldest make room for new ones")
-    return await run_in_threadpool(lambda: Answer(found.whole()))
+        raise HttpError(404, "there is no such trace in memory", "the oldest traces are removed for new ones")
+    return await run_in_threadpool(lambda: JsonResponse(found.with_spans()))
 
 
 async def live(request: Request) -> Response:
-    """What moves, for the page."""
-    return _stream(_live(request).pages, _live(request).look())
+    """Stream updates to a page."""
+    return _stream(_live(request).pages, _live(request).subscribe_page())
 
 
-# -- Ariadne's wire -----------------------------------------------------------------------------------------------
+# -- Ariadne's interface ------------------------------------------------------------------------------------------
 
 
 async def ingest(request: Request) -> Response:
-    """Events from an exporter."""
+    """Take events from an exporter."""
     try:
         events = read_events(await read_json(request, limit_bytes=INGEST_BYTES))
     except InvalidEvents as error:
-        return Answer({"error": "Validation failed", "details": error.details[:100]}, status_code=400)
-    _live(request).take_in(events)
-    return Answer({"success": True, "count": len(events)})
+        return JsonResponse({"error": "Validation failed", "details": error.problems[:100]}, status_code=400)
+    _live(request).receive(events)
+    return JsonResponse({"success": True, "count": len(events)})
 
 
 async def events(request: Request) -> Response:
-    """Events as they come in; with `replay=1` those in memory first."""
+    """Stream events as they come in; with `replay=1` those in memory first."""
     query = request.query_params
     replay = query.get("replay", "") in ("1", "true")
-    return _stream(_live(request).events, _live(request).listen(_filter(request), replay=replay))
+    return _stream(_live(request).events, _live(request).subscribe_to_events(_filter(request), replay=replay))
 
 
-def _filter(request: Request) -> Callable[[Kept], bool]:
-    """Which events somebody wants: of a trace, of some kinds, since a time."""
+def _filter(request: Request) -> Callable[[BufferedEvent], bool]:
+    """Return which events a client wants: of a trace, of some kinds, since a time."""
     query = request.query_params
     trace_id, since = query.get("traceId", ""), query.get("since", "")
     kinds = {kind.strip() for kind in query.get("kinds", "").split(",") if kind.strip()}
     try:
-        earliest = (moment(since) if "T" in since else float(since)) if since else 0.0
+        earliest = (unix_seconds(since) if "T" in since else float(since)) if since else 0.0
     except (ValueError, OverflowError):
-        raise Refusal(400, "since is not a time", "give it in ISO 8601 with a Z, or in seconds") from None
-    earliest = earliest / 1000 if earliest > 1e11 else earliest  # as JavaScript counts
+        raise HttpError(400, "since is not a time", "give it in ISO 8601 with a Z, or in seconds") from None
+    earliest = earliest / 1000 if earliest > 1e11 else earliest  # milliseconds, as JavaScript counts
 
-    def wants(kept: Kept) -> bool:
-        is_kind = not kinds or kept.kind in kinds or (kept.type == "trace" and "trace" in kinds)
-        return is_kind and (not trace_id or kept.trace_id == trace_id) and kept.at >= earliest
+    def wants(event: BufferedEvent) -> bool:
+        is_kind = not kinds or event.kind in kinds or (event.type == "trace" and "trace" in kinds)
+        return is_kind and (not trace_id or event.trace_id == trace_id) and event.at >= earliest
 
     return wants
 
 
 async def healthz(request: Request) -> Response:
-    """Whether we are alive."""
-    ring = _live(request).ring
-    kept = {"count": len(ring), "capacity": ring.capacity}
-    return Answer({"status": "ok", "timestamp": time.time(), "events": kept})
+    """Answer that the server is running."""
+    buffer = _live(request).buffer
+    events = {"count": len(buffer), "capacity": buffer.capacity}
+    return JsonResponse({"status": "ok", "timestamp": time.time(), "events": events})
 
 
 async def metrics(request: Request) -> Response:
-    """Prometheus text."""
-    live = _live(request)
-    return Response(live.numbers.render(live), media_type=CONTENT_TYPE)
+    """Answer with the metrics as Prometheus text."""
+    return Response(_live(request).metrics_text(), media_type=CONTENT_TYPE)
 
 
-def _stream(hub: Hub, subscriber: Subscriber) -> Response:
+def _stream(broadcaster: Broadcaster, subscriber: Subscriber) -> Response:
     async def frames() -> AsyncIterator[str]:
         try:
             async for frame in subscriber.frames():
                 yield frame
         finally:
-            hub.unsubscribe(subscriber)
+            broadcaster.unsubscribe(subscriber)
 
-    return StreamingResponse(frames(), media_type="text/event-stream", headers=_STREAM)
+    return StreamingResponse(frames(), media_type="text/event-stream", headers=_STREAM_HEADERS)
 
 
 _SESSION = "/api/sessions/{id}"
 ROUTES = [
-    Route("/", pages.index),
-    Route("/static/{name:path}", pages.static),
+    Route("/", static_files.index),
+    Route("/static/{name:path}", static_files.static),
     Route("/api/meta", meta),
     Route("/api/login", login, methods=["POST"]),
     Route("/api/sessions", sessions),

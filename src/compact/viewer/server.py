@@ -1,11 +1,11 @@
-"""The viewer's server: an application that reads one store, and what runs it."""
+"""The viewer's application, which reads one store, and the server that runs it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 
 import uvicorn
 from starlette.applications import Starlette
@@ -18,14 +18,14 @@ from starlette.responses import Response
 from compact.config import CompactConfig
 from compact.core.audit.store import StoreError, VersionConflict
 from compact.core.errors import CompactError, UnknownSession
-from compact.viewer.answers import Refusal, refused
-from compact.viewer.guard import Guard
-from compact.viewer.live import Live
-from compact.viewer.losses import Losses
-from compact.viewer.ring import Ring
+from compact.viewer.access import AccessMiddleware
+from compact.viewer.json_http import HttpError, error_response
+from compact.viewer.live.buffer import EventBuffer
+from compact.viewer.live.feed import LiveFeed
+from compact.viewer.pages.losses import LossFinder
 from compact.viewer.routes import ROUTES
 from compact.viewer.settings import ViewerSettings
-from compact.viewer.source import Source
+from compact.viewer.source import DataSource
 
 
 def create_app(
@@ -33,37 +33,37 @@ def create_app(
     settings: ViewerSettings | None = None,
     *,
     pricing: CompactConfig | None = None,
-    ring: Ring | None = None,
+    buffer: EventBuffer | None = None,
 ) -> Starlette:
-    """The viewer of the store that a configuration names; `pricing` is where prices come from, if from another."""
+    """Return the viewer of the store that a configuration names; prices come from `pricing`, if given."""
     settings = settings or ViewerSettings()
     app = Starlette(
         routes=ROUTES,
-        middleware=[Middleware(Guard, settings=settings)],
-        exception_handlers={CompactError: _refuse, HTTPException: _refuse_http},
+        middleware=[Middleware(AccessMiddleware, settings=settings)],
+        exception_handlers={CompactError: _compact_error_response, HTTPException: _http_error_response},
         lifespan=_lifespan,
     )
     app.state.settings = settings
-    app.state.source = Source(config, pricing=pricing)
-    app.state.live = Live(app.state.source, ring=ring)
-    app.state.losses = Losses(app.state.source)
+    app.state.source = DataSource(config, pricing=pricing)
+    app.state.live = LiveFeed(app.state.source, buffer=buffer)
+    app.state.losses = LossFinder(app.state.source)
     return app
 
 
 @contextlib.asynccontextmanager
-async def _lifespan(app: Starlette) -> AsyncIterator[None]:
-    live: Live = app.state.live
-    losses: Losses = app.state.losses
+async def _lifespan(app: Starlette) -> AsyncGenerator[None]:
+    live: LiveFeed = app.state.live
+    losses: LossFinder = app.state.losses
     loop = asyncio.get_running_loop()
 
-    def tell(session_id: str) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and everybody has gone
-            loop.call_soon_threadsafe(live.tell_session, session_id)
+    def publish_session(session_id: str) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and every stream with it
+            loop.call_soon_threadsafe(live.publish_session, session_id)
 
-    losses.on_known = tell
-    await run_in_threadpool(app.state.settings.learn_names)
-    await live.ask()  # before anybody looks, so that whatever comes later is news
-    watch = asyncio.create_task(live.watch())
+    losses.notify(publish_session)
+    await run_in_threadpool(app.state.settings.look_up_names)
+    await live.poll_store()  # before the first page, so that whatever comes later is news
+    watch = asyncio.create_task(live.watch_store())
     yield
     watch.cancel()
     live.close()
@@ -71,28 +71,28 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     app.state.source.close()
 
 
-async def _refuse(request: Request, error: Exception) -> Response:
+async def _compact_error_response(request: Request, error: Exception) -> Response:
     match error:
-        case Refusal():
-            return refused(error.status, error.message, error.hint)
+        case HttpError():
+            return error_response(error.status, error.message, error.hint)
         case UnknownSession():
-            return refused(404, error.message, "the list of sessions shows all there are")
+            return error_response(404, error.message, "the list of sessions has them all")
         case VersionConflict():
-            return refused(409, error.message, error.hint)
+            return error_response(409, error.message, error.hint)
         case StoreError():
-            return refused(503, error.message, error.hint)
+            return error_response(503, error.message, error.hint)
         case _:
-            return refused(400, getattr(error, "message", str(error)), getattr(error, "hint", ""))
+            return error_response(400, getattr(error, "message", str(error)), getattr(error, "hint", ""))
 
 
-async def _refuse_http(request: Request, error: Exception) -> Response:
+async def _http_error_response(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    said = {404: ("there is nothing here", "the page is at /"), 405: ("this is not how to ask", "")}
-    return refused(status, *said.get(status, ("the request was not understood", "")))
+    known = {404: ("there is no such address", "the page is at /"), 405: ("this address does not take the method", "")}
+    return error_response(status, *known.get(status, ("the request was not understood", "")))
 
 
 class ViewerServer(uvicorn.Server):
-    """Runs the viewer; whoever listens is sent home first, or the end would wait for them."""
+    """Runs the viewer; its streams are ended first, or the shutdown would wait for them."""
 
     def __init__(
         self, app: Starlette, settings: ViewerSettings, *, on_started: Callable[[], None] = lambda: None
@@ -105,9 +105,10 @@ class ViewerServer(uvicorn.Server):
                 log_level="warning",
                 access_log=False,
                 server_header=False,
-                # The parser that limits how much of a request's head it takes.
+                # The parser that limits the size of a request's head.
                 http="h11",
                 ws="none",
+                # Chosen: a shutdown of seconds, and more clients than a person has pages.
                 timeout_graceful_shutdown=3,
                 limit_concurrency=256,
                 h11_max_incomplete_event_size=64 * 1024,
@@ -116,12 +117,12 @@ class ViewerServer(uvicorn.Server):
         self._app, self._on_started = app, on_started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen, and say so."""
+        """Begin to listen, and call `on_started`."""
         await super().startup(sockets)
         if self.started:
             self._on_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End all streams, then the rest."""
+        """End all streams, then the server."""
         self._app.state.live.close()
         await super().shutdown(sockets)

@@ -1,4 +1,4 @@
-"""How the viewer is reached, and what it takes to be safe there."""
+"""The address of the viewer, and the secrets that protect it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 5175
 _WILDCARDS = ("0.0.0.0", "::", "")
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+# Chosen: 16 characters of `secrets.token_urlsafe` have 96 bits.
 _LEAST_TOKEN_CHARS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewerSettings:
-    """Where it listens, and who may come in; anything but loopback needs a token."""
+    """Host and port to listen on, and the token that requests need; any host but loopback needs one."""
 
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
@@ -33,36 +34,36 @@ class ViewerSettings:
     def __post_init__(self) -> None:
         hint = 'make one with `python -c "import secrets; print(secrets.token_urlsafe())"` and pass it as --token'
         if not self.token and not is_loopback(self.host):
-            what = f"{self.host or 'every address'} is not loopback: who reaches it would read every session"
+            what = f"{self.host or 'every address'} is not loopback: anybody who reaches it could read every session"
             raise ConfigError(what, field="token", hint=hint)
         if self.token and len(self.token) < _LEAST_TOKEN_CHARS:
-            what = f"a token of {len(self.token)} characters is soon guessed; {_LEAST_TOKEN_CHARS} is the least"
+            what = f"a token of {len(self.token)} characters can be guessed; use at least {_LEAST_TOKEN_CHARS}"
             raise ConfigError(what, field="token", hint=hint)
 
     @property
     def cookie_name(self) -> str:
-        """One for each port: cookies do not tell ports apart."""
+        """The name of the cookie; one for each port, because browsers share cookies between ports."""
         return f"compact_viewer_{self.port}"
 
     @property
     def cookie_value(self) -> str:
-        """What a browser keeps instead of the token; worth nothing once this process has ended."""
+        """What a browser stores instead of the token; invalid once this process has ended."""
         return hmac.new(self._salt.encode(), self.token.encode(), hashlib.sha256).hexdigest()
 
-    def is_token(self, given: str) -> bool:
-        """True for the token, in the same time for every other text."""
-        return secrets.compare_digest(given.encode("utf-8", "replace"), self.token.encode())
+    def is_token(self, value: str) -> bool:
+        """Return True for the token; takes the same time for every other text."""
+        return secrets.compare_digest(value.encode("utf-8", "replace"), self.token.encode())
 
-    def is_cookie(self, given: str) -> bool:
-        """True for the cookie that was given out."""
-        return secrets.compare_digest(given.encode("utf-8", "replace"), self.cookie_value.encode())
+    def is_cookie(self, value: str) -> bool:
+        """Return True for the value of our cookie."""
+        return secrets.compare_digest(value.encode("utf-8", "replace"), self.cookie_value.encode())
 
-    def is_csrf(self, given: str) -> bool:
-        """True for the token that the page got with its first request."""
-        return secrets.compare_digest(given.encode("utf-8", "replace"), self.csrf.encode())
+    def is_csrf(self, value: str) -> bool:
+        """Return True for the value that the page got with its first request."""
+        return secrets.compare_digest(value.encode("utf-8", "replace"), self.csrf.encode())
 
     def knows_host(self, name: str) -> bool:
-        """True if this is a name we are called by: a page of somebody else's can make any other name lead here."""
+        """Return True for a host name of this viewer: another site can make any other name resolve to this machine."""
         name = name.lower().rstrip(".")
         if name in _LOOPBACK_NAMES or name == self.host.lower():
             return True
@@ -70,20 +71,20 @@ class ViewerSettings:
             return False
         return _is_address(name) or name in _own_names()
 
-    def learn_names(self) -> None:
-        """Find out what this machine is called, which may take a while, before a request has to wait for it."""
+    def look_up_names(self) -> None:
+        """Look up the names of this machine, which may take a while, before a request has to wait for it."""
         if self.host in _WILDCARDS:
             _own_names()
 
     @property
     def url(self) -> str:
-        """Where to look."""
+        """The address of the page."""
         name = "127.0.0.1" if self.host in _WILDCARDS else self.host
         return f"http://[{name}]:{self.port}/" if ":" in name else f"http://{name}:{self.port}/"
 
 
 def is_loopback(host: str) -> bool:
-    """True if only this machine can reach it."""
+    """Return True if only this machine can reach a host."""
     if host.lower() == "localhost":
         return True
     try:

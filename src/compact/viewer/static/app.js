@@ -1,12 +1,11 @@
-// The page: what is on top, and which view is in front.
-import { meta } from "./api.js";
-import { replace } from "./dom.js";
+// The page: shows the view that the address names.
+import { replace } from "./base/dom.js";
+import { visibleText } from "./base/text.js";
+import { meta } from "./data/api.js";
+import { connect, onLive, togglePause } from "./data/live.js";
 import { listen, showHelp } from "./keys.js";
-import { connect, onLive, togglePause } from "./live.js";
 import { parse } from "./router.js";
 import { drawTop, setCrumbs } from "./shell.js";
-import { failed } from "./states.js";
-import { plain } from "./text.js";
 import { toggleTheme } from "./theme.js";
 import { callView } from "./views/call.js";
 import { compactionView } from "./views/compaction.js";
@@ -16,13 +15,14 @@ import { sessionsView } from "./views/sessions.js";
 import { traceView } from "./views/trace.js";
 import { tracesView } from "./views/traces.js";
 import { whyView } from "./views/why.js";
+import { failed } from "./widgets/states.js";
 
 const main = document.getElementById("view");
 const visited = [];
-const scrolled = new Map();
-let front = null;
+const scrollPositions = new Map();
+let current = null;
 
-/** Which view an address names, with what it needs to know. */
+/** Return the view that an address names, and its arguments. */
 function route({ path, params }) {
   const [head, id, kind, which] = path;
   if (!head || head === "sessions") return [sessionsView, { params }];
@@ -41,19 +41,20 @@ function route({ path, params }) {
   return [views[kind] ?? null, { session: id, which, params, ...(kind === "m" ? { message: which } : {}) }];
 }
 
-function context() {
-  const stop = new AbortController();
-  const ends = [() => stop.abort()];
+/** Return what a view gets: where to draw, and what to do when it is left. */
+function viewContext() {
+  const controller = new AbortController();
+  const cleanups = [() => controller.abort()];
   return {
     main,
-    signal: stop.signal,
+    signal: controller.signal,
     crumbs: (crumbs, section) => {
       setCrumbs(crumbs, section);
-      document.title = `${plain(crumbs.at(-1)?.text ?? "Compact")} · Compact`;
+      document.title = `${visibleText(crumbs.at(-1)?.text ?? "Compact")} · Compact`;
     },
-    onLive: (listener) => ends.push(onLive(listener)),
-    onEnd: (end) => ends.push(end),
-    end: () => ends.forEach((end) => end()),
+    onLive: (listener) => cleanups.push(onLive(listener)),
+    onLeave: (cleanup) => cleanups.push(cleanup),
+    leave: () => cleanups.forEach((cleanup) => cleanup()),
   };
 }
 
@@ -64,38 +65,38 @@ async function show() {
   leave();
   if (isBack) visited.pop();
   else if (visited.at(-1) !== address) visited.push(address);
-  const [view, given] = route(parse(address));
-  const ctx = context();
-  front = { ctx, address, keys: null };
-  const mine = front;
+  const [view, args] = route(parse(address));
+  const ctx = viewContext();
+  const shown = { ctx, address, onKey: null };
+  current = shown;
   try {
     if (!view) throw new Error("There is no such page.");
-    const made = await view(ctx, given);
-    if (front !== mine) return;
-    front.keys = made?.keys ?? null;
-    if (isBack && scrolled.has(address)) main.scrollTop = scrolled.get(address);
+    const handlers = await view(ctx, args);
+    if (current !== shown) return;
+    shown.onKey = handlers?.onKey ?? null;
+    if (isBack && scrollPositions.has(address)) main.scrollTop = scrollPositions.get(address);
   } catch (error) {
-    if (front !== mine || error.name === "AbortError") return;
+    if (current !== shown || error.name === "AbortError") return;
     replace(main, failed(error, show));
   }
 }
 
 function leave() {
-  if (!front) return;
-  scrolled.set(front.address, main.scrollTop);
-  front.ctx.end();
-  front = null;
+  if (!current) return;
+  scrollPositions.set(current.address, main.scrollTop);
+  current.ctx.leave();
+  current = null;
   main.scrollTop = 0;
 }
 
-function up() {
+function goUp() {
   const { path } = parse(location.hash);
   if (path[0] === "s" && path.length > 2) location.hash = `#/s/${encodeURIComponent(path[1])}`;
   else if (path[0] === "t") location.hash = "#/traces";
   else if (path.length) location.hash = "#/";
 }
 
-const search = () => main.querySelector("input[type=search]")?.focus();
+const focusSearch = () => main.querySelector("input[type=search]")?.focus();
 
 function start() {
   drawTop();
@@ -106,19 +107,19 @@ function start() {
   window.addEventListener("hashchange", show);
   listen(
     {
-      "/": search,
+      "/": focusSearch,
       "?": showHelp,
       " ": togglePause,
-      Escape: up,
+      Escape: goUp,
       t: () => {
         toggleTheme();
         drawTop();
       },
     },
-    (event) => Boolean(front?.keys?.(event)),
+    (event) => Boolean(current?.onKey?.(event)),
   );
   connect();
-  meta().catch(() => {}); // the banner tells when the server is gone
+  meta().catch(() => {}); // the banner says when the server does not answer
   show();
 }
 

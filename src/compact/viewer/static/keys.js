@@ -1,12 +1,12 @@
-// The keyboard: one place decides what a key means, the view in front is asked first.
-import { h } from "./dom.js";
-import { openDialog } from "./dialog.js";
+// The keyboard: the current view handles a key first, then the page.
+import { h } from "./base/dom.js";
+import { openDialog } from "./widgets/dialog.js";
 
 const HELP = [
   ["j k or ↓ ↑", "next and previous row"],
   ["Enter", "open the row"],
   ["Escape", "close, or go up one level"],
-  ["/", "search, or ask why"],
+  ["/", "search"],
   ["← →", "move along the timeline, or to the next call or compaction"],
   ["+ − 0", "zoom the timeline in, out, back"],
   ["Space", "pause and resume live updates"],
@@ -15,8 +15,8 @@ const HELP = [
   ["?", "this list"],
 ];
 
-const TYPING = "input, textarea, select, [contenteditable]";
-const PRESSING = "button, summary, [role=button], [role=tab], [role=switch]";
+const INPUTS = "input, textarea, select, [contenteditable]";
+const BUTTONS = "button, summary, [role=button], [role=tab], [role=switch]";
 
 export function showHelp() {
   const rows = HELP.map(([keys, what]) => [
@@ -30,32 +30,33 @@ export function showHelp() {
   openDialog({ title: "Keyboard", body: [h("dl", { class: "keys" }, rows)], close: "Close" });
 }
 
-let leader = 0;
+let leaderPressedAt = 0;
 
-function twoStroke(event) {
-  const isSecond = Date.now() - leader < 1200;
-  leader = event.key === "g" ? Date.now() : 0;
+/** Handle "g then s" and "g then t". */
+function handleSequence(event) {
+  const isSecond = Date.now() - leaderPressedAt < 1200;
+  leaderPressedAt = event.key === "g" ? Date.now() : 0;
   if (!isSecond) return false;
-  const goal = { s: "#/", t: "#/traces" }[event.key];
-  if (goal) location.hash = goal;
-  return Boolean(goal);
+  const target = { s: "#/", t: "#/traces" }[event.key];
+  if (target) location.hash = target;
+  return Boolean(target);
 }
 
-function isPlain(event) {
+function hasNoModifier(event) {
   return !event.ctrlKey && !event.metaKey && !event.altKey && !event.defaultPrevented;
 }
 
-/** `commands` maps a key to what the page does with it; `inFront()` gives the keys of the view, asked first. */
-export function listen(commands, inFront) {
+/** Listen to keys: `handleInView(event)` returns true for those the view uses, `commands` are those of the page. */
+export function listen(commands, handleInView) {
   document.addEventListener("keydown", (event) => {
-    if (!isPlain(event) || document.querySelector("dialog[open]")) return;
+    if (!hasNoModifier(event) || document.querySelector("dialog[open]")) return;
     const target = event.target instanceof Element ? event.target : document.body;
-    if (target.closest(TYPING)) {
+    if (target.closest(INPUTS)) {
       if (event.key === "Escape") target.blur();
       return;
     }
-    if (target.closest(PRESSING) && (event.key === " " || event.key === "Enter")) return;
-    if (twoStroke(event) || inFront(event) || run(commands, event)) event.preventDefault();
+    if (target.closest(BUTTONS) && (event.key === " " || event.key === "Enter")) return;
+    if (handleSequence(event) || handleInView(event) || run(commands, event)) event.preventDefault();
   });
 }
 

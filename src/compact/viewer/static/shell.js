@@ -1,17 +1,17 @@
-// The bar on top: where one is, whether news arrives, and the switches.
-import { h, replace } from "./dom.js";
-import { brand, icon } from "./icons.js";
+// The bar on top: the sections, the path of the view, whether updates arrive, and the theme.
+import { h, replace } from "./base/dom.js";
+import { brand, icon } from "./base/icons.js";
+import { visible } from "./base/text.js";
+import { onStatus, togglePause } from "./data/live.js";
 import { showHelp } from "./keys.js";
-import { onStatus, togglePause } from "./live.js";
-import { shown } from "./text.js";
 import { theme, toggleTheme } from "./theme.js";
 
 const top = document.getElementById("top");
 const banner = document.getElementById("banner");
-const trail = h("nav", { class: "crumbs", "aria-label": "Where you are" });
+const breadcrumbs = h("nav", { class: "crumbs", "aria-label": "Path" });
 const liveButton = h("button", { class: "live", type: "button", on: { click: togglePause } });
 let section = "sessions";
-let watching = false;
+let isFollowing = false;
 
 function tab(name, href, text) {
   return h("a", { class: "tab", href, "aria-current": section === name ? "page" : undefined }, text);
@@ -29,7 +29,7 @@ export function drawTop() {
       tab("sessions", "#/", "Sessions"),
       tab("traces", "#/traces", "Traces"),
     ),
-    trail,
+    breadcrumbs,
     h(
       "div",
       { class: "top-end" },
@@ -63,11 +63,11 @@ export function drawTop() {
       ),
     ),
   );
-  if (!watching) onStatus(drawLive);
-  watching = true;
+  if (!isFollowing) onStatus(drawLive);
+  isFollowing = true;
 }
 
-function drawLive({ state, paused, waiting, trouble }) {
+function drawLive({ state, paused, waiting, problem }) {
   const [name, text] =
     state !== "open"
       ? ["off", state === "connecting" ? "Connecting" : "Offline"]
@@ -87,7 +87,7 @@ function drawLive({ state, paused, waiting, trouble }) {
     replace(
       banner,
       h("span", { class: "spinner" }),
-      `${trouble || "The live stream ended."} Reconnecting: what is shown may be old.`,
+      `${problem || "The live stream ended."} Reconnecting; what you see may be out of date.`,
     );
 }
 
@@ -95,12 +95,12 @@ export function setCrumbs(crumbs, inSection = "sessions") {
   section = inSection;
   drawTop();
   replace(
-    trail,
+    breadcrumbs,
     crumbs.map(({ text, href }, index) => [
       h("span", { class: "crumb-sep", "aria-hidden": "true" }, "/"),
       href && index < crumbs.length - 1
-        ? h("a", { href }, shown(text))
-        : h("span", { "aria-current": "page" }, shown(text)),
+        ? h("a", { href }, visible(text))
+        : h("span", { "aria-current": "page" }, visible(text)),
     ]),
   );
 }

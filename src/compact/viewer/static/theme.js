@@ -1,4 +1,4 @@
-// Dark, light, or what the system says; the choice is remembered.
+// The theme: dark, light, or what the system says; a choice is remembered.
 
 const KEY = "compact.theme";
 const dark = window.matchMedia("(prefers-color-scheme: dark)");

@@ -1,12 +1,12 @@
-// The whole session in a strip: shows which part is in sight, and moves it.
-import { h, replace, s } from "../dom.js";
+// The whole session in a strip: shows which calls are in view, and moves them.
+import { h, replace, s } from "../base/dom.js";
 
 const HEIGHT = 40;
 
 export class Overview {
-  constructor(sight, moved) {
-    this.sight = sight;
-    this.moved = moved;
+  constructor(range, onMove) {
+    this.range = range;
+    this.onMove = onMove;
     this.svg = s("svg", { class: "overview-svg", height: HEIGHT, "aria-hidden": "true" });
     this.window = h("div", { class: "overview-window" });
     this.el = h("div", { class: "overview", title: "Drag to move along the session" }, this.svg, this.window);
@@ -14,7 +14,7 @@ export class Overview {
   }
 
   draw(calls, plans, { margin, limit }) {
-    this.el.hidden = calls.length < 40 && this.sight.isWhole;
+    this.el.hidden = calls.length < 40 && this.range.isWhole;
     const width = this.el.clientWidth;
     if (this.el.hidden || !width) return;
     this.left = margin.left;
@@ -36,32 +36,32 @@ export class Overview {
       s("path", { d, class: "overview-area" }),
       marks.map((index) => s("line", { x1: x(index), x2: x(index), y1: 0, y2: HEIGHT, class: "overview-mark" })),
     );
-    this.window.style.setProperty("left", `${x(this.sight.from)}px`);
-    this.window.style.setProperty("width", `${Math.max(4, x(this.sight.to) - x(this.sight.from))}px`);
+    this.window.style.setProperty("left", `${x(this.range.from)}px`);
+    this.window.style.setProperty("width", `${Math.max(4, x(this.range.to) - x(this.range.from))}px`);
   }
 
   listen() {
-    let isHeld = false;
+    let isDragging = false;
     const move = (event) => {
-      const at = ((event.clientX - this.el.getBoundingClientRect().left - this.left) / this.inner) * this.sight.total;
-      const size = this.sight.size;
-      this.sight.set(at - size / 2, at + size / 2);
-      this.moved();
+      const at = ((event.clientX - this.el.getBoundingClientRect().left - this.left) / this.inner) * this.range.total;
+      const size = this.range.size;
+      this.range.set(at - size / 2, at + size / 2);
+      this.onMove();
     };
     this.el.addEventListener("pointerdown", (event) => {
-      if (this.sight.isWhole) return;
-      isHeld = true;
+      if (this.range.isWhole) return;
+      isDragging = true;
       this.el.setPointerCapture(event.pointerId);
       move(event);
     });
     this.el.addEventListener("pointermove", (event) => {
-      if (isHeld) move(event);
+      if (isDragging) move(event);
     });
     this.el.addEventListener("pointerup", () => {
-      isHeld = false;
+      isDragging = false;
     });
     this.el.addEventListener("pointercancel", () => {
-      isHeld = false;
+      isDragging = false;
     });
   }
 }

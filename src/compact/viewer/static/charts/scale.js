@@ -1,19 +1,20 @@
-// Arithmetic of the timeline: which calls are in sight, and where they are on the screen.
+// The scale of the timeline: which calls are in view, and where they are on the screen.
 
-const FEWEST = 8;
+// Chosen: fewer calls than this are not worth a further zoom.
+const MIN_CALLS = 8;
 
-/** Steps of 1, 2 or 5 that divide a range into about `wanted` pieces. */
+/** Return round numbers that divide a range into about `wanted` steps. */
 export function ticks(most, wanted = 4) {
   const rough = most / wanted;
   const power = 10 ** Math.floor(Math.log10(rough || 1));
   const step = [1, 2, 2.5, 5, 10].map((n) => n * power).find((n) => n >= rough) ?? 10 * power;
-  const all = [];
-  for (let at = 0; at <= most + 1e-9; at += step) all.push(at);
-  return all;
+  const places = [];
+  for (let at = 0; at <= most + 1e-9; at += step) places.push(at);
+  return places;
 }
 
-/** The calls in sight, as a half-open range that stays inside what there is and follows the newest. */
-export class Sight {
+/** The calls in view, as a half-open range that stays inside what there is and follows the newest. */
+export class CallRange {
   constructor() {
     this.total = 0;
     this.from = 0;
@@ -38,7 +39,7 @@ export class Sight {
   }
 
   set(from, to) {
-    const size = Math.min(this.total, Math.max(Math.min(FEWEST, this.total), Math.round(to - from)));
+    const size = Math.min(this.total, Math.max(Math.min(MIN_CALLS, this.total), Math.round(to - from)));
     this.from = Math.max(0, Math.min(this.total - size, Math.round(from)));
     this.to = this.from + size;
   }
@@ -49,27 +50,27 @@ export class Sight {
     this.set(around - share * size, around + (1 - share) * size);
   }
 
-  keep(index) {
+  include(index) {
     if (index < this.from) this.set(index, index + this.size);
     else if (index >= this.to) this.set(index + 1 - this.size, index + 1);
   }
 }
 
-/** Screen places for a plot of a given size. */
-export function frame({ width, height, margin, sight, most }) {
+/** Return the functions from calls and tokens to places on the screen, and back. */
+export function frame({ width, height, margin, range, most }) {
   const inner = {
     width: Math.max(10, width - margin.left - margin.right),
     height: height - margin.top - margin.bottom,
   };
-  const slot = inner.width / sight.size;
+  const slot = inner.width / range.size;
   return {
     width,
     height,
     margin,
     inner,
     slot,
-    x: (index) => margin.left + (index - sight.from) * slot,
+    x: (index) => margin.left + (index - range.from) * slot,
     y: (tokens) => margin.top + inner.height * (1 - tokens / most),
-    indexAt: (px) => Math.max(sight.from, Math.min(sight.to - 1, sight.from + Math.floor((px - margin.left) / slot))),
+    indexAt: (px) => Math.max(range.from, Math.min(range.to - 1, range.from + Math.floor((px - margin.left) / slot))),
   };
 }

@@ -1,20 +1,21 @@
-// The window over model calls: what each prompt was made of, where the limits are, when it was compacted.
-import { h, isNarrow, replace, s } from "../dom.js";
-import { short, whole } from "../format.js";
-import { icon } from "../icons.js";
-import { areas, grid, thresholds } from "./layers.js";
+// The timeline: what each prompt is made of, call by call, with the limits of the window and every compaction.
+import { h, isNarrow, replace, s } from "../base/dom.js";
+import { short, whole } from "../base/format.js";
+import { icon } from "../base/icons.js";
 import { Overview } from "./overview.js";
-import { patterns, PARTS } from "./patterns.js";
-import { frame, Sight } from "./scale.js";
+import { PARTS } from "./parts.js";
+import { areas, grid, thresholds } from "./plot.js";
+import { CallRange, frame } from "./scale.js";
 
+// Chosen: a click that moves less than this is no drag, and a flag with its version needs this width.
 const DRAG_PX = 6;
 const FLAG_PX = 42;
 
 export class Timeline {
-  /** `openCall(number)`, `planHref(version)`; `onCursor(call)` whenever another call is pointed at. */
+  /** `openCall(number)` opens a call, `planHref(version)` is the link of a plan, `onCursor(call)` gets its call. */
   constructor({ openCall, planHref, onCursor }) {
     Object.assign(this, { openCall, planHref, onCursor });
-    this.sight = new Sight();
+    this.range = new CallRange();
     this.hidden = new Set();
     this.cursor = -1;
     this.fit = false;
@@ -31,16 +32,16 @@ export class Timeline {
       "aria-orientation": "horizontal",
     });
     this.plot = h("div", { class: "plot" }, this.svg, this.band, this.line, this.pad, this.marks);
-    this.overview = new Overview(this.sight, () => this.draw());
+    this.overview = new Overview(this.range, () => this.draw());
     this.buttons = this.makeButtons();
     this.el = h("div", { class: "timeline" }, this.plot, this.overview.el);
     this.listen();
-    this.watch = new ResizeObserver(() => this.draw());
-    this.watch.observe(this.plot);
+    this.resizeObserver = new ResizeObserver(() => this.draw());
+    this.resizeObserver.observe(this.plot);
   }
 
   destroy() {
-    this.watch.disconnect();
+    this.resizeObserver.disconnect();
   }
 
   makeButtons() {
@@ -77,11 +78,11 @@ export class Timeline {
 
   update({ calls, limits, plans }) {
     const at = this.calls[this.cursor]?.number;
-    const followed = this.cursor === this.calls.length - 1;
+    const wasAtEnd = this.cursor === this.calls.length - 1;
     Object.assign(this, { calls, limits, plans });
-    this.sight.grow(calls.length);
+    this.range.grow(calls.length);
     const same = calls.findIndex((call) => call.number === at);
-    this.cursor = followed || same < 0 ? calls.length - 1 : same;
+    this.cursor = wasAtEnd || same < 0 ? calls.length - 1 : same;
     this.draw();
     this.onCursor(calls[this.cursor]);
   }
@@ -94,7 +95,7 @@ export class Timeline {
 
   most() {
     const used = this.calls
-      .slice(this.sight.from, this.sight.to)
+      .slice(this.range.from, this.range.to)
       .map((call) => PARTS.reduce((sum, { key }) => sum + (this.hidden.has(key) ? 0 : (call.parts?.[key] ?? 0)), 0));
     const data = Math.max(1, ...used);
     const limit = this.limits?.window ?? 0;
@@ -108,25 +109,22 @@ export class Timeline {
     const height = narrow ? 230 : 320;
     const margin = { left: narrow ? 38 : 46, right: narrow ? 8 : 96, top: 30, bottom: 26 };
     const most = this.most();
-    this.frame = frame({ width, height, margin, sight: this.sight, most });
-    const { defs, url } = (this.patterns ??= patterns());
-    const inSight = this.calls.slice(this.sight.from, this.sight.to);
+    this.frame = frame({ width, height, margin, range: this.range, most });
+    const inView = this.calls.slice(this.range.from, this.range.to);
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.svg.setAttribute("height", height);
     replace(
       this.svg,
-      defs,
-      grid(this.frame, most, this.sight, this.calls),
+      grid(this.frame, most, this.range, this.calls),
       s(
         "g",
         { class: "areas" },
         areas({
           frame: this.frame,
-          calls: inSight,
-          first: this.sight.from,
+          calls: inView,
+          first: this.range.from,
           hidden: this.hidden,
           limit: this.fit ? 0 : this.limits?.window,
-          url,
         }),
       ),
       thresholds(this.frame, this.limits, most),
@@ -142,15 +140,15 @@ export class Timeline {
     this.overview.draw(this.calls, this.plans, { margin, limit: this.limits?.window });
   }
 
-  planAt(plan) {
+  callIndexOf(plan) {
     const index = this.calls.findIndex((call) => call.number === plan.first_call);
     return index >= 0 ? index : plan.first_call === null ? this.calls.length : -1;
   }
 
   drawMarks() {
     const placed = (this.plans ?? [])
-      .map((plan) => ({ plan, index: this.planAt(plan) }))
-      .filter(({ index }) => index >= this.sight.from && index <= this.sight.to && index >= 0)
+      .map((plan) => ({ plan, index: this.callIndexOf(plan) }))
+      .filter(({ index }) => index >= this.range.from && index <= this.range.to && index >= 0)
       .map(({ plan, index }) => ({ plan, x: this.frame.x(index) }));
     replace(
       this.marks,
@@ -158,7 +156,7 @@ export class Timeline {
     );
   }
 
-  /** A mark with a flag if there is room for one before the next mark, else with a diamond. */
+  /** Make the mark of a plan: with a flag if there is room for one before the next mark, else with a diamond. */
   mark(plan, x, room) {
     const isRestored = plan.restored_from !== null;
     const names = {
@@ -184,8 +182,8 @@ export class Timeline {
 
   drawCursor() {
     const call = this.calls[this.cursor];
-    const isIn = call && this.cursor >= this.sight.from && this.cursor < this.sight.to;
-    this.line.hidden = !isIn;
+    const isInView = call && this.cursor >= this.range.from && this.cursor < this.range.to;
+    this.line.hidden = !isInView;
     if (!call) return;
     const props = {
       "aria-valuemin": this.calls[0].number,
@@ -194,14 +192,14 @@ export class Timeline {
       "aria-valuetext": `Call ${call.number}: ${whole(call.tokens)} tokens, plan ${call.plan_version}`,
     };
     for (const [key, value] of Object.entries(props)) this.pad.setAttribute(key, value);
-    if (!isIn) return;
+    if (!isInView) return;
     this.line.style.setProperty("left", `${this.frame.x(this.cursor)}px`);
     this.line.style.setProperty("width", `${Math.max(1.5, this.frame.slot)}px`);
     this.line.style.setProperty("height", `${this.frame.inner.height}px`);
     this.line.dataset.tokens = short(call.tokens);
   }
 
-  point(index) {
+  moveCursor(index) {
     const next = Math.max(0, Math.min(this.calls.length - 1, index));
     if (next === this.cursor) return;
     this.cursor = next;
@@ -210,24 +208,24 @@ export class Timeline {
   }
 
   zoom(factor) {
-    this.sight.zoom(
+    this.range.zoom(
       factor,
-      this.sight.from <= this.cursor && this.cursor < this.sight.to ? this.cursor + 0.5 : undefined,
+      this.range.from <= this.cursor && this.cursor < this.range.to ? this.cursor + 0.5 : undefined,
     );
     this.draw();
   }
 
   reset() {
-    this.sight.set(0, this.calls.length);
+    this.range.set(0, this.calls.length);
     this.draw();
   }
 
   key(event) {
-    const step = event.shiftKey ? Math.max(1, Math.round(this.sight.size / 10)) : 1;
+    const step = event.shiftKey ? Math.max(1, Math.round(this.range.size / 10)) : 1;
     const moves = { ArrowLeft: this.cursor - step, ArrowRight: this.cursor + step };
     if (event.key in moves) {
-      this.sight.keep(Math.max(0, Math.min(this.calls.length - 1, moves[event.key])));
-      this.point(moves[event.key]);
+      this.range.include(Math.max(0, Math.min(this.calls.length - 1, moves[event.key])));
+      this.moveCursor(moves[event.key]);
       this.draw();
     } else if (event.key === "+" || event.key === "=") this.zoom(0.5);
     else if (event.key === "-") this.zoom(2);
@@ -245,7 +243,7 @@ export class Timeline {
     });
     this.pad.addEventListener("pointermove", (event) => {
       if (!this.frame) return;
-      this.point(this.frame.indexAt(px(event)));
+      this.moveCursor(this.frame.indexAt(px(event)));
       if (from !== null && event.pointerType === "mouse") this.showBand(from, px(event));
     });
     this.pad.addEventListener("pointerup", (event) => {
@@ -254,7 +252,7 @@ export class Timeline {
       if (isDrag) this.select(Math.min(from, to), Math.max(from, to));
       else if (from !== null && event.pointerType === "mouse" && event.button === 0)
         this.openCall(this.calls[this.cursor].number);
-      else this.point(this.frame.indexAt(to));
+      else this.moveCursor(this.frame.indexAt(to));
       from = null;
       this.band.hidden = true;
     });
@@ -276,7 +274,7 @@ export class Timeline {
   }
 
   select(from, to) {
-    this.sight.set(this.frame.indexAt(from), this.frame.indexAt(to) + 1);
+    this.range.set(this.frame.indexAt(from), this.frame.indexAt(to) + 1);
     this.draw();
   }
 }

@@ -1,77 +1,77 @@
 // One model call: the exact prompt that went out.
-import { get, part } from "../api.js";
+import { h, replace } from "../base/dom.js";
+import { count, dateTime, percent, short, whole } from "../base/format.js";
+import { actionChip, icon } from "../base/icons.js";
+import { visible } from "../base/text.js";
 import { partBar } from "../charts/bars.js";
-import { swatch, PARTS } from "../charts/patterns.js";
-import { block, otherParts, roleTag, toolCalls } from "../content.js";
-import { closeDrawer, showMessage } from "../drawer.js";
-import { h, replace } from "../dom.js";
-import { count, moment, percent, short, whole } from "../format.js";
-import { icon } from "../icons.js";
+import { occurringParts, PARTS, swatch } from "../charts/parts.js";
+import { get, segment } from "../data/api.js";
 import { to } from "../router.js";
-import { failed, loading } from "../states.js";
-import { shown } from "../text.js";
+import { block, otherContent, roleTag, toolCalls } from "../widgets/content.js";
+import { closeDrawer, showMessage } from "../widgets/drawer.js";
+import { failed, loading } from "../widgets/states.js";
 
-const KINDS = {
-  pinned: ["Pinned", "include"],
-  message: ["Verbatim", "include"],
-  cleared: ["Stub", "clear"],
-  externalized: ["Pointer", "externalize"],
-  summary: ["Summary", "summarize"],
-  injected: ["Injected", "externalize"],
-  repair: ["Repair", "other"],
-};
+const NAMES = new Map(PARTS.map(({ key, name }) => [key, name]));
 const PAGE = 100;
 
-function slot(id, one, index) {
-  const [word, look] = KINDS[one.kind] ?? [one.kind, "other"];
-  const ids = one.ids ?? [];
+/** Make the labels of a slot: its part, and what the plan did if it is not the original. */
+function labels(slot) {
+  return [
+    h("span", { class: "chip part-chip" }, swatch(slot.part), NAMES.get(slot.part) ?? slot.part),
+    slot.action === "include" ? null : actionChip(slot.action),
+    slot.is_repair ? h("span", { class: "badge", title: "No provider accepts the prompt without it" }, "repair") : null,
+  ];
+}
+
+function slotArticle(id, slot, index) {
+  const name = NAMES.get(slot.part) ?? slot.part;
   return h(
     "article",
-    { class: `slot slot-${one.kind in KINDS ? one.kind : "other"}`, "aria-label": `${index + 1}: ${word}` },
+    { class: `slot slot-${NAMES.has(slot.part) ? slot.part : "other"}`, "aria-label": `${index + 1}: ${name}` },
     h(
       "header",
       { class: "slot-head" },
       h("span", { class: "num faint slot-index" }, index + 1),
-      roleTag(one.role),
-      h("span", { class: `chip act act-${look}` }, word),
-      one.tool_call_id ? h("span", { class: "faint mono small clip" }, "answers ", shown(one.tool_call_id)) : null,
+      roleTag(slot.role),
+      labels(slot),
+      slot.tool_call_id ? h("span", { class: "faint mono small clip" }, "answers ", visible(slot.tool_call_id)) : null,
       h("span", { class: "grow" }),
-      h("span", { class: "num dim" }, count(one.tokens, "token")),
-      ids.length === 1
+      h("span", { class: "num dim" }, count(slot.tokens, "token")),
+      slot.ids.length === 1
         ? h(
             "button",
             {
               class: "btn small ghost",
               type: "button",
-              "data-original": ids[0],
-              on: { click: () => showMessage(id, ids[0]) },
+              "data-original": slot.ids[0],
+              on: { click: () => showMessage(id, slot.ids[0]) },
             },
             "original",
             icon("arrow"),
           )
         : null,
-      ids.length > 1 ? h("span", { class: "dim small" }, `stands for ${count(ids.length, "message")}`) : null,
+      slot.ids.length > 1 ? h("span", { class: "dim small" }, `stands for ${count(slot.ids.length, "message")}`) : null,
     ),
-    one.text ? block(one.text, { wasCut: one.cut }) : null,
-    otherParts(one.parts),
-    toolCalls(one.tool_calls),
+    slot.text ? block(slot.text, { wasCut: slot.cut }) : null,
+    otherContent(slot.content_types),
+    toolCalls(slot.tool_calls),
   );
 }
 
-/** The calls before and after one; numbers of other sessions may lie between. */
+/** Return the calls before and after one; calls of other sessions may have the numbers between. */
 function neighbours(session, number) {
-  const at = session.calls.findIndex((one) => one.number === number);
+  const at = session.calls.findIndex((call) => call.number === number);
   return {
     before: at > 0 ? session.calls[at - 1].number : null,
     after: at >= 0 ? (session.calls[at + 1]?.number ?? null) : null,
   };
 }
 
-function step(id, goal, name, label) {
-  if (goal === null) return h("span", { class: "btn square ghost is-off", "aria-hidden": "true" }, icon(name));
+function stepButton(id, target, name, label) {
+  if (target === null) return h("span", { class: "btn square ghost is-off", "aria-hidden": "true" }, icon(name));
   return h(
     "a",
-    { class: "btn square ghost", href: to(["s", id, "c", goal]), title: label, "aria-label": label },
+    { class: "btn square ghost", href: to(["s", id, "c", target]), title: label, "aria-label": label },
     icon(name),
   );
 }
@@ -81,7 +81,7 @@ function head(id, call, near) {
     "div",
     { class: "page-head" },
     h("h1", null, `Call #${call.number}`),
-    h("span", { class: "count" }, moment(call.at)),
+    h("span", { class: "count" }, dateTime(call.at)),
     h("span", { class: "grow" }),
     call.plan_version
       ? h(
@@ -91,17 +91,17 @@ function head(id, call, near) {
           `Plan v${call.plan_version}`,
         )
       : h("span", { class: "badge" }, "no plan: the whole history"),
-    step(id, near.before, "left", "Previous call (←)"),
-    step(id, near.after, "right", "Next call (→)"),
+    stepButton(id, near.before, "left", "Previous call (←)"),
+    stepButton(id, near.after, "right", "Next call (→)"),
   );
 }
 
-function made(call, listed, limits) {
+/** Make the card of what the prompt is made of; `listed` is the call as the session lists it. */
+function compositionCard(call, listed, limits) {
   if (!listed) return null;
-  const given = PARTS.filter(({ key }) => listed.parts?.[key]);
   return h(
     "section",
-    { class: "card", "aria-label": "Made of" },
+    { class: "card", "aria-label": "What the prompt is made of" },
     h(
       "div",
       { class: "figures slim" },
@@ -132,15 +132,15 @@ function made(call, listed, limits) {
         h("div", { class: "figure-name" }, "left out"),
       ),
     ),
-    call.reason ? h("p", { class: "decision" }, icon("check"), h("span", null, shown(call.reason))) : null,
+    call.reason ? h("p", { class: "decision" }, icon("check"), h("span", null, visible(call.reason))) : null,
     partBar(listed.parts, limits?.window),
     h(
       "div",
       { class: "legend" },
-      given.map(({ key, name }) =>
+      occurringParts([listed.parts]).map(({ key, name, meaning }) =>
         h(
           "span",
-          { class: "legend-item" },
+          { class: "legend-item", title: meaning },
           swatch(key),
           h("span", null, name),
           h("span", { class: "legend-value num" }, short(listed.parts[key])),
@@ -150,46 +150,46 @@ function made(call, listed, limits) {
   );
 }
 
-/** Slots are added as the end of the list comes near. */
-function filler(ctx, id, number, total, first) {
+/** Make the list of slots; more are added as its end comes near. */
+function slotList(ctx, id, number, total, first) {
   const box = h("div", { class: "slots" });
   const end = h("div", { class: "slots-end" });
-  let have = 0;
+  let loaded = 0;
   let isBusy = false;
   const add = (slots) => {
-    box.append(...slots.map((one, i) => slot(id, one, have + i)));
-    have += slots.length;
-    end.hidden = have >= total;
+    box.append(...slots.map((slot, i) => slotArticle(id, slot, loaded + i)));
+    loaded += slots.length;
+    end.hidden = loaded >= total;
   };
   add(first);
-  const more = async () => {
-    if (isBusy || have >= total) return;
+  const loadMore = async () => {
+    if (isBusy || loaded >= total) return;
     isBusy = true;
     replace(end, loading(2));
     try {
       const { slots } = await get(
-        `/api/sessions/${part(id)}/calls/${part(number)}`,
-        { offset: have, limit: PAGE },
+        `/api/sessions/${segment(id)}/calls/${segment(number)}`,
+        { offset: loaded, limit: PAGE },
         ctx.signal,
       );
       add(slots);
-      if (!slots.length) total = have;
+      if (!slots.length) total = loaded;
     } catch (error) {
-      if (error.name !== "AbortError") replace(end, failed(error, more));
+      if (error.name !== "AbortError") replace(end, failed(error, loadMore));
       return;
     } finally {
       isBusy = false;
     }
-    if (have < total && end.getBoundingClientRect().top < ctx.main.getBoundingClientRect().bottom + 800) more();
+    if (loaded < total && end.getBoundingClientRect().top < ctx.main.getBoundingClientRect().bottom + 800) loadMore();
   };
-  const near = new IntersectionObserver(
-    (seen) => {
-      if (seen.some((one) => one.isIntersecting)) more();
+  const observer = new IntersectionObserver(
+    (entries) => {
+      if (entries.some((entry) => entry.isIntersecting)) loadMore();
     },
     { root: ctx.main, rootMargin: "800px" },
   );
-  near.observe(end);
-  ctx.onEnd(() => near.disconnect());
+  observer.observe(end);
+  ctx.onLeave(() => observer.disconnect());
   return [box, end];
 }
 
@@ -197,10 +197,10 @@ export async function callView(ctx, { session: id, which }) {
   ctx.crumbs([{ text: "Sessions", href: "#/" }, { text: id, href: to(["s", id]) }, { text: `call ${which}` }]);
   replace(ctx.main, h("div", { class: "page" }, loading(9)));
   const [call, session] = await Promise.all([
-    get(`/api/sessions/${part(id)}/calls/${part(which)}`, { offset: 0, limit: PAGE }, ctx.signal),
-    get(`/api/sessions/${part(id)}`, {}, ctx.signal),
+    get(`/api/sessions/${segment(id)}/calls/${segment(which)}`, { offset: 0, limit: PAGE }, ctx.signal),
+    get(`/api/sessions/${segment(id)}`, {}, ctx.signal),
   ]);
-  const listed = session.calls.find((one) => one.number === call.number);
+  const listed = session.calls.find(({ number }) => number === call.number);
   const near = neighbours(session, call.number);
   replace(
     ctx.main,
@@ -208,20 +208,20 @@ export async function callView(ctx, { session: id, which }) {
       "div",
       { class: "page" },
       head(id, call, near),
-      made(call, listed, session.limits),
-      h("h2", { class: "section-title" }, "The prompt, as it went out"),
-      filler(ctx, id, which, call.slots_total, call.slots),
+      compositionCard(call, listed, session.limits),
+      h("h2", { class: "section-title" }, "The prompt, as it was sent"),
+      slotList(ctx, id, which, call.slots_total, call.slots),
     ),
   );
-  ctx.onEnd(closeDrawer);
-  const go = (goal) => {
-    if (goal !== null) location.hash = to(["s", id, "c", goal]);
+  ctx.onLeave(closeDrawer);
+  const go = (target) => {
+    if (target !== null) location.hash = to(["s", id, "c", target]);
     return true;
   };
-  return { keys: (event) => keysOf(event, ctx, { before: () => go(near.before), after: () => go(near.after) }) };
+  return { onKey: (event) => handleKey(event, ctx, { before: () => go(near.before), after: () => go(near.after) }) };
 }
 
-function keysOf(event, ctx, go) {
+function handleKey(event, ctx, go) {
   if (event.key === "Escape") return closeDrawer();
   if (event.key === "ArrowLeft") return go.before();
   if (event.key === "ArrowRight") return go.after();

@@ -1,28 +1,28 @@
-// One compaction: before and after side by side, why, at what price, and what it cost in facts.
-import { get, meta, part } from "../api.js";
+// One compaction: before and after, why, its price, its summary and what it lost.
+import { h, replace } from "../base/dom.js";
+import { count, dateTime, percent, whole } from "../base/format.js";
+import { icon } from "../base/icons.js";
+import { visible } from "../base/text.js";
 import { beforeAfter } from "../charts/bars.js";
-import { h, replace } from "../dom.js";
-import { closeDrawer, showMessage } from "../drawer.js";
-import { count, moment, percent, whole } from "../format.js";
-import { icon } from "../icons.js";
+import { get, meta, segment } from "../data/api.js";
 import { to } from "../router.js";
-import { failed, loading } from "../states.js";
-import { shown } from "../text.js";
+import { closeDrawer, showMessage } from "../widgets/drawer.js";
+import { failed, loading } from "../widgets/states.js";
+import { economicsCard, reportCard, summaryCard } from "./compaction_cards.js";
 import { Diff, PAGE } from "./diff.js";
-import { economicsCard, reportCard, summaryCard } from "./findings.js";
 import { confirmRestore } from "./plans.js";
 
-function head(id, plan, session, readOnly, again) {
-  const listed = session.plans.find((one) => one.version === plan.version);
+function head(id, plan, session, readOnly, onRestored) {
+  const listed = session.plans.find(({ version }) => version === plan.version);
   const isRestored = listed && listed.restored_from !== null;
-  const versions = session.plans.map((one) => one.version);
-  const step = (delta, name, label) => {
-    const goal = versions[versions.indexOf(plan.version) + delta];
-    return goal === undefined
+  const versions = session.plans.map(({ version }) => version);
+  const stepButton = (delta, name, label) => {
+    const target = versions[versions.indexOf(plan.version) + delta];
+    return target === undefined
       ? h("span", { class: "btn square ghost is-off", "aria-hidden": "true" }, icon(name))
       : h(
           "a",
-          { class: "btn square ghost", href: to(["s", id, "p", goal]), title: label, "aria-label": label },
+          { class: "btn square ghost", href: to(["s", id, "p", target]), title: label, "aria-label": label },
           icon(name),
         );
   };
@@ -32,7 +32,7 @@ function head(id, plan, session, readOnly, again) {
     h("h1", null, isRestored ? `Plan v${plan.version}` : `Compaction v${plan.version}`),
     listed?.is_current && h("span", { class: "badge is-ok" }, icon("check"), "in force"),
     isRestored ? h("span", { class: "badge" }, `restores v${listed.restored_from}`) : null,
-    h("span", { class: "count" }, moment(plan.at)),
+    h("span", { class: "count" }, dateTime(plan.at)),
     h("span", { class: "grow" }),
     listed &&
       !listed.is_current &&
@@ -43,19 +43,19 @@ function head(id, plan, session, readOnly, again) {
           type: "button",
           disabled: readOnly,
           "data-restore": plan.version,
-          on: { click: () => confirmRestore(session, listed, again) },
+          on: { click: () => confirmRestore(session, listed, onRestored) },
         },
         icon("undo"),
         "Restore",
       ),
-    step(-1, "left", "Previous compaction (←)"),
-    step(1, "right", "Next compaction (→)"),
+    stepButton(-1, "left", "Previous compaction (←)"),
+    stepButton(1, "right", "Next compaction (→)"),
   );
 }
 
-function overviewCard(plan, session, id) {
+function sizeCard(plan, session, id) {
   const freed = plan.tokens_before - plan.tokens_after;
-  const call = session.plans.find((one) => one.version === plan.version)?.first_call;
+  const call = session.plans.find(({ version }) => version === plan.version)?.first_call;
   return h(
     "section",
     { class: "card", "aria-label": "Size" },
@@ -83,7 +83,7 @@ function overviewCard(plan, session, id) {
       ),
     ),
     beforeAfter(plan.tokens_before, plan.tokens_after),
-    plan.reason && h("p", { class: "why-line" }, icon("question"), h("span", null, shown(plan.reason))),
+    plan.reason && h("p", { class: "why-line" }, icon("question"), h("span", null, visible(plan.reason))),
     call
       ? h(
           "p",
@@ -91,7 +91,7 @@ function overviewCard(plan, session, id) {
           h(
             "a",
             { class: "readout-open", href: to(["s", id, "c", call]) },
-            `Open the first prompt under it, call #${call}`,
+            `Open the first prompt after it, call #${call}`,
             icon("arrow"),
           ),
         )
@@ -99,8 +99,8 @@ function overviewCard(plan, session, id) {
   );
 }
 
-/** The report of a long log takes a while: the rest does not wait for it. */
-function lateReport(id, ask) {
+/** Make the card of the loss report, which is filled later: for a long log it takes a while. */
+function lossReportCard(id, request) {
   const card = h(
     "section",
     { class: "card", "aria-label": "Loss report" },
@@ -108,7 +108,7 @@ function lateReport(id, ask) {
     loading(4),
   );
   const open = (message) => showMessage(id, message);
-  ask({ report: "only" })
+  request({ report: "only" })
     .then(({ report }) => card.replaceWith(reportCard(report, open)))
     .catch((error) => {
       if (error.name !== "AbortError") replace(card, failed(error));
@@ -116,13 +116,13 @@ function lateReport(id, ask) {
   return card;
 }
 
-function keysOf(event, { id, version, session, list }) {
+function handleKey(event, { id, version, session, list }) {
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   if (event.key === "Escape") return closeDrawer();
   if (!step) return list.key(event);
-  const versions = session.plans.map((one) => one.version);
-  const goal = versions[versions.indexOf(version) + step];
-  if (goal !== undefined) location.hash = to(["s", id, "p", goal]);
+  const versions = session.plans.map(({ version }) => version);
+  const target = versions[versions.indexOf(version) + step];
+  if (target !== undefined) location.hash = to(["s", id, "p", target]);
   return true;
 }
 
@@ -130,15 +130,15 @@ export async function compactionView(ctx, { session: id, which, params }) {
   ctx.crumbs([{ text: "Sessions", href: "#/" }, { text: id, href: to(["s", id]) }, { text: `v${which}` }]);
   replace(ctx.main, h("div", { class: "page" }, loading(9)));
   const only = params.only === "all" ? "all" : "changed";
-  const ask = (wanted) =>
-    get(`/api/sessions/${part(id)}/plans/${part(which)}`, { against: params.against, ...wanted }, ctx.signal);
+  const request = (query) =>
+    get(`/api/sessions/${segment(id)}/plans/${segment(which)}`, { against: params.against, ...query }, ctx.signal);
   const [plan, session, about] = await Promise.all([
-    ask({ offset: 0, limit: PAGE, only, report: "without" }),
-    get(`/api/sessions/${part(id)}`, {}, ctx.signal),
+    request({ offset: 0, limit: PAGE, only, report: "without" }),
+    get(`/api/sessions/${segment(id)}`, {}, ctx.signal),
     meta(),
   ]);
-  const diff = new Diff(ctx, id, plan, only, ask);
-  const again = () => {
+  const diff = new Diff(ctx, id, plan, only, request);
+  const showSession = () => {
     location.hash = to(["s", id]);
   };
   replace(
@@ -146,16 +146,16 @@ export async function compactionView(ctx, { session: id, which, params }) {
     h(
       "div",
       { class: "page" },
-      head(id, plan, session, about.read_only, again),
-      h("div", { class: "columns even" }, overviewCard(plan, session, id), economicsCard(plan)),
-      h("div", { class: "columns even" }, summaryCard(plan.summary), lateReport(id, ask)),
+      head(id, plan, session, about.read_only, showSession),
+      h("div", { class: "columns even" }, sizeCard(plan, session, id), economicsCard(plan)),
+      h("div", { class: "columns even" }, summaryCard(plan.summary), lossReportCard(id, request)),
       diff.card(params),
     ),
   );
-  diff.source.changed();
-  ctx.onEnd(() => {
+  diff.rows.notify();
+  ctx.onLeave(() => {
     diff.list.destroy();
     closeDrawer();
   });
-  return { keys: (event) => keysOf(event, { id, version: plan.version, session, list: diff.list }) };
+  return { onKey: (event) => handleKey(event, { id, version: plan.version, session, list: diff.list }) };
 }

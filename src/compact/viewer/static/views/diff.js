@@ -1,38 +1,38 @@
-// Before and after, message by message.
-import { block, roleTag } from "../content.js";
-import { h, isNarrow, replace } from "../dom.js";
-import { showMessage } from "../drawer.js";
-import { count } from "../format.js";
-import { actionChip } from "../icons.js";
+// A compaction message by message: before and after.
+import { h, isNarrow, replace } from "../base/dom.js";
+import { count } from "../base/format.js";
+import { actionChip } from "../base/icons.js";
+import { oneLine, visible } from "../base/text.js";
+import { PagedRows } from "../data/rows.js";
 import { rewrite } from "../router.js";
-import { PagedSource } from "../source.js";
-import { oneLine, shown } from "../text.js";
-import { VirtualList } from "../virtual.js";
+import { block, roleTag } from "../widgets/content.js";
+import { showMessage } from "../widgets/drawer.js";
+import { VirtualList } from "../widgets/virtual_list.js";
 
 export const PAGE = 100;
 
-const INSTEAD = {
+const REPLACEMENTS = {
   summarize: "the summary stands for it",
   drop: "not in the prompt",
   clear: "a stub",
-  externalize: "a pointer",
+  externalize: "a stub that names the artifact",
 };
 
-function side(half, text, label) {
+function sideCell(side, text, label) {
   return h(
     "span",
-    { class: `half act-edge-${half.action}` },
+    { class: `side act-edge-${side.action}` },
     h(
       "span",
-      { class: "half-top" },
-      h("span", { class: "half-label" }, label),
-      actionChip(half.action),
-      h("span", { class: "num dim" }, half.tokens ? count(half.tokens, "token") : ""),
+      { class: "side-top" },
+      h("span", { class: "side-label" }, label),
+      actionChip(side.action),
+      h("span", { class: "num dim" }, side.tokens ? count(side.tokens, "token") : ""),
     ),
     h(
       "span",
-      { class: "half-text clip" },
-      text ? oneLine(text) : h("span", { class: "faint" }, INSTEAD[half.action] ?? "no text"),
+      { class: "side-text clip" },
+      text ? oneLine(text) : h("span", { class: "faint" }, REPLACEMENTS[side.action] ?? "no text"),
     ),
   );
 }
@@ -46,15 +46,16 @@ function diffRow(row) {
     class: `diff-row${row.changed ? " is-changed" : ""}`,
     content: [
       h("span", { class: "diff-who" }, h("span", { class: "num faint" }, row.seq), roleTag(row.role, row.tool)),
-      side(row.before, before(row), "before"),
-      side(row.after, after(row), "after"),
+      sideCell(row.before, before(row), "before"),
+      sideCell(row.after, after(row), "after"),
       h("span", { class: "diff-why dim clip", title: by }, by ? oneLine(by) : "unchanged"),
     ],
   };
 }
 
+/** Open the original of a row, with what stands for it now above it. */
 function openRow(id, row) {
-  const stands =
+  const replacement =
     row.after.action === "include"
       ? null
       : [
@@ -70,28 +71,28 @@ function openRow(id, row) {
             : h(
                 "p",
                 { class: "quiet" },
-                row.after.action === "summarize" ? "The summary stands for it." : "Nothing: it is in the log only.",
+                row.after.action === "summarize" ? "The summary stands for it." : "Nothing: it is only in the log.",
               ),
-          (row.by || row.reason) && h("p", { class: "dim" }, shown([row.by, row.reason].filter(Boolean).join(": "))),
-          row.artifact_id && h("p", { class: "mono small" }, "artifact ", shown(row.artifact_id)),
+          (row.by || row.reason) && h("p", { class: "dim" }, visible([row.by, row.reason].filter(Boolean).join(": "))),
+          row.artifact_id && h("p", { class: "mono small" }, "artifact ", visible(row.artifact_id)),
         ];
-  showMessage(id, row.id, { extra: stands });
+  showMessage(id, row.id, { extra: replacement });
 }
 
-/** Before and after, row by row, fetched as they come into sight. */
+/** The card of all messages, before and after; rows are fetched as they come into view. */
 export class Diff {
-  constructor(ctx, id, plan, only, ask) {
+  constructor(ctx, id, plan, only, request) {
     Object.assign(this, { id, plan, only });
-    this.source = new PagedSource({
+    this.rows = new PagedRows({
       size: PAGE,
       load: async (offset, limit) => {
-        const { rows_total: total, rows } = await ask({ offset, limit, only: this.only, report: "without" });
+        const { rows_total: total, rows } = await request({ offset, limit, only: this.only, report: "without" });
         return { total, rows };
       },
     });
-    this.source.give(0, plan.rows, plan.rows_total);
+    this.rows.setPage(0, plan.rows, plan.rows_total);
     this.list = new VirtualList({
-      source: this.source,
+      rows: this.rows,
       row: diffRow,
       height: () => (isNarrow() ? 138 : 66),
       label: "Messages before and after",
@@ -100,20 +101,20 @@ export class Diff {
     });
     this.segments = h("div", { class: "segments", role: "radiogroup", "aria-label": "Which messages" });
     this.total = h("span", { class: "card-note", role: "status" });
-    this.none = h("p", { class: "quiet", hidden: true }, "No message changed under this plan.");
-    this.source.watch(() => this.told());
+    this.emptyNote = h("p", { class: "quiet", hidden: true }, "No message changed under this plan.");
+    this.rows.onChange(() => this.update());
   }
 
-  told() {
-    replace(this.total, count(this.source.total, "message"));
-    this.none.hidden = this.source.total > 0;
+  update() {
+    replace(this.total, count(this.rows.total, "message"));
+    this.emptyNote.hidden = this.rows.total > 0;
   }
 
   choose(key, params) {
     this.only = key;
     rewrite(["s", this.id, "p", this.plan.version], { only: key === "all" ? "all" : "", against: params.against });
     this.drawSegments(params);
-    this.source.reset();
+    this.rows.reset();
   }
 
   drawSegments(params) {
@@ -158,7 +159,7 @@ export class Diff {
         ["Message", before, `After (v${this.plan.version})`, "By and why"].map((text) => h("span", null, text)),
       ),
       this.list.el,
-      this.none,
+      this.emptyNote,
     );
   }
 }

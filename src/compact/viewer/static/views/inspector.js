@@ -1,23 +1,23 @@
-// One span: its response, its properties, and all of it raw. What it carries stays covered until it is asked for.
-import { block } from "../content.js";
-import { h, replace } from "../dom.js";
-import { duration, moment } from "../format.js";
-import { icon } from "../icons.js";
-import { pretty, shown } from "../text.js";
-import { millis, stateOf } from "./tree.js";
+// One span: its response, its properties, and all of it raw; hidden until the person asks to see it.
+import { h, replace } from "../base/dom.js";
+import { duration, dateTime } from "../base/format.js";
+import { icon } from "../base/icons.js";
+import { pretty, visible } from "../base/text.js";
+import { block } from "../widgets/content.js";
+import { millis, stateOf } from "./span_tree.js";
 
-const SIDES = ["Response", "Properties", "Raw"];
-const WORDS = { ok: "ok", error: "error", open: "still open" };
+const TABS = ["Response", "Properties", "Raw"];
+const STATE_LABELS = { ok: "ok", error: "error", open: "still open" };
 
 export class Inspector {
   constructor() {
-    this.side = "Response";
+    this.tab = "Response";
     this.isRevealed = false;
     this.span = null;
     this.el = h(
       "section",
       { class: "card inspector", "aria-label": "Inspector" },
-      h("p", { class: "quiet" }, "Choose a span."),
+      h("p", { class: "quiet" }, "Select a span."),
     );
   }
 
@@ -25,59 +25,59 @@ export class Inspector {
     this.span = span;
     const state = stateOf(span);
     const start = millis(span.started_at);
-    const took = span.ended_at ? duration(millis(span.ended_at) - start) : "open";
+    const time = span.ended_at ? duration(millis(span.ended_at) - start) : "open";
     replace(
       this.el,
       h(
         "div",
         { class: "inspector-head" },
-        h("h2", null, shown(span.name || span.kind || "span")),
+        h("h2", null, visible(span.name || span.kind || "span")),
         h(
           "span",
           { class: `badge is-${state === "open" ? "warn" : state}` },
           icon(state === "ok" ? "check" : state === "error" ? "error" : "play"),
-          WORDS[state],
+          STATE_LABELS[state],
         ),
       ),
-      h("p", { class: "dim small" }, `${Number.isFinite(start) ? moment(start / 1000) : "no time"} · ${took}`),
+      h("p", { class: "dim small" }, `${Number.isFinite(start) ? dateTime(start / 1000) : "no time"} · ${time}`),
       h(
         "div",
-        { class: "segments", role: "tablist", "aria-label": "Sides of the span" },
-        SIDES.map((side) => this.tab(side)),
+        { class: "segments", role: "tablist", "aria-label": "Views of the span" },
+        TABS.map((name) => this.tabButton(name)),
       ),
       h(
         "div",
-        { class: "inspector-body", role: "tabpanel", "aria-label": this.side },
-        this.isRevealed ? this.body() : this.cover(),
+        { class: "inspector-body", role: "tabpanel", "aria-label": this.tab },
+        this.isRevealed ? this.body() : this.hiddenNotice(),
       ),
     );
   }
 
-  tab(side) {
+  tabButton(name) {
     return h(
       "button",
       {
         class: "segment",
         type: "button",
         role: "tab",
-        "aria-selected": String(side === this.side),
+        "aria-selected": String(name === this.tab),
         on: {
           click: () => {
-            this.side = side;
+            this.tab = name;
             this.show(this.span);
           },
         },
       },
-      side,
+      name,
     );
   }
 
-  cover() {
+  hiddenNotice() {
     return h(
       "div",
-      { class: "cover" },
+      { class: "hidden-notice" },
       icon("eye"),
-      h("p", null, "Payloads are covered: they may hold what people typed and tools returned."),
+      h("p", null, "The content is hidden: it may hold what people typed and tools returned."),
       h(
         "button",
         {
@@ -91,7 +91,7 @@ export class Inspector {
             },
           },
         },
-        "Reveal",
+        "Show content",
       ),
     );
   }
@@ -101,7 +101,7 @@ export class Inspector {
     const hide = h(
       "button",
       {
-        class: "btn small ghost cover-again",
+        class: "btn small ghost hide-content",
         type: "button",
         on: {
           click: () => {
@@ -110,10 +110,10 @@ export class Inspector {
           },
         },
       },
-      "Cover again",
+      "Hide content",
     );
-    if (this.side === "Raw") return [block(pretty(this.span), { fold: false }), hide];
-    if (this.side === "Properties") return [this.properties(data), hide];
+    if (this.tab === "Raw") return [block(pretty(this.span), { fold: false }), hide];
+    if (this.tab === "Properties") return [this.properties(data), hide];
     const text = data.output ?? data.response ?? data.error ?? "";
     return [
       text === "" ? h("p", { class: "quiet" }, "This span has no response.") : block(pretty(text), { fold: false }),
@@ -122,14 +122,14 @@ export class Inspector {
   }
 
   properties(data) {
-    const given = Object.entries(data).filter(([key]) => key !== "output");
-    if (!given.length) return h("p", { class: "quiet" }, "This span has no properties.");
+    const entries = Object.entries(data).filter(([key]) => key !== "output");
+    if (!entries.length) return h("p", { class: "quiet" }, "This span has no properties.");
     return h(
       "dl",
       { class: "props" },
-      given.map(([key, value]) => [
-        h("dt", null, shown(key)),
-        h("dd", { class: "mono" }, shown(typeof value === "object" ? pretty(value) : value)),
+      entries.map(([key, value]) => [
+        h("dt", null, visible(key)),
+        h("dd", { class: "mono" }, visible(typeof value === "object" ? pretty(value) : value)),
       ]),
     );
   }

@@ -1,15 +1,15 @@
-// The log of a session: every message, and what became of it.
-import { get, part } from "../api.js";
-import { roleTag } from "../content.js";
-import { closeDrawer, showMessage } from "../drawer.js";
-import { debounce, h, isNarrow, replace } from "../dom.js";
-import { count, whole } from "../format.js";
-import { actionChip } from "../icons.js";
+// The log of a session: every message, and what the plan in force does to it.
+import { debounce, h, isNarrow, replace } from "../base/dom.js";
+import { count, whole } from "../base/format.js";
+import { actionChip } from "../base/icons.js";
+import { oneLine, visible } from "../base/text.js";
+import { get, segment } from "../data/api.js";
+import { PagedRows } from "../data/rows.js";
 import { rewrite, to } from "../router.js";
-import { PagedSource } from "../source.js";
-import { empty, failed, loading } from "../states.js";
-import { oneLine, shown } from "../text.js";
-import { VirtualList } from "../virtual.js";
+import { roleTag } from "../widgets/content.js";
+import { closeDrawer, showMessage } from "../widgets/drawer.js";
+import { empty, failed, loading } from "../widgets/states.js";
+import { VirtualList } from "../widgets/virtual_list.js";
 import { sessionTabs } from "./tabs.js";
 
 function messageRow(message) {
@@ -29,66 +29,66 @@ function messageRow(message) {
   };
 }
 
-const HEADS = ["#", "Role", "Text", "Now", "Tokens"];
+const COLUMNS = ["#", "Role", "Text", "Now", "Tokens"];
 
-function sourceOf(ctx, id) {
+function logRows(ctx, id) {
   const load = async (offset, limit) => {
-    const { total, messages } = await get(`/api/sessions/${part(id)}/messages`, { offset, limit }, ctx.signal);
+    const { total, messages } = await get(`/api/sessions/${segment(id)}/messages`, { offset, limit }, ctx.signal);
     return { total, rows: messages };
   };
-  return new PagedSource({ size: 200, load });
+  return new PagedRows({ size: 200, load });
 }
 
-function openMessage(id, one) {
-  rewrite(["s", id, "m", one.id]);
-  showMessage(id, one.id, { onClose: () => rewrite(["s", id, "messages"]) });
+function openMessage(id, message) {
+  rewrite(["s", id, "m", message.id]);
+  showMessage(id, message.id, { onClose: () => rewrite(["s", id, "messages"]) });
 }
 
-function frame(id, source, list) {
+function page(id, rows, list) {
   const total = h("span", { class: "count", role: "status" });
   const note = h("div", null, loading(10));
-  source.watch(() => {
-    replace(total, count(source.total, "message"));
-    replace(note, source.total ? null : empty({ title: "No messages", text: "The log of this session is empty." }));
+  rows.onChange(() => {
+    replace(total, count(rows.total, "message"));
+    replace(note, rows.total ? null : empty({ title: "No messages", text: "The log of this session is empty." }));
   });
-  source.onError = (error) =>
+  rows.onError = (error) =>
     replace(
       note,
-      failed(error, () => source.reset()),
+      failed(error, () => rows.reset()),
     );
   const heads = h(
     "div",
     { class: "message-heads", "aria-hidden": "true" },
-    HEADS.map((text) => h("span", null, text)),
+    COLUMNS.map((text) => h("span", null, text)),
   );
-  const head = h("div", { class: "page-head" }, h("h1", { class: "mono" }, shown(id)), total);
+  const head = h("div", { class: "page-head" }, h("h1", { class: "mono" }, visible(id)), total);
   return h("div", { class: "page" }, head, sessionTabs(id, "messages"), heads, list.el, note);
 }
 
 export async function messagesView(ctx, { session: id, message }) {
   ctx.crumbs([{ text: "Sessions", href: "#/" }, { text: id, href: to(["s", id]) }, { text: "messages" }]);
-  const source = sourceOf(ctx, id);
+  const rows = logRows(ctx, id);
   const height = () => (isNarrow() ? 66 : 40);
   const list = new VirtualList({
-    source,
+    rows,
     row: messageRow,
     height,
     label: "Messages",
     scroller: ctx.main,
-    onOpen: (one) => openMessage(id, one),
+    onOpen: (message) => openMessage(id, message),
   });
-  replace(ctx.main, frame(id, source, list));
-  const soon = debounce(() => source.refresh(...(list.span ?? [0, 0])), 400);
+  replace(ctx.main, page(id, rows, list));
+  const refreshSoon = debounce(() => rows.refresh(...(list.visibleRange ?? [0, 0])), 400);
   ctx.onLive((event) => {
-    if (event.type === "refresh" || (event.type === "session" && event.id === id)) soon();
+    if (event.type === "refresh" || (event.type === "session" && event.id === id)) refreshSoon();
   });
-  ctx.onEnd(() => {
-    soon.cancel();
+  ctx.onLeave(() => {
+    refreshSoon.cancel();
     list.destroy();
-    // Not closed but taken away: closing rewrites the address, and by now another view is in front.
+    // Removed without closing: closing rewrites the address, and by now another view is shown.
     document.querySelector(".drawer")?.remove();
   });
-  await source.reset();
+  await rows.reset();
   if (message) openMessage(id, { id: message });
-  return { keys: (event) => (event.key === "Escape" && closeDrawer()) || list.key(event) };
+  return { onKey: (event) => (event.key === "Escape" && closeDrawer()) || list.key(event) };
 }

@@ -1,21 +1,21 @@
-// Compactions of a session as cards, and taking one back.
-import { part, post } from "../api.js";
+// The plans of a session as cards, and the dialogs to undo and restore one.
+import { h } from "../base/dom.js";
+import { ago, count, dateTime, percent, short, whole } from "../base/format.js";
+import { ACTIONS, icon } from "../base/icons.js";
+import { visible } from "../base/text.js";
 import { actionBar, beforeAfter } from "../charts/bars.js";
-import { openDialog, toast } from "../dialog.js";
-import { h } from "../dom.js";
-import { ago, count, moment, percent, short, whole } from "../format.js";
-import { ACTIONS, icon } from "../icons.js";
+import { segment, post } from "../data/api.js";
 import { to } from "../router.js";
-import { shown } from "../text.js";
+import { openDialog, toast } from "../widgets/dialog.js";
 
-function told(actions) {
+function actionCounts(actions) {
   return Object.keys(ACTIONS)
     .filter((key) => key !== "include" && actions[key])
-    .map((key) => `${whole(actions[key])} ${ACTIONS[key].word}`)
+    .map((key) => `${whole(actions[key])} ${ACTIONS[key].label}`)
     .join(" · ");
 }
 
-function card(session, plan, { readOnly, again }) {
+function card(session, plan, { readOnly, reload }) {
   const freed = plan.tokens_before - plan.tokens_after;
   const isRestored = plan.restored_from !== null;
   return h(
@@ -35,7 +35,7 @@ function card(session, plan, { readOnly, again }) {
         plan.is_current && h("span", { class: "badge is-ok" }, icon("check"), "in force"),
         isRestored && h("span", { class: "badge" }, `restores v${plan.restored_from}`),
         h("span", { class: "grow" }),
-        h("span", { class: "dim", title: moment(plan.at) }, ago(plan.at)),
+        h("span", { class: "dim", title: dateTime(plan.at) }, ago(plan.at)),
       ),
       h(
         "div",
@@ -51,8 +51,8 @@ function card(session, plan, { readOnly, again }) {
         beforeAfter(plan.tokens_before, plan.tokens_after),
       ),
       actionBar(plan.actions ?? {}),
-      h("div", { class: "dim plan-told" }, told(plan.actions ?? {})),
-      plan.reason && h("div", { class: "plan-reason" }, shown(plan.reason)),
+      h("div", { class: "dim plan-actions" }, actionCounts(plan.actions ?? {})),
+      plan.reason && h("div", { class: "plan-reason" }, visible(plan.reason)),
     ),
     !plan.is_current &&
       h(
@@ -62,7 +62,7 @@ function card(session, plan, { readOnly, again }) {
           type: "button",
           disabled: readOnly,
           "data-restore": plan.version,
-          on: { click: () => confirmRestore(session, plan, again) },
+          on: { click: () => confirmRestore(session, plan, reload) },
         },
         icon("undo"),
         "Restore",
@@ -82,50 +82,53 @@ export function planCards(session, options) {
   return [...session.plans].reverse().map((plan) => card(session, plan, options));
 }
 
-const KEPT = "The log is not touched, and every plan stays in the list: this can be taken back in the same way.";
+const REVERSIBLE = "The log does not change, and every plan stays in the list: this can be undone in the same way.";
 
-function effect(from, goal) {
+function effect(change, tokens) {
   return [
-    h("p", null, shown(from), h("b", null, goal), "."),
+    h("p", null, visible(change), h("b", null, tokens), "."),
     h(
       "p",
       null,
-      "The next model call is sent the prompt of that plan, if it fits the budget; the cached prefix breaks once.",
+      "The next model call gets the prompt of that plan, if it fits the budget. The provider's cache is broken once.",
     ),
-    h("p", { class: "dim" }, KEPT),
+    h("p", { class: "dim" }, REVERSIBLE),
   ];
 }
 
-export function confirmUndo(session, again) {
+export function confirmUndo(session, reload) {
   const current = session.plans.find((plan) => plan.is_current) ?? session.plans.at(-1);
-  const before = `plan v${current.version} stops being in force. The session goes back to the plan before it: from about ${whole(current.tokens_after)} to `;
+  const change =
+    `In session ${session.id}, plan v${current.version} will no longer be in force. ` +
+    `The session returns to the plan before it: from about ${whole(current.tokens_after)} to `;
   openDialog({
     title: "Undo the last compaction?",
     confirm: "Undo compaction",
     danger: true,
-    body: effect(`In session ${session.id}, ${before}`, `${whole(current.tokens_before)} tokens`),
+    body: effect(change, `${whole(current.tokens_before)} tokens`),
     onConfirm: async () => {
-      const done = await post(`/api/sessions/${part(session.id)}/undo`, { version: current.version });
+      const done = await post(`/api/sessions/${segment(session.id)}/undo`, { version: current.version });
       toast(`Undone: plan v${done.plan_version} is in force, ${count(done.tokens, "token")}.`);
-      await again();
+      await reload();
     },
   });
 }
 
-export function confirmRestore(session, plan, again) {
+export function confirmRestore(session, plan, reload) {
   openDialog({
     title: `Restore plan v${plan.version}?`,
     confirm: `Restore v${plan.version}`,
     danger: true,
     body: effect(
-      `In session ${session.id}, plan v${session.plan_version} stops being in force. A new plan with the content of v${plan.version} takes its place: it left `,
+      `In session ${session.id}, plan v${session.plan_version} will no longer be in force. ` +
+        `A new plan with the content of v${plan.version} replaces it; its prompt had `,
       `${whole(plan.tokens_after)} tokens when it was made`,
     ),
     onConfirm: async () => {
-      const asked = { version: plan.version, from: session.plan_version };
-      const done = await post(`/api/sessions/${part(session.id)}/restore`, asked);
+      const body = { version: plan.version, from: session.plan_version };
+      const done = await post(`/api/sessions/${segment(session.id)}/restore`, body);
       toast(`Restored: plan v${done.plan_version} is in force, ${count(done.tokens, "token")}.`);
-      await again();
+      await reload();
     },
   });
 }

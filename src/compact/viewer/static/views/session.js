@@ -1,16 +1,16 @@
-// One session: its window over time, its compactions, its calls.
-import { get, meta, part } from "../api.js";
+// One session: its window over time, its compactions, its model calls.
+import { debounce, h, replace } from "../base/dom.js";
+import { ago, timeOfDay, count, dateTime, percent, short, whole } from "../base/format.js";
+import { icon } from "../base/icons.js";
+import { visible } from "../base/text.js";
 import { meter, partBar } from "../charts/bars.js";
-import { swatch, PARTS, MEANING } from "../charts/patterns.js";
+import { FREE, occurringParts, swatch } from "../charts/parts.js";
 import { Timeline } from "../charts/timeline.js";
-import { debounce, h, replace } from "../dom.js";
-import { ago, clock, count, moment, percent, short, whole } from "../format.js";
-import { icon } from "../icons.js";
+import { get, meta, segment } from "../data/api.js";
+import { ArrayRows } from "../data/rows.js";
 import { to } from "../router.js";
-import { ArraySource } from "../source.js";
-import { empty, loading } from "../states.js";
-import { shown } from "../text.js";
-import { VirtualList } from "../virtual.js";
+import { empty, loading } from "../widgets/states.js";
+import { VirtualList } from "../widgets/virtual_list.js";
 import { confirmUndo, planCards } from "./plans.js";
 import { sessionTabs } from "./tabs.js";
 
@@ -47,37 +47,54 @@ function decision(session) {
     "p",
     { class: "decision" },
     icon(session.decision.triggered ? "layers" : "check"),
-    h("span", null, shown(session.decision.reason)),
+    h("span", null, visible(session.decision.reason)),
   );
 }
 
-function legend(timeline) {
-  const values = new Map();
-  const items = [...PARTS, { key: "free", name: "Free" }].map(({ key, name }) => {
-    const value = h("span", { class: "legend-value num" }, "–");
-    values.set(key, value);
-    const content = [swatch(key), h("span", null, name), value];
-    if (key === "free") return h("span", { class: "legend-item", title: MEANING[key] }, content);
+/** The legend of the timeline: the parts that occur in the session, each a switch, with its tokens in one call. */
+class Legend {
+  constructor(timeline) {
+    this.timeline = timeline;
+    this.values = new Map();
+    this.el = h("div", { class: "legend", role: "group", "aria-label": "Parts of the prompt" });
+  }
+
+  /** Draw an item for each part that occurs, if another one does since the last time. */
+  update(calls) {
+    const parts = [...occurringParts(calls.map((call) => call.parts)), FREE];
+    if (parts.map(({ key }) => key).join() === [...this.values.keys()].join()) return;
+    this.values = new Map(parts.map(({ key }) => [key, h("span", { class: "legend-value num" }, "–")]));
+    replace(
+      this.el,
+      parts.map((part) => this.item(part)),
+    );
+  }
+
+  item({ key, name, meaning }) {
+    const content = [swatch(key), h("span", null, name), this.values.get(key)];
+    if (key === FREE.key) return h("span", { class: "legend-item", title: meaning }, content);
+    const isHidden = this.timeline.hidden.has(key);
     const item = h(
       "button",
-      { class: "legend-item", type: "button", "aria-pressed": "true", title: `${MEANING[key]}: click to hide` },
+      {
+        class: "legend-item",
+        type: "button",
+        "aria-pressed": String(!isHidden),
+        title: `${meaning}: click to hide or show`,
+      },
       content,
     );
     item.addEventListener("click", () => {
-      const isOff = item.getAttribute("aria-pressed") === "true";
-      item.setAttribute("aria-pressed", String(!isOff));
-      timeline.hide(key, isOff);
+      const isOn = item.getAttribute("aria-pressed") === "true";
+      item.setAttribute("aria-pressed", String(!isOn));
+      this.timeline.hide(key, isOn);
     });
     return item;
-  });
-  const el = h("div", { class: "legend", role: "group", "aria-label": "Parts of the prompt" }, items);
-  return {
-    el,
-    show: (call) =>
-      values.forEach((node, key) => {
-        node.textContent = call ? short(call.parts?.[key] ?? 0) : "–";
-      }),
-  };
+  }
+
+  show(call) {
+    for (const [key, value] of this.values) value.textContent = call ? short(call.parts?.[key] ?? 0) : "–";
+  }
 }
 
 function readout(id, call, limits) {
@@ -85,7 +102,7 @@ function readout(id, call, limits) {
   return [
     h("b", null, `Call #${call.number}`),
     h("span", null, `turn ${call.turn}`),
-    h("span", { title: moment(call.at) }, clock(call.at)),
+    h("span", { title: dateTime(call.at) }, timeOfDay(call.at)),
     h("span", null, `${whole(call.tokens)} tokens, ${percent(call.tokens, limits?.window)}`),
     call.reported ? h("span", { class: "dim" }, `${whole(call.reported)} reported`) : null,
     h("span", null, call.plan_version ? `plan v${call.plan_version}` : "no plan"),
@@ -107,7 +124,7 @@ function callRow(id, limits) {
       partBar(call.parts, limits?.window),
       h("span", { class: "num" }, short(call.tokens)),
       h("span", { class: "num dim call-plan" }, call.plan_version ? `v${call.plan_version}` : "–"),
-      h("span", { class: "num dim call-at", title: moment(call.at) }, clock(call.at)),
+      h("span", { class: "num dim call-at", title: dateTime(call.at) }, timeOfDay(call.at)),
     ],
   });
 }
@@ -120,13 +137,13 @@ class SessionPage {
         location.hash = to(["s", id, "c", number]);
       },
       planHref: (version) => to(["s", id, "p", version]),
-      onCursor: (call) => this.pointed(call),
+      onCursor: (call) => this.showCall(call),
     });
-    this.legend = legend(this.timeline);
-    this.told = h("div", { class: "readout", role: "status", "aria-label": "Call under the cursor" });
-    this.calls = new ArraySource((call) => call.number);
+    this.legend = new Legend(this.timeline);
+    this.readout = h("div", { class: "readout", role: "status", "aria-label": "Call under the cursor" });
+    this.calls = new ArrayRows((call) => call.number);
     this.list = new VirtualList({
-      source: this.calls,
+      rows: this.calls,
       row: callRow(id, session.limits),
       height: () => 34,
       label: "Model calls, newest first",
@@ -145,33 +162,33 @@ class SessionPage {
       ),
       this.legend.el,
       this.timeline.el,
-      this.told,
+      this.readout,
     );
-    this.none = h(
+    this.emptyCard = h(
       "section",
       { class: "card", hidden: true },
-      empty({ title: "No model calls yet", text: "The window is drawn as soon as the first prompt goes out." }),
+      empty({ title: "No model calls yet", text: "The timeline appears with the first prompt." }),
     );
   }
 
-  pointed(call) {
+  showCall(call) {
     this.legend.show(call);
-    replace(this.told, readout(this.id, call, this.session.limits));
+    replace(this.readout, readout(this.id, call, this.session.limits));
   }
 
-  async again() {
+  async reload() {
     this.session = await readSession(this.ctx, this.id);
     this.draw();
   }
 
   head() {
     const { plans, updated_at: at } = this.session;
-    const undo = plans.length ? undoButton(this.session, this.about, () => this.again()) : null;
+    const undo = plans.length ? undoButton(this.session, this.about, () => this.reload()) : null;
     return h(
       "div",
       { class: "page-head" },
-      h("h1", { class: "mono" }, shown(this.id)),
-      h("span", { class: "count", title: moment(at) }, `active ${ago(at)}`),
+      h("h1", { class: "mono" }, visible(this.id)),
+      h("span", { class: "count", title: dateTime(at) }, `active ${ago(at)}`),
       h("span", { class: "grow" }),
       undo,
     );
@@ -180,10 +197,11 @@ class SessionPage {
   draw() {
     const { calls } = this.session;
     replace(this.top, this.head(), sessionTabs(this.id, "timeline"), figures(this.session), decision(this.session));
-    replace(this.plans, planCards(this.session, { readOnly: this.about.read_only, again: () => this.again() }));
+    replace(this.plans, planCards(this.session, { readOnly: this.about.read_only, reload: () => this.reload() }));
     this.calls.set([...calls].reverse());
     this.chart.hidden = !calls.length;
-    this.none.hidden = calls.length > 0;
+    this.emptyCard.hidden = calls.length > 0;
+    this.legend.update(calls);
     this.timeline.update(this.session);
   }
 
@@ -202,7 +220,7 @@ class SessionPage {
         { class: "page" },
         this.top,
         this.chart,
-        this.none,
+        this.emptyCard,
         h(
           "div",
           { class: "columns" },
@@ -212,36 +230,37 @@ class SessionPage {
       ),
     );
     this.draw();
-    const soon = debounce(() => this.again().catch(() => {}), 300); // a failure shows in the banner, the next event tries again
+    // The banner shows a failure, and the next update tries again.
+    const reloadSoon = debounce(() => this.reload().catch(() => {}), 300);
     this.ctx.onLive((event) => {
-      if (event.type === "refresh" || (event.type === "session" && event.id === this.id)) soon();
+      if (event.type === "refresh" || (event.type === "session" && event.id === this.id)) reloadSoon();
     });
-    this.ctx.onEnd(() => {
-      soon.cancel();
+    this.ctx.onLeave(() => {
+      reloadSoon.cancel();
       this.timeline.destroy();
       this.list.destroy();
     });
   }
 }
 
-function undoButton(session, about, again) {
-  const isOff = session.plan_version === 0 || about.read_only;
+function undoButton(session, about, reload) {
+  const isDisabled = session.plan_version === 0 || about.read_only;
   return h(
     "button",
     {
       class: "btn",
       type: "button",
       "data-undo": true,
-      disabled: isOff,
-      title: about.read_only ? "This viewer only reads" : undefined,
-      on: { click: () => confirmUndo(session, again) },
+      disabled: isDisabled,
+      title: about.read_only ? "This viewer is read-only" : undefined,
+      on: { click: () => confirmUndo(session, reload) },
     },
     icon("undo"),
     "Undo compaction",
   );
 }
 
-const readSession = (ctx, id) => get(`/api/sessions/${part(id)}`, {}, ctx.signal);
+const readSession = (ctx, id) => get(`/api/sessions/${segment(id)}`, {}, ctx.signal);
 
 export async function sessionView(ctx, { session: id }) {
   ctx.crumbs([{ text: "Sessions", href: "#/" }, { text: id }]);
@@ -249,5 +268,5 @@ export async function sessionView(ctx, { session: id }) {
   const [session, about] = await Promise.all([readSession(ctx, id), meta()]);
   const page = new SessionPage(ctx, id, session, about);
   page.start();
-  return { keys: (event) => page.timeline.key(event) || page.list.key(event) };
+  return { onKey: (event) => page.timeline.key(event) || page.list.key(event) };
 }

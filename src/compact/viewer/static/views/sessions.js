@@ -1,15 +1,15 @@
-// All sessions: how full each window is, what was compacted, what went wrong.
-import { get } from "../api.js";
+// The list of sessions: how full each window is, what was compacted, what went wrong.
+import { debounce, h, isNarrow, replace } from "../base/dom.js";
+import { ago, count, dateTime, percent, short, whole } from "../base/format.js";
+import { icon } from "../base/icons.js";
+import { visibleText, visible } from "../base/text.js";
 import { meter } from "../charts/bars.js";
-import { spark } from "../charts/spark.js";
-import { debounce, h, isNarrow, replace } from "../dom.js";
-import { ago, count, moment, percent, short, whole } from "../format.js";
-import { icon } from "../icons.js";
+import { sparkline } from "../charts/sparkline.js";
+import { get } from "../data/api.js";
+import { PagedRows } from "../data/rows.js";
 import { rewrite, to } from "../router.js";
-import { PagedSource } from "../source.js";
-import { empty, failed, loading } from "../states.js";
-import { plain, shown } from "../text.js";
-import { VirtualList } from "../virtual.js";
+import { empty, failed, loading } from "../widgets/states.js";
+import { VirtualList } from "../widgets/virtual_list.js";
 
 const STATES = [
   ["all", "All"],
@@ -24,63 +24,67 @@ const SORTS = [
   ["messages", "Most messages"],
 ];
 
-function badges(one) {
+function badges(session) {
   return [
-    one.has_error &&
-      h("span", { class: "badge is-error", title: "Something went wrong in this session" }, icon("error"), "error"),
-    one.has_loss && h("span", { class: "badge is-warn", title: "A compaction lost facts" }, icon("warn"), "loss"),
+    session.has_error &&
+      h("span", { class: "badge is-error", title: "An event of this session is an error" }, icon("error"), "error"),
+    session.has_loss && h("span", { class: "badge is-warn", title: "A compaction lost facts" }, icon("warn"), "loss"),
   ];
 }
 
-function sessionRow(one) {
+function sessionRow(session) {
   const content = [
     h(
       "span",
       { class: "cell name" },
       h("span", {
-        class: `dot ${one.is_live ? "is-live" : ""}`,
+        class: `dot ${session.is_live ? "is-live" : ""}`,
         role: "img",
-        "aria-label": one.is_live ? "live" : "quiet",
+        "aria-label": session.is_live ? "live" : "quiet",
       }),
-      h("span", { class: "mono clip", title: plain(one.id) }, shown(one.id)),
-      h("span", { class: "badges" }, badges(one)),
+      h("span", { class: "mono clip", title: visibleText(session.id) }, visible(session.id)),
+      h("span", { class: "badges" }, badges(session)),
     ),
     h(
       "span",
       { class: "cell sparkcell" },
-      spark(one.spark ?? [], { window: one.window_tokens, trigger: one.trigger_tokens }),
+      sparkline(session.spark ?? [], { window: session.window_tokens, trigger: session.trigger_tokens }),
     ),
     h(
       "span",
       { class: "cell use" },
-      meter(one.last_tokens, one.window_tokens, one.trigger_tokens),
+      meter(session.last_tokens, session.window_tokens, session.trigger_tokens),
       h(
         "span",
         { class: "num" },
-        h("b", null, short(one.last_tokens)),
-        h("span", { class: "dim" }, ` / ${short(one.window_tokens)} · ${percent(one.last_tokens, one.window_tokens)}`),
+        h("b", null, short(session.last_tokens)),
+        h(
+          "span",
+          { class: "dim" },
+          ` / ${short(session.window_tokens)} · ${percent(session.last_tokens, session.window_tokens)}`,
+        ),
       ),
     ),
     h(
       "span",
       { class: "cell num figure", title: "messages" },
-      whole(one.messages),
+      whole(session.messages),
       h("span", { class: "unit" }, " msgs"),
     ),
     h(
       "span",
       { class: "cell num figure", title: "model calls" },
-      whole(one.calls),
+      whole(session.calls),
       h("span", { class: "unit" }, " calls"),
     ),
     h(
       "span",
       { class: "cell num figure compactions", title: "compactions" },
-      one.compactions ? [icon("layers"), one.compactions] : h("span", { class: "faint" }, "–"),
+      session.compactions ? [icon("layers"), session.compactions] : h("span", { class: "faint" }, "–"),
     ),
-    h("span", { class: "cell num when", title: moment(one.updated_at) }, ago(one.updated_at)),
+    h("span", { class: "cell num when", title: dateTime(session.updated_at) }, ago(session.updated_at)),
   ];
-  return { href: to(["s", one.id]), content, class: "session-row" };
+  return { href: to(["s", session.id]), content, class: "session-row" };
 }
 
 function filters(state, apply) {
@@ -92,8 +96,8 @@ function filters(state, apply) {
     autocomplete: "off",
     spellcheck: "false",
   });
-  const typed = debounce(() => apply({ q: input.value.trim() }), 220);
-  input.addEventListener("input", typed);
+  const applySoon = debounce(() => apply({ q: input.value.trim() }), 220);
+  input.addEventListener("input", applySoon);
   const chips = h("div", { class: "segments", role: "radiogroup", "aria-label": "Filter" });
   const draw = () =>
     replace(
@@ -134,9 +138,9 @@ function filters(state, apply) {
   );
 }
 
-function nothing(state) {
+function emptyState(state) {
   if (state.q || state.state !== "all") {
-    return empty({ title: "No session matches", text: "Try other words, or another filter.", picture: "search" });
+    return empty({ title: "No session matches", text: "Try other words, or another filter.", iconName: "search" });
   }
   return empty({
     title: "No sessions yet",
@@ -145,16 +149,16 @@ function nothing(state) {
   });
 }
 
-const HEADS = ["Session", "Window over time", "Now in the window", "Messages", "Calls", "Compactions", "Last active"];
+const COLUMNS = ["Session", "Window over time", "Now in the window", "Messages", "Calls", "Compactions", "Last active"];
 const TICK_MS = 30_000;
 
 class SessionsPage {
   constructor(ctx, params) {
     this.ctx = ctx;
     this.state = { q: params.q ?? "", state: params.state ?? "all", sort: params.sort ?? "updated" };
-    this.source = new PagedSource({ size: 50, load: (offset, limit) => this.load(offset, limit) });
+    this.rows = new PagedRows({ size: 50, load: (offset, limit) => this.load(offset, limit) });
     this.list = new VirtualList({
-      source: this.source,
+      rows: this.rows,
       row: sessionRow,
       height: () => (isNarrow() ? 92 : 56),
       label: "Sessions",
@@ -165,12 +169,12 @@ class SessionsPage {
     this.heads = h(
       "div",
       { class: "session-heads", "aria-hidden": "true", hidden: true },
-      HEADS.map((text) => h("span", null, text)),
+      COLUMNS.map((text) => h("span", null, text)),
     );
-    this.source.watch(() => this.told());
-    this.source.onError = (error) =>
+    this.rows.onChange(() => this.update());
+    this.rows.onError = (error) =>
       this.show(
-        failed(error, () => this.source.reset()),
+        failed(error, () => this.rows.reset()),
         false,
       );
   }
@@ -181,10 +185,10 @@ class SessionsPage {
     return { total, rows: sessions };
   }
 
-  told() {
+  update() {
     const rest = this.pending && this.state.state === "loss" ? `, ${whole(this.pending)} still being checked` : "";
-    replace(this.total, count(this.source.total, "session"), rest);
-    this.show(this.source.total ? null : nothing(this.state), this.source.total > 0);
+    replace(this.total, count(this.rows.total, "session"), rest);
+    this.show(this.rows.total ? null : emptyState(this.state), this.rows.total > 0);
   }
 
   show(note, hasRows) {
@@ -192,13 +196,13 @@ class SessionsPage {
     this.heads.hidden = this.list.el.hidden = !hasRows;
   }
 
-  /** Ask for other rows, and write that into the address. */
+  /** Request other rows, and write the query into the address. */
   apply(changes) {
     Object.assign(this.state, changes);
     const { q, state, sort } = this.state;
     rewrite([], { q, state: state === "all" ? "" : state, sort: sort === "updated" ? "" : sort });
     this.ctx.main.scrollTop = 0;
-    this.source.reset();
+    this.rows.reset();
   }
 
   start() {
@@ -214,17 +218,17 @@ class SessionsPage {
         this.note,
       ),
     );
-    const again = debounce(() => this.source.refresh(...(this.list.span ?? [0, 0])), 400);
+    const refreshSoon = debounce(() => this.rows.refresh(...(this.list.visibleRange ?? [0, 0])), 400);
     this.ctx.onLive((event) => {
-      if (["session", "gone", "refresh"].includes(event.type)) again();
+      if (["session", "deleted", "refresh"].includes(event.type)) refreshSoon();
     });
-    const tick = setInterval(() => this.list.redraw(), TICK_MS); // "2m ago" grows older by itself
-    this.ctx.onEnd(() => {
+    const tick = setInterval(() => this.list.redraw(), TICK_MS); // "2m ago" becomes "3m ago"
+    this.ctx.onLeave(() => {
       clearInterval(tick);
-      again.cancel();
+      refreshSoon.cancel();
       this.list.destroy();
     });
-    return this.source.reset();
+    return this.rows.reset();
   }
 }
 
@@ -232,5 +236,5 @@ export async function sessionsView(ctx, { params }) {
   ctx.crumbs([{ text: "Sessions" }]);
   const page = new SessionsPage(ctx, params);
   await page.start();
-  return { keys: (event) => page.list.key(event) };
+  return { onKey: (event) => page.list.key(event) };
 }

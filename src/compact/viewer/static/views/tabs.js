@@ -1,20 +1,24 @@
-// The sides of a session.
-import { h } from "../dom.js";
+// The tabs of a session.
+import { h } from "../base/dom.js";
 import { to } from "../router.js";
 
-const SIDES = [
+const TABS = [
   ["timeline", "Timeline", []],
   ["messages", "Messages", ["messages"]],
   ["why", "Why", ["why"]],
   ["traces", "Traces", ["traces"]],
 ];
 
-export function sessionTabs(id, now) {
+export function sessionTabs(id, current) {
   return h(
     "nav",
     { class: "subtabs", "aria-label": "Session" },
-    SIDES.map(([key, text, path]) =>
-      h("a", { class: "subtab", href: to(["s", id, ...path]), "aria-current": key === now ? "page" : undefined }, text),
+    TABS.map(([key, text, path]) =>
+      h(
+        "a",
+        { class: "subtab", href: to(["s", id, ...path]), "aria-current": key === current ? "page" : undefined },
+        text,
+      ),
     ),
   );
 }

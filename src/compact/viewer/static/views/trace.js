@@ -1,22 +1,22 @@
 // One trace: the tree of its spans with duration bars, and an inspector.
-import { get, part } from "../api.js";
-import { debounce, h, isNarrow, replace } from "../dom.js";
-import { closeDrawer, openDrawer } from "../drawer.js";
-import { count, duration } from "../format.js";
-import { icon } from "../icons.js";
+import { debounce, h, isNarrow, replace } from "../base/dom.js";
+import { count, duration } from "../base/format.js";
+import { icon } from "../base/icons.js";
+import { visibleText, visible } from "../base/text.js";
+import { get, segment } from "../data/api.js";
+import { ArrayRows } from "../data/rows.js";
 import { to } from "../router.js";
-import { ArraySource } from "../source.js";
-import { empty, loading } from "../states.js";
-import { plain, shown } from "../text.js";
-import { VirtualList } from "../virtual.js";
+import { closeDrawer, openDrawer } from "../widgets/drawer.js";
+import { empty, loading } from "../widgets/states.js";
+import { VirtualList } from "../widgets/virtual_list.js";
 import { Inspector } from "./inspector.js";
-import { extent, millis, rowsOf, stateOf } from "./tree.js";
+import { extent, millis, rowsOf, stateOf } from "./span_tree.js";
 
 const ROW_PX = 34;
 // As many as the server keeps of all traces.
-const MOST_SPANS = 10_000;
+const MAX_SPANS = 10_000;
 
-function bar(span, { from, until }) {
+function durationBar(span, { from, until }) {
   const start = millis(span.started_at);
   if (!Number.isFinite(start)) return h("span", { class: "track" });
   const end = millis(span.ended_at);
@@ -33,7 +33,7 @@ function bar(span, { from, until }) {
 function spanRow(toggle) {
   return ({ span, depth, range, children, isClosed }) => {
     const state = stateOf(span);
-    const took = span.ended_at ? duration(millis(span.ended_at) - millis(span.started_at)) : "open";
+    const time = span.ended_at ? duration(millis(span.ended_at) - millis(span.started_at)) : "open";
     const fold = children
       ? h(
           "span",
@@ -58,11 +58,11 @@ function spanRow(toggle) {
           { class: "span-name", style: { "padding-left": `${Math.min(depth, 12) * (isNarrow() ? 9 : 16)}px` } },
           fold,
           h("span", { class: `state-dot is-${state}`, role: "img", "aria-label": state }),
-          h("span", { class: "clip" }, shown(span.name || span.kind || "span")),
-          span.kind && span.kind !== span.name ? h("span", { class: "kind clip" }, shown(span.kind)) : null,
+          h("span", { class: "clip" }, visible(span.name || span.kind || "span")),
+          span.kind && span.kind !== span.name ? h("span", { class: "kind clip" }, visible(span.kind)) : null,
         ),
-        bar(span, range),
-        h("span", { class: "num dim took" }, took),
+        durationBar(span, range),
+        h("span", { class: "num dim took" }, time),
       ],
     };
   };
@@ -73,12 +73,12 @@ class TracePage {
     Object.assign(this, { ctx, id, trace });
     this.closed = new Set();
     this.drawSoon = debounce(() => this.draw(), 250);
-    this.readSoon = debounce(() => this.again(), 250);
-    this.source = new ArraySource((row) => row.span.span_id);
+    this.reloadSoon = debounce(() => this.reload(), 250);
+    this.rows = new ArrayRows((row) => row.span.span_id);
     this.inspector = new Inspector();
     this.title = h("div", { class: "page-head" });
     this.list = new VirtualList({
-      source: this.source,
+      rows: this.rows,
       row: spanRow((span) => this.toggle(span)),
       height: () => ROW_PX,
       label: "Spans",
@@ -86,16 +86,16 @@ class TracePage {
       scroller: isNarrow() ? ctx.main : null,
       onActive: (row) => this.inspector.show(row.span),
       onOpen: (row) => this.open(row),
-      extra: (event) => fold(event, this.source.get(this.list.active), this.closed, (span) => this.toggle(span)),
+      onKey: (event) => handleFoldKey(event, this.rows.get(this.list.active), this.closed, (span) => this.toggle(span)),
     });
   }
 
   toggle(span) {
     if (!this.closed.delete(span)) this.closed.add(span);
-    this.source.set(rowsOf(this.trace.spans, this.closed));
+    this.rows.set(rowsOf(this.trace.spans, this.closed));
   }
 
-  /** Where there is no room beside the tree, the inspector comes as a sheet. */
+  /** Show a span; where there is no room beside the tree, in a drawer. */
   open(row) {
     this.inspector.show(row.span);
     if (isNarrow()) openDrawer({ title: "Span", body: [this.inspector.el] });
@@ -106,8 +106,8 @@ class TracePage {
     const errors = spans.filter((span) => span.status === "error").length;
     const [from, until] = extent(spans);
     return [
-      h("h1", null, shown(name || "Trace")),
-      h("span", { class: "count mono clip" }, plain(this.id)),
+      h("h1", null, visible(name || "Trace")),
+      h("span", { class: "count mono clip" }, visibleText(this.id)),
       h("span", { class: "grow" }),
       errors ? h("span", { class: "badge is-error" }, icon("error"), count(errors, "error")) : null,
       h("span", { class: "count" }, `${count(spans.length, "span")} · ${duration(until - from)}`),
@@ -117,44 +117,46 @@ class TracePage {
 
   draw() {
     replace(this.title, this.head());
-    this.source.set(rowsOf(this.trace.spans, this.closed));
-    const seen = this.trace.spans.find((span) => span.span_id === this.inspector.span?.span_id);
-    if (seen) this.inspector.show(seen);
+    this.rows.set(rowsOf(this.trace.spans, this.closed));
+    const selected = this.trace.spans.find((span) => span.span_id === this.inspector.span?.span_id);
+    if (selected) this.inspector.show(selected);
   }
 
   start() {
-    const heads = ["Span", "Time", "Took"].map((text) => h("span", null, text));
+    const columns = ["Span", "Time", "Took"].map((text) => h("span", null, text));
     const tree = h(
       "section",
       { class: "card flush", "aria-label": "Span tree" },
-      h("div", { class: "span-heads", "aria-hidden": "true" }, heads),
+      h("div", { class: "span-heads", "aria-hidden": "true" }, columns),
       this.list.el,
     );
-    const none = this.trace.spans.length ? null : empty({ title: "No spans yet", text: "They appear as they arrive." });
+    const emptyNote = this.trace.spans.length
+      ? null
+      : empty({ title: "No spans yet", text: "They appear as they arrive." });
     const split = h("div", { class: "trace-split" }, tree, isNarrow() ? null : this.inspector.el);
-    replace(this.ctx.main, h("div", { class: "page trace-page" }, this.title, none, split));
+    replace(this.ctx.main, h("div", { class: "page trace-page" }, this.title, emptyNote, split));
     this.draw();
-    this.ctx.onEnd(() => {
+    this.ctx.onLeave(() => {
       this.drawSoon.cancel();
-      this.readSoon.cancel();
+      this.reloadSoon.cancel();
       this.list.destroy();
       closeDrawer();
     });
   }
 
-  /** News come with all there is to know of a span, so that nothing has to be asked for. */
-  take(event) {
-    if (event.type === "refresh") return this.readSoon();
+  /** Take an update: it contains the whole span, so nothing has to be requested. */
+  update(event) {
+    if (event.type === "refresh") return this.reloadSoon();
     if ((event.span ?? event.trace)?.trace_id !== this.id) return;
     if (event.span) putSpan(this.trace, event.span);
     else this.trace = { ...event.trace, spans: this.trace.spans };
     this.drawSoon();
   }
 
-  async again() {
-    const read = await readTrace(this.ctx, this.id).catch(() => null); // a failure shows in the banner
+  async reload() {
+    const read = await readTrace(this.ctx, this.id).catch(() => null); // the banner shows the failure
     if (!read) return;
-    // What came while the answer was on its way is not in it.
+    // Spans that came after the response was made are not in it.
     const newest = Math.max(0, ...read.spans.map((span) => span.received_at));
     const later = this.trace.spans.filter((span) => span.received_at > newest);
     this.trace = read;
@@ -163,33 +165,34 @@ class TracePage {
   }
 }
 
-/** Have a span as it is now in a trace. */
+/** Add a span to a trace, or replace its older state. */
 function putSpan(trace, span) {
   const at = trace.spans.findIndex((known) => known.span_id === span.span_id);
   if (at < 0) trace.spans.push(span);
   else if (trace.spans[at].received_at <= span.received_at) trace.spans[at] = span;
-  if (trace.spans.length > MOST_SPANS) trace.spans.shift();
+  if (trace.spans.length > MAX_SPANS) trace.spans.shift();
   const session = span.data?.session_id;
   if (session && typeof session === "string" && !trace.sessions?.length) trace.sessions = [session];
 }
 
-const readTrace = (ctx, id) => get(`/api/traces/${part(id)}`, {}, ctx.signal);
+const readTrace = (ctx, id) => get(`/api/traces/${segment(id)}`, {}, ctx.signal);
 
 export async function traceView(ctx, { trace: id, params }) {
   ctx.crumbs([{ text: "Traces", href: "#/traces" }, { text: id }], "traces");
   replace(ctx.main, h("div", { class: "page" }, loading(9)));
-  const early = [];
+  const waiting = [];
   let page = null;
-  ctx.onLive((event) => (page ? page.take(event) : early.push(event)));
+  ctx.onLive((event) => (page ? page.update(event) : waiting.push(event)));
   page = new TracePage(ctx, id, await readTrace(ctx, id));
   page.start();
-  early.forEach((event) => page.take(event));
-  const wanted = params.span ? page.source.find(params.span) : 0;
+  waiting.forEach((event) => page.update(event));
+  const wanted = params.span ? page.rows.find(params.span) : 0;
   if (!isNarrow()) page.list.select(Math.max(0, wanted), { show: Boolean(params.span) });
-  return { keys: (event) => (event.key === "Escape" && closeDrawer()) || page.list.key(event) };
+  return { onKey: (event) => (event.key === "Escape" && closeDrawer()) || page.list.key(event) };
 }
 
-function fold(event, row, closed, toggle) {
+/** Fold and unfold a span with the arrow keys. */
+function handleFoldKey(event, row, closed, toggle) {
   if (!row?.children) return false;
   const isClosed = closed.has(row.span.span_id);
   if ((event.key === "ArrowLeft" && !isClosed) || (event.key === "ArrowRight" && isClosed)) {

@@ -1,13 +1,13 @@
-// Traces that arrived: newest first, of everything or of one session.
-import { get } from "../api.js";
-import { debounce, h, isNarrow, replace } from "../dom.js";
-import { ago, count, duration, moment } from "../format.js";
-import { icon } from "../icons.js";
+// The traces that were received, newest first; of all sessions or of one.
+import { debounce, h, isNarrow, replace } from "../base/dom.js";
+import { ago, count, duration, dateTime } from "../base/format.js";
+import { icon } from "../base/icons.js";
+import { visibleText, visible } from "../base/text.js";
+import { get } from "../data/api.js";
+import { ArrayRows } from "../data/rows.js";
 import { to } from "../router.js";
-import { ArraySource } from "../source.js";
-import { empty, failed, loading } from "../states.js";
-import { plain, shown } from "../text.js";
-import { VirtualList } from "../virtual.js";
+import { empty, failed, loading } from "../widgets/states.js";
+import { VirtualList } from "../widgets/virtual_list.js";
 import { sessionTabs } from "./tabs.js";
 
 const seconds = (time) => (typeof time === "number" ? time : time ? Date.parse(time) / 1000 : 0);
@@ -27,10 +27,10 @@ function traceRow(trace) {
       h(
         "span",
         { class: "clip trace-name" },
-        h("b", null, shown(trace.name || "trace")),
-        h("span", { class: "faint mono small" }, ` ${plain(trace.trace_id)}`),
+        h("b", null, visible(trace.name || "trace")),
+        h("span", { class: "faint mono small" }, ` ${visibleText(trace.trace_id)}`),
       ),
-      h("span", { class: "clip dim mono trace-group" }, shown(trace.sessions?.join(", ") || trace.group_id || "")),
+      h("span", { class: "clip dim mono trace-group" }, visible(trace.sessions?.join(", ") || trace.group_id || "")),
       h("span", { class: "num" }, count(trace.spans, "span")),
       h(
         "span",
@@ -38,14 +38,14 @@ function traceRow(trace) {
         trace.errors ? h("span", { class: "badge is-error" }, icon("error"), count(trace.errors, "error")) : null,
       ),
       h("span", { class: "num dim" }, start && end ? duration((end - start) * 1000) : "open"),
-      h("span", { class: "num dim", title: moment(start) }, ago(start)),
+      h("span", { class: "num dim", title: dateTime(start) }, ago(start)),
     ],
   };
 }
 
-const NOTHING = {
+const NO_TRACES = {
   title: "No traces yet",
-  text: "Spans that an exporter posts to this viewer appear here, live. Switch it on in the configuration:",
+  text: "Spans that agents send to this viewer appear here, live. Switch the exporter on in the configuration:",
   command: "telemetry:\n  exporter: [ariadne]",
 };
 
@@ -56,36 +56,36 @@ function crumbsOf(session) {
 
 export async function tracesView(ctx, { session = "" }) {
   ctx.crumbs(crumbsOf(session), session ? "sessions" : "traces");
-  const source = new ArraySource((trace) => trace.trace_id);
+  const rows = new ArrayRows((trace) => trace.trace_id);
   const height = () => (isNarrow() ? 76 : 46);
-  const list = new VirtualList({ source, row: traceRow, height, label: "Traces", scroller: ctx.main });
+  const list = new VirtualList({ rows, row: traceRow, height, label: "Traces", scroller: ctx.main });
   const total = h("span", { class: "count", role: "status" });
   const note = h("div", null, loading());
-  const read = async () => {
+  const load = async () => {
     try {
       const { traces } = await get("/api/traces", { session, limit: 500 }, ctx.signal);
-      source.set(traces);
+      rows.set(traces);
       replace(total, count(traces.length, "trace"));
-      replace(note, traces.length ? null : empty(NOTHING));
+      replace(note, traces.length ? null : empty(NO_TRACES));
     } catch (error) {
-      if (error.name !== "AbortError") replace(note, failed(error, read));
+      if (error.name !== "AbortError") replace(note, failed(error, load));
     }
   };
   const head = h(
     "div",
     { class: "page-head" },
-    h("h1", { class: session ? "mono" : "" }, session ? shown(session) : "Traces"),
+    h("h1", { class: session ? "mono" : "" }, session ? visible(session) : "Traces"),
     total,
   );
   replace(ctx.main, h("div", { class: "page" }, head, session ? sessionTabs(session, "traces") : null, list.el, note));
-  const soon = debounce(read, 300);
+  const loadSoon = debounce(load, 300);
   ctx.onLive((event) => {
-    if (["span", "trace", "refresh"].includes(event.type)) soon();
+    if (["span", "trace", "refresh"].includes(event.type)) loadSoon();
   });
-  ctx.onEnd(() => {
-    soon.cancel();
+  ctx.onLeave(() => {
+    loadSoon.cancel();
     list.destroy();
   });
-  await read();
-  return { keys: (event) => list.key(event) };
+  await load();
+  return { onKey: (event) => list.key(event) };
 }

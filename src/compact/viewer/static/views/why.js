@@ -1,57 +1,62 @@
-// Type a phrase: where is it now, since when, and which calls went out without it.
-import { get, part } from "../api.js";
-import { roleTag } from "../content.js";
-import { closeDrawer, showMessage } from "../drawer.js";
-import { debounce, h, replace } from "../dom.js";
-import { count, moment } from "../format.js";
-import { actionChip, icon } from "../icons.js";
+// Where a phrase is now, since when, and which calls went out without it.
+import { debounce, h, replace } from "../base/dom.js";
+import { count, dateTime } from "../base/format.js";
+import { actionChip, icon } from "../base/icons.js";
+import { oneLine, visible } from "../base/text.js";
+import { get, segment } from "../data/api.js";
 import { rewrite, to } from "../router.js";
-import { empty, failed, loading } from "../states.js";
-import { oneLine, shown } from "../text.js";
+import { roleTag } from "../widgets/content.js";
+import { closeDrawer, showMessage } from "../widgets/drawer.js";
+import { empty, failed, loading } from "../widgets/states.js";
 import { sessionTabs } from "./tabs.js";
 
-function without(id, one) {
-  const text = `${count(one.calls_without, "call")} went out without it`;
-  return one.first_call_without ? h("a", { href: to(["s", id, "c", one.first_call_without]) }, text) : text;
+function callsWithout(id, sighting) {
+  const text = `${count(sighting.calls_without, "call")} went out without it`;
+  return sighting.first_call_without ? h("a", { href: to(["s", id, "c", sighting.first_call_without]) }, text) : text;
 }
 
-function sighting(id, one) {
+function sightingArticle(id, sighting) {
   return h(
     "article",
-    { class: `sighting act-edge-${one.action}` },
+    { class: `sighting act-edge-${sighting.action}` },
     h(
       "header",
       { class: "slot-head" },
-      h("span", { class: "num faint" }, one.seq),
-      roleTag(one.role),
-      actionChip(one.action),
+      h("span", { class: "num faint" }, sighting.seq),
+      roleTag(sighting.role),
+      actionChip(sighting.action),
       h("span", { class: "grow" }),
       h(
         "button",
-        { class: "btn small ghost", type: "button", on: { click: () => showMessage(id, one.message_id) } },
+        { class: "btn small ghost", type: "button", on: { click: () => showMessage(id, sighting.message_id) } },
         "original",
         icon("arrow"),
       ),
     ),
-    h("p", { class: "where" }, icon(one.is_visible === false ? "drop" : "eye"), h("span", null, shown(one.where))),
-    h("p", { class: "preview-text" }, oneLine(one.preview)),
-    one.since_version
+    h(
+      "p",
+      { class: "where" },
+      icon(sighting.is_visible === false ? "drop" : "eye"),
+      h("span", null, visible(sighting.where)),
+    ),
+    h("p", { class: "preview-text" }, oneLine(sighting.preview)),
+    sighting.since_version
       ? h(
           "p",
           { class: "dim small" },
           "since ",
-          h("a", { href: to(["s", id, "p", one.since_version]) }, `plan v${one.since_version}`),
-          one.since_at ? `, ${moment(one.since_at)}` : "",
-          one.calls_without ? [" · ", without(id, one)] : null,
+          h("a", { href: to(["s", id, "p", sighting.since_version]) }, `plan v${sighting.since_version}`),
+          sighting.since_at ? `, ${dateTime(sighting.since_at)}` : "",
+          sighting.calls_without ? [" · ", callsWithout(id, sighting)] : null,
         )
       : null,
   );
 }
 
 const HELP = {
-  title: "Did the agent still see it?",
-  text: "Type some words of a message. You see where they are now: in the prompt, behind a stub, in the summary, or only in the log.",
-  picture: "question",
+  title: "Does the model still see it?",
+  text: "Type some words of a message to find where they are now: in the prompt, behind a stub, in the summary, or only in the log.",
+  iconName: "question",
 };
 
 export async function whyView(ctx, { session: id, params }) {
@@ -65,47 +70,47 @@ export async function whyView(ctx, { session: id, params }) {
     spellcheck: "false",
   });
   const found = h("div", { class: "sightings", role: "region", "aria-live": "polite", "aria-label": "Where it is" });
-  let asked = 0;
-  const ask = async () => {
+  let requests = 0;
+  const search = async () => {
     const q = input.value.trim();
     rewrite(["s", id, "why"], { q });
-    const mine = (asked += 1);
+    const request = (requests += 1);
     if (!q) return replace(found, empty(HELP));
     replace(found, loading(3));
     try {
-      const { sightings } = await get(`/api/sessions/${part(id)}/why`, { q }, ctx.signal);
-      if (mine !== asked) return null;
+      const { sightings } = await get(`/api/sessions/${segment(id)}/why`, { q }, ctx.signal);
+      if (request !== requests) return null;
       return replace(
         found,
         sightings.length
           ? [
-              h("p", { class: "dim" }, count(sightings.length, "message has it", "messages have it")),
-              sightings.map((one) => sighting(id, one)),
+              h("p", { class: "dim" }, count(sightings.length, "message contains it", "messages contain it")),
+              sightings.map((sighting) => sightingArticle(id, sighting)),
             ]
-          : empty({ title: "Never said", text: "No message of this session has these words.", picture: "search" }),
+          : empty({ title: "Not found", text: "No message of this session contains these words.", iconName: "search" }),
       );
     } catch (error) {
-      return error.name === "AbortError" || mine !== asked ? null : replace(found, failed(error, ask));
+      return error.name === "AbortError" || request !== requests ? null : replace(found, failed(error, search));
     }
   };
-  const typed = debounce(ask, 300);
-  input.addEventListener("input", typed);
+  const searchSoon = debounce(search, 300);
+  input.addEventListener("input", searchSoon);
   replace(
     ctx.main,
     h(
       "div",
       { class: "page" },
-      h("div", { class: "page-head" }, h("h1", { class: "mono" }, shown(id))),
+      h("div", { class: "page-head" }, h("h1", { class: "mono" }, visible(id))),
       sessionTabs(id, "why"),
       h("label", { class: "search big" }, icon("search"), input, h("kbd", { class: "hint" }, "/")),
       found,
     ),
   );
-  ctx.onEnd(() => {
-    typed.cancel();
+  ctx.onLeave(() => {
+    searchSoon.cancel();
     closeDrawer();
   });
-  await ask();
+  await search();
   if (!params.q) input.focus();
-  return { keys: (event) => event.key === "Escape" && closeDrawer() };
+  return { onKey: (event) => event.key === "Escape" && closeDrawer() };
 }

@@ -1,0 +1,86 @@
+"""`compact prune`: deletes sessions that were not used for some time."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from compact.cli import screen
+from compact.cli.options import AsJson, ConfigFile, Store, Yes, confirm
+from compact.cli.sessions.sessions import session_data, show_sessions
+from compact.cli.store import open_store
+from compact.core.errors import CompactError
+
+if TYPE_CHECKING:
+    from compact.core.audit.records import SessionInfo
+    from compact.manager import CompactManager
+
+_SECONDS = {"d": 86_400, "h": 3_600, "m": 60}
+
+OlderThan = Annotated[
+    str,
+    typer.Option(
+        "--older-than", metavar="AGE", help="Not used for this long: 30d (days), 12h (hours) or 90m (minutes)."
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="List what would be deleted, and delete nothing.")]
+
+
+def prune(
+    older_than: OlderThan,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    store: Store = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete sessions that were not used for some time.
+
+    Their log, plans, calls, summaries and artifacts are deleted for good; archived transcripts are not.
+    """
+    before = time.time() - _seconds(older_than)
+    with open_store(config, store) as opened:
+        found = _unused(opened.manager, before)
+        deleted: list[SessionInfo] = []
+        if found and not dry_run:
+            _ask(found, older_than, yes)
+            # Listed again: a session that was used while the question was open stays.
+            deleted = [info for info in _unused(opened.manager, before) if opened.manager.delete(info.session_id)]
+    if as_json:
+        listed = [session_data(info) for info in (found if dry_run else deleted)]
+        screen.write_json({"older_than": older_than, "dry_run": dry_run, "deleted": len(deleted), "sessions": listed})
+    elif not found:
+        screen.line(f"nothing to delete: every session was used in the last {older_than}")
+    elif dry_run:
+        show_sessions(found)
+        screen.line(f"would delete {_amount(found)}")
+    else:
+        screen.line(f"deleted {_amount(deleted)}")
+
+
+def _seconds(age: str) -> int:
+    """Return an age in seconds; strict, because a slip here deletes what is still needed."""
+    match = re.fullmatch(r"([1-9][0-9]{0,5})([dhm])", age)
+    if match is None:
+        hint = "use a whole number from 1 with its unit: 30d (days), 12h (hours), 90m (minutes)"
+        raise CompactError(f"--older-than {age!r} is not an age", hint=hint)
+    return int(match[1]) * _SECONDS[match[2]]
+
+
+def _unused(manager: CompactManager, before: float) -> tuple[SessionInfo, ...]:
+    return tuple(info for info in manager.sessions() if info.updated_at < before)
+
+
+def _ask(found: tuple[SessionInfo, ...], older_than: str, yes: bool) -> None:
+    question = f"Delete {_amount(found)}, not used for {older_than}, for good?"
+    if not confirm(question, yes):
+        screen.notice("nothing was deleted")
+        raise typer.Exit(1)
+
+
+def _amount(sessions: list[SessionInfo] | tuple[SessionInfo, ...]) -> str:
+    messages = sum(info.messages for info in sessions)
+    return f"{screen.quantity(len(sessions), 'session')} with {screen.quantity(messages, 'message')}"

@@ -1,0 +1,230 @@
+"""`compact show`: one session: its window, plan versions and model calls; one plan version; or the current prompt."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from compact.cli import screen
+from compact.cli.options import AsJson, ConfigFile, Session, Store
+from compact.cli.store import OpenStore, open_store
+
+if TYPE_CHECKING:
+    from compact.core.audit.records import ModelCall, PlanVersion
+    from compact.core.engine.status import SessionStatus
+    from compact.core.log.messages import Message, Slot
+    from compact.core.plan.plan import Record
+
+# Chosen: what fits on a screen of 80 columns; --json has everything.
+_CALLS = 10
+_LINES = 3
+_LINE_CHARS = 76
+_ID_CHARS = 16
+_PLAN_COLUMNS = ("version", "when", "before", "after", "restored", "reason")
+_CALL_COLUMNS = ("call", "when", "plan", "summary", "messages", "left out", "tokens (reported)")
+_RECORD_COLUMNS = ("messages", "action", "by", "before", "after", "reason")
+
+OnePlan = Annotated[
+    int | None, typer.Option("--plan", metavar="VERSION", min=0, help="Show the records of one plan version instead.")
+]
+Prompt = Annotated[bool, typer.Option("--prompt", help="Show the current prompt instead.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PromptMessage:
+    """A message of the prompt: its slot, with the log entries it stands for, and its tokens."""
+
+    slot: Slot
+    tokens: int
+
+
+def show(
+    session: Session,
+    plan: OnePlan = None,
+    prompt: Prompt = False,
+    store: Store = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a session: its window, plan versions and model calls.
+
+    The store does not know the size of the agent's window: it is taken from the settings here. --json has every call.
+    """
+    data: dict[str, Any] = {"session_id": session}
+    with open_store(config, store) as opened:
+        opened.session(session)
+        if plan is None and not prompt:
+            data |= _overview(opened, session, is_printed=not as_json)
+        if plan is not None:
+            data |= _one_plan(opened, session, plan, is_printed=not as_json)
+        if prompt:
+            data |= _prompt(opened, session, is_printed=not as_json)
+    screen.show_warnings(opened.events)
+    if as_json:
+        screen.write_json(data)
+
+
+# -- the session --------------------------------------------------------------------------------------------------
+
+
+def _overview(opened: OpenStore, session: str, *, is_printed: bool) -> dict[str, Any]:
+    manager = opened.manager
+    status, plans, calls = manager.status(session), manager.plans(session), manager.model_calls(session)
+    if is_printed:
+        _print_status(status)
+        _print_plans(plans)
+        _print_calls(calls)
+    return {
+        "status": {**asdict(status), "usage_pct": round(status.usage_pct, 4)},
+        "plans": [_plan_data(entry) for entry in plans],
+        "calls": [{**asdict(call), "at": screen.iso_time(call.at)} for call in calls],
+    }
+
+
+def _print_status(status: SessionStatus) -> None:
+    """Print how full the window is, what each part of the prompt takes, and what became of the log."""
+    used, window = status.used_tokens, status.max_context_tokens
+    screen.line(
+        f"session {status.session_id}, turn {status.turn_number}, plan version {status.plan_version}", style="bold"
+    )
+    width = max(map(len, ("window", *status.parts))) + 2
+    screen.line(f"{'window':<{width}}{used:,} of {window:,} tokens ({screen.percentage(used, window)})")
+    limits = ", ".join(f"{name} {tokens:,}" for name, tokens in status.thresholds.items())
+    screen.line(f"{'limits':<{width}}{limits}")
+    for name, part in status.parts.items():
+        messages = f", {screen.quantity(part.messages, 'message')}" if part.messages else ""
+        screen.line(f"{name:<{width}}{screen.quantity(part.tokens, 'token')}{messages}")
+    actions = ", ".join(f"{count:,} {action}" for action, count in status.actions.items())
+    screen.line(f"{'log':<{width}}{screen.quantity(status.messages_in_log, 'message')}: {actions}")
+
+
+def _print_plans(plans: Sequence[PlanVersion]) -> None:
+    screen.heading("plan versions")
+    rows = [
+        (
+            entry.plan.version,
+            screen.local_time(entry.at),
+            entry.plan.tokens_before,
+            entry.plan.tokens_after,
+            "" if entry.plan.origin is None else f"from {entry.plan.origin}",
+            entry.plan.reason,
+        )
+        for entry in plans
+    ]
+    if rows:
+        screen.table(_PLAN_COLUMNS, rows)
+    else:
+        screen.line("none: it was never compacted")
+
+
+def _print_calls(calls: Sequence[ModelCall]) -> None:
+    newest = calls[-_CALLS:]
+    count = screen.quantity(len(calls), "model call")
+    screen.heading(count if len(newest) == len(calls) else f"the last {_CALLS} of {count}; --json has all")
+    if newest:
+        rows = [
+            (
+                call.number,
+                screen.local_time(call.at),
+                call.plan_version,
+                call.summary_version,
+                call.messages,
+                call.evicted,
+                f"{call.tokens_estimated:,}" + ("" if call.tokens_reported is None else f" ({call.tokens_reported:,})"),
+            )
+            for call in newest
+        ]
+        screen.table(_CALL_COLUMNS, rows)
+
+
+def _plan_data(entry: PlanVersion) -> dict[str, Any]:
+    plan = entry.plan
+    actions = Counter[str]()
+    for record in plan.records:
+        actions[record.action.value] += len(record.span)
+    return {
+        "version": plan.version,
+        "at": screen.iso_time(entry.at),
+        "tokens_before": plan.tokens_before,
+        "tokens_after": plan.tokens_after,
+        "restored_from": plan.origin,
+        "actions": dict(actions),
+        "reason": plan.reason,
+    }
+
+
+# -- one plan -----------------------------------------------------------------------------------------------------
+
+
+def _one_plan(opened: OpenStore, session: str, version: int, *, is_printed: bool) -> dict[str, Any]:
+    entry = opened.plan_version(session, version)
+    plan = entry.plan
+    if is_printed:
+        tokens = f"{plan.tokens_before:,} → {plan.tokens_after:,} tokens"
+        made = f"{screen.local_time(entry.at)}, {tokens}; {plan.reason}"
+        screen.line(f"version {version}: {made if version else 'the history without any compaction'}", style="bold")
+        if plan.records:
+            screen.line()
+            screen.table(_RECORD_COLUMNS, [_record_row(record) for record in plan.records])
+    return {"plan": {**plan.to_dict(), "at": screen.iso_time(entry.at)}}
+
+
+def _record_row(record: Record) -> tuple[object, ...]:
+    span, size = record.span, len(record.span)
+    # Long ids would leave no room for the reasons.
+    first, last = (screen.truncate(message_id, _ID_CHARS) for message_id in (span.first, span.last))
+    ids = first if size == 1 else f"{first} … {last} ({size:,})"
+    return ids, record.action.value, record.strategy, record.tokens_before, record.tokens_after, record.reason
+
+
+# -- the prompt ---------------------------------------------------------------------------------------------------
+
+
+def _prompt(opened: OpenStore, session: str, *, is_printed: bool) -> dict[str, Any]:
+    from compact.tokens import get_tokenizer
+
+    settings = opened.manager.config
+    count = get_tokenizer(settings.model, settings.tokenizer).count_message
+    messages = [_PromptMessage(slot=slot, tokens=count(slot.message)) for slot in opened.manager.prompt(session).slots]
+    if is_printed:
+        tokens = sum(message.tokens for message in messages)
+        screen.line(f"{screen.quantity(len(messages), 'message')}, {tokens:,} tokens", style="bold")
+        for number, message in enumerate(messages, start=1):
+            _print_message(number, message)
+    return {"prompt": [_message_data(message) for message in messages]}
+
+
+def _print_message(number: int, prompt_message: _PromptMessage) -> None:
+    message, ids = prompt_message.slot.message, prompt_message.slot.ids
+    tokens = screen.quantity(prompt_message.tokens, "token")
+    source = (
+        f"stands for {len(ids):,} messages" if len(ids) > 1 else ids[0] if ids else "added to make the prompt legal"
+    )
+    screen.heading(f"{number:,}  {message.role}, {tokens}, {source}")
+    lines = [line for line in _message_lines(message) if line.strip()]
+    for line in lines[:_LINES]:
+        screen.line("   " + screen.truncate(screen.printable(line.rstrip()), _LINE_CHARS))
+    if len(lines) > _LINES:
+        screen.line(f"   and {screen.quantity(len(lines) - _LINES, 'more line')}")
+
+
+def _message_lines(message: Message) -> Iterator[str]:
+    yield from message.text.splitlines()
+    for call in message.tool_calls:
+        yield f"{call.name}({call.arguments})"
+
+
+def _message_data(prompt_message: _PromptMessage) -> dict[str, Any]:
+    message = prompt_message.slot.message
+    return {
+        "ids": list(prompt_message.slot.ids),
+        "role": message.role,
+        "tokens": prompt_message.tokens,
+        "content": message.content,
+        "tool_calls": [asdict(call) for call in message.tool_calls],
+        "tool_call_id": message.tool_call_id,
+    }

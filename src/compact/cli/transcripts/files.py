@@ -1,0 +1,188 @@
+"""Reads transcripts from files and pipes, in all their formats, and writes them."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import json
+import sys
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from compact.cli.screen import is_terminal, json_text, notice, quantity, spinner
+from compact.core.errors import CompactError
+
+STANDARD_INPUT = "-"
+_GZIP_MAGIC = b"\x1f\x8b"
+_FORMATS = "use a JSON list of messages, an object with `messages`, or JSONL with one message per line"
+
+
+class TranscriptError(CompactError, ValueError):
+    """A transcript file that cannot be read or written."""
+
+    code = "invalid_transcript"
+
+
+def read_transcript(source: str, index: int = 0) -> list[Any]:
+    """Return the messages of a file or of standard input; `index` chooses one of several transcripts."""
+    name = "standard input" if source == STANDARD_INPUT else source
+    data = _read_bytes(source)
+    with spinner(f"reading {name}"):
+        text = _decode(_decompress(data, name), name)
+        if not text.strip():
+            raise TranscriptError(f"{name} is empty", hint=_FORMATS)
+        transcripts = _find_transcripts(_parse_values(text, source, name), name)
+    if index >= len(transcripts):
+        held = quantity(len(transcripts), "transcript")
+        last = len(transcripts) - 1
+        hint = f"use --index 0 to {last}" if last else "leave --index out"
+        raise TranscriptError(f"{name} holds {held}: there is no transcript {index} (the first is 0)", hint=hint)
+    messages = transcripts[index]
+    if not isinstance(messages, list):
+        raise TranscriptError(f"`messages` in {name} is {_json_type(messages)}, not a list", hint=_FORMATS)
+    if not messages:
+        raise TranscriptError(f"{name} holds no messages", hint=_FORMATS)
+    return cast(list[Any], messages)
+
+
+def with_meta(compacted: Sequence[Any], messages: Sequence[Any]) -> list[Any]:
+    """Return a compacted transcript with the `meta` of its messages: the file may be compacted again."""
+    from compact.dialects.dialect import without
+    from compact.dialects.translation import META, look_of
+
+    objects = [cast(dict[str, Any], message) for message in messages if isinstance(message, dict)]
+    by_look = {look_of((without(message, META),)): message for message in objects if META in message}
+    return [by_look.get(look_of((message,)), message) for message in compacted] if by_look else list(compacted)
+
+
+def write_transcript(path: Path, messages: Sequence[object]) -> None:
+    """Write JSON, or JSONL if the name says so; gzipped if it ends in .gz."""
+    suffixes = path.suffixes[-2:]
+    text = to_jsonl(messages) if ".jsonl" in suffixes else to_json(messages)
+    data = text.encode()
+    try:
+        # No time stamp: the same transcript gives the same file.
+        path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+    except OSError as error:
+        raise TranscriptError(f"cannot write {path}: {error.strerror}", hint="check the path of --output") from None
+
+
+def to_jsonl(messages: Sequence[object]) -> str:
+    """Return JSONL: one message per line."""
+    return "".join(json_text(message) + "\n" for message in messages)
+
+
+def to_json(messages: Sequence[object], *, encoding: str | None = "utf-8") -> str:
+    """Return a JSON list with one message per line, so that it can be searched and compared."""
+    return "[\n" + ",\n".join(json_text(message, encoding=encoding) for message in messages) + "\n]\n"
+
+
+def _read_bytes(source: str) -> bytes:
+    if source == STANDARD_INPUT:
+        if is_terminal(sys.stdin):
+            notice("reading a transcript from the terminal; end it with Ctrl-D")
+        return sys.stdin.buffer.read()
+    try:
+        return Path(source).read_bytes()
+    except FileNotFoundError:
+        raise TranscriptError(f"there is no file {source}", hint="check the path; - reads standard input") from None
+    except IsADirectoryError:
+        raise TranscriptError(f"{source} is a directory", hint="name one file in it") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise TranscriptError(f"cannot read {source}: {reason}", hint="check the path and its permissions") from None
+
+
+def _decompress(data: bytes, name: str) -> bytes:
+    if not data.startswith(_GZIP_MAGIC):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error):
+        raise TranscriptError(f"{name} is a damaged gzip file", hint="copy or download it again") from None
+
+
+def _decode(data: bytes, name: str) -> str:
+    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        text = data.decode("utf-16" if wide else "utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise TranscriptError(f"{name} is not text: it looks like a binary file", hint=_FORMATS)
+    return text
+
+
+def _parse_values(text: str, source: str, name: str) -> list[Any]:
+    """Return what the file holds: one value if it is JSON, one for each line if it is JSONL."""
+    if source.removesuffix(".gz").endswith(".jsonl") or _has_value_per_line(text):
+        return _parse_lines(text, name)
+    return [_parse(text, lambda error: f"{name}, line {error.lineno}, column {error.colno}", name)]
+
+
+def _has_value_per_line(text: str) -> bool:
+    """Return True if the first line alone is a JSON object and more lines follow."""
+    first, _, rest = text.lstrip().partition("\n")
+    try:
+        return isinstance(json.loads(first), dict) and bool(rest.strip())
+    except (ValueError, RecursionError):
+        return False
+
+
+def _parse_lines(text: str, name: str) -> list[Any]:
+    """Return the value of each line; an error names the line."""
+    values: list[Any] = []
+    # Not splitlines: it would cut at U+2028, which JSON allows inside a string.
+    for number, row in enumerate(text.split("\n"), start=1):
+        if row.strip():
+            place = f"{name}, line {number}"
+            values.append(_parse(row, lambda error, place=place: f"{place}, column {error.colno}", place))
+            # The first line may be a whole JSON list, in a file that is JSONL by its name only.
+            if not isinstance(values[-1], dict) and number > 1:
+                raise TranscriptError(f"{place}: expected an object, got {_json_type(values[-1])}", hint=_FORMATS)
+    return values
+
+
+def _parse(text: str, place: Callable[[json.JSONDecodeError], str], fallback: str) -> Any:
+    """Return the value of a JSON text; the error says where it is wrong, `place` if the decoder knows the spot."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise TranscriptError(f"{place(error)}: not valid JSON ({error.msg})", hint="fix the JSON there") from None
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise TranscriptError(f"{fallback}: JSON that cannot be read ({reason})", hint="fix the JSON there") from None
+
+
+def _find_transcripts(values: list[Any], name: str) -> list[Any]:
+    """Return the transcripts among the values: one message list, or what each object has under `messages`."""
+    if len(values) == 1 and isinstance(values[0], list):
+        values = cast(list[Any], values[0])
+        return [value["messages"] for value in values] if values and all(map(_is_record, values)) else [values]
+    if all(map(_is_record, values)):
+        return [value["messages"] for value in values]
+    if all(isinstance(value, dict) and "role" in value for value in values):
+        return [values]
+    wrong = next(index for index, value in enumerate(values) if not (isinstance(value, dict) and "role" in value))
+    what = "an object without `role` or `messages`" if isinstance(values[wrong], dict) else _json_type(values[wrong])
+    where = f"{name}, item {wrong + 1}" if len(values) > 1 else name
+    raise TranscriptError(f"{where}: expected messages, got {what}", hint=_FORMATS)
+
+
+def _is_record(value: object) -> bool:
+    """Return True for an object that holds a whole transcript."""
+    return isinstance(value, dict) and "messages" in value and "role" not in value
+
+
+def _json_type(value: object) -> str:
+    """Return the JSON type of a value, with its article."""
+    names: dict[type, str] = {
+        dict: "an object",
+        list: "a list",
+        str: "a text",
+        bool: "true or false",
+        type(None): "null",
+    }
+    return names.get(type(value), "a number")

@@ -1,0 +1,64 @@
+"""One model call: the exact prompt that went out, slot by slot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from compact.core.log.messages import Message
+from compact.core.plan.plan import CompactionAction
+from compact.viewer.pages.session import content_types, tool_calls
+from compact.viewer.source import DataSource, RebuiltPrompt
+
+# Chosen: longer texts are read one at a time, on the page of their message.
+_MAX_CHARS = 20_000
+
+
+def call_page(source: DataSource, session_id: str, number: int, *, offset: int, limit: int) -> dict[str, Any]:
+    """Return a page of the prompt, rendered again from the log and the plan of that time."""
+    prompt = source.prompt(source.info(session_id), number)
+    call = prompt.sent.call
+    slots = list(_slots(prompt))
+    return {
+        "number": number,
+        "at": call.at,
+        "turn": call.turn_number,
+        "plan_version": call.plan_version,
+        "tokens": call.tokens_estimated,
+        "reported": call.tokens_reported,
+        "reason": call.reason,
+        "parts": dict(call.parts),
+        "fixed_tokens": prompt.fixed_tokens,
+        "slots_total": len(slots),
+        "slots": [{**_message_data(message), **about} for about, message in slots[offset : offset + limit]],
+    }
+
+
+def _slots(prompt: RebuiltPrompt) -> Iterator[tuple[dict[str, Any], Message]]:
+    """Yield every message of the prompt, with its part, its tokens and the log entries it stands for.
+
+    `action` is what the plan did to them; a message that stands for none was added to make the prompt legal.
+    """
+    plan = prompt.sent.plan
+    for slot, tokens, part in zip(prompt.slots, prompt.tokens, prompt.parts, strict=True):
+        action = plan.get_action(slot.ids[0])[0] if slot.ids else CompactionAction.INCLUDE
+        about = {"part": part.value, "action": action.value, "is_repair": not slot.ids}
+        yield {**about, "tokens": tokens, "ids": list(slot.ids)}, slot.message
+    for added, tokens in zip(prompt.sent.added, prompt.added_tokens, strict=True):
+        about = {"part": added.kind, "action": CompactionAction.INCLUDE.value, "is_repair": False}
+        yield {**about, "tokens": tokens, "ids": []}, added.message
+
+
+def _message_data(message: Message) -> dict[str, Any]:
+    text = message.text
+    calls = tool_calls(message)
+    is_cut = len(text) > _MAX_CHARS or any(len(call["arguments"]) > _MAX_CHARS for call in calls)
+    return {
+        "role": message.role,
+        "text": text[:_MAX_CHARS],
+        **({"cut": True} if is_cut else {}),
+        "content_types": content_types(message),
+        "tool_calls": [{**call, "arguments": call["arguments"][:_MAX_CHARS]} for call in calls],
+        "tool_call_id": message.tool_call_id,
+        "name": message.name,
+    }

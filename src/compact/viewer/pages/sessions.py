@@ -1,0 +1,100 @@
+"""The list of sessions: searched, filtered, sorted, a page at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compact.core.audit.records import ModelCall, SessionInfo
+from compact.viewer.pages.losses import LossFinder
+from compact.viewer.source import DataSource
+
+STATES = ("all", "compacted", "never", "loss", "errors")
+# Chosen: as many points as a chart of the size of a word shows, and how long an agent may think between two calls.
+_SPARKLINE_CALLS = 40
+_LIVE_SECONDS = 30.0
+_SORT_KEYS: dict[str, Callable[[SessionInfo], Any]] = {
+    "updated": lambda info: -info.updated_at,
+    "tokens": lambda info: -info.last_tokens,
+    "messages": lambda info: -info.messages,
+}
+SORTS = tuple(_SORT_KEYS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionQuery:
+    """Which sessions to list: by words, by state, in which order, and which page of them."""
+
+    words: str = ""
+    state: str = "all"
+    sort: str = "updated"
+    offset: int = 0
+    limit: int = 50
+
+
+def list_sessions(source: DataSource, losses: LossFinder, with_errors: set[str], query: SessionQuery) -> dict[str, Any]:
+    """Return a page of the list; losses are found in the background, `pending` is how many are not known yet."""
+    found = [info for info in _matching(source, query.words) if _has_state(info, query.state, losses, with_errors)]
+    found.sort(key=lambda info: (_SORT_KEYS[query.sort](info), info.session_id))
+    page = found[query.offset : query.offset + query.limit]
+    losses.request(page)
+    calls = source.store.recent_calls([info.session_id for info in page], _SPARKLINE_CALLS)
+    now = time.time()
+    return {
+        "total": len(found),
+        "pending": losses.pending,
+        "sessions": [_row(source, info, calls[info.session_id], losses, with_errors, now) for info in page],
+    }
+
+
+def _matching(source: DataSource, words: str) -> Sequence[SessionInfo]:
+    """Return the sessions whose id or log contains the words."""
+    infos = source.sessions()
+    if not words.strip():
+        return infos
+    wanted, with_words = words.strip().casefold(), source.store.sessions_with(words)
+    return [info for info in infos if wanted in info.session_id.casefold() or info.session_id in with_words]
+
+
+def _has_state(info: SessionInfo, state: str, losses: LossFinder, with_errors: set[str]) -> bool:
+    match state:
+        case "compacted":
+            return info.plan_version > 0
+        case "never":
+            return info.plan_version == 0
+        case "loss":
+            losses.request([info])
+            return losses.has_loss(info)
+        case "errors":
+            return info.session_id in with_errors
+        case _:
+            return True
+
+
+def _row(
+    source: DataSource,
+    info: SessionInfo,
+    calls: Sequence[ModelCall],
+    losses: LossFinder,
+    with_errors: set[str],
+    now: float,
+) -> dict[str, Any]:
+    limits = calls[-1].limits if calls and calls[-1].limits else source.limits
+    return {
+        "id": info.session_id,
+        "messages": info.messages,
+        "calls": info.model_calls,
+        "plan_version": info.plan_version,
+        "compactions": info.plan_version,
+        "last_tokens": info.last_tokens,
+        "window_tokens": limits["window"],
+        "trigger_tokens": limits["trigger"],
+        "created_at": info.created_at,
+        "updated_at": info.updated_at,
+        "spark": [call.tokens_estimated for call in calls],
+        "has_loss": losses.has_loss(info),
+        "has_error": info.session_id in with_errors,
+        "is_live": now - info.updated_at < _LIVE_SECONDS,
+    }

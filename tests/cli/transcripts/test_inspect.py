@@ -1,0 +1,62 @@
+"""`compact inspect`: what a transcript is made of."""
+
+from __future__ import annotations
+
+import json
+
+from compact import estimate_messages_tokens
+from compact.testing import tool_exchange, user
+
+
+def test_data(cli, transcript, history):
+    """Every message is in one part, has one role, and is kept by one rule or none; the tokens add up."""
+    data = cli("inspect", transcript, "--json").data
+    total = estimate_messages_tokens(history)
+    assert data["messages"] == len(history)
+    assert data["max_context_tokens"] == 128_000
+    assert [row["part"] for row in data["parts"]] == ["system", "pinned", "dialogue", "tool_results", "overhead"]
+    assert sum(row["messages"] for row in data["parts"]) == len(history)
+    assert sum(row["tokens"] for row in data["parts"]) == data["used_tokens"]
+    assert [row["kept_by"] for row in data["kept"]] == [
+        "pinned",
+        "recent turns (6)",
+        "recent tool calls (4)",
+        "not kept",
+    ]
+    for table in ("kept", "roles"):
+        assert sum(row["messages"] for row in data[table]) == len(history)
+        assert sum(row["tokens"] for row in data[table]) == total
+    assert data["kept"][0]["messages"] == 2
+    assert data["kept"][2]["messages"] == 8
+    assert [(row["tool"], row["calls"]) for row in data["tools"]] == [("read_file", 30)]
+    assert len(data["biggest"]) == 10
+    assert data["biggest"][0]["role"] == "tool read_file"
+    assert data["usage_pct"] == round((total + 3) / 128_000, 4)
+
+
+def test_text(cli, transcript):
+    """The same as aligned columns."""
+    done = cli("inspect", transcript, "--window", 20_000)
+    assert done.code == 0
+    assert "of 20,000 tokens" in done.out
+    for title in ("tokens by part", "what a compaction keeps", "tokens by role", "tokens by tool", "biggest messages"):
+        assert f"\n\n{title}\n" in done.out
+    assert "result-" in done.out
+
+
+def test_escape_codes_stay_out(cli, tmp_path):
+    """What a tool printed cannot steer the terminal of who inspects it; a bare call shows its arguments."""
+    path = tmp_path / "odd.json"
+    nasty = "\x1b[31mred\x1b]0;title\x07 \ud83d"
+    path.write_text(json.dumps([user("go"), *tool_exchange("c", nasty, tool="shell", command="ls -la /srv")]))
+    out = cli("inspect", path).out
+    assert "\x1b" not in out
+    assert "\x07" not in out
+    assert "ls -la /srv" in out
+
+
+def test_on_a_terminal(terminal, transcript):
+    """Drawn without an error."""
+    shown = terminal("inspect", transcript)
+    assert shown.code == 0
+    assert "biggest messages" in shown.out
