@@ -17,7 +17,7 @@ from compact.core.summary.verification import lacking
 
 # What the summary message costs beyond its text, and what a speaker costs in it.
 _FRAMING_TOKENS = 8
-_SPEAKER_TOKENS = 3
+_LABEL_TOKENS = 3
 # The most that the task may take of a summary in full; a longer one is chosen from like everything else.
 _TASK_SHARE = 0.3
 # The most that the names of what was moved out may take: without them it does not come back.
@@ -36,7 +36,7 @@ def extractive_summary(request: SummaryRequest) -> StructuredSummary:
     ledger = _opening(request)
     selection = Selection((*span, *request.kept), count_text=request.count_text)
     shown = set(_standing(selection.pieces, span, ledger))
-    selection.show(shown)
+    selection.mark_shown(shown)
     candidates = [index for index in range(len(selection.pieces)) if index not in shown]
     filling = _Filling(request, span, selection, candidates, ledger)
     if request.max_tokens >= _REMINDED_FROM_TOKENS:
@@ -83,7 +83,7 @@ class _Filling:
         taken = set(self.chosen)
         rest = [index for index in self.candidates if index not in taken]
         room = -self.excess(self.summary) - reserve_tokens
-        self.chosen += self.selection.choose(rest, room, speaker_tokens=_SPEAKER_TOKENS)
+        self.chosen += self.selection.choose(rest, room, label_tokens=_LABEL_TOKENS)
         # The tokens of parts do not add up exactly.
         while self.chosen and (over := self.excess(self.summary) + reserve_tokens) > 0:
             while over > 0 and self.chosen:
@@ -129,7 +129,7 @@ def _affordable(facts: Iterable[Fact], request: SummaryRequest, max_tokens: int)
     """The first of some facts, as many as there are tokens for."""
     found: set[Fact] = set()
     for fact in facts:
-        max_tokens -= request.count_text(fact.text) + _SPEAKER_TOKENS
+        max_tokens -= request.count_text(fact.text) + _LABEL_TOKENS
         if max_tokens < 0:
             break
         found.add(fact)
@@ -140,11 +140,11 @@ def _excerpts(pieces: Sequence[Piece], chosen: Sequence[int], messages: Sequence
     """Chosen pieces in the order of the history, those of one voice of a message together."""
 
     def heading(index: int) -> tuple[int, str]:
-        return pieces[index].place, pieces[index].speaker
+        return pieces[index].place, pieces[index].label
 
     return tuple(
-        Excerpt(speaker, _joined([pieces[index] for index in group]), messages[place].id)
-        for (place, speaker), group in groupby(sorted(chosen), key=heading)
+        Excerpt(label, _joined([pieces[index] for index in group]), messages[place].id)
+        for (place, label), group in groupby(sorted(chosen), key=heading)
     )
 
 
