@@ -83,7 +83,7 @@ class Ledger:
         return len(self.facts)
 
     def fitting(self, fits: Callable[[Ledger], bool]) -> Ledger:
-        """Return this ledger cut until it fits: oldest facts of the least needed kind first, constraints last of all."""
+        """Return this ledger cut until it fits: oldest facts of the least needed kind first, constraints last."""
         ledger = self
         for kind in _GIVES_WAY:
             if fits(ledger):

@@ -26,7 +26,7 @@ class Origin(Enum):
 class Piece:
     """A part of a message: `place` is the message, `order` the piece in it, `line` and `start` where it stands.
 
-    `label` is its origin for a reader (`agent:`, `bash →`). The arguments of calls are not in the text of their message:
+    `label` is its origin for a reader (`agent:`, `bash →`). Arguments of calls are not in the text of their message:
     their `start` is in the texts of all the arguments, one after the other. `gap` is the blanks between it and the
     piece before it, if nothing else and no end of line is between them.
     """

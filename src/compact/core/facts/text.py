@@ -19,7 +19,7 @@ _LINE_CHARS = 240
 _REACH_CHARS = 400
 PUNCTUATION = " .,;:!?"
 
-# -- ranges and lines ---------------------------------------------------------------------------------------------------
+# -- ranges and lines -------------------------------------------------------------------------------------------------
 
 
 def joined_ranges(ranges: Iterable[TextRange]) -> tuple[TextRange, ...]:
@@ -68,7 +68,7 @@ def cut_line(text: str, max_chars: int = _LINE_CHARS) -> str:
 
 
 def first_half(text: str) -> str:
-    """Return the first half of a text up to the end of a word: half a path or half a number would be another one."""
+    """Return the first half of a text up to the end of a word: half a path or number would be another one."""
     place = len(text) // 2
     # Scripts without blanks may be cut anywhere.
     while place > 0 and not (text[place].isspace() or text[place - 1] > "\x7f"):
@@ -76,7 +76,7 @@ def first_half(text: str) -> str:
     return text[:place].rstrip()
 
 
-# -- sentences ------------------------------------------------------------------------------------------------------------
+# -- sentences ---------------------------------------------------------------------------------------------------------
 
 # What parts two sentences: line ends; blanks behind a full stop that is not part of an abbreviation; nothing at all in
 # scripts without blanks, whose full stop may have a closing quote behind it.
@@ -111,12 +111,11 @@ def whole_sentences(text: str) -> str:
     return text[: text.rindex(" ")].rstrip() if " " in text else text
 
 
-# -- words ----------------------------------------------------------------------------------------------------------------
+# -- words -------------------------------------------------------------------------------------------------------------
 
-_LETTERS = re.compile(r"[^\W\d_]+")
 _WORD_OR_NUMBER = re.compile(r"\w+")
-# Words, names and paths, without the full stop behind them: what a statement is about.
-_TERM = re.compile(r"[\w./-]*\w")
+# Words, names and paths: what a statement is about.
+_TERM = re.compile(r"[\w./-]+")
 # Chosen: nearly all words in common, so that a changed ending makes no second statement.
 _SAME_STATEMENT_SHARE = 0.8
 _WORD = re.compile(r"[^\W\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{3,}")
@@ -147,7 +146,7 @@ def normalized(text: str, *, trim: str = PUNCTUATION) -> str:
 
 def words_of(text: str, *, min_chars: int = 1) -> set[str]:
     """Return the words of a text that have so many letters, in lower case; numbers are none."""
-    return {word.lower() for word in _LETTERS.findall(text) if len(word) >= min_chars}
+    return {word.lower() for word in re.findall(rf"[^\W\d_]{{{min_chars},}}", text)}
 
 
 def word_runs(text: str, length: int) -> set[tuple[str, ...]]:
@@ -163,12 +162,17 @@ def only_words(text: str) -> str:
 
 def is_same_statement(one: str, other: str) -> bool:
     """Return True if two texts have nearly all words in common; a number or a name that differs makes them two."""
-    a, b = set(_TERM.findall(one.lower())), set(_TERM.findall(other.lower()))
+    a, b = _terms(one), _terms(other)
     if not a or not b:
         return a == b
     if any(not word.isalpha() for word in a ^ b):
         return False
     return len(a & b) >= _SAME_STATEMENT_SHARE * len(a | b)
+
+
+def _terms(text: str) -> set[str]:
+    terms = {term.rstrip("./-") for term in _TERM.findall(text.lower())}
+    return terms - {""}
 
 
 def stands_in(text: str, wanted: str) -> bool:
@@ -218,7 +222,7 @@ def _stem(word: str) -> str:
     return word[:_STEM_CHARS].rstrip("e")
 
 
-# -- JSON -----------------------------------------------------------------------------------------------------------------
+# -- JSON --------------------------------------------------------------------------------------------------------------
 
 
 def json_leaves(value: object, *, with_names: bool = False) -> Iterator[str]:

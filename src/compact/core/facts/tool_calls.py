@@ -24,7 +24,7 @@ _EDITOR_READS, _EDITOR_CHANGES = ("view",), ("create", "str_replace", "insert", 
 _SHELL_FLAGS = ("-c", "-lc", "-ic", "/c", "-Command")
 _PATCHED_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (\S[^\n]{0,400})$", re.MULTILINE)
 # One call is asked several things in a row, so the newest few parses are kept: at most 128 of 4 kB each. Longer
-# arguments are whole files and are parsed each time. Chosen: a pass over 350,000 tokens takes no longer than with 4,096.
+# arguments are whole files and are parsed each time. Chosen: compacting 350,000 tokens takes no longer than with 4,096.
 _CACHED_PARSES = 128
 _CACHED_PARSE_CHARS = 4096
 # Chosen: nobody writes arguments so deep; walking them could exhaust the stack.

@@ -130,7 +130,7 @@ def grounded(
     """Return the summary without what its sources do not say, and every string that was marked or removed.
 
     Only what a model wrote is looked at. A statement that hinges on an invented string goes, otherwise the string is
-    marked; an order that nobody gave goes in any case, and so does an open item that nobody wrote of or that is settled.
+    marked; an order that nobody gave goes in any case, and so does an open item that is settled or nobody's.
     """
     if not (summary.decisions or summary.open_items or summary.tool_outcomes or summary.facts or summary.narrative):
         return summary, ()
@@ -271,7 +271,7 @@ class _Check:
 
 
 def _hinges_on(invented: Sequence[Entity], text: str, known: int) -> bool:
-    """Return True if little is left of a statement without what is invented; in a longer one a figure may stand marked."""
+    """Return True if little is left of a statement without what is invented; in a long one a figure stands marked."""
     if any(entity.kind not in (EntityKind.NUMBER, EntityKind.DATE) for entity in invented):
         return len(invented) > known
     return not known and len(text.split()) <= _SHORT_CLAIM_WORDS
@@ -282,7 +282,7 @@ def _inside(entity: Entity, phrase: Entity) -> bool:
 
 
 def _is_common(entity: Entity, text: str) -> bool:
-    """Return True for an abbreviation that nobody can look for (API, JSON), and for plain words with hyphens in prose."""
+    """Return True for an abbreviation that nobody can look for (API, JSON), and for words with hyphens in prose."""
     if entity.text.isalpha():
         return entity.text.isupper() and len(entity.text) <= 5
     return entity.text.replace("-", "").isalpha() and text[entity.start - 1 : entity.start] != "`"
