@@ -23,7 +23,7 @@ from compact.core.facts.text import words_of
 TARGET = Path(__file__).parents[1] / "src/compact/core/facts/common_words.py"
 MIN_WORD_CHARS = 4
 MIN_SOURCES, MIN_TRANSCRIPTS = 6, 12
-HEAD = '''"""Words that stand in conversations of every kind: that one is used again says nothing about this conversation.
+HEAD = '''"""Words that stand in conversations of every kind: one that is used again says nothing about this one.
 
 Made by `python benchmarks/common_words.py --data FOLDER --write`, which says how, out of 187 public sessions of coding
 and service agents from 11 sources.
@@ -54,9 +54,7 @@ def common_words(transcripts: list[Transcript]) -> list[str]:
         for word in words_in(transcript):
             counts[word] += 1
             sources[word].add(transcript.source)
-    return sorted(
-        word for word in counts if counts[word] >= MIN_TRANSCRIPTS and len(sources[word]) >= MIN_SOURCES
-    )
+    return sorted(word for word in counts if counts[word] >= MIN_TRANSCRIPTS and len(sources[word]) >= MIN_SOURCES)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Words that stand in conversations of every kind: that one is used again says nothing about this conversation.
+"""Words that stand in conversations of every kind: one that is used again says nothing about this one.
 
 Made by `python benchmarks/common_words.py --data FOLDER --write`, which says how, out of 187 public sessions of coding
 and service agents from 11 sources.
