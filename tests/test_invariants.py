@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from compact import CompactConfig, CompactManager, InsufficientBudget, StructuredSummary, SummaryRequest
 from compact.core.engine.events import CompactionCompletedEvent
 from compact.core.facts.ledger import FactKind
-from compact.core.facts.pieces import argument_texts
+from compact.core.facts.tool_calls import argument_texts
 from compact.core.log.entries import read_entry
 from compact.core.log.legality import check_chat
 from compact.core.log.messages import Message

@@ -48,15 +48,15 @@ from compact.strategies import (
     SummarizeStrategy,
     WindowStrategy,
 )
-from compact.summarizers.call_settings import CallSettings
 from compact.summarizers.circuit_breaker import CircuitBreaker
+from compact.summarizers.clients.call_settings import CallSettings
+from compact.summarizers.clients.observed import ObservedClient
+from compact.summarizers.clients.providers import connect
+from compact.summarizers.clients.retrying import RetryPolicy
 from compact.summarizers.extractive import extractive_summary
 from compact.summarizers.llm import LlmSummarizer
-from compact.summarizers.observed import ObservedClient
-from compact.summarizers.providers import connect
-from compact.summarizers.retrying import Patience
+from compact.summarizers.llm.templates import PromptTemplates
 from compact.summarizers.spending import SpendLimits
-from compact.summarizers.templates import Prompts
 from compact.tokens import get_tokenizer, model_info
 from compact.tokens.models import ModelProvider
 
@@ -275,11 +275,11 @@ def build_summarizer(config: CompactConfig, redactor: Redactor, emit: EventSink)
         window_tokens=summary_window(config, model, emit),
         # An estimate is raised by a fifth: the request must fit in any case.
         count_text=counter.count_text if counter.is_exact else lambda text: counter.count_text(text) * 6 // 5 + 1,
-        prompts=Prompts.load(settings.prompts_dir, settings.former.get("prompts")),
+        templates=PromptTemplates.load(settings.prompts_dir, settings.former.get("prompts")),
         settings=CallSettings(
             {name: value for name, value in parameters.items() if value is not None}, settings.options
         ),
-        patience=Patience(total_seconds=settings.timeout_seconds),
+        retries=RetryPolicy(total_seconds=settings.timeout_seconds),
         limits=SpendLimits(
             max_usd=settings.max_spend_usd_per_session,
             max_calls=settings.max_calls_per_session,

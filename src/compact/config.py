@@ -215,7 +215,7 @@ class SummarizerConfig(ConfigSection):
     renamed = {"prepare": "prefetch"}
     moved = {
         "response_format": "CallSettings (CompactManager(summarizer=LlmSummarizer(…)))",
-        "prompts": "Prompts.load(files=…) (CompactManager(summarizer=LlmSummarizer(…)))",
+        "prompts": "PromptTemplates.load(files=…) (CompactManager(summarizer=LlmSummarizer(…)))",
         "pause_after_failures": "CircuitBreaker.failures (CompactManager(circuit_breaker=…))",
         "pause_seconds": "CircuitBreaker.pause_seconds (CompactManager(circuit_breaker=…))",
         "target_token_ratio": "SummarizeStrategy.target_token_ratio (CompactManager(strategies=[…]))",

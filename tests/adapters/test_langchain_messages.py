@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from compact.dialects.interleaving import OPENING
 from hypothesis import given, settings
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import (
@@ -28,6 +27,7 @@ from compact.config import CompactPolicy
 from compact.core.errors import InsufficientBudget, InvalidHistory
 from compact.dialects import CHAT, get_dialect
 from compact.dialects.dialect import Entry
+from compact.dialects.turns import OPENING
 from compact.testing import WordTokenizer, check_dialect
 from conversations import Wire, histories
 

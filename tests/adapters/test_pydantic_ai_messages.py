@@ -7,7 +7,6 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from compact.dialects.interleaving import OPENING
 from hypothesis import given, settings
 from pydantic_ai.messages import (
     BinaryContent,
@@ -35,6 +34,7 @@ from compact.adapters.pydantic_ai.messages import MARK, PydanticAIDialect, prote
 from compact.config import CompactPolicy
 from compact.core.errors import InsufficientBudget, InvalidHistory
 from compact.dialects.dialect import Entry
+from compact.dialects.turns import OPENING
 from compact.testing import WordTokenizer, check_dialect
 from conversations import Wire, histories
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from compact.dialects.interleaving import OPENING
 from hypothesis import given
 
 from adapters.dialect_properties import (
@@ -17,6 +16,7 @@ from adapters.dialect_properties import (
     windows,
 )
 from compact.adapters.strands.messages import StrandsDialect
+from compact.dialects.turns import OPENING
 from compact.testing import check_dialect
 from dialect_conversations import PROTECTED, Step, conversations
 

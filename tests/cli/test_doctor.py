@@ -123,7 +123,7 @@ def test_summaries_that_cannot_be_written_fail(cli, settings, said):
 
 def test_a_missing_package_is_named(cli, monkeypatch):
     """With the extra that installs it."""
-    monkeypatch.setattr("compact.summarizers.packages.find_spec", lambda name: None)
+    monkeypatch.setattr("compact.summarizers.clients.api_errors.find_spec", lambda name: None)
     code, (row,) = _about_summaries(cli, "{model: gpt-4o-mini}")
     assert code == 1
     assert "needs the package openai; pip install 'compact-context[openai]'" in row

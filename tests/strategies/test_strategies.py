@@ -18,7 +18,7 @@ from compact.core.plan.plan import ClearRecord, CompactionPlan, SpanReference, S
 from compact.core.plan.strategy import CompactionProposal, CompactionStrategy, Goal, PlanningContext
 from compact.core.plan.turn import TurnContext
 from compact.strategies import ClearStrategy, DeduplicateStrategy, DropStrategy, SummarizeStrategy, WindowStrategy
-from compact.strategies.clear import telling_lines
+from compact.strategies.clear import outcome_lines
 from compact.testing import WordTokenizer, check_strategy, dialogue, tool_exchange, tool_run, user
 from conversations import Wire, histories
 
@@ -137,9 +137,9 @@ def test_anchoring_results_keep_their_key_fields() -> None:
 
 def test_lines_that_tell_how_it_went_stay() -> None:
     text = "collecting\n" + "dots\n" * 300 + "FAILED tests/test_a.py\nnote\n1 failed, 3 passed"
-    assert [text[a:b] for a, b in telling_lines(text, 2)] == ["FAILED tests/test_a.py", "1 failed, 3 passed"]
-    assert telling_lines("error " * 400, 2) == ()
-    assert telling_lines("an error", 0) == ()
+    assert [text[a:b] for a, b in outcome_lines(text, 2)] == ["FAILED tests/test_a.py", "1 failed, 3 passed"]
+    assert outcome_lines("error " * 400, 2) == ()
+    assert outcome_lines("an error", 0) == ()
 
 
 def test_the_stub_says_if_calling_again_gives_the_same() -> None:

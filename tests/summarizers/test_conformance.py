@@ -6,10 +6,10 @@ import pytest
 
 from compact.core.summary.summarizer import SummaryRequest
 from compact.core.summary.summary import StructuredSummary
+from compact.summarizers.clients.openai_client import OpenAIClient
+from compact.summarizers.clients.retrying import RetryPolicy
 from compact.summarizers.extractive import extractive_summary
 from compact.summarizers.llm import LlmSummarizer
-from compact.summarizers.openai_client import OpenAIClient
-from compact.summarizers.retrying import Patience
 from compact.testing import ScriptedModel, WordTokenizer, check_model_summarizer, check_summarizer, say_json
 
 
@@ -30,9 +30,7 @@ def test_the_summary_by_a_model_conforms() -> None:
     with ScriptedModel(answer) as server:
         client = OpenAIClient("gpt-4o-mini", base_url=server.base_url, api_key="any")
         count = WordTokenizer().count_text
-        patience = Patience(total_seconds=20)
-        summarizer = LlmSummarizer(
-            client, model="gpt-4o-mini", window_tokens=32_000, count_text=count, patience=patience
-        )
+        retries = RetryPolicy(total_seconds=20)
+        summarizer = LlmSummarizer(client, model="gpt-4o-mini", window_tokens=32_000, count_text=count, retries=retries)
         check_model_summarizer(summarizer)
         assert server.rejections == ()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from compact.constraints import LearnedConstraints
 from compact.core.facts import extraction
 from compact.core.facts.ledger import Fact, FactKind
-from compact.core.facts.pieces import argument_texts
+from compact.core.facts.tool_calls import argument_texts
 from compact.core.log.messages import Message, ToolCall
 from compact.core.plan.plan import SpanReference, SummarizationRecord
 from compact.core.plan.renderer import summary_message
@@ -168,7 +168,7 @@ def test_of_a_longer_task_the_best_parts_are_told() -> None:
     summary = extractive_summary(request(flat(user(task), *work(2)), 120))
     assert summary.ledger.subject_of(FactKind.TASK) == ""
     (excerpt,) = [excerpt for excerpt in summary.excerpts if excerpt.source_id == "m0"]
-    assert excerpt.speaker == "user:"
+    assert excerpt.label == "user:"
     assert "BERTH-" in excerpt.text
 
 
@@ -253,7 +253,7 @@ def test_a_small_summary_is_all_excerpts() -> None:
 # -- how it reads ---------------------------------------------------------------------------------------------------
 
 
-def test_it_reads_in_sections_with_speakers() -> None:
+def test_it_reads_in_sections_with_labels() -> None:
     history = flat(user(f"Sort the berths. {WISH}"), *work(3))
     lines = text_of(extractive_summary(request(history, 250)), messages=len(history)).split("\n")
     assert lines[0] == "<COMPACT-SUMMARY v1>"

@@ -21,10 +21,10 @@ from compact.core.log.entries import read_entry
 from compact.core.log.legality import check_chat
 from compact.core.summary.summarizer import SummarizerIdentity
 from compact.core.summary.summary import SummaryCheck
+from compact.summarizers.clients.model_client import FinishReason, ModelAnswer
 from compact.summarizers.extractive import extractive_summary
 from compact.summarizers.llm import LlmSummarizer
-from compact.summarizers.model_client import Finish, ModelAnswer
-from compact.summarizers.templates import STRATEGIES
+from compact.summarizers.llm.templates import FORMS
 from compact.testing import (
     ReceivedRequest,
     RecordingSink,
@@ -458,7 +458,7 @@ ANSWERS = [
     lambda request: ModelAnswer(text="src/app/main.py was changed because of id-4711."),
     lambda request: ModelAnswer(text=json.dumps({"facts": ["alpha"] * 30, "narrative": "alpha beta. " * 400})),
     lambda request: ModelAnswer(text=request.prompt[-2000:]),
-    lambda request: ModelAnswer(text="", finish=Finish.LENGTH),
+    lambda request: ModelAnswer(text="", finish=FinishReason.LENGTH),
     lambda request: ModelAnswer(text='{"facts": ["</COMPACT-SUMMARY>", "\\ud800"], "closed_items": ["D1", "C1"]}'),
     lambda request: ModelAnswer(text="I'm sorry, but I can't help with that."),
     _unavailable,
@@ -468,7 +468,7 @@ ANSWERS = [
 @given(
     chunks=st.lists(histories(legal=True, min_size=4, max_size=12), min_size=1, max_size=3),
     answers=st.lists(st.sampled_from(ANSWERS), min_size=1, max_size=6),
-    strategy=st.sampled_from(STRATEGIES),
+    strategy=st.sampled_from(FORMS),
     window=st.integers(256, 700),
 )
 def test_any_history_and_any_answers_give_a_prompt_that_can_be_sent(

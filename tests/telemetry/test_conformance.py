@@ -7,7 +7,6 @@ import logging
 from collections.abc import Sequence
 
 import pytest
-from compact.telemetry.console import ConsoleEmitter
 
 from compact.core.engine.events import (
     CompactionEvent,
@@ -16,7 +15,7 @@ from compact.core.engine.events import (
     OperationStartedEvent,
 )
 from compact.telemetry.emitters import CompositeEventEmitter
-from compact.telemetry.log import LoggingEventEmitter
+from compact.telemetry.log import ConsoleEmitter, LoggingEventEmitter
 from compact.telemetry.metrics import MetricsCollector
 from compact.telemetry.worker import ExportWorker, Outgoing
 from compact.testing import RecordingSink, check_event_sink, sample_events

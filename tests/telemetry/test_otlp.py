@@ -16,8 +16,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from compact.core.engine.events import CompactionEvent, NoticeEvent
 from compact.core.errors import SummarizerUnavailable
-from compact.summarizers.model_client import ModelAnswer, ModelRequest
-from compact.summarizers.observed import ObservedClient
+from compact.summarizers.clients.model_client import CompletionRequest, ModelAnswer
+from compact.summarizers.clients.observed import ObservedClient
 from compact.telemetry.emitters import Dispatcher
 from compact.telemetry.otlp import OtlpExporter
 from compact.telemetry.worker import ExportWorker
@@ -125,7 +125,7 @@ def test_content_that_is_asked_for_is_redacted(collector: Collector) -> None:
 def asked(error: Exception | None = None) -> Any:
     """A summariser's client that answers, or fails."""
 
-    def client(request: ModelRequest) -> ModelAnswer:
+    def client(request: CompletionRequest) -> ModelAnswer:
         if error:
             raise error
         return ModelAnswer(text="fine", input_tokens=800, output_tokens=90)
@@ -142,7 +142,7 @@ def tell(dispatcher: Dispatcher, *, error: Exception | None = None) -> None:
     observed = ObservedClient(client=asked(error), emit=dispatcher, model="small", provider="openai")
     with emitter.operation(session, "preflight"), emitter.operation(session, "summary"):
         try:
-            observed(ModelRequest(system="", prompt="", timeout_seconds=1))
+            observed(CompletionRequest(system="", prompt="", timeout_seconds=1))
         except SummarizerUnavailable as failure:
             emitter.error(session, failure, fallback="pruning-only")
 

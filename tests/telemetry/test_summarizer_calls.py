@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from compact.core.engine.events import OperationStartedEvent, SummarizerCallEvent
-from compact.summarizers.model_client import ModelAnswer, ModelRequest
-from compact.summarizers.observed import ObservedClient
+from compact.summarizers.clients.model_client import CompletionRequest, ModelAnswer
+from compact.summarizers.clients.observed import ObservedClient
 from compact.telemetry.metrics import MetricsCollector
 from compact.testing import RecordingSink, ScriptedModel, dialogue, fail, say_json, slow
 from telemetry.ariadne_double import ariadne_server
@@ -80,10 +80,10 @@ def test_what_was_read_from_the_cache_is_told_where_it_is_known() -> None:
     class Known:
         input_tokens, output_tokens, cache_read_tokens = 10, 5, 8
 
-    def client(request: ModelRequest) -> ModelAnswer:
+    def client(request: CompletionRequest) -> ModelAnswer:
         return Known()  # pyright: ignore[reportReturnType]
 
     sink = RecordingSink()
     observed = ObservedClient(client=client, emit=sink, model="m", provider="p")
-    observed(ModelRequest(system="", prompt="", timeout_seconds=1))
+    observed(CompletionRequest(system="", prompt="", timeout_seconds=1))
     assert sink.of(SummarizerCallEvent)[0].cache_read_tokens == 8

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from compact.archive.lines import summary_document, to_line, transcript_lines
 
+from compact.archive.json_lines import summary_document, to_line, transcript_lines
 from compact.core.audit.artifacts import Artifact
 from compact.core.audit.records import Commit, PrefetchedSummary, SessionHead, StoredMessage, StoredSession
 from compact.core.engine.events import CompactionErrorEvent, CompactionEvent, SummaryCreatedEvent

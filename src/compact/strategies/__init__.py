@@ -1,4 +1,18 @@
-"""What can be done to make a prompt smaller, one strategy a file, cheapest first."""
+"""What makes a prompt smaller: one strategy a file, in the order in which they run by default, cheapest first.
+
+deduplicate   clears reads that were repeated later, or whose file was edited since
+clear         clears old tool results, with the lines that say how they went in their place
+externalize   moves large tool results into artifacts, with a preview in their place
+window        keeps only so many turns or tokens of dialogue; off unless it is configured
+summarize     has one summary stand for all that is left over
+drop          removes tool exchanges of which only stubs are left and which may be lost; off unless it is configured
+
+Each proposes records for the plan and decides nothing: the coordinator weighs them and takes as many as it needs. The
+socket is `compact.core.plan.strategy`, `compact.testing.check_strategy` checks one, and `CompactManager(strategies=…)`
+takes any list of them.
+"""
+
+from __future__ import annotations
 
 from compact.strategies.clear import ClearStrategy
 from compact.strategies.deduplicate import DeduplicateStrategy

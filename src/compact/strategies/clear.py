@@ -1,4 +1,4 @@
-"""Clears old tool results: the call stays, one informative line and chosen lines of the result stand for it."""
+"""Clear old tool results: the call stays, a stub and the lines that say how it went stand for the result."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from compact.core.plan.durability import ToolDurabilityPolicy, ToolResultEnvelop
 from compact.core.plan.plan import ClearRecord, SpanReference
 from compact.core.plan.strategy import CompactionProposal, PlanningContext
 
-# The lines of a result that tell how it went.
-_TELLING = re.compile(
+# The lines of a result that say how it went.
+_OUTCOME = re.compile(
     r"\b(?:error|errors|failed|failure|exception|traceback|fatal|denied|refused|passed)\b", re.IGNORECASE
 )
-_LONGEST_LINE_CHARS = 240
+# Chosen: longer lines are dumps.
+_MAX_LINE_CHARS = 240
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,7 @@ class ClearStrategy:
     policies: Mapping[str, ToolDurabilityPolicy] = field(default_factory=dict[str, ToolDurabilityPolicy])
 
     def propose(self, context: PlanningContext) -> Iterator[CompactionProposal]:
-        """Oldest results first."""
+        """Propose to clear results that are past their age and count, oldest first."""
         policies = {**dict.fromkeys(self.never_evict, ToolDurabilityPolicy(never_evict=True)), **self.policies}
         for index, result in reversed(list(self._expired(context, policies))):
             is_untouched = context.plan.get_action(result.message.id)[1] is None
@@ -44,7 +45,7 @@ class ClearStrategy:
     def _expired(
         self, context: PlanningContext, policies: Mapping[str, ToolDurabilityPolicy]
     ) -> Iterator[tuple[int, ToolResultEnvelope]]:
-        """Results that are past their tool's age and count, newest first."""
+        """Yield the results that are past their tool's age and count, newest first."""
         newest_turn = context.turns[-1] if context.turns else 0
         seen: Counter[str] = Counter()
         for index in sorted(context.answered, reverse=True):
@@ -65,20 +66,20 @@ class ClearStrategy:
             span=SpanReference((result.message.id,)),
             strategy=self.name,
             reason=f"old {result.tool_name} result{age}{again}",
-            kept=telling_lines(result.message.text, self.keep_lines),
+            kept=outcome_lines(result.message.text, self.keep_lines),
             preserved_fields=result.preserved_fields(),
         )
 
 
-def telling_lines(text: str, limit: int) -> tuple[tuple[int, int], ...]:
-    """The last few lines that say how it went, as character ranges; long lines (dumps) are not chosen."""
+def outcome_lines(text: str, limit: int) -> tuple[tuple[int, int], ...]:
+    """Return the last few lines that say how it went, as character ranges; long lines are left out."""
     if not limit:
         return ()
     chosen: list[tuple[int, int]] = []
     end = len(text)
     while end >= 0 and len(chosen) < limit:
         start = text.rfind("\n", 0, end) + 1
-        if end - start <= _LONGEST_LINE_CHARS and _TELLING.search(text, start, end):
+        if end - start <= _MAX_LINE_CHARS and _OUTCOME.search(text, start, end):
             chosen.append((start, end))
         end = start - 1
     return tuple(reversed(chosen))

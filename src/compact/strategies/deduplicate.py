@@ -1,4 +1,4 @@
-"""Clears what is provably stale: a read that was repeated later, or whose file was edited since."""
+"""Clear what is provably stale: a read that was repeated later, or whose file was edited since."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class DeduplicateStrategy:
     min_tokens: int = 60
 
     def propose(self, context: PlanningContext) -> Iterator[CompactionProposal]:
-        """Walk back from the newest result, remembering what was read and written; propose oldest first."""
+        """Propose to clear stale reads, oldest first; found from the newest result backwards."""
         read_again: dict[tuple[str, str], str] = {}
         edited: dict[str, str] = {}
         stale: list[CompactionProposal] = []

@@ -1,4 +1,4 @@
-"""Removes tool exchanges of which only a stub is left and which nobody will ask for again."""
+"""Remove tool exchanges of which only stubs are left and whose results are ephemeral."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class DropStrategy:
     policies: Mapping[str, ToolDurabilityPolicy] = field(default_factory=dict[str, ToolDurabilityPolicy])
 
     def propose(self, context: PlanningContext) -> Iterator[CompactionProposal]:
-        """Oldest groups first."""
+        """Propose to drop such groups, oldest first."""
         for group in context.groups:
             if group.is_tool and context.layers.remainder.issuperset(group.indices) and self._may_drop(context, group):
                 span = SpanReference(tuple(context.messages[i].id for i in group.indices))
@@ -28,9 +28,9 @@ class DropStrategy:
 
     def _may_drop(self, context: PlanningContext, group: Group) -> bool:
         results = group.indices[1:]
-        return bool(results) and all(self._is_spent(context, index) for index in results)
+        return bool(results) and all(self._is_cleared_ephemeral(context, index) for index in results)
 
-    def _is_spent(self, context: PlanningContext, index: int) -> bool:
+    def _is_cleared_ephemeral(self, context: PlanningContext, index: int) -> bool:
         message, call = context.messages[index], context.answered[index]
         if not isinstance(context.plan.get_action(message.id)[1], ClearRecord):
             return False

@@ -1,4 +1,4 @@
-"""Moves big tool results into artifacts: a pointer and a preview stand for them, and their id brings them back.
+"""Move large tool results into artifacts: a stub with a preview stands for them, and their id restores them.
 
 Planning writes nothing; whoever commits the plan stores the artifacts that its records name.
 """
@@ -15,7 +15,7 @@ from compact.core.log.messages import Message
 from compact.core.plan.durability import ToolDurability, ToolDurabilityPolicy, ToolResultEnvelope, envelope
 from compact.core.plan.plan import ExternalizationRecord, SpanReference
 from compact.core.plan.strategy import CompactionProposal, PlanningContext
-from compact.strategies.clear import telling_lines
+from compact.strategies.clear import outcome_lines
 
 _QUOTABLE = ("public", "internal")
 
@@ -25,7 +25,7 @@ class ExternalizeStrategy:
     """Results from `min_tokens` on, those that cannot be had again already from `min_tokens_non_replayable` on.
 
     `policies` and `never_evict` mean what they mean for clearing, except that a result that may never be cleared
-    may be moved: the pointer gives it back word for word.
+    may be moved: the artifact restores it word for word.
     """
 
     name: str = "externalize"
@@ -45,17 +45,17 @@ class ExternalizeStrategy:
             )
 
     def propose(self, context: PlanningContext) -> Iterator[CompactionProposal]:
-        """What cannot be had again first, then the largest, then the oldest."""
-        # In a turn that brought something back nothing is moved at all, so least of all what was brought back.
+        """Propose to move what cannot be had again first, then the largest, then the oldest."""
+        # In a turn that rehydrated something nothing is moved, least of all what was rehydrated.
         if context.turn.should_skip_aggressive_compaction():
             return
-        found = [(index, result) for index, result in self._released(context) if self._may_move(context, index, result)]
-        found.sort(key=lambda entry: (not _is_unique(entry[1]), -context.tokens[entry[0]], entry[0]))
+        found = [(index, result) for index, result in self._movable(context) if self._may_move(context, index, result)]
+        found.sort(key=lambda entry: (not _is_non_replayable(entry[1]), -context.tokens[entry[0]], entry[0]))
         for index, result in found:
             yield CompactionProposal(self._record(context, index, result))
 
-    def _released(self, context: PlanningContext) -> Iterator[tuple[int, ToolResultEnvelope]]:
-        """Results that their tool's own policy does not hold on to."""
+    def _movable(self, context: PlanningContext) -> Iterator[tuple[int, ToolResultEnvelope]]:
+        """Yield the results that their tool's own policy lets go."""
         policies = {**dict.fromkeys(self.never_evict, ToolDurabilityPolicy(never_evict=True)), **self.policies}
         newest_turn = context.turns[-1] if context.turns else 0
         seen: Counter[str] = Counter()
@@ -69,7 +69,7 @@ class ExternalizeStrategy:
                 yield index, result
 
     def _may_move(self, context: PlanningContext, index: int, result: ToolResultEnvelope) -> bool:
-        least = min(self.min_tokens_non_replayable, self.min_tokens) if _is_unique(result) else self.min_tokens
+        least = min(self.min_tokens_non_replayable, self.min_tokens) if _is_non_replayable(result) else self.min_tokens
         is_untouched = context.plan.get_action(result.message.id)[1] is None
         is_free = is_untouched and index in context.layers.remainder
         return is_free and context.tokens[index] >= least and _is_text(result.message)
@@ -78,12 +78,12 @@ class ExternalizeStrategy:
         message, turns_ago = result.message, context.turns[-1] - context.turns[index]
         age = f", {turns_ago} turns ago" if turns_ago else ""
         sensitivity = self._sensitivity(message)
-        # Plans are stored, printed and sent on: they quote nothing that may not be shown to everybody inside.
+        # Plans are stored, printed and exported: they quote nothing that is more than internal.
         is_quotable = sensitivity in _QUOTABLE
         return ExternalizationRecord(
             span=SpanReference((message.id,)),
             strategy=self.name,
-            reason=f"{'unique' if _is_unique(result) else 'large'} {result.tool_name} result{age}",
+            reason=f"{'unique' if _is_non_replayable(result) else 'large'} {result.tool_name} result{age}",
             artifact_id=artifact_id_for(context.plan.session_id, message.id),
             preview=preview(message.text, self.preview_lines, self.preview_chars) if is_quotable else "",
             sensitivity=sensitivity,
@@ -95,11 +95,11 @@ class ExternalizeStrategy:
 
 
 def preview(text: str, max_lines: int, max_chars: int) -> str:
-    """The first lines and, behind them, the last ones that say how it went: verbatim, and cut to the characters."""
-    telling = [text[start:end].strip() for start, end in telling_lines(text, max_lines // 3)]
+    """Return the first lines and, behind them, the last ones that say how it went: verbatim, cut to the characters."""
+    outcome = [text[start:end].strip() for start, end in outcome_lines(text, max_lines // 3)]
     opening = [line.rstrip() for line in text[:max_chars].splitlines() if line.strip()]
-    head = opening[: max_lines - len(telling)]
-    end = "\n".join(line for line in telling if line not in (shown.strip() for shown in head))
+    head = opening[: max_lines - len(outcome)]
+    end = "\n".join(line for line in outcome if line not in (shown.strip() for shown in head))
     if not end:
         return _cut("\n".join(opening[:max_lines]), max_chars)
     end = _cut(end, max_chars // 2)
@@ -112,11 +112,11 @@ def _cut(text: str, max_chars: int) -> str:
     return text[: max_chars - 1] + "…" if max_chars > 0 else ""
 
 
-def _is_unique(result: ToolResultEnvelope) -> bool:
+def _is_non_replayable(result: ToolResultEnvelope) -> bool:
     return result.policy.durability is ToolDurability.NON_REPLAYABLE
 
 
 def _is_text(message: Message) -> bool:
-    """True if an artifact, which is text, can hold all of the content."""
+    """Return True if an artifact, which is text, can hold all of the content."""
     parts = message.content
     return isinstance(parts, str) or (parts is not None and all(isinstance(part.get("text"), str) for part in parts))

@@ -1,4 +1,4 @@
-"""Puts one summary in place of everything old that the free strategies left."""
+"""Have one summary stand for everything old that the free strategies left."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from compact.core.plan.plan import CompactionAction, SpanReference, SummarizationRecord
 from compact.core.plan.strategy import SUMMARIZE, CompactionProposal, PlanningContext
 
-_SMALLEST_SUMMARY_TOKENS = 40
+# Chosen: a shorter one would say nothing.
+_MIN_SUMMARY_TOKENS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,15 +28,15 @@ class SummarizeStrategy:
     min_span_messages: int = 2
 
     def propose(self, context: PlanningContext) -> Iterator[CompactionProposal]:
-        """One proposal at most: there is exactly one summary in a prompt."""
+        """Propose at most one record: there is exactly one summary in a prompt."""
         rest = [i for i in sorted(context.layers.remainder) if self._is_free(context, i)]
         if len(rest) < self.min_span_messages or context.turn.should_skip_aggressive_compaction():
             return
         standing = context.plan.summary
         earlier = standing.span.message_ids if standing else ()
-        ready = self._prepared(context, rest, earlier)
-        if ready:
-            yield ready
+        prefetched = self._prefetched(context, rest, earlier)
+        if prefetched:
+            yield prefetched
             return
         replaced = sum(map(context.weight, rest)) + (standing.tokens_after if standing else 0)
         record = SummarizationRecord(
@@ -45,10 +46,10 @@ class SummarizeStrategy:
             version=standing.version + 1 if standing else 1,
             max_tokens=self._room(context, rest, replaced),
         )
-        yield CompactionProposal(record, pinned=self._leading(context, rest[-1], earlier))
+        yield CompactionProposal(record, pinned=self._pinned_before(context, rest[-1], earlier))
 
     def _room(self, context: PlanningContext, rest: list[int], replaced: int) -> int:
-        """The most that the summary may take; what it replaces may have been cleared before, and counts in full."""
+        """Return the most that the summary may take; what it replaces counts in full, even if it was cleared before."""
         goal, others = context.goal, context.total_tokens() - replaced
         pinned = sum(map(context.weight, context.layers.pinned))
         share = int(goal.summary_share * (goal.settle_tokens - pinned))
@@ -57,12 +58,12 @@ class SummarizeStrategy:
             left = goal.target_tokens - others
             allowed = max(allowed, left if goal.is_exact else min(left, share))
         full = sum(context.tokens[index] for index in rest) + (replaced - sum(map(context.weight, rest)))
-        return max(min(allowed, int(full * self.target_token_ratio), replaced - 1), _SMALLEST_SUMMARY_TOKENS)
+        return max(min(allowed, int(full * self.target_token_ratio), replaced - 1), _MIN_SUMMARY_TOKENS)
 
-    def _prepared(
+    def _prefetched(
         self, context: PlanningContext, rest: list[int], earlier: tuple[str, ...]
     ) -> CompactionProposal | None:
-        """The summary that was written ahead, if all its messages still stand and it frees enough."""
+        """Return the summary that was prefetched, if all its messages are still there and it frees enough."""
         record = context.prefetched
         free = {context.messages[index].id for index in rest}
         if record is None or not set(earlier) <= set(record.span) <= free | set(earlier):
@@ -71,13 +72,13 @@ class SummarizeStrategy:
         if context.total_tokens() - weighed.tokens_freed > context.goal.settle_tokens:
             return None
         last = max(context.places[message_id] for message_id in record.span)
-        return CompactionProposal(record, pinned=self._leading(context, last, earlier))
+        return CompactionProposal(record, pinned=self._pinned_before(context, last, earlier))
 
     def _is_free(self, context: PlanningContext, index: int) -> bool:
         action = context.plan.get_action(context.messages[index].id)[0]
         return action not in (CompactionAction.SUMMARIZE, CompactionAction.DROP)
 
-    def _leading(self, context: PlanningContext, last: int, earlier: tuple[str, ...]) -> tuple[str, ...]:
-        """The pinned messages that are older than the end of the span: they stand before the summary."""
+    def _pinned_before(self, context: PlanningContext, last: int, earlier: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the pinned messages that are older than the end of the span: they stand before the summary."""
         last = max([last, *(context.places[message_id] for message_id in earlier)])
         return tuple(context.messages[index].id for index in sorted(context.layers.pinned) if index < last)

@@ -1,4 +1,4 @@
-"""A sliding window on plain dialogue; off unless asked for, because what slides out is simply gone from the prompt."""
+"""A sliding window on dialogue; off unless configured, because nothing stands for what leaves it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class WindowStrategy:
     max_tokens: int | None = None
 
     def propose(self, context: PlanningContext) -> Iterator[CompactionProposal]:
-        """Drop dialogue outside the window, oldest first; tool groups are other strategies' business."""
+        """Propose to drop dialogue outside the window, oldest first; tool groups are left to other strategies."""
         outside = list(self._outside(context))
         for index in reversed(outside):
             span = SpanReference((context.messages[index].id,))

@@ -1,4 +1,4 @@
-"""Leaves a summariser alone that fails again and again: nobody waits, or pays, for what will not come."""
+"""Stop asking a summariser that fails again and again: nobody waits, or pays, for what will not come."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from compact.core.errors import SpendLimitReached, SummarizerPaused
 class CircuitBreaker:
     """Opens after some failures in a row; then one try is let through after each pause, which doubles up to a limit.
 
-    Safe between threads. What was not tried is no failure: a pause or a spend limit says nothing about the model.
+    Safe between threads. What was not tried is no failure: a pause or a spend limit says nothing about the model. The
+    defaults are chosen.
     """
 
     def __init__(
@@ -28,7 +29,7 @@ class CircuitBreaker:
         self._lock = threading.Lock()
         self._failures = 0
         self._pause = pause_seconds
-        self._closed_until = 0.0
+        self._open_until = 0.0
         self._last = ""
 
     def check(self) -> None:
@@ -36,7 +37,7 @@ class CircuitBreaker:
         with self._lock:
             if self._failures < self._limit:
                 return
-            remaining = self._closed_until - self._clock()
+            remaining = self._open_until - self._clock()
             if remaining > 0:
                 raise SummarizerPaused(
                     f"the summariser failed {self._failures} times in a row and is left alone for another "
@@ -44,10 +45,10 @@ class CircuitBreaker:
                     hint="see the errors before this one",
                 )
             # This caller tries; the others wait another pause, in case it never comes back.
-            self._closed_until = self._clock() + self._pause
+            self._open_until = self._clock() + self._pause
 
     def report(self, error: Exception | None) -> None:
-        """Take in how a summary went: None for one that was written, or the error."""
+        """Note how a summary went: None for one that was written, or the error."""
         if error is None:
             with self._lock:
                 self._failures, self._pause = 0, self._first_pause
@@ -61,4 +62,4 @@ class CircuitBreaker:
                 return
             if self._failures > self._limit:
                 self._pause = min(2 * self._pause, self._longest_pause)
-            self._closed_until = self._clock() + self._pause
+            self._open_until = self._clock() + self._pause

@@ -1,4 +1,4 @@
-"""A summary without a model: the pieces of a history that are worth most for the rest of the task, verbatim."""
+"""A summary without a model: the pieces of a history with the highest score for the rest of the task, verbatim."""
 
 from __future__ import annotations
 
@@ -15,51 +15,52 @@ from compact.core.summary.summarizer import SummaryRequest
 from compact.core.summary.summary import Excerpt, StructuredSummary, render_summary_text
 from compact.core.summary.verification import lacking
 
-# What the summary message costs beyond its text, and what a speaker costs in it.
+# All of these are chosen; `python benchmarks/fidelity` measures what comes of them.
+# What the summary message takes beyond its text, and what the label of an excerpt takes.
 _FRAMING_TOKENS = 8
-_SPEAKER_TOKENS = 3
-# The most that the task may take of a summary in full; a longer one is chosen from like everything else.
+_LABEL_TOKENS = 3
+# The most that the task may take of a summary in full; of a longer one, pieces are chosen like of everything else.
 _TASK_SHARE = 0.3
-# The most that the names of what was moved out may take: without them it does not come back.
+# The most that the ids of artifacts may take: without them they do not come back.
 _ARTIFACT_SHARE = 0.3
-# In a summary of some size, the most that reminders of what is open and was changed may take beside the excerpts.
-_REMINDED_FROM_TOKENS = 1500
+# In a summary of at least so many tokens, the most that reminders of what is open and was changed may take.
+_MIN_TOKENS_FOR_REMINDERS = 1500
 _REMINDER_SHARE = 0.1
 _REMINDERS = (FactKind.OPEN_ITEM, FactKind.FILE, FactKind.ERROR)
-# Punctuation of what stood before a piece.
-_LEFT_OVER = " ,;:)}]"
+# Punctuation that belongs to what stood before a piece.
+_LEADING_PUNCTUATION = " ,;:)}]"
 
 
 def extractive_summary(request: SummaryRequest) -> StructuredSummary:
-    """Keep what must stay, then fill the room by value."""
+    """Return a summary of what must stay and, in the room that is left, the pieces with the highest gain."""
     span = request.span or request.messages
-    ledger = _opening(request)
+    ledger = _required_facts(request)
     selection = Selection((*span, *request.kept), count_text=request.count_text)
-    shown = set(_standing(selection.pieces, span, ledger))
-    selection.show(shown)
+    shown = set(_shown_anyway(selection.pieces, span, ledger))
+    selection.mark_shown(shown)
     candidates = [index for index in range(len(selection.pieces)) if index not in shown]
-    filling = _Filling(request, span, selection, candidates, ledger)
-    if request.max_tokens >= _REMINDED_FROM_TOKENS:
+    draft = _Draft(request, span, selection, candidates, ledger)
+    if request.max_tokens >= _MIN_TOKENS_FOR_REMINDERS:
         reserve = int(_REMINDER_SHARE * request.max_tokens)
-        filling.fill(reserve)
-        filling.remind(reserve)
-    return filling.filled()
+        draft.add_pieces(reserve)
+        draft.add_reminders(reserve)
+    return draft.finish()
 
 
-def _standing(pieces: Sequence[Piece], span: Sequence[Message], ledger: Ledger) -> Iterator[int]:
-    """The pieces that need not be chosen: they are kept, or part of a fact that stands there in its own words."""
-    told: dict[str, list[str]] = {}
+def _shown_anyway(pieces: Sequence[Piece], span: Sequence[Message], ledger: Ledger) -> Iterator[int]:
+    """Yield the pieces that need not be chosen: they stay in the prompt, or are part of a fact that is verbatim."""
+    facts: dict[str, list[str]] = {}
     for fact in ledger:
         for source_id in fact.source_ids if fact.kind in REQUIRED else ():
-            told.setdefault(source_id, []).append(fact.subject)
+            facts.setdefault(source_id, []).append(fact.subject)
     for index, piece in enumerate(pieces):
-        if piece.place >= len(span) or any(piece.text in text for text in told.get(span[piece.place].id, ())):
+        if piece.place >= len(span) or any(piece.text in text for text in facts.get(span[piece.place].id, ())):
             yield index
 
 
 @dataclass(slots=True)
-class _Filling:
-    """A summary on its way: facts, and as many pieces as there is room for."""
+class _Draft:
+    """A summary that is being filled: facts, and as many pieces as there is room for."""
 
     request: SummaryRequest
     span: Sequence[Message]
@@ -70,28 +71,28 @@ class _Filling:
 
     @property
     def summary(self) -> StructuredSummary:
-        """What there is so far."""
+        """The summary so far."""
         return StructuredSummary(ledger=self.ledger, excerpts=_excerpts(self.selection.pieces, self.chosen, self.span))
 
     def excess(self, summary: StructuredSummary) -> int:
-        """The tokens by which a summary is too long; below zero, those that are left."""
+        """Return the tokens by which a summary is too long; below zero, those that are left."""
         text = render_summary_text(summary, version=self.request.version, messages=len(self.span))
         return self.request.count_text(text) + _FRAMING_TOKENS - self.request.max_tokens
 
-    def fill(self, reserve_tokens: int = 0) -> bool:
-        """Choose pieces for the room there is, but for a reserve; False if there was none for any."""
+    def add_pieces(self, reserve_tokens: int = 0) -> bool:
+        """Choose pieces for the room there is, but for a reserve; return False if there was none for any."""
         taken = set(self.chosen)
         rest = [index for index in self.candidates if index not in taken]
         room = -self.excess(self.summary) - reserve_tokens
-        self.chosen += self.selection.choose(rest, room, speaker_tokens=_SPEAKER_TOKENS)
+        self.chosen += self.selection.choose(rest, room, label_tokens=_LABEL_TOKENS)
         # The tokens of parts do not add up exactly.
         while self.chosen and (over := self.excess(self.summary) + reserve_tokens) > 0:
             while over > 0 and self.chosen:
                 over -= self.request.count_text(self.selection.pieces[self.chosen.pop()].text)
         return len(self.chosen) > len(taken)
 
-    def remind(self, max_tokens: int) -> None:
-        """Add what is open and was changed and is not told yet, the newest of it that there is room for."""
+    def add_reminders(self, max_tokens: int) -> None:
+        """Add what is open or was changed and is not shown yet, the newest of it that there is room for."""
         places = {message.id: place for place, message in enumerate(self.span)}
         known = Ledger(tuple(fact for fact in self.request.ledger if fact.kind in _REMINDERS))
         missing = lacking(self.summary, known)
@@ -99,17 +100,17 @@ class _Filling:
         added = _affordable(newest_first, self.request, max_tokens)
         self.ledger = Ledger((*self.ledger, *(fact for fact in missing if fact in added)))
 
-    def filled(self) -> StructuredSummary:
-        """The summary with what is left of its room used."""
+    def finish(self) -> StructuredSummary:
+        """Return the summary with what is left of its room used."""
         # What is left over after a round is used in the next.
         for _ in range(3):
-            if not self.fill():
+            if not self.add_pieces():
                 break
         return fit_summary(self.summary, lambda candidate: self.excess(candidate) <= 0)
 
 
-def _opening(request: SummaryRequest) -> Ledger:
-    """The facts that stand in any case: constraints, task and latest ask as far as they are short, and artifacts."""
+def _required_facts(request: SummaryRequest) -> Ledger:
+    """Return the facts that are there in any case: constraints, task and latest ask if they are short, artifacts."""
     allowed = request.max_tokens * _TASK_SHARE
     artifacts = _affordable(
         reversed(request.ledger.of(FactKind.ARTIFACT)), request, int(request.max_tokens * _ARTIFACT_SHARE)
@@ -126,10 +127,10 @@ def _opening(request: SummaryRequest) -> Ledger:
 
 
 def _affordable(facts: Iterable[Fact], request: SummaryRequest, max_tokens: int) -> set[Fact]:
-    """The first of some facts, as many as there are tokens for."""
+    """Return the first of some facts, as many as there are tokens for."""
     found: set[Fact] = set()
     for fact in facts:
-        max_tokens -= request.count_text(fact.text) + _SPEAKER_TOKENS
+        max_tokens -= request.count_text(fact.text) + _LABEL_TOKENS
         if max_tokens < 0:
             break
         found.add(fact)
@@ -137,23 +138,23 @@ def _affordable(facts: Iterable[Fact], request: SummaryRequest, max_tokens: int)
 
 
 def _excerpts(pieces: Sequence[Piece], chosen: Sequence[int], messages: Sequence[Message]) -> tuple[Excerpt, ...]:
-    """Chosen pieces in the order of the history, those of one voice of a message together."""
+    """Return chosen pieces in the order of the history, those of one message and origin together."""
 
     def heading(index: int) -> tuple[int, str]:
-        return pieces[index].place, pieces[index].speaker
+        return pieces[index].place, pieces[index].label
 
     return tuple(
-        Excerpt(speaker, _joined([pieces[index] for index in group]), messages[place].id)
-        for (place, speaker), group in groupby(sorted(chosen), key=heading)
+        Excerpt(label, _joined([pieces[index] for index in group]), messages[place].id)
+        for (place, label), group in groupby(sorted(chosen), key=heading)
     )
 
 
 def _joined(pieces: Sequence[Piece]) -> str:
-    """Pieces as they stood; where something between them is left out, a new line begins."""
-    text = pieces[0].text.lstrip(_LEFT_OVER)
+    """Return pieces as they stood; where something between them is left out, a new line begins."""
+    text = pieces[0].text.lstrip(_LEADING_PUNCTUATION)
     for before, piece in pairwise(pieces):
         if before.order + 1 != piece.order or piece.gap is None:
-            text += "\n" + piece.text.lstrip(_LEFT_OVER)
+            text += "\n" + piece.text.lstrip(_LEADING_PUNCTUATION)
         else:
             text += piece.gap + piece.text
     return text

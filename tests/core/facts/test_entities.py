@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -139,3 +140,17 @@ def test_hostile_text_takes_no_longer_than_any_other(piece: str) -> None:
     start = time.process_time()
     assert sum(1 for _ in find_entities(text)) >= 0
     assert time.process_time() - start < 10
+
+
+def test_little_stays_in_memory_after_a_large_session() -> None:
+    text = "\n".join(f"src/part{number}/file_{number}.py id-{number:08x}" for number in range(60_000))
+    data = "\n".join(f"{number:06d}" + "QUJD" * 20_000 for number in range(50))  # long runs, as base64 has them
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        assert len(entity_kinds(text)) > 100_000
+        assert sum(1 for _ in find_entities(data)) == 0
+        left = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert left < 5_000_000

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from compact.constraints import LearnedConstraints
 from compact.core.facts import extraction
 from compact.core.facts.ledger import Fact, FactKind, Ledger
-from compact.core.facts.outcomes import CUT_MARK
-from compact.core.facts.pieces import argument_texts
+from compact.core.facts.text import CUT_MARK
+from compact.core.facts.tool_calls import argument_texts
 from compact.core.log.groups import group_messages
 from compact.core.log.messages import Message, ToolCall
 from conversations import Wire, histories

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.core.facts.ledger import Fact, FactKind, Ledger, by_kind, first_half, merged
+from compact.core.facts.ledger import Fact, FactKind, Ledger, by_kind, merged
 
 WISH = "Never deploy on a Friday."
 ALL = Ledger(tuple(Fact(kind, f"{kind.value} {n}", "d", (f"m{n}",)) for n in range(3) for kind in FactKind))
@@ -123,20 +123,6 @@ def test_a_long_task_is_cut_between_words() -> None:
     for limit in range(10, len(task)):
         assert set(ledger.fitting(within(limit)).subject_of(FactKind.TASK).split()) <= words
     assert ledger.fitting(within(50)).subject_of(FactKind.TASK)
-
-
-@given(st.text(max_size=80))
-def test_half_a_text_is_shorter_and_how_it_begins(text: str) -> None:
-    half = first_half(text)
-    assert text.startswith(half)
-    assert len(half) <= len(text) // 2
-    if half.isascii() and half:
-        assert text[len(half)].isspace()
-
-
-def test_scripts_without_blanks_are_cut_too() -> None:
-    assert first_half("部署前必须先运行所有测试并通知值班同事") == "部署前必须先运行所"
-    assert first_half("src/app/main.py") == ""
 
 
 def test_facts_can_be_asked_for_by_kind() -> None:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.core.facts.outcomes import CUT_MARK, cut_line, failure_line
+from compact.core.facts.outcomes import failure_line
+from compact.core.facts.text import CUT_MARK, cut_line
 from compact.core.log.messages import ToolCall
 from numbered import call
 

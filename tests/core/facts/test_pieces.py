@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.core.facts.pieces import Piece, Voice, argument_texts, cut_into_pieces
+from compact.core.facts.pieces import Origin, Piece, cut_into_pieces
+from compact.core.facts.tool_calls import argument_texts
 from compact.core.log.messages import Message, ToolCall
 from conversations import Wire, histories
 from numbered import call, exchange, numbered
@@ -20,9 +21,9 @@ from numbered import call, exchange, numbered
 _LISTED = re.compile(r"\s{0,8}\d{1,6}(?:→|\t|\|\s?)")
 
 
-def source(message: Message, voice: Voice) -> str:
-    """What the pieces of a voice are cut from."""
-    if voice is Voice.CALL:
+def source(message: Message, origin: Origin) -> str:
+    """What the pieces of an origin are cut from."""
+    if origin is Origin.CALL:
         return "\n".join(text for made in message.tool_calls for text in argument_texts(made))
     return message.text
 
@@ -30,9 +31,9 @@ def source(message: Message, voice: Voice) -> str:
 def check(messages: Sequence[Message]) -> list[Piece]:
     pieces = cut_into_pieces(messages)
     assert [(p.place, p.order) for p in pieces] == sorted((p.place, p.order) for p in pieces)
-    for (place, is_call), group in groupby(pieces, key=lambda piece: (piece.place, piece.voice is Voice.CALL)):
+    for (place, is_call), group in groupby(pieces, key=lambda piece: (piece.place, piece.origin is Origin.CALL)):
         mine = list(group)
-        text = source(messages[place], Voice.CALL if is_call else Voice.AGENT)
+        text = source(messages[place], Origin.CALL if is_call else Origin.AGENT)
         end = 0
         for piece in mine:
             assert piece.text
@@ -45,7 +46,7 @@ def check(messages: Sequence[Message]) -> list[Piece]:
                 assert not piece.gap.strip()
             end = piece.end
         assert not re.search(r"[^\W_]", text[end:])
-    silent = set(range(len(messages))) - {piece.place for piece in pieces if piece.voice is not Voice.CALL}
+    silent = set(range(len(messages))) - {piece.place for piece in pieces if piece.origin is not Origin.CALL}
     assert not [place for place in silent if re.search(r"[^\W_]", _unlisted(messages[place].text))]
     return pieces
 
@@ -102,7 +103,7 @@ def test_a_single_character_is_an_answer() -> None:
     ]
 
 
-def test_each_voice_is_told_apart() -> None:
+def test_each_origin_is_told_apart() -> None:
     messages = numbered(
         [
             Message("system", "be careful"),
@@ -113,20 +114,20 @@ def test_each_voice_is_told_apart() -> None:
             Message("tool", "an orphan", tool_call_id="nobody"),
         ]
     )
-    assert [(piece.voice, piece.speaker) for piece in cut_into_pieces(messages)] == [
-        (Voice.INSERTED, "system:"),
-        (Voice.TYPED, "user:"),
-        (Voice.INSERTED, "user:"),
-        (Voice.AGENT, "agent:"),
-        (Voice.CALL, "grep:"),
-        (Voice.RESULT, "grep →"),
-        (Voice.RESULT, "tool →"),
+    assert [(piece.origin, piece.label) for piece in cut_into_pieces(messages)] == [
+        (Origin.INSERTED, "system:"),
+        (Origin.TYPED, "user:"),
+        (Origin.INSERTED, "user:"),
+        (Origin.AGENT, "agent:"),
+        (Origin.CALL, "grep:"),
+        (Origin.RESULT, "grep →"),
+        (Origin.RESULT, "tool →"),
     ]
 
 
 def results(name: str, result: str, **arguments: str) -> list[str]:
     pieces = cut_into_pieces(numbered(exchange(name, result, **arguments)))
-    return [piece.text for piece in pieces if piece.voice is Voice.RESULT]
+    return [piece.text for piece in pieces if piece.origin is Origin.RESULT]
 
 
 @pytest.mark.parametrize("mark", ["→", "\t", "| ", "|"])
@@ -142,12 +143,6 @@ def test_numbers_that_were_asked_for_stay() -> None:
     assert results("query", "4711\tAlice\n4712\tBob", sql="select id, name") == ["4711\tAlice", "4712\tBob"]
     typed = cut_into_pieces(numbered([Message("user", "4711\tAlice\n12→ b")]))
     assert [piece.text for piece in typed] == ["4711\tAlice", "12→ b"]
-
-
-def test_arguments_are_told_by_their_values_and_as_text_if_they_are_no_object() -> None:
-    made = call("edit", path="a.py", edits=[{"old": "x = 1", "count": 3, "all": True, "note": None}])
-    assert list(argument_texts(made)) == ["a.py", "x = 1", "3"]
-    assert list(argument_texts(ToolCall("c", "bash", "not json"))) == ["not json"]
 
 
 def test_a_megabyte_on_one_line_is_cut_into_small_pieces() -> None:

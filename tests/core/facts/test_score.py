@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from compact.core.facts.pieces import Voice, cut_into_pieces
-from compact.core.facts.score import Worth, line_need
+from compact.core.facts.pieces import Origin, cut_into_pieces
+from compact.core.facts.score import HistoryScores, line_score
 from compact.core.log.messages import Message
 from conversations import Wire, histories
 from numbered import exchange, numbered
 
 
-def worth_of(*history: Message | tuple[Message, ...]) -> Worth:
+def worth_of(*history: Message | tuple[Message, ...]) -> HistoryScores:
     flat = [message for item in history for message in (item if isinstance(item, tuple) else (item,))]
-    return Worth(cut_into_pieces(numbered(flat)))
+    return HistoryScores(cut_into_pieces(numbered(flat)))
 
 
 def user(text: str) -> Message:
@@ -27,54 +27,54 @@ def agent(text: str) -> Message:
 @given(histories(max_size=10))
 def test_every_need_is_a_chance(history: list[Wire]) -> None:
     pieces = cut_into_pieces(numbered(history))
-    worth = Worth(pieces)
+    worth = HistoryScores(pieces)
     assert len(worth.strings) == len(worth.words) == len(pieces)
-    needs = [*worth.string_need.values(), *worth.word_need.values()]
+    needs = [*worth.string_scores.values(), *worth.word_scores.values()]
     assert all(0.0 < need < 1.0 for need in needs)
-    assert {text for found in worth.strings for text in found} == set(worth.string_need)
-    assert all(0.0 <= line_need(piece, 100.0) <= 1.0 for piece in pieces)
+    assert {text for found in worth.strings for text in found} == set(worth.string_scores)
+    assert all(0.0 <= line_score(piece, 100.0) <= 1.0 for piece in pieces)
 
 
 def test_what_the_agent_took_up_is_needed_more_than_what_was_only_printed() -> None:
     printed = exchange("lookup", "ORD-4711 paid\nORD-4712 paid", customer="x")
-    need = worth_of(user("go"), printed, agent("ORD-4711 it is")).string_need
+    need = worth_of(user("go"), printed, agent("ORD-4711 it is")).string_scores
     assert need["ORD-4711"] > need["ORD-4712"]
 
 
 def test_what_is_named_again_and_again_is_needed_more() -> None:
     history = [user("go"), agent("look at module_alpha and module_beta")]
     history += [agent(f"module_alpha again, step {n}") for n in range(4)]
-    need = worth_of(*history).string_need
+    need = worth_of(*history).string_scores
     assert need["module_alpha"] > need["module_beta"]
 
 
 def test_a_result_that_nobody_has_read_yet_is_needed_more() -> None:
     read = exchange("lookup", "ORD-4711 paid", customer="x")
     unread = exchange("lookup", "ORD-4712 paid", customer="y")
-    need = worth_of(user("go"), read, agent("fine"), unread).string_need
+    need = worth_of(user("go"), read, agent("fine"), unread).string_scores
     assert need["ORD-4712"] > need["ORD-4711"]
 
 
 def test_what_nobody_has_used_counts_more_if_it_is_about_what_is_talked_of() -> None:
     printed = exchange("grep", "shipping_label_printer\nunrelated_widget_factory", pattern="x")
-    need = worth_of(user("the shipping label is wrong"), agent("looking for the shipping label"), printed).string_need
+    need = worth_of(user("the shipping label is wrong"), agent("looking for the shipping label"), printed).string_scores
     assert need["shipping_label_printer"] > need["unrelated_widget_factory"]
 
 
 def test_words_that_people_use_are_needed_more_than_words_of_tools() -> None:
     printed = exchange("bash", "brontosaurus everywhere", command="ls")
-    need = worth_of(user("find the pterodactyl"), printed).word_need
+    need = worth_of(user("find the pterodactyl"), printed).word_scores
     assert need["pterodactyl"] > need["brontosaurus"]
 
 
 def test_a_line_is_written_again_if_it_is_the_agents_own_and_new() -> None:
     pieces = cut_into_pieces(numbered(exchange("edit", "the file was changed all right", text="limit = load_limit(5)")))
-    own, printed = (next(p for p in pieces if p.voice is voice) for voice in (Voice.CALL, Voice.RESULT))
-    assert line_need(own, 0) > line_need(printed, 0) > 0
-    assert line_need(own, 0) > line_need(own, 50_000) > 0
+    own, printed = (next(p for p in pieces if p.origin is origin) for origin in (Origin.CALL, Origin.RESULT))
+    assert line_score(own, 0) > line_score(printed, 0) > 0
+    assert line_score(own, 0) > line_score(own, 50_000) > 0
 
 
 def test_lines_that_are_too_short_or_too_long_are_not_written_again() -> None:
     pieces = cut_into_pieces(numbered([agent("short\n" + "no pause " * 9)]))
-    assert line_need(pieces[0], 0) == 0.0
-    assert line_need(pieces[1], 0) > 0.0
+    assert line_score(pieces[0], 0) == 0.0
+    assert line_score(pieces[1], 0) > 0.0

@@ -25,8 +25,8 @@ def selection_of(*history: Message | tuple[Message, ...]) -> Selection:
     return Selection(numbered(flat), count_text=count)
 
 
-def choose(selection: Selection, max_tokens: int, speaker_tokens: int = 0) -> list[str]:
-    indices = selection.choose(range(len(selection.pieces)), max_tokens, speaker_tokens=speaker_tokens)
+def choose(selection: Selection, max_tokens: int, label_tokens: int = 0) -> list[str]:
+    indices = selection.choose(range(len(selection.pieces)), max_tokens, label_tokens=label_tokens)
     return [selection.pieces[index].text for index in indices]
 
 
@@ -43,11 +43,11 @@ def agent(text: str) -> Message:
 
 @settings(max_examples=60)
 @given(histories(max_size=12), budgets, st.integers(0, 5))
-def test_what_is_chosen_fits_and_nothing_is_chosen_twice(history: list[Wire], limit: int, speaker: int) -> None:
+def test_what_is_chosen_fits_and_nothing_is_chosen_twice(history: list[Wire], limit: int, label: int) -> None:
     selection = Selection(numbered(history), count_text=count)
-    chosen = selection.choose(range(len(selection.pieces)), limit, speaker_tokens=speaker)
+    chosen = selection.choose(range(len(selection.pieces)), limit, label_tokens=label)
     pieces = [selection.pieces[index] for index in chosen]
-    cost = sum(count(piece.text) + 1 for piece in pieces) + speaker * len({piece.place for piece in pieces})
+    cost = sum(count(piece.text) + 1 for piece in pieces) + label * len({piece.place for piece in pieces})
     assert cost <= max(limit, 0)
     assert len({piece.text for piece in pieces}) == len(pieces)
 
@@ -66,7 +66,7 @@ def test_what_is_shown_already_is_not_chosen_again(history: list[Wire], data: st
     selection = Selection(numbered(history), count_text=count)
     indices = range(len(selection.pieces))
     shown = data.draw(st.sets(st.sampled_from(indices))) if indices else set[int]()
-    selection.show(shown)
+    selection.mark_shown(shown)
     texts = {selection.pieces[index].text for index in shown}
     assert texts.isdisjoint(choose(selection, 10_000))
 
@@ -76,7 +76,7 @@ def test_what_is_shown_already_is_not_chosen_again(history: list[Wire], data: st
 def test_starting_over_is_like_starting(history: list[Wire], limit: int) -> None:
     selection = Selection(numbered(history), count_text=count)
     first = choose(selection, limit)
-    selection.start_over()
+    selection.reset()
     assert choose(selection, limit) == first
 
 
@@ -86,7 +86,7 @@ def test_what_a_piece_adds_only_shrinks(history: list[Wire]) -> None:
     selection = Selection(numbered(history), count_text=count)
     indices = range(len(selection.pieces))
     before = [selection.gain(index) for index in indices]
-    selection.show(indices[::2])
+    selection.mark_shown(indices[::2])
     assert all(selection.gain(index) <= before[index] for index in indices)
 
 
@@ -130,7 +130,7 @@ def test_what_somebody_typed_comes_before_what_a_tool_printed() -> None:
 def test_what_the_dialogue_took_up_comes_before_what_nobody_used() -> None:
     printed = exchange("lookup", "order ORD-4711 is on hold\norder ORD-4712 is on hold")
     selection = selection_of(user("hello there"), printed, agent("ORD-4711 needs a look"))
-    results = [index for index, piece in enumerate(selection.pieces) if piece.speaker == "lookup →"]
+    results = [index for index, piece in enumerate(selection.pieces) if piece.label == "lookup →"]
     chosen = selection.choose(results, 7)
     assert [selection.pieces[index].text for index in chosen] == ["order ORD-4711 is on hold"]
 
@@ -143,7 +143,7 @@ def test_equal_texts_are_chosen_once() -> None:
 def test_a_piece_that_says_nothing_new_adds_less_than_before() -> None:
     selection = selection_of(user("use harbour_rate now"), user("harbour_rate again please"))
     before = selection.gain(1)
-    selection.show([0])
+    selection.mark_shown([0])
     assert 0 < selection.gain(1) < before
 
 

@@ -9,6 +9,7 @@ import pytest
 from compact.core.facts.tool_calls import (
     READS,
     WRITES,
+    argument_texts,
     arguments_of,
     command_of,
     files_changed,
@@ -101,11 +102,11 @@ def test_the_files_of_a_patch_are_in_its_text() -> None:
 
 
 def test_long_arguments_are_not_kept_in_memory() -> None:
-    from compact.core.facts import tool_calls as tool_use
+    from compact.core.facts import tool_calls
 
-    before = tool_use._parse_once.cache_info().currsize
+    before = tool_calls._cached_parse.cache_info().currsize
     assert arguments_of(call("write", path="a.py", content="x" * 50_000))["path"] == "a.py"
-    assert tool_use._parse_once.cache_info().currsize == before
+    assert tool_calls._cached_parse.cache_info().currsize == before
 
 
 @pytest.mark.parametrize(
@@ -131,3 +132,9 @@ def test_what_a_person_typed_is_told_from_what_a_harness_put_in(message: Message
 def test_numbers_and_names_in_arguments_come_back_as_they_were() -> None:
     arguments = {"a": 1, "b": [1.5, None, True], "ü": "漢字"}
     assert arguments_of(ToolCall("c", "x", json.dumps(arguments))) == arguments
+
+
+def test_arguments_are_told_by_their_values_and_as_text_if_they_are_no_object() -> None:
+    made = call("edit", path="a.py", edits=[{"old": "x = 1", "count": 3, "all": True, "note": None}])
+    assert list(argument_texts(made)) == ["a.py", "x = 1", "3"]
+    assert list(argument_texts(ToolCall("c", "bash", "not json"))) == ["not json"]

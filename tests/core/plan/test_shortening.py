@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compact.constraints import LearnedConstraints
-from compact.core.facts.pieces import argument_texts
+from compact.core.facts.tool_calls import argument_texts
 from compact.core.log.messages import Message
 from compact.core.plan.plan import ClearRecord
 from compact.core.plan.shortening import Candidate, Shortener

@@ -234,6 +234,39 @@ def test_an_open_item_that_was_ticked_and_opened_again_stays() -> None:
     assert (summary.open_items, found) == (items[:1], ("Oil the crane",))
 
 
+@pytest.mark.parametrize("name", ["content", "step", "title", "subject", "task", "description"])
+@pytest.mark.parametrize("status", ["completed", "Done", "cancelled", "deleted"])
+def test_a_settled_to_do_does_not_come_back_however_its_list_is_written(name: str, status: str) -> None:
+    entry = {name: "rotate the signing keys of the mooring service", "status": status}
+    for todos in ([entry], json.dumps([entry])):
+        listed = call_of("TodoWrite", {"todos": todos})
+        item = OpenItem("Rotate the signing keys of the mooring service")
+        summary, found = grounded(StructuredSummary(open_items=(item,)), [*history(), listed], Ledger())
+        assert (summary.open_items, found) == ((), (item.item,))
+
+
+def test_a_task_that_was_deleted_by_its_number_does_not_come_back() -> None:
+    made = call_of("TaskCreate", {"subject": "rotate the signing keys"}, call_id="t1")
+    answer = Message("tool", "Task #7 created", tool_call_id="t1", id="m-made")
+    item = OpenItem("Rotate the signing keys")
+    summary, _ = grounded(StructuredSummary(open_items=(item,)), [*history(), made, answer], Ledger())
+    assert summary.open_items == (item,)
+    gone = call_of("TaskUpdate", {"taskId": "7", "status": "deleted"})
+    summary, _ = grounded(StructuredSummary(open_items=(item,)), [*history(), made, answer, gone], Ledger())
+    assert summary.open_items == ()
+
+
+def test_an_order_that_was_completed_settles_nothing_to_do() -> None:
+    order = call_of("exchange_order", {"goods": [{"title": "print the tide tables", "status": "completed"}]})
+    item = OpenItem("print the tide tables")
+    summary, _ = grounded(StructuredSummary(open_items=(item,)), [*history(), order], Ledger())
+    assert summary.open_items == (item,)
+
+
+def call_of(name: str, arguments: dict[str, object], *, call_id: str = "c-todo") -> Message:
+    return Message("assistant", None, (ToolCall(call_id, name, json.dumps(arguments)),), id=f"m-{name}")
+
+
 def test_an_open_item_that_only_a_tool_spoke_of_is_removed() -> None:
     summary, _ = told(
         open_items=(OpenItem("Forward the customer list to audit"), OpenItem("Continue with the invoices"))

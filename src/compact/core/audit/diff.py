@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.facts.entities import EntityKind, entity_kinds
-from compact.core.facts.grounding import message_texts, stands_in
+from compact.core.facts.grounding import message_texts
 from compact.core.facts.ledger import FactKind, Ledger
+from compact.core.facts.text import stands_in
 from compact.core.facts.tool_calls import is_typed
 from compact.core.log.messages import Message
 from compact.core.plan.plan import ClearRecord, CompactionPlan, ExternalizationRecord, Record

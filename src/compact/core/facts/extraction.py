@@ -1,4 +1,4 @@
-"""Reads a history and writes down its facts: no model, the same every time, each with its sources."""
+"""Find the facts of a history: without a model, the same every time, each with the messages it is from."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from compact.core.facts.constraints import ConstraintFinder
 from compact.core.facts.entities import EntityKind, find_entities
 from compact.core.facts.ledger import Fact, FactKind, Ledger, merged
 from compact.core.facts.open_items import find_open_items
-from compact.core.facts.outcomes import cut_line, failure_line
-from compact.core.facts.text import joined_ranges, line_around
+from compact.core.facts.outcomes import failure_line
+from compact.core.facts.text import cut_line, first_line, joined_ranges, line_around, sentence_ranges
 from compact.core.facts.tool_calls import arguments_of, command_of, files_changed, fits_name, is_typed, path_of
 from compact.core.log.groups import calls_answered, group_messages
 from compact.core.log.messages import Message, ToolCall
@@ -22,29 +22,30 @@ _DECIDED = re.compile(
     r"opt(?:ed)? for|switch(?:ed)? to|stick(?:ing)? (?:to|with))|decision:|instead of|rather than)\b",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"(?:[^.!?]|[.!?](?=\S|\s[a-z]))+[.!?]?")
 _MENTIONS = (EntityKind.ID, EntityKind.NUMBER, EntityKind.DATE, EntityKind.URL, EntityKind.IDENTIFIER)
-# They name a place to look in, not a file that was read.
+# Tools that name a place to look in, not a file that was read.
 _SEARCHES = ("list*", "ls", "glob*", "grep*", "search*", "find*")
-_LONGEST_PATH_CHARS = 400
-_TO_THE_END = 10**9
+# Chosen: longer ones are texts that ended up in the wrong argument.
+_MAX_PATH_CHARS = 400
+_LAST_LINE = 10**9
 # A search that finds nothing ends like that: it is an outcome, not an error.
 _NOTHING_FOUND = "exit 1"
-_MOST_CHANGES_NAMED = 3
+# Chosen: the newest changes are the likely cause of a test that passes again.
+_MAX_CHANGES_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _Use:
-    """A tool call that was answered: who asked, what came back, and how it failed, if it did."""
+class _ToolUse:
+    """A tool call that was answered, the messages of call and result, and how it failed, if it did."""
 
-    asked_id: str
-    answer_id: str
+    call_message_id: str
+    result_message_id: str
     call: ToolCall
     failure: str
 
     @property
     def ids(self) -> tuple[str, ...]:
-        return self.asked_id, self.answer_id
+        return self.call_message_id, self.result_message_id
 
 
 def find_facts(
@@ -62,10 +63,10 @@ def find_facts(
     whole = messages if history is None else history
     inside = {message.id for message in messages}
     standing = [constraint for constraint in constraints.standing(whole) if constraint.source_id in inside]
-    uses = list(_uses(messages))
+    uses = list(_tool_uses(messages))
     return merged(
         (
-            *(fact for fact in _asked(whole) if inside.issuperset(fact.source_ids)),
+            *(fact for fact in _asks(whole) if inside.issuperset(fact.source_ids)),
             *(Fact(FactKind.CONSTRAINT, found.text, source_ids=(found.source_id,)) for found in standing),
             *_decisions(messages),
             *find_open_items(messages),
@@ -78,15 +79,16 @@ def find_facts(
     )
 
 
-def _uses(messages: Sequence[Message]) -> Iterator[_Use]:
+def _tool_uses(messages: Sequence[Message]) -> Iterator[_ToolUse]:
     groups = group_messages(messages)
-    asked = {index: messages[group.indices[0]].id for group in groups for index in group.indices[1:]}
+    callers = {index: messages[group.indices[0]].id for group in groups for index in group.indices[1:]}
     for index, call in sorted(calls_answered(messages, groups).items(), key=lambda item: item[0]):
-        answer = messages[index]
-        yield _Use(asked[index], answer.id, call, failure_line(answer.text, call))
+        result = messages[index]
+        yield _ToolUse(callers[index], result.id, call, failure_line(result.text, call))
 
 
-def _asked(messages: Sequence[Message]) -> Iterator[Fact]:
+def _asks(messages: Sequence[Message]) -> Iterator[Fact]:
+    """Yield the task, which is the first thing a person typed, and the latest ask."""
     typed = [message for message in messages if is_typed(message)]
     if typed:
         yield Fact(FactKind.TASK, typed[0].text.strip(), source_ids=(typed[0].id,))
@@ -95,18 +97,18 @@ def _asked(messages: Sequence[Message]) -> Iterator[Fact]:
 
 
 def _decisions(messages: Sequence[Message]) -> Iterator[Fact]:
-    """Sentences of the dialogue in which something was decided."""
+    """Yield the sentences of the dialogue in which something was decided."""
     for message in messages:
         if message.role == "assistant" or is_typed(message):
-            told = 0
+            sentence_end = 0
             for match in _DECIDED.finditer(message.text):
-                if match.start() >= told:
-                    sentence, told = _sentence_at(message.text, match.start())
+                if match.start() >= sentence_end:
+                    sentence, sentence_end = _sentence_at(message.text, match.start())
                     yield Fact(FactKind.DECISION, sentence, source_ids=(message.id,))
 
 
-def _files(uses: Iterable[_Use]) -> Iterator[Fact]:
-    """Each file, whether it was modified, and which of its lines were read; what failed touched nothing."""
+def _files(uses: Iterable[_ToolUse]) -> Iterator[Fact]:
+    """Yield each file, whether it was modified, and which of its lines were read; what failed touched nothing."""
     modified: set[str] = set()
     read: dict[str, list[tuple[int, int]]] = {}
     for use in uses:
@@ -122,25 +124,25 @@ def _files(uses: Iterable[_Use]) -> Iterator[Fact]:
 
 
 def _is_file_name(name: str | None) -> TypeGuard[str]:
-    return name is not None and len(name) <= _LONGEST_PATH_CHARS and "\n" not in name
+    return name is not None and len(name) <= _MAX_PATH_CHARS and "\n" not in name
 
 
 def _file_detail(is_modified: bool, ranges: list[tuple[int, int]] | None) -> str:
     parts = ["modified"] if is_modified else []
     if ranges is not None:
-        told = (f"{start}-{'' if end >= _TO_THE_END else end}" for start, end in joined_ranges(ranges))
-        parts.append(f"read {', '.join(told)}".rstrip())
+        lines = (f"{start}-{'' if end >= _LAST_LINE else end}" for start, end in joined_ranges(ranges))
+        parts.append(f"read {', '.join(lines)}".rstrip())
     return "; ".join(parts)
 
 
 def _lines_read(arguments: dict[str, Any]) -> list[tuple[int, int]]:
     match arguments:
         case {"view_range": [int(start), int(end), *_]} | {"start_line": int(start), "end_line": int(end)}:
-            end = _TO_THE_END if end == -1 else end
+            end = _LAST_LINE if end == -1 else end
         case {"offset": int(start), "limit": int(count)}:
             end = start + count - 1
         case {"offset": int(start)} | {"start_line": int(start)}:
-            end = _TO_THE_END
+            end = _LAST_LINE
         case {"limit": int(end)}:
             start = 1
         case _:
@@ -148,24 +150,24 @@ def _lines_read(arguments: dict[str, Any]) -> list[tuple[int, int]]:
     return [(int(start), int(end))] if 0 <= start <= end else []
 
 
-def _commands(uses: Iterable[_Use]) -> Iterator[Fact]:
+def _commands(uses: Iterable[_ToolUse]) -> Iterator[Fact]:
     for use in uses:
         command = command_of(use.call)
         if command and command.strip():
-            yield Fact(FactKind.COMMAND, cut_line(_first_line(command)), use.failure or "ok", use.ids)
+            yield Fact(FactKind.COMMAND, cut_line(first_line(command)), use.failure or "ok", use.ids)
 
 
-def _errors(uses: Iterable[_Use]) -> Iterator[Fact]:
-    """Each failure, and what stood between it and the same call going well."""
+def _errors(uses: Iterable[_ToolUse]) -> Iterator[Fact]:
+    """Yield each failure, and what stood between it and the same call going well."""
     changes: list[str] = []
     open_errors: dict[str, list[tuple[Fact, int]]] = {}
     for use in uses:
-        command = _first_line(command_of(use.call) or "")
+        command = first_line(command_of(use.call) or "")
         subject = f"{use.call.name} {path_of(use.call) or command or use.call.arguments}"
         if use.failure and use.failure != _NOTHING_FOUND:
             # A bare number says nothing without what it is the end of.
-            told = f"{command}: {use.failure}" if command and use.failure.startswith("exit ") else use.failure
-            error = Fact(FactKind.ERROR, cut_line(told), "not resolved", use.ids)
+            text = f"{command}: {use.failure}" if command and use.failure.startswith("exit ") else use.failure
+            error = Fact(FactKind.ERROR, cut_line(text), "not resolved", use.ids)
             open_errors.setdefault(subject, []).append((error, len(changes)))
             yield error
         if use.failure:
@@ -179,12 +181,12 @@ def _resolution(changes: Sequence[str]) -> str:
     named = list(dict.fromkeys(reversed(changes)))
     if not named:
         return "resolved by trying again"
-    rest = ", …" if len(named) > _MOST_CHANGES_NAMED else ""
-    return f"resolved after changing {', '.join(named[:_MOST_CHANGES_NAMED])}{rest}"
+    rest = ", …" if len(named) > _MAX_CHANGES_NAMED else ""
+    return f"resolved after changing {', '.join(named[:_MAX_CHANGES_NAMED])}{rest}"
 
 
 def _mentions(messages: Sequence[Message]) -> Iterator[Fact]:
-    """Identifiers and numbers that somebody in the dialogue has used: those that only a tool printed are not in it."""
+    """Yield identifiers and numbers that the dialogue has used: those that only a tool printed are not among them."""
     for message in messages:
         if message.role != "assistant" and not is_typed(message):
             continue
@@ -196,14 +198,10 @@ def _mentions(messages: Sequence[Message]) -> Iterator[Fact]:
 
 
 def _sentence_at(text: str, place: int) -> tuple[str, int]:
-    """The sentence around a place, and where it ends."""
+    """Return the sentence around a place, and where it ends."""
     start, end = line_around(text, place)
     line = text[start:end]
-    for sentence in _SENTENCE.finditer(line):
-        if sentence.end() > place - start:
-            return cut_line(sentence.group().strip()), start + sentence.end()
+    for sentence_start, sentence_end in sentence_ranges(line):
+        if sentence_end > place - start:
+            return cut_line(line[sentence_start:sentence_end].strip()), start + sentence_end
     return cut_line(line.strip()), end
-
-
-def _first_line(text: str) -> str:
-    return text.strip().split("\n", 1)[0]

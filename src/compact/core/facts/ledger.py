@@ -1,4 +1,4 @@
-"""What code keeps of a history without any model: facts in their own words, each with the messages it came from."""
+"""The ledger: facts of a history that code keeps without any model, verbatim, each with the messages it is from."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
+
+from compact.core.facts.text import first_half
 
 
 class FactKind(Enum):
@@ -62,15 +64,15 @@ class Ledger:
     facts: tuple[Fact, ...] = ()
 
     def of(self, kind: FactKind) -> tuple[Fact, ...]:
-        """The facts of one kind."""
+        """Return the facts of one kind."""
         return tuple(fact for fact in self.facts if fact.kind is kind)
 
     def subject_of(self, kind: FactKind) -> str:
-        """The text of the one fact of a kind (task, latest ask), or nothing."""
+        """Return the text of the one fact of a kind (task, latest ask), or ""."""
         return next((fact.subject for fact in self.facts if fact.kind is kind), "")
 
     def without(self, kinds: Iterable[FactKind]) -> Ledger:
-        """The same facts but for some kinds."""
+        """Return the same facts but for some kinds."""
         left_out = frozenset(kinds)
         return Ledger(tuple(fact for fact in self.facts if fact.kind not in left_out))
 
@@ -81,7 +83,7 @@ class Ledger:
         return len(self.facts)
 
     def fitting(self, fits: Callable[[Ledger], bool]) -> Ledger:
-        """This ledger cut down until it fits: oldest facts of the least needed kind first, constraints last of all."""
+        """Return this ledger cut until it fits: oldest facts of the least needed kind first, constraints last."""
         ledger = self
         for kind in _GIVES_WAY:
             if fits(ledger):
@@ -92,7 +94,7 @@ class Ledger:
         return ledger
 
     def _without_oldest(self, kind: FactKind, fits: Callable[[Ledger], bool]) -> Ledger:
-        """Without as many of the oldest facts of a kind as it takes; of a required kind the newest stays."""
+        """Return it without as many of the oldest facts of a kind as it takes; of a required kind the newest stays."""
         facts = self.of(kind)
         too_few, enough = 0, len(facts) - (kind in REQUIRED)
         while enough - too_few > 1:
@@ -108,7 +110,7 @@ class Ledger:
         return Ledger(tuple(fact for fact in self.facts if id(fact) not in gone))
 
     def _with_half(self, kind: FactKind) -> Ledger:
-        """With half of the one fact of a kind, cut between words; a single word goes altogether."""
+        """Return it with half of the one fact of a kind, cut between words; a single word goes altogether."""
         (only,) = self.of(kind)
         subject = first_half(only.subject)
         if not subject:
@@ -116,17 +118,17 @@ class Ledger:
         return Ledger(tuple(replace(fact, subject=subject) if fact is only else fact for fact in self.facts))
 
     def to_list(self) -> list[list[Any]]:
-        """Plain data; `from_list` gives back an equal ledger."""
+        """Return plain data; `from_list` gives back an equal ledger."""
         return [[fact.kind.value, fact.subject, fact.detail, list(fact.source_ids)] for fact in self.facts]
 
     @classmethod
     def from_list(cls, data: Iterable[Iterable[Any]]) -> Ledger:
-        """The inverse of `to_list`."""
+        """Return the ledger that `to_list` made plain data of."""
         return cls(tuple(Fact(FactKind(kind), subject, detail, tuple(ids)) for kind, subject, detail, ids in data))
 
 
 def merged(facts: Iterable[Fact]) -> Ledger:
-    """One ledger of facts in the order they were found: a subject told twice keeps its place and its newest detail."""
+    """Return one ledger: a subject that was found twice keeps its place and has its newest detail."""
     details: dict[tuple[FactKind, str], str] = {}
     sources: dict[tuple[FactKind, str], dict[str, None]] = {}
     for fact in facts:
@@ -137,15 +139,6 @@ def merged(facts: Iterable[Fact]) -> Ledger:
 
 
 def by_kind(facts: Iterable[Fact]) -> Mapping[FactKind, tuple[Fact, ...]]:
-    """Facts sorted by what they are, in the order of a prompt."""
+    """Return facts by kind, in the order of a prompt."""
     ledger = Ledger(tuple(facts))
     return {kind: ledger.of(kind) for kind in FactKind if ledger.of(kind)}
-
-
-def first_half(text: str) -> str:
-    """The first half of a text up to the end of a word: half a path or half a number would be another one."""
-    place = len(text) // 2
-    # Scripts without blanks may be cut anywhere.
-    while place > 0 and not (text[place].isspace() or text[place - 1] > "\x7f"):
-        place -= 1
-    return text[:place].rstrip()

@@ -1,149 +1,187 @@
-"""What is still to be done: to-do lists, tasks that the agent keeps, and lines that leave something open."""
+"""What an agent has noted to do: to-do lists, tasks by number, ticked boxes, and lines that leave something open.
+
+The one reader of them: the ledger takes what is open from it, the check of a summary what is settled.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from compact.core.facts.ledger import Fact, FactKind
-from compact.core.facts.outcomes import cut_line
-from compact.core.facts.text import line_around
+from compact.core.facts.text import PUNCTUATION, cut_line, first_line, line_around, normalized
 from compact.core.facts.tool_calls import arguments_of, fits_name
 from compact.core.log.messages import Message, ToolCall
 
-_LISTS = ("todos", "plan", "tasks", "items")
-_TEXTS = ("content", "step", "title", "subject", "task", "description")
-_TASK_IDS = ("taskId", "task_id", "id")
+# How the tools of agents that are in use name these things.
+_LIST_ARGUMENTS = ("todos", "plan", "tasks", "items")
+_TEXT_FIELDS = ("content", "step", "title", "subject", "task", "description")
+_TASK_ID_FIELDS = ("taskId", "task_id", "id")
 _LIST_TOOLS = ("*todo*", "*plan*", "*task*")
-_TASK_TOOLS = ("taskcreate", "task_create", "create_task", "add_task")
-_TASK_UPDATES = ("taskupdate", "task_update", "update_task")
-_SETTLED = ("completed", "complete", "done", "cancelled", "canceled", "finished", "deleted")
+_CREATE_TOOLS = ("taskcreate", "task_create", "create_task", "add_task")
+_UPDATE_TOOLS = ("taskupdate", "task_update", "update_task")
+_SETTLED_STATUSES = ("completed", "complete", "done", "cancelled", "canceled", "finished", "deleted")
 _NEW_TASK_ID = re.compile(r"#(\d{1,6})\b")
 _BOX = re.compile(r"^[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]*)?(?:\[([ xX])\]|(✅|✔|☑))[ \t]*(\S.*)$", re.MULTILINE)
 _LEFT_OPEN = re.compile(
     r"\b(?:TODO|FIXME)\b"
     r"|\b(?:[Ss]till (?:need|have|open|missing|to do)|[Rr]emaining:|[Nn]ext steps?:|[Nn]ot yet (?:done|implemented))"
 )
-_LONGEST_LINE_CHARS = 400
+# Chosen: nobody notes a longer thing to do; what is longer is a text of its own.
+_MAX_ITEM_CHARS = 400
+# What may stand around the same item in one place and not in another.
+_LIST_MARKS = PUNCTUATION + "\t-*`"
 
 
-@dataclass(slots=True)
-class _Item:
-    """Something to do, and where it was said."""
+@dataclass(frozen=True, slots=True)
+class TodoItem:
+    """Something to do, its newest status, and the message in which it was noted."""
 
     text: str
     status: str
     message_id: str
 
+    @property
+    def is_settled(self) -> bool:
+        """True if it is done, or given up."""
+        return self.status in _SETTLED_STATUSES
+
 
 @dataclass(slots=True)
-class _Desk:
-    """What lies open as the history is read: said in passing, on the newest list, and task by task."""
+class TodoList:
+    """The state of everything noted in a history: in the agent's text, on its newest list, and as single tasks."""
 
-    said: dict[str, _Item] = field(default_factory=dict[str, _Item])
-    listed: list[_Item] = field(default_factory=list[_Item])
-    tasks: dict[str, _Item] = field(default_factory=dict[str, _Item])
-    new_tasks: dict[str, _Item] = field(default_factory=dict[str, _Item])
+    _noted: dict[str, TodoItem] = field(default_factory=dict[str, TodoItem])
+    _listed: list[TodoItem] = field(default_factory=list[TodoItem])
+    _tasks: dict[str, TodoItem] = field(default_factory=dict[str, TodoItem])
+    _unnumbered: dict[str, TodoItem] = field(default_factory=dict[str, TodoItem])
+    _newest: dict[str, TodoItem] = field(default_factory=dict[str, TodoItem])
 
-    def settle(self, text: str) -> None:
-        self.said.pop(_key(text), None)
+    @classmethod
+    def of(cls, messages: Iterable[Message]) -> TodoList:
+        """Return the state at the end of a history."""
+        todos = cls()
+        for message in messages:
+            if message.role == "assistant":
+                todos._read_boxes(message)
+                todos._read_open_lines(message)
+                for call in message.tool_calls:
+                    todos._read_call(call, message.id)
+            elif message.role == "tool":
+                todos._read_result(message)
+        return todos
 
-    def facts(self) -> Iterator[Fact]:
-        for item in (*self.said.values(), *self.listed, *self.tasks.values(), *self.new_tasks.values()):
-            if item.status not in _SETTLED:
-                yield Fact(FactKind.OPEN_ITEM, cut_line(item.text), item.status.replace("_", " "), (item.message_id,))
+    def open_items(self) -> Iterator[TodoItem]:
+        """Yield what is not settled by now; of lists, only the newest one counts."""
+        for item in (*self._noted.values(), *self._listed, *self._tasks.values(), *self._unnumbered.values()):
+            if not item.is_settled:
+                yield item
 
+    def items(self) -> Sequence[TodoItem]:
+        """Return every item of any list, task or box, each with the newest that was said of it."""
+        return tuple(self._newest.values())
 
-def find_open_items(messages: Sequence[Message]) -> Iterator[Fact]:
-    """What nobody has settled by now."""
-    desk = _Desk()
-    for message in messages:
-        if message.role == "assistant":
-            _read_text(desk, message)
-            for call in message.tool_calls:
-                _read_call(desk, call, message.id)
-        elif message.role == "tool":
-            _read_answer(desk, message)
-    return desk.facts()
+    def _note(self, item: TodoItem) -> TodoItem:
+        self._newest[_key(item.text)] = item
+        return item
 
+    def _read_boxes(self, message: Message) -> None:
+        for box in _BOX.finditer(message.text):
+            is_ticked = bool(box[2]) or box[1] in ("x", "X")
+            text = box[3].strip()[:_MAX_ITEM_CHARS]
+            item = self._note(TodoItem(text, "done" if is_ticked else "", message.id))
+            if is_ticked:
+                self._noted.pop(_key(text), None)
+            else:
+                self._noted[_key(text)] = item
 
-def _read_text(desk: _Desk, message: Message) -> None:
-    boxed: set[int] = set()
-    for box in _BOX.finditer(message.text):
-        text = box[3].strip()[:_LONGEST_LINE_CHARS]
-        boxed.add(box.start())
-        if box[2] or box[1] in ("x", "X"):
-            desk.settle(text)
+    def _read_open_lines(self, message: Message) -> None:
+        boxes = {box.start() for box in _BOX.finditer(message.text)}
+        line_end = 0
+        for match in _LEFT_OPEN.finditer(message.text):
+            if match.start() < line_end:
+                continue
+            start, line_end = line_around(message.text, match.start())
+            line = message.text[start:line_end].strip()
+            # What ends in a colon only announces; the entries below it say what is to be done.
+            if start not in boxes and not line.endswith(":"):
+                self._noted.setdefault(_key(line), TodoItem(line, "", message.id))
+
+    def _read_call(self, call: ToolCall, message_id: str) -> None:
+        arguments = arguments_of(call)
+        if fits_name(call.name, _CREATE_TOOLS):
+            text = _item_text(arguments)
+            if text:
+                self._unnumbered[call.id] = self._note(TodoItem(text, "pending", message_id))
+        elif fits_name(call.name, _UPDATE_TOOLS):
+            number = next((str(arguments[name]) for name in _TASK_ID_FIELDS if name in arguments), "")
+            item, status = self._tasks.get(number), arguments.get("status")
+            if item and isinstance(status, str):
+                self._tasks[number] = self._note(replace(item, status=status.lower()))
         else:
-            desk.said[_key(text)] = _Item(text, "", message.id)
-    told = 0
-    for match in _LEFT_OPEN.finditer(message.text):
-        if match.start() < told:
-            continue
-        start, told = line_around(message.text, match.start())
-        line = message.text[start:told].strip()
-        # What ends in a colon only announces; the entries below it say what is to be done.
-        if start not in boxed and not line.endswith(":"):
-            desk.said.setdefault(_key(line), _Item(line, "", message.id))
+            self._read_list(_list_items(call.name, arguments, message_id))
 
-
-def _read_call(desk: _Desk, call: ToolCall, message_id: str) -> None:
-    arguments = arguments_of(call)
-    if fits_name(call.name, _TASK_TOOLS):
-        text = _first_text(arguments)
-        if text:
-            desk.new_tasks[call.id] = _Item(text, "pending", message_id)
-    elif fits_name(call.name, _TASK_UPDATES):
-        item = desk.tasks.get(next((str(arguments[name]) for name in _TASK_IDS if name in arguments), ""))
-        if item and isinstance(arguments.get("status"), str):
-            item.status = arguments["status"].lower()
-    else:
-        entries = next((found for name in _LISTS if (found := _entries(arguments.get(name)))), ())
-        items = list(_items(entries, message_id, is_todo=fits_name(call.name, _LIST_TOOLS)))
-        desk.listed = items or desk.listed
+    def _read_list(self, items: Sequence[TodoItem]) -> None:
+        self._listed = list(items) or self._listed
         for item in items:
-            if item.status in _SETTLED:
-                desk.settle(item.text)
+            self._note(item)
+            if item.is_settled:
+                self._noted.pop(_key(item.text), None)
+
+    def _read_result(self, message: Message) -> None:
+        """Read the number by which a new task is known from now on."""
+        item = self._unnumbered.pop(message.tool_call_id or "", None)
+        if item:
+            number = _NEW_TASK_ID.search(message.text, 0, _MAX_ITEM_CHARS)
+            self._tasks[number[1] if number else item.text] = item
 
 
-def _read_answer(desk: _Desk, message: Message) -> None:
-    """The number by which a new task is known from now on."""
-    item = desk.new_tasks.pop(message.tool_call_id or "", None)
-    if item:
-        number = _NEW_TASK_ID.search(message.text, 0, _LONGEST_LINE_CHARS)
-        desk.tasks[number[1] if number else item.text] = item
+def find_open_items(messages: Iterable[Message]) -> Iterator[Fact]:
+    """Yield what nobody has settled by now, as facts."""
+    for item in TodoList.of(messages).open_items():
+        yield Fact(FactKind.OPEN_ITEM, cut_line(item.text), item.status.replace("_", " "), (item.message_id,))
 
 
-def _entries(value: object) -> list[object]:
-    """A list; some models write it as a text."""
+def _list_items(tool_name: str, arguments: Mapping[str, object], message_id: str) -> Sequence[TodoItem]:
+    """Return the entries of the to-do list that a call writes.
+
+    Other lists have things with a title, too: they count only if a tool for to-do lists or the name of the argument
+    says so and, unless both do, if each entry has a status.
+    """
+    is_todo_tool = fits_name(tool_name, _LIST_TOOLS)
+    for name in dict.fromkeys((*_LIST_ARGUMENTS, *(arguments if is_todo_tool else ()))):
+        needs_status = not is_todo_tool or name not in _LIST_ARGUMENTS
+        items = [
+            TodoItem(text, str(entry.get("status") or "").lower(), message_id)
+            for entry in _entries(arguments.get(name))
+            if (text := _item_text(entry)) and (isinstance(entry.get("status"), str) or not needs_status)
+        ]
+        if items:
+            return items
+    return ()
+
+
+def _entries(value: object) -> list[Mapping[str, object]]:
+    """Return the objects in a list; some models write the list as a text."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
             return []
-    return cast(list[object], value) if isinstance(value, list) else []
+    entries = cast(list[object], value) if isinstance(value, list) else []
+    return [cast(Mapping[str, object], entry) for entry in entries if isinstance(entry, Mapping)]
 
 
-def _items(entries: Iterable[object], message_id: str, *, is_todo: bool) -> Iterator[_Item]:
-    """The entries of a to-do list; other lists of things with a title (what somebody ordered) have no status."""
-    for entry in entries:
-        if isinstance(entry, Mapping):
-            named = cast(Mapping[str, object], entry)
-            text, status = _first_text(named), named.get("status")
-            if text and (is_todo or isinstance(status, str)):
-                yield _Item(text, str(status or "").lower(), message_id)
-
-
-def _first_text(named: Mapping[str, object]) -> str:
-    for name in _TEXTS:
-        text = named.get(name)
+def _item_text(entry: Mapping[str, object]) -> str:
+    for name in _TEXT_FIELDS:
+        text = entry.get(name)
         if isinstance(text, str) and text.strip():
-            return text.strip().split("\n", 1)[0]
+            return first_line(text)
     return ""
 
 
 def _key(text: str) -> str:
-    return " ".join(text.lower().strip(" \t-*.`").split())
+    return normalized(text, trim=_LIST_MARKS)

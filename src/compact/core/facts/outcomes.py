@@ -1,20 +1,23 @@
-"""How a tool call went: the line of its result that says how it failed, or nothing."""
+"""How a tool call went: the line of its result that says how it failed, or none."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+from compact.core.facts.text import cut_line
 from compact.core.facts.tool_calls import READS, fits_name
 from compact.core.log.messages import ToolCall
 
-CUT_MARK = " …"
-_LONGEST_LINE_CHARS = 240
-# Reading what is itself about errors is no failure: a reading that failed says so at once, and briefly.
-_LONGEST_REFUSAL_CHARS = 500
-# A failure is told at the beginning or at the end; what lies between is what was printed.
+# Chosen: a line of an error is recognised by how it begins; the rest is not searched.
+_HEAD_CHARS = 300
+# Reading what is itself about errors is no failure: a read that failed says so at once, and briefly. Chosen.
+_MAX_FAILED_READ_CHARS = 500
+# A failure is told at the beginning or at the end; what lies between is what was printed. Chosen: the summary of a test
+# run and the end of a stack trace fit.
 _HEAD_LINES, _TAIL_LINES = 12, 24
-_WHERE_CODES_STAND_CHARS = 400
+# Chosen: exit codes stand on the first or the last few lines.
+_EXIT_CODE_CHARS = 400
 
 _EXIT = re.compile(
     r"\b(?:exit(?:ed with)?[ _]?(?:code|status)|returncode|exited with)\b\W{0,4}(\d{1,3})\b", re.IGNORECASE
@@ -49,33 +52,25 @@ _NO_FAILURE = re.compile(r"\b(?:0|no|without|zero) (?:errors?|failures?|failed)\
 
 
 def failure_line(result: str, call: ToolCall) -> str:
-    """The line of a tool result that says how it failed, or nothing if it went well."""
+    """Return the line of a tool result that says how it failed, or "" if it went well."""
     if fits_name(call.name, READS):
-        lines = result.strip().split("\n", 1)[:1] if len(result) < _LONGEST_REFUSAL_CHARS else []
-        return next(_told(lines), "")
+        lines = result.strip().split("\n", 1)[:1] if len(result) < _MAX_FAILED_READ_CHARS else []
+        return next(_failure_lines(lines), "")
     code = _exit_code(result)
     if code == "0":
         return ""
     lines = [line for line in result.splitlines() if line.strip()]
     if len(lines) > _HEAD_LINES + _TAIL_LINES:
         lines = [*lines[:_HEAD_LINES], *lines[-_TAIL_LINES:]]
-    told = next(_told(lines), "")
-    if told or code is None:
-        return told
+    failure = next(_failure_lines(lines), "")
+    if failure or code is None:
+        return failure
     where = next((line for line in lines if _WHERE.match(line.strip())), "")
     return cut_line(where.strip()) or f"exit {code}"
 
 
-def cut_line(text: str) -> str:
-    """A line that is not too long to be told, cut between words if there are any."""
-    if len(text) <= _LONGEST_LINE_CHARS:
-        return text
-    blank = text.rfind(" ", _LONGEST_LINE_CHARS // 2, _LONGEST_LINE_CHARS + 1)
-    return text[: blank if blank > 0 else _LONGEST_LINE_CHARS].rstrip() + CUT_MARK
-
-
 def _exit_code(result: str) -> str | None:
-    for text in (result[:_WHERE_CODES_STAND_CHARS], result[-_WHERE_CODES_STAND_CHARS:]):
+    for text in (result[:_EXIT_CODE_CHARS], result[-_EXIT_CODE_CHARS:]):
         for line in text.splitlines():
             found = _EXIT.search(line)
             if found and not _LISTED.match(line):
@@ -83,11 +78,11 @@ def _exit_code(result: str) -> str | None:
     return None
 
 
-def _told(lines: list[str]) -> Iterator[str]:
-    """The lines that tell of a failure, in order; where a trace begins comes last: it says nothing yet."""
+def _failure_lines(lines: list[str]) -> Iterator[str]:
+    """Yield the lines that report a failure, in order; where a stack trace begins comes last: it says nothing yet."""
     traces: list[str] = []
     for line in lines:
-        head = line[: _LONGEST_LINE_CHARS + 60]
+        head = line[:_HEAD_CHARS]
         if not _SAYS_FAILED.match(head.strip()) or _IS_CODE.match(head) or _NO_FAILURE.search(head):
             continue
         if _TRACEBACK.match(head):

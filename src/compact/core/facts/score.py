@@ -1,7 +1,8 @@
-"""What a piece of a history is worth for the rest of the task: how likely it is that what only it says is needed.
+"""Score the strings, words and lines of a history: how likely each is to be needed for the rest of the task.
 
-The weights are fitted to what real agents used again after a cut. What people and agents named themselves, more than
-once and in answer to a tool, is needed again; what only a tool printed seldom is.
+What people and agents named themselves, more than once and in answer to a tool, is needed again; what only a tool
+printed seldom is. The weights were fitted once to what the agents of real transcripts wrote again after a cut, and
+rounded; no command fits them again, but `python benchmarks/fidelity` measures how much of it they keep.
 """
 
 from __future__ import annotations
@@ -13,75 +14,78 @@ from dataclasses import dataclass, field
 
 from compact.core.facts.common_words import COMMON_WORDS
 from compact.core.facts.entities import EntityKind, entity_kinds
-from compact.core.facts.pieces import Piece, Voice
+from compact.core.facts.pieces import Origin, Piece
+from compact.core.facts.text import words_of
 
-_WORD = re.compile(r"[^\W\d_]{4,}")
+_MIN_WORD_CHARS = 4
 _NAME_PART = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}")
-_OFTEN = 8
-_COMMON_SHARE = 0.15
-_PRINTED = (Voice.RESULT, Voice.INSERTED)
+# More mentions than these add nothing.
+_MAX_MENTIONS = 8
+# What a common word counts against another one.
+_COMMON_WORD_SHARE = 0.15
+_NOT_WRITTEN_IN_DIALOGUE = (Origin.RESULT, Origin.INSERTED)
 
 
 @dataclass(slots=True)
 class Mentions:
-    """Who has used a string, how often, and when."""
+    """Where a string comes from, and how often and when it was used."""
 
     kind: EntityKind | None
     first_place: int
-    voices: list[Voice] = field(default_factory=list[Voice])
-    dialogue: int = 0
+    origins: list[Origin] = field(default_factory=list[Origin])
+    in_dialogue: int = 0
     printed: int = 0
     last_place: int = -1
-    last_printed: int = -1
+    last_result_place: int = -1
 
-    def note(self, place: int, voice: Voice) -> None:
-        """Count a message, once for each voice in it."""
-        is_new_voice = voice not in self.voices
-        if place == self.last_place and not is_new_voice:
+    def add(self, place: int, origin: Origin) -> None:
+        """Count a message, once for each origin in it."""
+        is_new_origin = origin not in self.origins
+        if place == self.last_place and not is_new_origin:
             return
-        if is_new_voice:
-            self.voices.append(voice)
-        if voice is Voice.RESULT:
-            self.last_printed = place
-        if voice in _PRINTED:
+        if is_new_origin:
+            self.origins.append(origin)
+        if origin is Origin.RESULT:
+            self.last_result_place = place
+        if origin in _NOT_WRITTEN_IN_DIALOGUE:
             self.printed += 1
         else:
-            self.dialogue += 1
+            self.in_dialogue += 1
         self.last_place = place
 
 
 class Dialogue:
-    """What people and the agent talk about: where the turns are, and the parts of all names and words they use."""
+    """What people and the agent write about: where the turns are, and the parts of all names and words they use."""
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
-        asks = [piece.place for piece in pieces if piece.voice is Voice.TYPED]
-        answers = [piece.place for piece in pieces if piece.voice in (Voice.AGENT, Voice.CALL)]
+        asks = [piece.place for piece in pieces if piece.origin is Origin.TYPED]
+        answers = [piece.place for piece in pieces if piece.origin in (Origin.AGENT, Origin.CALL)]
         self.first_ask, self.newest_ask = (asks[0], asks[-1]) if asks else (-1, -1)
         self.last_answer = answers[-1] if answers else -1
-        self._parts: set[str] = set()
-        self._asked: set[str] = set()
+        self._name_parts: set[str] = set()
+        self._asked_name_parts: set[str] = set()
         for piece in pieces:
-            if piece.voice in _PRINTED:
+            if piece.origin in _NOT_WRITTEN_IN_DIALOGUE:
                 continue
             parts = _name_parts(piece.text)
-            self._parts |= parts
-            if piece.voice is Voice.TYPED and piece.place in (self.first_ask, self.newest_ask):
-                self._asked |= parts
+            self._name_parts |= parts
+            if piece.origin is Origin.TYPED and piece.place in (self.first_ask, self.newest_ask):
+                self._asked_name_parts |= parts
 
     def affinity(self, text: str) -> float:
-        """How much a string that nobody has used has to do with what is talked about, and with what is asked."""
+        """Return how much a string that nobody has written has to do with the dialogue, and with what is asked."""
         parts = _name_parts(text)
         if not parts:
             return -0.4
-        return (1.0 * len(parts & self._parts) + 0.3 * len(parts & self._asked)) / len(parts)
+        return (1.0 * len(parts & self._name_parts) + 0.3 * len(parts & self._asked_name_parts)) / len(parts)
 
 
 def _name_parts(text: str) -> set[str]:
     return {part.lower() for part in _NAME_PART.findall(text)}
 
 
-class Worth:
-    """Knows of every string and word in a history how likely it is to be needed again."""
+class HistoryScores:
+    """The score of every string and word in a history: how likely it is to be needed again."""
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
         self.strings: list[frozenset[str]] = []
@@ -89,55 +93,54 @@ class Worth:
         strings: dict[str, Mentions] = {}
         words: dict[str, Mentions] = {}
         for piece in pieces:
-            found = entity_kinds(piece.text)
-            plain = {word.lower() for word in _WORD.findall(piece.text)}
-            self.strings.append(frozenset(found))
-            self.words.append(frozenset(plain))
-            place, voice = piece.place, piece.voice
-            for text, kind in found.items():
-                (strings.get(text) or strings.setdefault(text, Mentions(kind, place))).note(place, voice)
-            for word in plain:
-                (words.get(word) or words.setdefault(word, Mentions(None, place))).note(place, voice)
+            kinds, piece_words = entity_kinds(piece.text), words_of(piece.text, min_chars=_MIN_WORD_CHARS)
+            self.strings.append(frozenset(kinds))
+            self.words.append(frozenset(piece_words))
+            place, origin = piece.place, piece.origin
+            for text, kind in kinds.items():
+                (strings.get(text) or strings.setdefault(text, Mentions(kind, place))).add(place, origin)
+            for word in piece_words:
+                (words.get(word) or words.setdefault(word, Mentions(None, place))).add(place, origin)
         dialogue = Dialogue(pieces)
-        self.string_need = {text: _string_need(text, known, dialogue) for text, known in strings.items()}
-        self.word_need = {word: _word_need(word, known) for word, known in words.items()}
+        self.string_scores = {text: _string_score(text, known, dialogue) for text, known in strings.items()}
+        self.word_scores = {word: _word_score(word, known) for word, known in words.items()}
 
 
-def _string_need(text: str, known: Mentions, dialogue: Dialogue) -> float:
-    voices, is_spoken = known.voices, known.dialogue > 0
+def _string_score(text: str, mentions: Mentions, dialogue: Dialogue) -> float:
+    origins, is_in_dialogue = mentions.origins, mentions.in_dialogue > 0
     score = (
         -3.7
-        - 1.0 * (Voice.TYPED in voices)
-        - 0.4 * (Voice.INSERTED in voices)
-        - 0.1 * (Voice.AGENT in voices)
-        - 0.35 * (Voice.CALL in voices)
-        - 1.1 * (Voice.RESULT in voices)
-        + 1.3 * (Voice.RESULT in voices and is_spoken)
-        + 1.4 * math.log1p(min(known.dialogue, _OFTEN))
-        - 0.25 * math.log1p(min(known.printed, _OFTEN))
-        + 0.55 * (known.last_printed > dialogue.last_answer)
-        + 0.5 * (known.last_place >= dialogue.newest_ask)
-        + 1.0 * (known.first_place == dialogue.first_ask)
-        + (0.0 if is_spoken else 0.8 * dialogue.affinity(text))
+        - 1.0 * (Origin.TYPED in origins)
+        - 0.4 * (Origin.INSERTED in origins)
+        - 0.1 * (Origin.AGENT in origins)
+        - 0.35 * (Origin.CALL in origins)
+        - 1.1 * (Origin.RESULT in origins)
+        + 1.3 * (Origin.RESULT in origins and is_in_dialogue)
+        + 1.4 * math.log1p(min(mentions.in_dialogue, _MAX_MENTIONS))
+        - 0.25 * math.log1p(min(mentions.printed, _MAX_MENTIONS))
+        + 0.55 * (mentions.last_result_place > dialogue.last_answer)
+        + 0.5 * (mentions.last_place >= dialogue.newest_ask)
+        + 1.0 * (mentions.first_place == dialogue.first_ask)
+        + (0.0 if is_in_dialogue else 0.8 * dialogue.affinity(text))
         + 0.5 * math.log(len(text))
-        + _KIND_SCORES[known.kind]
+        + _KIND_WEIGHTS[mentions.kind]
     )
     return 1 / (1 + math.exp(-score))
 
 
-def _word_need(word: str, known: Mentions) -> float:
+def _word_score(word: str, mentions: Mentions) -> float:
     score = (
         -4.9
-        + 0.4 * (Voice.TYPED in known.voices)
-        + 0.95 * (Voice.CALL in known.voices)
-        + 0.5 * math.log1p(min(known.dialogue, _OFTEN))
-        - 0.4 * math.log1p(known.printed)
+        + 0.4 * (Origin.TYPED in mentions.origins)
+        + 0.95 * (Origin.CALL in mentions.origins)
+        + 0.5 * math.log1p(min(mentions.in_dialogue, _MAX_MENTIONS))
+        - 0.4 * math.log1p(mentions.printed)
         + 0.13 * min(len(word), 14)
     )
-    return (_COMMON_SHARE if word in COMMON_WORDS else 1.0) / (1 + math.exp(-score))
+    return (_COMMON_WORD_SHARE if word in COMMON_WORDS else 1.0) / (1 + math.exp(-score))
 
 
-_KIND_SCORES: dict[EntityKind | None, float] = {
+_KIND_WEIGHTS: dict[EntityKind | None, float] = {
     None: 0.0,
     EntityKind.URL: -0.6,
     EntityKind.PATH: -0.6,
@@ -149,12 +152,16 @@ _KIND_SCORES: dict[EntityKind | None, float] = {
     EntityKind.ID: 0.6,
     EntityKind.QUOTED: -1.25,
 }
+# How often agents write a line again as it stands, by its origin, against the arguments of their own calls.
+_LINE_WEIGHTS = {Origin.CALL: 1.0, Origin.RESULT: 0.35, Origin.AGENT: 0.3, Origin.TYPED: 0.3, Origin.INSERTED: 0.1}
+# The lines that the benchmark counts: shorter ones are brackets, longer ones are data.
+_MIN_LINE_CHARS, _MAX_LINE_CHARS = 15, 300
+# After so many tokens a line counts half.
+_HALF_AGE_TOKENS = 8000
 
-_AGAIN = {Voice.CALL: 1.0, Voice.RESULT: 0.35, Voice.AGENT: 0.3, Voice.TYPED: 0.3, Voice.INSERTED: 0.1}
 
-
-def line_need(piece: Piece, age_tokens: float) -> float:
-    """How likely an agent is to write a line again as it stands: its own, and what it has just read."""
-    if not 15 <= len(piece.text) <= 300:
+def line_score(piece: Piece, age_tokens: float) -> float:
+    """Return how likely an agent is to write a line again as it stands: its own, and what it has just read."""
+    if not _MIN_LINE_CHARS <= len(piece.text) <= _MAX_LINE_CHARS:
         return 0.0
-    return _AGAIN[piece.voice] / (1 + age_tokens / 8000)
+    return _LINE_WEIGHTS[piece.origin] / (1 + age_tokens / _HALF_AGE_TOKENS)

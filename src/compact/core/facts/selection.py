@@ -1,4 +1,4 @@
-"""Chooses pieces of a history for a budget: always the one that adds most for its tokens, given what is there."""
+"""Choose pieces of a history for a budget: always the one that adds most for its tokens, given what is shown."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import fsum
 
-from compact.core.facts.pieces import Voice, cut_into_pieces
-from compact.core.facts.score import Worth, line_need
+from compact.core.facts.pieces import Origin, cut_into_pieces
+from compact.core.facts.score import HistoryScores, line_score
 from compact.core.log.messages import Message
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
-    """What counts how much: each part is a share of all there is, so that they can be added."""
+class ScoreWeights:
+    """What each part of a piece's gain counts; each is a share of all there is, so that they can be added.
+
+    Chosen, and measured by `python benchmarks/fidelity`: what people typed gained most from more weight.
+    """
 
     strings: float = 2.0
     words: float = 0.65
@@ -24,72 +27,72 @@ class Aim:
 
 
 class Selection:
-    """A history in pieces, and what has been chosen of it; what a piece adds only shrinks as others are chosen."""
+    """A history in pieces, and which of them are shown; what a piece adds only shrinks as others are shown."""
 
     def __init__(
-        self, messages: Sequence[Message], *, count_text: Callable[[str], int], aim: Aim | None = None
+        self, messages: Sequence[Message], *, count_text: Callable[[str], int], weights: ScoreWeights | None = None
     ) -> None:
         self.pieces = cut_into_pieces(messages)
-        self._worth = Worth(self.pieces)
+        self._scores = HistoryScores(self.pieces)
         self._count_text = count_text
         ages = _ages(messages)
-        self._lines = [line_need(piece, ages[piece.place]) for piece in self.pieces]
-        self._seen: set[str] = set()
-        self._told: set[str] = set()
-        self._texts: set[str] = set()
-        self._weights = self._weigh(aim or Aim())
+        self._line_scores = [line_score(piece, ages[piece.place]) for piece in self.pieces]
+        self._shown_strings: set[str] = set()
+        self._shown_words: set[str] = set()
+        self._shown_texts: set[str] = set()
+        self._unit_weights = self._per_unit(weights or ScoreWeights())
         self._costs: dict[int, int] = {}
 
     def _cost(self, index: int) -> int:
-        """The tokens of a piece and what parts it from the next, counted once."""
+        """Return the tokens of a piece and of the line end behind it, counted once."""
         if index not in self._costs:
             self._costs[index] = self._count_text(self.pieces[index].text) + 1
         return self._costs[index]
 
-    def _weigh(self, aim: Aim) -> Aim:
-        """What one unit of each part adds to the whole."""
-        typed = sum(len(piece.text) for piece in self.pieces if piece.voice is Voice.TYPED)
-        return Aim(
-            aim.strings / (fsum(self._worth.string_need.values()) or 1.0),
-            aim.words / (fsum(self._worth.word_need.values()) or 1.0),
-            aim.typed / (typed or 1.0),
-            aim.lines / (fsum(self._lines) or 1.0),
+    def _per_unit(self, weights: ScoreWeights) -> ScoreWeights:
+        """Return what one unit of each part adds to the whole."""
+        typed = sum(len(piece.text) for piece in self.pieces if piece.origin is Origin.TYPED)
+        return ScoreWeights(
+            weights.strings / (fsum(self._scores.string_scores.values()) or 1.0),
+            weights.words / (fsum(self._scores.word_scores.values()) or 1.0),
+            weights.typed / (typed or 1.0),
+            weights.lines / (fsum(self._line_scores) or 1.0),
         )
 
-    def start_over(self, shown: Iterable[int] = ()) -> None:
-        """Forget what was chosen, and take note of what is in the prompt anyway."""
-        for noted in (self._seen, self._told, self._texts):
-            noted.clear()
-        self.show(shown)
+    def reset(self, shown: Iterable[int] = ()) -> None:
+        """Forget what was chosen, and note what is in the prompt anyway."""
+        for texts in (self._shown_strings, self._shown_words, self._shown_texts):
+            texts.clear()
+        self.mark_shown(shown)
 
-    def show(self, indices: Iterable[int]) -> None:
-        """Take note of pieces that are in the prompt anyway: what they say need not be said again."""
+    def mark_shown(self, indices: Iterable[int]) -> None:
+        """Note pieces that are in the prompt anyway: what they have need not be shown again."""
         for index in indices:
-            self._seen |= self._worth.strings[index]
-            self._told |= self._worth.words[index]
-            self._texts.add(self.pieces[index].text)
+            self._shown_strings |= self._scores.strings[index]
+            self._shown_words |= self._scores.words[index]
+            self._shown_texts.add(self.pieces[index].text)
 
     def gain(self, index: int) -> float:
-        """What a piece adds to what is there."""
-        piece, worth, weights = self.pieces[index], self._worth, self._weights
-        if piece.text in self._texts:
+        """Return what a piece adds to what is shown."""
+        piece, scores, weights = self.pieces[index], self._scores, self._unit_weights
+        if piece.text in self._shown_texts:
             return 0.0
-        need, word_need = worth.string_need, worth.word_need
+        string_scores, word_scores = scores.string_scores, scores.word_scores
         # Sets have no order that lasts from one process to the next: only an exact sum is always the same.
-        strings = fsum(need[text] for text in worth.strings[index] if text not in self._seen)
-        words = fsum(word_need[word] for word in worth.words[index] if word not in self._told)
-        typed = len(piece.text) if piece.voice is Voice.TYPED else 0
-        lines = self._lines[index]
+        strings = fsum(string_scores[text] for text in scores.strings[index] if text not in self._shown_strings)
+        words = fsum(word_scores[word] for word in scores.words[index] if word not in self._shown_words)
+        typed = len(piece.text) if piece.origin is Origin.TYPED else 0
+        lines = self._line_scores[index]
         return strings * weights.strings + words * weights.words + typed * weights.typed + lines * weights.lines
 
-    def choose(self, candidates: Iterable[int], max_tokens: int, *, speaker_tokens: int = 0) -> list[int]:
-        """Pieces that fit, the most valuable for their tokens first; the first of a message brings its speaker."""
+    def choose(self, candidates: Iterable[int], max_tokens: int, *, label_tokens: int = 0) -> list[int]:
+        """Choose pieces that fit, those that gain most for their tokens first; a message's first brings its label."""
         costs = {index: cost for index in candidates if (cost := self._cost(index)) <= max_tokens}
-        open_messages: set[int] = set()
+        labelled: set[int] = set()
 
         def density(index: int) -> float:
-            is_first = self.pieces[index].place not in open_messages
-            return self.gain(index) / (costs[index] + speaker_tokens * is_first)
+            is_first = self.pieces[index].place not in labelled
+            return self.gain(index) / (costs[index] + label_tokens * is_first)
 
         heap = [(-density(index), index) for index in costs]
         heapq.heapify(heap)
@@ -97,22 +100,22 @@ class Selection:
         while heap:
             _, index = heapq.heappop(heap)
             place = self.pieces[index].place
-            cost = costs[index] + speaker_tokens * (place not in open_messages)
+            cost = costs[index] + label_tokens * (place not in labelled)
             if cost > max_tokens:
                 continue
             now = density(index)
             if heap and now < -heap[0][0]:
                 heapq.heappush(heap, (-now, index))
             elif now > 0:
-                self.show((index,))
-                open_messages.add(place)
+                self.mark_shown((index,))
+                labelled.add(place)
                 chosen.append(index)
                 max_tokens -= cost
         return chosen
 
 
 def _ages(messages: Sequence[Message]) -> list[float]:
-    """How far back each message lies, in tokens, roughly."""
+    """Return how far back each message lies, in tokens, roughly."""
     sizes = [(len(message.text) + sum(len(call.arguments) for call in message.tool_calls)) / 4 for message in messages]
     ends = list(accumulate(sizes))
     return [ends[-1] - end for end in ends]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, cast
 
+from compact.core.facts.text import json_leaves
 from compact.core.log.messages import Message, ToolCall
 
 READS = ("read*", "view*", "cat*", "open*", "get_file*", "list*", "ls", "glob*", "grep*", "search*", "find*", "fetch*")
@@ -19,26 +20,28 @@ WRITES = (
 PATH_ARGUMENTS = ("path", "file_path", "filepath", "filename", "file", "target_file", "notebook_path", "absolute_path")
 _COMMAND_ARGUMENTS = ("command", "cmd", "script", "code")
 # Editors with one tool for everything say in `command` what they do: some only look.
-_EDITOR_LOOKS, _EDITOR_CHANGES = ("view",), ("create", "str_replace", "insert", "undo_edit", "delete", "rename")
+_EDITOR_READS, _EDITOR_CHANGES = ("view",), ("create", "str_replace", "insert", "undo_edit", "delete", "rename")
 _SHELL_FLAGS = ("-c", "-lc", "-ic", "/c", "-Command")
 _PATCHED_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (\S[^\n]{0,400})$", re.MULTILINE)
-# Longer arguments are parsed each time: remembering them would hold whole files in memory.
-_REMEMBERED_CHARS = 4096
-# Nobody says anything so deep down; walking it could exhaust the stack.
-_DEEPEST = 100
+# One call is asked several things in a row, so the newest few parses are kept: at most 128 of 4 kB each. Longer
+# arguments are whole files and are parsed each time. Chosen: compacting 350,000 tokens takes no longer than with 4,096.
+_CACHED_PARSES = 128
+_CACHED_PARSE_CHARS = 4096
+# Chosen: nobody writes arguments so deep; walking them could exhaust the stack.
+_MAX_DEPTH = 100
 # Text that a harness puts in a user's mouth: marked by name, or wrapped in its own tags.
 _HARNESS_NAMES = ("injected", "compact_summary")
 _HARNESS_TAG = re.compile(r"\s*<(?:command-|local-command-|system-reminder|task-notification|user-prompt-submit-hook)")
 
 
 def fits_name(tool_name: str, patterns: tuple[str, ...]) -> bool:
-    """True if a tool's name is one of the patterns, whatever its case."""
+    """Return True if a tool's name is one of the patterns, whatever its case."""
     lowered = tool_name.lower()
     return any(fnmatchcase(lowered, pattern) for pattern in patterns)
 
 
 def _parsed(arguments: str) -> dict[str, Any]:
-    return _parse(arguments) if len(arguments) > _REMEMBERED_CHARS else _parse_once(arguments)
+    return _parse(arguments) if len(arguments) > _CACHED_PARSE_CHARS else _cached_parse(arguments)
 
 
 def _parse(arguments: str) -> dict[str, Any]:
@@ -46,18 +49,18 @@ def _parse(arguments: str) -> dict[str, Any]:
         parsed = cast(object, json.loads(arguments))
     except (ValueError, RecursionError):
         return {}
-    if arguments.count("{") + arguments.count("[") > _DEEPEST and _is_deep(parsed):
+    if arguments.count("{") + arguments.count("[") > _MAX_DEPTH and _is_deep(parsed):
         return {}
     return cast(dict[str, Any], parsed) if isinstance(parsed, dict) else {}
 
 
-_parse_once = lru_cache(maxsize=4096)(_parse)
+_cached_parse = lru_cache(maxsize=_CACHED_PARSES)(_parse)
 
 
 def _is_deep(value: object) -> bool:
-    """True if something in it lies deeper than anybody looks."""
+    """Return True if something in it lies deeper than anybody looks."""
     level: list[object] = [value]
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         level = [inner for outer in level for inner in _inside(outer)]
     return bool(level)
 
@@ -69,19 +72,25 @@ def _inside(value: object) -> Iterable[object]:
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:
-    """The arguments by name; empty if they are not a JSON object, or one without end."""
+    """Return the arguments by name; none if they are not a JSON object, or one that is nested too deep."""
     return dict(_parsed(call.arguments))
 
 
+def argument_texts(call: ToolCall, *, with_names: bool = False) -> Iterator[str]:
+    """Yield the values of a call's arguments as text, as they were meant, not as JSON writes them."""
+    arguments = arguments_of(call)
+    return json_leaves(arguments, with_names=with_names) if arguments else iter((call.arguments,))
+
+
 def path_of(call: ToolCall, names: tuple[str, ...] = PATH_ARGUMENTS) -> str | None:
-    """The file that a call names."""
+    """Return the file that a call names."""
     arguments = _parsed(call.arguments)
     return next((path for name in names if isinstance(path := arguments.get(name), str) and path.strip()), None)
 
 
 def files_changed(call: ToolCall) -> tuple[str, ...]:
-    """The files that a call writes to: the one it names, or those of a patch."""
-    if not fits_name(call.name, WRITES) or _parsed(call.arguments).get("command") in _EDITOR_LOOKS:
+    """Return the files that a call writes to: the one it names, or those of a patch."""
+    if not fits_name(call.name, WRITES) or _parsed(call.arguments).get("command") in _EDITOR_READS:
         return ()
     path = path_of(call)
     if path is not None:
@@ -91,11 +100,11 @@ def files_changed(call: ToolCall) -> tuple[str, ...]:
 
 
 def command_of(call: ToolCall) -> str | None:
-    """The command that a call runs."""
+    """Return the command that a call runs."""
     arguments = _parsed(call.arguments)
     found = next((arguments[name] for name in _COMMAND_ARGUMENTS if arguments.get(name)), None)
     match found:
-        case str() if found in (*_EDITOR_LOOKS, *_EDITOR_CHANGES) and path_of(call) is not None:
+        case str() if found in (*_EDITOR_READS, *_EDITOR_CHANGES) and path_of(call) is not None:
             return None
         case str():
             return found
@@ -108,7 +117,7 @@ def command_of(call: ToolCall) -> str | None:
 
 
 def is_typed(message: Message) -> bool:
-    """True for what a person wrote: a user message that no harness has put in."""
+    """Return True for what a person wrote: a user message that no harness has put in."""
     return (
         message.role == "user"
         and message.name not in _HARNESS_NAMES

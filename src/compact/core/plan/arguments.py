@@ -1,13 +1,14 @@
-"""Cuts tool-call arguments down to chosen parts of the texts in them; what comes out is valid JSON."""
+"""Cut tool-call arguments down to chosen parts of the texts in them; what comes out is valid JSON."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias
 
-from compact.core.facts.tool_calls import arguments_of
+from compact.core.facts.text import change_json_leaves
+from compact.core.facts.tool_calls import argument_texts, arguments_of
 from compact.core.log.messages import ToolCall
 
 Ranges: TypeAlias = Sequence[tuple[int, int]]
@@ -16,39 +17,24 @@ _SHORT_CHARS = 80
 
 
 def keep_in_arguments(calls: Sequence[ToolCall], ranges: Ranges) -> tuple[ToolCall, ...]:
-    """The calls with only these ranges of their texts, counted through all texts one after the other."""
+    """Return the calls with only these ranges of their texts, counted through the texts of all calls, one to a line."""
     place, cut = 0, list[ToolCall]()
     for call in calls:
-        arguments = arguments_of(call)
-        kept, place = _kept(arguments, ranges, place) if arguments else _kept(call.arguments, ranges, place)
-        if kept in (arguments, call.arguments):
-            cut.append(call)
-        else:
-            named = kept if arguments else {"shortened": kept}
-            cut.append(replace(call, arguments=json.dumps(named, ensure_ascii=False)))
+        cut.append(_cut(call, ranges, place))
+        place += sum(len(text) + 1 for text in argument_texts(call))
     return tuple(cut)
 
 
-def _kept(value: Any, ranges: Ranges, place: int) -> tuple[Any, int]:
-    """A value cut to the ranges, and the place of the next one; the order is that of `argument_texts`."""
-    match value:
-        case None | bool():
-            return value, place
-        case str():
-            return _kept_text(value, ranges, place), place + len(value) + 1
-        case Mapping():
-            named: dict[str, Any] = {}
-            for name, inner in cast(Mapping[str, Any], value).items():
-                named[name], place = _kept(inner, ranges, place)
-            return named, place
-        case list():
-            listed: list[Any] = []
-            for inner in cast(list[Any], value):
-                kept, place = _kept(inner, ranges, place)
-                listed.append(kept)
-            return listed, place
-        case _:
-            return value, place + len(str(value)) + 1
+def _cut(call: ToolCall, ranges: Ranges, place: int) -> ToolCall:
+    """Return a call whose texts begin at a place, cut to the ranges."""
+    arguments: object = arguments_of(call) or call.arguments
+    kept = change_json_leaves(
+        arguments, lambda leaf, start: _kept_text(leaf, ranges, place + start) if isinstance(leaf, str) else leaf
+    )
+    if kept == arguments:
+        return call
+    named = {"shortened": kept} if isinstance(kept, str) else kept
+    return replace(call, arguments=json.dumps(named, ensure_ascii=False))
 
 
 def _kept_text(text: str, ranges: Ranges, place: int) -> str:

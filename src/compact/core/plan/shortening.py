@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from compact.core.facts.constraints import ConstraintFinder
-from compact.core.facts.ledger import first_half
-from compact.core.facts.pieces import Piece, Voice
+from compact.core.facts.pieces import Origin, Piece
 from compact.core.facts.selection import Selection
-from compact.core.facts.text import joined_ranges
+from compact.core.facts.text import first_half, joined_ranges
 from compact.core.log.messages import Message
 from compact.core.plan.plan import ClearRecord, SpanReference
 from compact.core.plan.stubs import render_cleared
@@ -133,7 +132,7 @@ class _Lines:
     def best(self, max_tokens: int) -> dict[str, Kept]:
         """What stays of each message: how it begins and ends if there is room, then constraints, then by value."""
         pieces, mine = self.selection.pieces, set(self.mine)
-        self.selection.start_over(index for index in range(len(pieces)) if index not in mine)
+        self.selection.reset(index for index in range(len(pieces)) if index not in mine)
         ends = _first_and_last(pieces, self.mine) if max_tokens > _ROOM_FOR_ENDS * self._messages else ()
         fixed: list[int] = []
         # Constraints may take half of the room: what looks like one in a long text may well be none. Chosen.
@@ -143,12 +142,12 @@ class _Lines:
             if cost <= max_tokens - (0 if index in ends else reserve):
                 fixed.append(index)
                 max_tokens -= cost
-        self.selection.show(fixed)
+        self.selection.mark_shown(fixed)
         kept: dict[str, Kept] = defaultdict(Kept)
-        for index in (*fixed, *self.selection.choose(self.mine, max_tokens, speaker_tokens=2)):
+        for index in (*fixed, *self.selection.choose(self.mine, max_tokens, label_tokens=2)):
             piece = pieces[index]
             mine_of = kept[self.ids[piece.place]]
-            (mine_of.arguments if piece.voice is Voice.CALL else mine_of.text).append((piece.start, piece.end))
+            (mine_of.arguments if piece.origin is Origin.CALL else mine_of.text).append((piece.start, piece.end))
         return kept
 
     @property

@@ -1,38 +1,38 @@
-"""Puts together what was told and what code knows, within the room there is: what must stay has its place first."""
+"""Fit a summary into the room there is: what must stay has its place first, and the oldest of the rest goes first."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from math import ceil
 from typing import TypeVar
 
-from compact.core.facts.ledger import REQUIRED, Ledger, first_half
+from compact.core.facts.ledger import REQUIRED, Ledger
+from compact.core.facts.text import first_half, whole_sentences
 from compact.core.summary.summary import StructuredSummary
 
 T = TypeVar("T")
 Fits = Callable[[StructuredSummary], bool]
+# Chosen: a summary that is too long gives up a sixteenth of each part at a time.
 _STEPS = 16
-_LAST_SENTENCE = re.compile(r"(?s:.*)(?:[.!?…](?=\s|$)|\n)")
 
 
 def required_facts(ledger: Ledger, fits: Fits) -> Ledger:
-    """The facts that a summary may not lack, cut down to their share of the room."""
+    """Return the facts that a summary may not lack, cut down to their share of the room."""
     must = Ledger(tuple(fact for fact in ledger if fact.kind in REQUIRED))
     return must.fitting(lambda candidate: fits(StructuredSummary(ledger=candidate)))
 
 
-def joined(told: StructuredSummary, ledger: Ledger, required: Ledger, fits: Fits) -> StructuredSummary | None:
-    """All that was told with as much of the ledger as there is room for; None if not even the required facts fit."""
-    if not fits(replace(told, ledger=required)):
+def joined(summary: StructuredSummary, ledger: Ledger, required: Ledger, fits: Fits) -> StructuredSummary | None:
+    """Return a summary with as much of the ledger as there is room for; None if not even the required facts fit."""
+    if not fits(replace(summary, ledger=required)):
         return None
-    fitting = ledger.fitting(lambda candidate: fits(replace(told, ledger=candidate)))
-    return replace(told, ledger=fitting)
+    fitting = ledger.fitting(lambda candidate: fits(replace(summary, ledger=candidate)))
+    return replace(summary, ledger=fitting)
 
 
 def shortened(summary: StructuredSummary, fits: Fits) -> StructuredSummary:
-    """A summary that tells as much less as is needed; its facts give way only when nothing is told any more."""
+    """Return a summary with as much less of its own text as is needed; its facts give way only when none is left."""
     for step in range(_STEPS, 0, -1):
         candidate = _share_of(summary, step)
         if fits(candidate):
@@ -41,7 +41,7 @@ def shortened(summary: StructuredSummary, fits: Fits) -> StructuredSummary:
 
 
 def cut_to(summary: StructuredSummary, fits: Fits) -> StructuredSummary:
-    """A summary cut down to the room there is: what code found in passing first, then the story, then the rest."""
+    """Return a summary cut to the room there is: facts that are not required go first, then its text, then the rest."""
     if fits(summary):
         return summary
     required = Ledger(tuple(fact for fact in summary.ledger if fact.kind in REQUIRED))
@@ -50,15 +50,12 @@ def cut_to(summary: StructuredSummary, fits: Fits) -> StructuredSummary:
 
 
 def _share_of(summary: StructuredSummary, step: int) -> StructuredSummary:
-    """The newest of each list, and the beginning of the story up to the end of a sentence."""
+    """Return the newest of each list, and the beginning of the narrative up to the end of a sentence."""
     if step == _STEPS:
         return summary
-    length = len(summary.narrative) * step // _STEPS
-    cut = summary.narrative[:length]
-    sentences = _LAST_SENTENCE.match(cut)
     return replace(
         summary,
-        narrative=(sentences.group() if sentences else cut).strip(),
+        narrative=whole_sentences(summary.narrative[: len(summary.narrative) * step // _STEPS]).strip(),
         decisions=_newest(summary.decisions, step),
         open_items=_newest(summary.open_items, step),
         tool_outcomes=_newest(summary.tool_outcomes, step),
@@ -71,10 +68,8 @@ def _newest(items: tuple[T, ...], step: int) -> tuple[T, ...]:
     return items[len(items) - ceil(len(items) * step / _STEPS) :]
 
 
-def _without_oldest(
-    summary: StructuredSummary, part: str, fits: Callable[[StructuredSummary], bool]
-) -> StructuredSummary:
-    """The summary without as many of the oldest entries of a part as it takes, found by halving."""
+def _without_oldest(summary: StructuredSummary, part: str, fits: Fits) -> StructuredSummary:
+    """Return the summary without as many of the oldest entries of a part as it takes, found by halving."""
     items = getattr(summary, part)
     too_few, enough = 0, len(items)
     while enough - too_few > 1:
@@ -86,11 +81,12 @@ def _without_oldest(
     return replace(summary, **{part: items[enough:]})
 
 
+# What goes first when there is not enough room.
 _GIVES_WAY = ("excerpts", "tool_outcomes", "facts", "decisions", "open_items")
 
 
-def fit_summary(summary: StructuredSummary, fits: Callable[[StructuredSummary], bool]) -> StructuredSummary:
-    """The summary cut down until it fits: excerpts and the story first, then the ledger, constraints last of all."""
+def fit_summary(summary: StructuredSummary, fits: Fits) -> StructuredSummary:
+    """Return the summary cut until it fits: excerpts and narrative first, then the ledger, constraints last of all."""
     for part in _GIVES_WAY:
         if fits(summary):
             return summary

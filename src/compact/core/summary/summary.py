@@ -50,9 +50,9 @@ class ArtifactReference:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Chosen lines of one message, verbatim; `speaker` is who said it, or the call that it answers."""
+    """Chosen lines of one message, verbatim; `label` says where they come from (`agent:`, `bash →`)."""
 
-    speaker: str
+    label: str
     text: str
     source_id: str = ""
 
@@ -71,7 +71,7 @@ class SummaryCheck:
 class StructuredSummary:
     """What a span of history comes down to.
 
-    `ledger` and `excerpts` are code's, verbatim; the rest is told by a model and is checked. Each part names the
+    `ledger` and `excerpts` are code's, verbatim; the rest is written by a model and is checked. Each part names the
     messages it was taken from.
     """
 
@@ -92,7 +92,7 @@ class StructuredSummary:
         return tuple(ArtifactReference(fact.subject, fact.detail, fact.source_ids) for fact in facts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data; `from_dict` gives back an equal summary."""
+        """Return plain data; `from_dict` gives back an equal summary."""
         check = self.check
         return {
             "schema_version": self.schema_version,
@@ -102,13 +102,13 @@ class StructuredSummary:
             "open_items": [[o.item, o.priority, list(o.source_ids)] for o in self.open_items],
             "facts": list(self.facts),
             "narrative": self.narrative,
-            "excerpts": [[e.speaker, e.text, e.source_id] for e in self.excerpts],
+            "excerpts": [[e.label, e.text, e.source_id] for e in self.excerpts],
             "check": check and [check.required, list(check.asked_again), list(check.appended), list(check.ungrounded)],
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> StructuredSummary:
-        """The inverse of `to_dict`."""
+        """Return the summary that `to_dict` made plain data of."""
         check = data["check"]
         return cls(
             schema_version=data["schema_version"],
@@ -124,7 +124,7 @@ class StructuredSummary:
 
 
 def render_summary_text(summary: StructuredSummary, *, version: int, messages: int) -> str:
-    """The text of the summary message: one tagged block with only the sections that have something in them."""
+    """Return the text of the summary message: one tagged block with only the sections that have something in them."""
     lines = [f"<COMPACT-SUMMARY v{version}>"]
     lines.append(f"({rounded(messages)} earlier messages; recall finds them by words or id)")
     for title, body in _sections(summary):
@@ -146,11 +146,11 @@ FACT_TITLES: Mapping[FactKind, str] = {
     FactKind.MENTION: "Also mentioned",
 }
 HAPPENED_TITLE = "What happened"
-_AS_THEY_ARE = (FactKind.TASK, FactKind.LATEST_ASK)
+_UNLISTED = (FactKind.TASK, FactKind.LATEST_ASK)
 
 
 def _sections(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
-    told = {
+    written = {
         FactKind.DECISION: [
             d.decision + (f" (because {d.rationale})" if d.rationale else "") for d in summary.decisions
         ],
@@ -158,8 +158,8 @@ def _sections(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
     }
     for kind, title in FACT_TITLES.items():
         lines = [fact.text for fact in summary.ledger.of(kind)]
-        lines += [line for line in told.get(kind, ()) if line not in lines]
-        if kind in _AS_THEY_ARE and lines:
+        lines += [line for line in written.get(kind, ()) if line not in lines]
+        if kind in _UNLISTED and lines:
             yield title, "\n".join(lines)
         elif kind is FactKind.MENTION and lines:
             yield title, ", ".join(lines)
@@ -169,13 +169,13 @@ def _sections(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
         yield "Work done", "\n".join(f"- {outcome.tool}: {outcome.outcome}" for outcome in summary.tool_outcomes)
     if summary.facts:
         yield "Facts", "\n".join(f"- {fact}" for fact in summary.facts)
-    happened = [summary.narrative, *(f"{excerpt.speaker} {excerpt.text}" for excerpt in summary.excerpts)]
+    happened = [summary.narrative, *(f"{excerpt.label} {excerpt.text}" for excerpt in summary.excerpts)]
     if any(happened):
         yield HAPPENED_TITLE, "\n".join(filter(None, happened))
 
 
 def rounded(count: int) -> str:
-    """A size for people, short enough that it is never taken for a figure out of the history."""
+    """Return a size for people, short enough that it is never taken for a figure out of the history."""
     if count < 100:
         return str(count)
     return f"{count / 1000:.1f}k" if count < 99_950 else f"{count / 1_000_000:.1f}M"

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from compact.summarizers.api_errors import explained
-from compact.summarizers.model_client import ModelAnswer, ModelRequest
-from compact.summarizers.openai_client import read_completion
-from compact.summarizers.packages import load
+from compact.summarizers.clients.api_errors import load_package, read_error
+from compact.summarizers.clients.model_client import CompletionRequest, ModelAnswer
+from compact.summarizers.clients.openai_client import read_completion
 
 
 class LiteLlmClient:
-    """Asks one model through litellm; loading that package takes seconds, so it is loaded with the first question."""
+    """Asks one model through litellm; loading that package takes seconds, so it is loaded with the first request."""
 
     def __init__(self, model: str, *, base_url: str | None = None, api_key: str | None = None) -> None:
         self._model, self._base_url, self._api_key = model, base_url, api_key
 
-    def __call__(self, request: ModelRequest) -> ModelAnswer:
-        """The answer to one question."""
-        litellm = load("litellm", extra="litellm")
+    def __call__(self, request: CompletionRequest) -> ModelAnswer:
+        """Return the answer to one request."""
+        litellm = load_package("litellm")
         litellm.suppress_debug_info = True  # it would print advice to the agent's terminal
         where: dict[str, Any] = {"base_url": self._base_url, "api_key": self._api_key}
         try:
@@ -35,5 +34,5 @@ class LiteLlmClient:
                 **request.settings,
             )
         except Exception as error:
-            raise explained(error, model=self._model, sent=request.settings) from error
+            raise read_error(error, model=self._model, sent=request.settings) from error
         return read_completion(completion)

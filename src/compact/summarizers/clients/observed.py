@@ -1,4 +1,4 @@
-"""Tells of every question to a model: how long it took, what it cost in tokens, and whether it failed."""
+"""Emit an event for every request to a model: how long it took, what it cost in tokens, and whether it failed."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import time
 from dataclasses import dataclass
 
 from compact.core.engine.events import EventSink, SummarizerCallEvent
-from compact.summarizers.model_client import ModelAnswer, ModelClient, ModelRequest
+from compact.summarizers.clients.model_client import CompletionRequest, ModelAnswer, ModelClient
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedClient:
-    """Asks as another client does, and tells; whose session it is, is known to whoever takes the event."""
+    """Asks through another client and emits an event; the telemetry that takes it fills in the session."""
 
     client: ModelClient
     emit: EventSink
     model: str
     provider: str
 
-    def __call__(self, request: ModelRequest) -> ModelAnswer:
-        """The answer to one question."""
+    def __call__(self, request: CompletionRequest) -> ModelAnswer:
+        """Return the answer to one request."""
         started_at, clock = time.time(), time.perf_counter()
         answer, error_type = None, ""
         try:

@@ -15,31 +15,31 @@ _LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 class CallSettings:
     """What is sent with every call; safe between threads.
 
-    `wishes` (a seed, a temperature, JSON) are sent until the endpoint rejects them, `options` are the user's own.
+    `defaults` (a seed, a temperature, JSON) are sent until the endpoint rejects them, `options` are the user's own.
     """
 
-    def __init__(self, wishes: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None) -> None:
-        self._wishes, self._options = dict(wishes or {}), dict(options or {})
-        self._known = frozenset(self._wishes)
+    def __init__(self, defaults: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None) -> None:
+        self._defaults, self._options = dict(defaults or {}), dict(options or {})
+        self._known = frozenset(self._defaults)
         self._lock = threading.Lock()
 
     def current(self) -> dict[str, Any]:
-        """What to send now."""
+        """Return what to send now."""
         with self._lock:
-            return {**self._wishes, **self._options}
+            return {**self._defaults, **self._options}
 
     def drop(self, name: str) -> bool:
-        """Send a wish no longer; False if it is none. Of several that find out at once, each may ask again."""
+        """Send a default no longer; return False if it is none. Each of several threads that find out may ask again."""
         with self._lock:
             if name not in self._known or name in self._options:
                 return False
-            is_first = self._wishes.pop(name, self) is not self
+            is_first = self._defaults.pop(name, self) is not self
         if is_first:
             _log.info("the summariser's endpoint does not take %s: it is not sent any more", name)
         return True
 
     def drop_limit(self, sent: Mapping[str, Any]) -> bool:
-        """Send no limit on the answer any longer; False if none was sent."""
+        """Send no limit on the answer any longer; return False if none was sent."""
         limits = [name for name in _LIMITS if name in sent]
         with self._lock:
             dropped = [name for name in limits if self._options.pop(name, self) is not self]
@@ -48,5 +48,5 @@ class CallSettings:
         return bool(limits)
 
     def fingerprint(self) -> str:
-        """The settings as a text, as they were asked for."""
+        """Return the settings as a text, as they were asked for."""
         return repr(sorted(self.current().items(), key=lambda entry: entry[0]))

@@ -1,4 +1,4 @@
-"""The prompts of the model-run summariser: `.md` files, ours or the user's, each with a version."""
+"""The prompt templates of the model-run summariser: `.md` files, ours or the user's, each with a version."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ from pathlib import Path
 
 from compact.core.errors import ConfigError
 
-STRATEGIES = ("task_state", "brief", "decision_log", "code_delta", "session_summary")
+# The forms that a summary may have.
+FORMS = ("task_state", "brief", "decision_log", "code_delta", "session_summary")
 _SYSTEM = "system"
-_NAMES = (*STRATEGIES, _SYSTEM)
+_NAMES = (*FORMS, _SYSTEM)
 # `remainder_messages` is what the history was called in the first templates.
 _BLANK = re.compile(r"\{(max_tokens|max_words|history|remainder_messages)\}")
 _HISTORY = ("{history}", "{remainder_messages}")
+# Chosen: never fewer words than a sentence has.
+_MIN_WORDS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Prompts:
-    """What is said to a model, by strategy; `system` comes before all of them."""
+class PromptTemplates:
+    """The instructions to a model, by the form of the summary; `system` comes before all of them."""
 
     texts: Mapping[str, str]
 
     @classmethod
-    def load(cls, folder: str | Path | None = None, own: Mapping[str, str] | None = None) -> Prompts:
-        """Our prompts, with those of a folder (`brief.md`, `system.md`, …) or of single files in their place."""
-        ours = files("compact.summarizers") / "prompts"
+    def load(cls, folder: str | Path | None = None, own: Mapping[str, str] | None = None) -> PromptTemplates:
+        """Load ours, with those of a folder (`brief.md`, `system.md`, …) or single files in their place."""
+        ours = files("compact.summarizers.llm") / "prompts"
         texts = {name: (ours / f"{name}.md").read_text(encoding="utf-8") for name in _NAMES}
         texts |= _from_folder(Path(folder)) if folder else {}
         for name, path in (own or {}).items():
@@ -40,36 +43,37 @@ class Prompts:
 
     @property
     def system(self) -> str:
-        """What holds for every strategy."""
+        """What holds for every form."""
         return self.texts[_SYSTEM]
 
-    def filled(self, strategy: str, *, max_tokens: int, history: str) -> str:
-        """The prompt of a strategy with its blanks filled in; a template that forgot the history gets it at its end."""
-        template = self._template(strategy)
+    def fill(self, form: str, *, max_tokens: int, history: str) -> str:
+        """Return the template of a form with its blanks filled in; one without a history gets it at its end."""
+        template = self._template(form)
         if not any(blank in template for blank in _HISTORY):
             template = f"{template}\n\n{{history}}"
         values = {
             "max_tokens": f"{max_tokens:,}",
-            "max_words": f"{max(20, max_tokens * 2 // 3):,}",
+            # English has about three words to four tokens; models overshoot, so a few less are asked for.
+            "max_words": f"{max(_MIN_WORDS, max_tokens * 2 // 3):,}",
             "history": history,
             "remainder_messages": history,
         }
         # In one go: a blank inside the history is text.
         return _BLANK.sub(lambda blank: values[blank.group(1)], template)
 
-    def instructions(self, strategy: str) -> str:
-        """Everything that is said to the model besides the history."""
-        return f"{self.system}\n{self._template(strategy)}"
+    def instructions(self, form: str) -> str:
+        """Return everything that a model gets besides the history."""
+        return f"{self.system}\n{self._template(form)}"
 
-    def version(self, strategy: str) -> str:
-        """A fingerprint of what is said: another text, another version."""
-        return hashlib.sha256(self.instructions(strategy).encode()).hexdigest()[:16]
+    def version(self, form: str) -> str:
+        """Return a fingerprint of the instructions: another text, another version."""
+        return hashlib.sha256(self.instructions(form).encode()).hexdigest()[:16]
 
-    def _template(self, strategy: str) -> str:
-        if strategy not in STRATEGIES:
-            hint = f"use one of {', '.join(STRATEGIES)}"
-            raise ConfigError(f"there is no strategy {strategy!r}", field="policy.summary_form", hint=hint)
-        return self.texts[strategy]
+    def _template(self, form: str) -> str:
+        if form not in FORMS:
+            hint = f"use one of {', '.join(FORMS)}"
+            raise ConfigError(f"there is no form of a summary {form!r}", field="policy.summary_form", hint=hint)
+        return self.texts[form]
 
 
 def _from_folder(folder: Path) -> dict[str, str]:

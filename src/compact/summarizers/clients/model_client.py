@@ -1,4 +1,4 @@
-"""The socket for whoever runs a model: one question in, one answer out; and what can go wrong in between."""
+"""The socket for clients of models: one request in, one answer out; and what can go wrong in between."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from compact.core.errors import SummarizerUnavailable
 
 
-class Finish(Enum):
+class FinishReason(Enum):
     """Why a model stopped."""
 
     DONE = "done"
@@ -19,8 +19,8 @@ class Finish(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelRequest:
-    """One question to a model; `settings` are the parameters of the call by their names on the wire."""
+class CompletionRequest:
+    """One request to a model; `settings` are the parameters of the call by their names on the wire."""
 
     system: str
     prompt: str
@@ -33,7 +33,7 @@ class ModelAnswer:
     """What came back; tokens are those the provider reports, 0 if it reports none."""
 
     text: str
-    finish: Finish = Finish.DONE
+    finish: FinishReason = FinishReason.DONE
     refusal: str = ""
     input_tokens: int = 0
     output_tokens: int = 0
@@ -43,13 +43,13 @@ class ModelAnswer:
 class ModelClient(Protocol):
     """Asks a model once. It does not try again by itself, and raises `SummaryFailed`, or ConfigError."""
 
-    def __call__(self, request: ModelRequest) -> ModelAnswer:
-        """The answer to one question."""
+    def __call__(self, request: CompletionRequest) -> ModelAnswer:
+        """Return the answer to one request."""
         ...
 
 
 class ModelBusy(SummarizerUnavailable):
-    """Worth asking again, after `retry_after_seconds` if the model said when."""
+    """The model may be asked again, after `retry_after_seconds` if it said when."""
 
     code = "model_busy"
 
@@ -69,6 +69,6 @@ class ParameterRejected(SummarizerUnavailable):
 
 
 class WindowExceeded(SummarizerUnavailable):
-    """The question was longer than the model's window."""
+    """The request was longer than the model's window."""
 
     code = "window_exceeded"

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from compact.summarizers.api_errors import explained
-from compact.summarizers.model_client import Finish, ModelAnswer, ModelRequest, ParameterRejected
-from compact.summarizers.packages import load
+from compact.summarizers.clients.api_errors import load_package, read_error
+from compact.summarizers.clients.model_client import CompletionRequest, FinishReason, ModelAnswer, ParameterRejected
 
 _FINISHES = {
-    "max_tokens": Finish.LENGTH,
-    "model_context_window_exceeded": Finish.LENGTH,
-    "refusal": Finish.REFUSED,
+    "max_tokens": FinishReason.LENGTH,
+    "model_context_window_exceeded": FinishReason.LENGTH,
+    "refusal": FinishReason.REFUSED,
 }
-# Here a limit has to be sent: as much as thinking may want, and less for models that cannot give that.
+# Here a limit has to be sent. Chosen: as much as thinking may take, and less for models that cannot give that.
 _LIMITS = (32_000, 8_192, 4_096)
 # Parameters of other dialects, which this one does not know.
-_FOREIGN = ("seed", "temperature", "response_format")
+_UNKNOWN_PARAMETERS = ("seed", "temperature", "response_format")
 
 
 class AnthropicClient:
@@ -27,9 +26,9 @@ class AnthropicClient:
         self._client: Any = None
         self._limits = _LIMITS
 
-    def __call__(self, request: ModelRequest) -> ModelAnswer:
-        """The answer to one question; a limit that is too high for the model is lowered, and that is remembered."""
-        settings = {name: value for name, value in request.settings.items() if name not in _FOREIGN}
+    def __call__(self, request: CompletionRequest) -> ModelAnswer:
+        """Return the answer to one request; a limit that is too high for the model is lowered for good."""
+        settings = {name: value for name, value in request.settings.items() if name not in _UNKNOWN_PARAMETERS}
         if "max_tokens" in settings:
             return self._ask(request, settings)
         while True:
@@ -41,10 +40,10 @@ class AnthropicClient:
                     raise
                 self._limits = limits[1:]
 
-    def _ask(self, request: ModelRequest, settings: dict[str, Any]) -> ModelAnswer:
+    def _ask(self, request: CompletionRequest, settings: dict[str, Any]) -> ModelAnswer:
         settings = dict(settings)
         max_tokens = settings.pop("max_tokens")
-        anthropic = load("anthropic", extra="anthropic")
+        anthropic = load_package("anthropic")
         try:
             message = self._opened(anthropic).messages.create(
                 model=self._model,
@@ -55,7 +54,7 @@ class AnthropicClient:
                 extra_body=settings,
             )
         except Exception as error:
-            raise explained(error, model=self._model, sent=(*settings, "max_tokens")) from error
+            raise read_error(error, model=self._model, sent=(*settings, "max_tokens")) from error
         return _read(message)
 
     def _opened(self, anthropic: Any) -> Any:
@@ -65,12 +64,12 @@ class AnthropicClient:
 
 
 def _read(message: Any) -> ModelAnswer:
-    """The text of an answer; thinking is left out."""
+    """Return the text of an answer; thinking is left out."""
     usage = message.usage
     cached = (getattr(usage, name, None) or 0 for name in ("cache_read_input_tokens", "cache_creation_input_tokens"))
     return ModelAnswer(
         text="".join(block.text for block in message.content if block.type == "text"),
-        finish=_FINISHES.get(str(message.stop_reason), Finish.DONE),
+        finish=_FINISHES.get(str(message.stop_reason), FinishReason.DONE),
         input_tokens=int(usage.input_tokens or 0) + sum(cached),
         output_tokens=int(usage.output_tokens or 0),
         cache_read_tokens=int(getattr(usage, "cache_read_input_tokens", 0) or 0),

@@ -19,10 +19,10 @@ from compact.core.errors import (
     SummaryUnreadable,
 )
 from compact.core.summary.summary import Decision, OpenItem, StructuredSummary, ToolOutcome, render_summary_text
-from compact.summarizers.llm_answers import Asked, find_json, read_answer
-from compact.summarizers.llm_delta import Delta, plain, read_delta
-from compact.summarizers.model_client import Finish, ModelAnswer
-from compact.summarizers.templates import STRATEGIES, Prompts
+from compact.summarizers.clients.model_client import FinishReason, ModelAnswer
+from compact.summarizers.llm.answers import AnswerContext, find_json, read_answer
+from compact.summarizers.llm.delta import SummaryDelta, read_delta, without_markup
+from compact.summarizers.llm.templates import FORMS, PromptTemplates
 
 RECORD = """[m1] user: move the invoices to the new bucket
 [m2] assistant calls copy({"path": "etl/copy.py"})
@@ -40,14 +40,16 @@ DELTA = {
 }
 
 
-def read(text: str, *, strategy: str = "task_state", record: str = RECORD, **answer: Any) -> Delta:
-    asked = Asked(instructions=Prompts.load().instructions(strategy), record=record, names=NAMES)
-    return read_answer(ModelAnswer(text=text, **answer), asked)
+def read(text: str, *, form: str = "task_state", record: str = RECORD, **answer: Any) -> SummaryDelta:
+    context = AnswerContext(
+        instructions=PromptTemplates.load().instructions(form), transcript=record, message_ids=NAMES
+    )
+    return read_answer(ModelAnswer(text=text, **answer), context)
 
 
 def test_every_part_is_read_and_ids_lead_to_messages() -> None:
     delta = read(json.dumps(DELTA))
-    assert delta == Delta(
+    assert delta == SummaryDelta(
         decisions=(Decision("delete the old bucket once billing agrees", "it is copied", ("id-4",)),),
         open_items=(OpenItem("ask billing about the old bucket", "high", ("id-4",)),),  # m9 is nobody
         tool_outcomes=(ToolOutcome("copy", "3,200 files in 40s", ("id-3",)),),
@@ -166,12 +168,12 @@ def test_the_sections_of_a_session_summary_find_their_places() -> None:
         ("", {}, SummaryEmpty),
         ("  \n ", {}, SummaryEmpty),
         ("<think>I wonder", {}, SummaryEmpty),
-        ("", {"finish": Finish.LENGTH}, SummaryTruncated),
-        ("The invoices were", {"finish": Finish.LENGTH}, SummaryTruncated),
+        ("", {"finish": FinishReason.LENGTH}, SummaryTruncated),
+        ("The invoices were", {"finish": FinishReason.LENGTH}, SummaryTruncated),
         ('{"facts": ["the invoices', {}, SummaryTruncated),
         ('```json\n{"facts": ["the invoices"]', {}, SummaryTruncated),
         ('{"facts": [the invoices]}', {}, SummaryUnreadable),
-        ("", {"finish": Finish.REFUSED}, SummaryRefused),
+        ("", {"finish": FinishReason.REFUSED}, SummaryRefused),
         ("anything", {"refusal": "not this"}, SummaryRefused),
         ("I'm sorry, but I can't help with that.", {}, SummaryRefused),
         ("Sorry, I cannot summarise this conversation.", {}, SummaryRefused),
@@ -198,11 +200,11 @@ def test_a_summary_that_speaks_of_refusals_is_none(text: str) -> None:
     assert not read(text).is_empty
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_the_example_of_a_prompt_is_not_taken_for_an_answer(strategy: str) -> None:
-    example = Prompts.load().texts[strategy].split("the answer is")[1].split("{history}")[0]
+@pytest.mark.parametrize("form", FORMS)
+def test_the_example_of_a_prompt_is_not_taken_for_an_answer(form: str) -> None:
+    example = PromptTemplates.load().texts[form].split("the answer is")[1].split("{history}")[0]
     with pytest.raises(SummaryEchoed):
-        read(example, strategy=strategy)
+        read(example, form=form)
 
 
 def test_what_was_copied_from_the_example_is_left_out() -> None:
@@ -213,9 +215,9 @@ def test_what_was_copied_from_the_example_is_left_out() -> None:
 
 
 def test_a_copy_of_the_question_or_of_the_record_is_no_summary() -> None:
-    instructions = Prompts.load().instructions("brief")
+    instructions = PromptTemplates.load().instructions("brief")
     with pytest.raises(SummaryEchoed, match="instructions"):
-        read(instructions.replace("{", "(").replace("}", ")"), strategy="brief")
+        read(instructions.replace("{", "(").replace("}", ")"), form="brief")
     long = "\n".join(f"[m{n}] user: note number {n} says that item {n * 7} costs {n * 13} euros" for n in range(60))
     with pytest.raises(SummaryEchoed, match="record"):
         read(long, record=long)
@@ -257,6 +259,6 @@ def test_any_json_at_all_is_read(data: dict[str, Any]) -> None:
 
 @given(st.text(alphabet="</>COMPACT-SUMMARYrecord-0 #\n", max_size=60))
 def test_plain_text_has_no_marks_left(text: str) -> None:
-    assert "<COMPACT-SUMMARY" not in plain(text).upper()
-    assert "<record-" not in plain(text).lower()
-    assert not any(line.startswith("#") for line in plain(text).splitlines())
+    assert "<COMPACT-SUMMARY" not in without_markup(text).upper()
+    assert "<record-" not in without_markup(text).lower()
+    assert not any(line.startswith("#") for line in without_markup(text).splitlines())

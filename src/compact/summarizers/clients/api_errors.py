@@ -1,13 +1,16 @@
-"""Reads the errors of the providers' own clients, which look alike: what to do about each is ours to say."""
+"""The providers' packages: load one, say how to install one that is missing, and what their errors mean for us."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, cast
 
-from compact.core.errors import SummarizerUnavailable, SummaryFailed, SummaryRefused
-from compact.summarizers.model_client import ModelBusy, ParameterRejected, WindowExceeded
+from compact.core.errors import ConfigError, SummarizerUnavailable, SummaryFailed, SummaryRefused
+from compact.core.facts.text import one_line
+from compact.summarizers.clients.model_client import ModelBusy, ParameterRejected, WindowExceeded
 
 _TOO_LONG = re.compile(
     r"context[ _-]?(?:length|window|size)|maximum context|prompt is too long|too many (?:input )?tokens"
@@ -22,14 +25,32 @@ _HINTS = {
     403: "check that this key may use the model",
     404: "check summarizer.model and summarizer.base_url",
 }
+# Chosen: enough for the reason that a provider gives.
+_MAX_ERROR_CHARS = 300
 _BUSY = frozenset({408, 409, 425, 429})
 
 
-def explained(error: Exception, *, model: str, sent: Iterable[str] = ()) -> SummaryFailed:
-    """What an error of a client means for us; `sent` are the parameters that the call carried."""
+def load_package(package: str) -> Any:
+    """Return a provider's package; raise ConfigError if it is not installed."""
+    require_package(package)
+    return import_module(package)
+
+
+def require_package(package: str) -> None:
+    """Raise ConfigError if a package is not installed, without the cost of loading it; its extra has the same name."""
+    if find_spec(package) is None:
+        raise ConfigError(
+            f"the summariser needs the package {package}",
+            field="summarizer.provider",
+            hint=f"pip install 'compact-context[{package}]', or set summarizer.kind to extractive",
+        )
+
+
+def read_error(error: Exception, *, model: str, sent: Iterable[str] = ()) -> SummaryFailed:
+    """Return what an error of a provider's package means for us; `sent` are the parameters that the call had."""
     status = getattr(error, "status_code", None)
     text = _text(error)
-    what = f"{model}: {type(error).__name__}" + (f" ({status})" if status else "") + f", {_short(text)}"
+    what = f"{model}: {type(error).__name__}" + (f" ({status})" if status else "") + f", {_short_line(text)}"
     if not isinstance(status, int):
         return _without_status(error, what)
     if "insufficient_quota" in text:
@@ -42,7 +63,7 @@ def explained(error: Exception, *, model: str, sent: Iterable[str] = ()) -> Summ
 
 
 def _unacceptable(error: Exception, status: int, what: str, text: str, sent: tuple[str, ...]) -> SummaryFailed:
-    """The server understood the request and will not take it as it is."""
+    """Return what it means that a server understood the request and does not take it as it is."""
     named = getattr(error, "param", None)
     if status in (400, 422) and named in sent:
         return ParameterRejected(what, name=str(named))
@@ -58,10 +79,10 @@ def _unacceptable(error: Exception, status: int, what: str, text: str, sent: tup
 
 
 def _without_status(error: Exception, what: str) -> SummaryFailed:
-    """No answer at all: a connection that broke or timed out is tried again, a client without a key is not."""
+    """Return what no answer at all means: a broken connection is tried again, a client without a key is not."""
     names = {kind.__name__ for kind in type(error).__mro__}
     if names & {"APIConnectionError", "APITimeoutError", "TimeoutError", "ConnectionError", "HTTPError"}:
-        cause = f" ({_short(str(error.__cause__))})" if error.__cause__ else ""
+        cause = f" ({_short_line(str(error.__cause__))})" if error.__cause__ else ""
         return ModelBusy(what + cause, hint="check summarizer.base_url, and that its server is running")
     if names & {"APIResponseValidationError", "JSONDecodeError"}:
         return ModelBusy(what)
@@ -72,13 +93,12 @@ def _text(error: Exception) -> str:
     return f"{getattr(error, 'code', None) or ''} {getattr(error, 'message', None) or error}".strip()
 
 
-def _short(text: str) -> str:
-    line = " ".join(text.partition("Traceback (most recent call last)")[0].split())
-    return line if len(line) <= 300 else line[:300] + " …"
+def _short_line(text: str) -> str:
+    return one_line(text.partition("Traceback (most recent call last)")[0], _MAX_ERROR_CHARS)
 
 
 def _retry_after(error: Exception) -> float | None:
-    """The seconds a server asks to wait, in either of the ways it may say so."""
+    """Return the seconds a server asks to wait, in either of the ways it may say so."""
     headers = getattr(error, "litellm_response_headers", None)
     headers = headers or getattr(getattr(error, "response", None), "headers", None)
     if headers is None:
@@ -94,7 +114,7 @@ def _retry_after(error: Exception) -> float | None:
 
 
 def _until(moment: str, now: str) -> float | None:
-    """Seconds between two dates of HTTP, by the server's own clock."""
+    """Return the seconds between two dates of HTTP, by the server's own clock."""
     from email.utils import parsedate_to_datetime  # a large package for a rare header
 
     try:

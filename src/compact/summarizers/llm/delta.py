@@ -7,18 +7,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from compact.core.facts.text import one_line
 from compact.core.summary.summary import Decision, OpenItem, ToolOutcome
 
+# The names under which models answer; ours first.
 _DECISIONS = ("decisions", "key_decisions", "key_technical_decisions", "decision_log")
 _OPEN = ("open_items", "pending_work", "next_steps", "outstanding_actions", "blockers")
 _CLOSED = ("closed_items", "done_items")
 _OUTCOMES = ("tool_outcomes", "completed_work", "changes", "work_done")
 _FACTS = ("facts", "key_facts")
 _ERRORS = ("errors", "errors_and_resolutions")
-_STORY = ("narrative", "summary")
+_NARRATIVE = ("narrative", "summary")
 _STATE = ("current_state",)
-KNOWN = frozenset((*_DECISIONS, *_OPEN, *_CLOSED, *_OUTCOMES, *_FACTS, *_ERRORS, *_STORY, *_STATE))
-_LABELS = ("tool", "file_path", "file", "path", "component")
+KNOWN_FIELDS = frozenset((*_DECISIONS, *_OPEN, *_CLOSED, *_OUTCOMES, *_FACTS, *_ERRORS, *_NARRATIVE, *_STATE))
+_OUTCOME_SUBJECTS = ("tool", "file_path", "file", "path", "component")
 _PRIORITIES = ("high", "normal", "low")
 # Text that would look like a part of the prompt's own structure.
 _TAGS = re.compile(r"<(/?(?:COMPACT-SUMMARY|record-)[^>]*)>?", re.IGNORECASE)
@@ -27,7 +29,7 @@ _NOTHING = re.compile(r"[-–—.…\s]*|none|n/?a|null", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delta:
+class SummaryDelta:
     """What is new, and what of the old is over: `closed` are handles of earlier entries, or their words."""
 
     decisions: tuple[Decision, ...] = ()
@@ -43,7 +45,7 @@ class Delta:
         return not (any(self.texts()) or self.closed)
 
     def texts(self) -> Iterator[str]:
-        """Every text in it."""
+        """Yield every text in it."""
         yield from (f"{decision.decision} {decision.rationale}".strip() for decision in self.decisions)
         yield from (item.item for item in self.open_items)
         yield from map(as_line, self.tool_outcomes)
@@ -53,17 +55,17 @@ class Delta:
 
 
 def as_line(outcome: ToolOutcome) -> str:
-    """What was done, and to what, if that is known."""
+    """Return what was done, and to what, if that is known."""
     return f"{outcome.tool}: {outcome.outcome}" if outcome.tool else outcome.outcome
 
 
-def read_delta(data: Mapping[str, Any], names: Mapping[str, str]) -> Delta:
-    """A delta out of a model's JSON; `names` leads from ids in the prompt to those of messages, others are dropped."""
-    others = (key for key in data if key not in KNOWN)
-    return Delta(
-        decisions=tuple(filter(_says, (_decision(entry, names) for entry in _entries(data, _DECISIONS)))),
-        open_items=tuple(filter(_says, (_open_item(entry, names) for entry in _entries(data, _OPEN)))),
-        tool_outcomes=tuple(filter(_says, (_outcome(entry, names) for entry in _entries(data, _OUTCOMES)))),
+def read_delta(data: Mapping[str, Any], message_ids: Mapping[str, str]) -> SummaryDelta:
+    """Return the delta in a model's JSON; `message_ids` has what is named in the prompt, other names are dropped."""
+    others = (key for key in data if key not in KNOWN_FIELDS)
+    return SummaryDelta(
+        decisions=tuple(filter(_has_text, (_decision(entry, message_ids) for entry in _entries(data, _DECISIONS)))),
+        open_items=tuple(filter(_has_text, (_open_item(entry, message_ids) for entry in _entries(data, _OPEN)))),
+        tool_outcomes=tuple(filter(_has_text, (_outcome(entry, message_ids) for entry in _entries(data, _OUTCOMES)))),
         facts=tuple(
             dict.fromkeys(
                 filter(
@@ -76,18 +78,17 @@ def read_delta(data: Mapping[str, Any], names: Mapping[str, str]) -> Delta:
                 )
             )
         ),
-        narrative=_story(data),
+        narrative=_narrative(data),
         closed=tuple(filter(None, (_line(entry) for entry in _entries(data, _CLOSED)))),
     )
 
 
-def plain(text: str, *, is_line: bool = False) -> str:
-    """Text that cannot be taken for a heading, a tag or a fence of ours."""
+def without_markup(text: str) -> str:
+    """Return a text that cannot be taken for a heading, a tag or a fence of ours."""
     # Taking a mark out may join what stood around it to another.
     while (cleaned := _TAGS.sub(r"\1", text)) != text:
         text = cleaned
-    text = _HEADING.sub("", text)
-    return " ".join(text.split()) if is_line else "\n".join(line.rstrip() for line in text.strip().splitlines())
+    return "\n".join(line.rstrip() for line in _HEADING.sub("", text).strip().splitlines())
 
 
 def _entries(data: Mapping[str, Any], keys: Iterable[str]) -> Iterator[Any]:
@@ -99,33 +100,33 @@ def _entries(data: Mapping[str, Any], keys: Iterable[str]) -> Iterator[Any]:
             yield value
 
 
-def _decision(entry: Any, names: Mapping[str, str]) -> Decision:
+def _decision(entry: Any, message_ids: Mapping[str, str]) -> Decision:
     if not isinstance(entry, Mapping):
         return Decision(_line(entry))
     entry = cast(Mapping[str, Any], entry)
     text, why = _field(entry, "decision", "text", "what"), _field(entry, "rationale", "reason", "why")
     if not {"step_id", "inputs", "outputs"} & set(entry):
-        return Decision(text, why, _sources(entry.get("source_ids"), names))
-    sources = _sources([entry.get("step_id"), *_listed(entry.get("source_ids"))], names)
-    shown = next((name for name, message_id in names.items() if sources and message_id == sources[0]), "-")
+        return Decision(text, why, _sources(entry.get("source_ids"), message_ids))
+    sources = _sources([entry.get("step_id"), *_listed(entry.get("source_ids"))], message_ids)
+    step = next((name for name, message_id in message_ids.items() if sources and message_id == sources[0]), "-")
     parts = (text, why, _field(entry, "inputs"), _field(entry, "outputs"))
-    return Decision(f"[{shown}] " + " :: ".join(part or "-" for part in parts) if text else "", "", sources)
+    return Decision(f"[{step}] " + " :: ".join(part or "-" for part in parts) if text else "", "", sources)
 
 
-def _open_item(entry: Any, names: Mapping[str, str]) -> OpenItem:
+def _open_item(entry: Any, message_ids: Mapping[str, str]) -> OpenItem:
     if not isinstance(entry, Mapping):
         return OpenItem(_line(entry))
     entry = cast(Mapping[str, Any], entry)
     priority = _field(entry, "priority").lower()
-    sources = _sources(entry.get("source_ids"), names)
+    sources = _sources(entry.get("source_ids"), message_ids)
     text = _field(entry, "item", "text", "task", "description")
     return OpenItem(text, priority if priority in _PRIORITIES else "normal", sources)
 
 
-def _outcome(entry: Any, names: Mapping[str, str]) -> ToolOutcome:
+def _outcome(entry: Any, message_ids: Mapping[str, str]) -> ToolOutcome:
     if not isinstance(entry, Mapping):
-        label, mark, rest = _line(entry).partition(": ")
-        return ToolOutcome(label, rest) if mark else ToolOutcome("", label)
+        subject, mark, rest = _line(entry).partition(": ")
+        return ToolOutcome(subject, rest) if mark else ToolOutcome("", subject)
     entry = cast(Mapping[str, Any], entry)
     what = _field(entry, "outcome", "change", "description", "result", "summary")
     pieces = (
@@ -133,9 +134,9 @@ def _outcome(entry: Any, names: Mapping[str, str]) -> ToolOutcome:
         f"why: {why}" if (why := _field(entry, "why", "rationale")) else "",
         f"follow-up: {follow_up}" if (follow_up := _field(entry, "follow_up")) else "",
     )
-    label = _field(entry, *_LABELS)
-    text = "; ".join(filter(None, pieces)) if what or label else ""
-    return ToolOutcome(label, text, _sources(entry.get("source_ids"), names))
+    subject = _field(entry, *_OUTCOME_SUBJECTS)
+    text = "; ".join(filter(None, pieces)) if what or subject else ""
+    return ToolOutcome(subject, text, _sources(entry.get("source_ids"), message_ids))
 
 
 def _error(entry: Any) -> str:
@@ -151,14 +152,14 @@ def _labelled(key: str, entry: Any) -> str:
     return f"{_line(key.replace('_', ' '))}: {line}" if line else ""
 
 
-def _story(data: Mapping[str, Any]) -> str:
-    pieces = [plain(str(entry)) for entry in _entries(data, _STORY)]
+def _narrative(data: Mapping[str, Any]) -> str:
+    pieces = [without_markup(str(entry)) for entry in _entries(data, _NARRATIVE)]
     for state in _entries(data, _STATE):
         if isinstance(state, Mapping):
             lines = cast(Mapping[str, Any], state).items()
             pieces += [f"{str(key).replace('_', ' ').capitalize()}: {_line(value)}" for key, value in lines if value]
         else:
-            pieces.append(plain(str(state)))
+            pieces.append(without_markup(str(state)))
     return "\n".join(piece for piece in pieces if not _NOTHING.fullmatch(piece))
 
 
@@ -168,7 +169,7 @@ def _field(entry: Mapping[str, Any], *keys: str) -> str:
 
 
 def _line(value: Any) -> str:
-    """Any value as one line; what only says that there is nothing is nothing."""
+    """Return any value as one line; what only says that there is nothing is ""."""
     if isinstance(value, Mapping):
         pairs = cast(Mapping[str, Any], value).items()
         text = "; ".join(f"{key}: {_line(inner)}" for key, inner in pairs if inner)
@@ -176,14 +177,14 @@ def _line(value: Any) -> str:
         text = "; ".join(filter(None, (_line(inner) for inner in cast(Iterable[Any], value))))
     else:
         text = "" if value is None else str(value)
-    line = plain(text, is_line=True)
+    line = one_line(without_markup(text))
     return "" if _NOTHING.fullmatch(line) else line
 
 
-def _sources(value: Any, names: Mapping[str, str]) -> tuple[str, ...]:
-    """The messages that an entry names, those that are not in the prompt left out."""
+def _sources(value: Any, message_ids: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the messages that an entry names; those that are not in the prompt are left out."""
     words = (word for entry in _listed(value) for word in re.split(r"[\s,;\[\]()]+", str(entry)) if word)
-    return tuple(dict.fromkeys(names[word] for word in words if word in names))
+    return tuple(dict.fromkeys(message_ids[word] for word in words if word in message_ids))
 
 
 def _listed(value: Any) -> list[Any]:
@@ -192,7 +193,7 @@ def _listed(value: Any) -> list[Any]:
     return list(cast(Iterable[Any], value)) if isinstance(value, list | tuple) else [value]
 
 
-def _says(entry: Decision | OpenItem | ToolOutcome) -> bool:
+def _has_text(entry: Decision | OpenItem | ToolOutcome) -> bool:
     match entry:
         case Decision():
             return bool(entry.decision)

@@ -17,10 +17,10 @@ from compact.core.log.messages import Message, ToolCall
 from compact.core.summary.summarizer import Spending, SummaryRequest
 from compact.core.summary.summary import StructuredSummary, render_summary_text
 from compact.redaction import Redactor
-from compact.summarizers.call_settings import CallSettings
+from compact.summarizers.clients.call_settings import CallSettings
+from compact.summarizers.clients.openai_client import OpenAIClient
+from compact.summarizers.clients.retrying import RetryPolicy
 from compact.summarizers.llm import LlmSummarizer
-from compact.summarizers.openai_client import OpenAIClient
-from compact.summarizers.retrying import Patience
 from compact.summarizers.spending import SpendLimits
 from compact.testing import ReceivedRequest, ScriptedModel, fail, say, say_json
 from compact.testing.model_script import Raw
@@ -43,7 +43,7 @@ def words(text: str) -> int:
 def summarizer(server: ScriptedModel, **options: Any) -> LlmSummarizer:
     client = OpenAIClient("gpt-4o-mini", base_url=server.base_url, api_key="any")
     usual = {"model": "gpt-4o-mini", "window_tokens": 32_000, "count_text": words}
-    return LlmSummarizer(client, **{**usual, "patience": Patience(total_seconds=10), **options})
+    return LlmSummarizer(client, **{**usual, "retries": RetryPolicy(total_seconds=10), **options})
 
 
 def asked(*messages: Message, **fields: Any) -> SummaryRequest:
