@@ -33,6 +33,7 @@ from compact.config_sources import (
     warn_moved,
     warn_renamed,
 )
+from compact.core.json_data import is_list, is_mapping
 from compact.core.plan.durability import ToolDurability
 
 
@@ -52,7 +53,7 @@ class ConfigSection(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _read_former_keys(cls, data: Any, handler: ModelWrapValidatorHandler[ConfigSection]) -> ConfigSection:
-        if not isinstance(data, Mapping):
+        if not is_mapping(data):
             return handler(data)
         settings: dict[str, Any] = dict(data)
         for old in cls.renamed.keys() & settings.keys():
@@ -97,7 +98,8 @@ class CompactPolicy(ConfigSection):
     hard_cap_buffer: int = Field(default=1500, ge=0, description="Tokens of the window that are never used.")
     output_reserve: int = Field(default=0, ge=0, description="Tokens set aside for the model's answer.")
     part_caps: dict[Literal["tool_results", "dialogue"], float] = Field(
-        default_factory=dict, description="Largest share of the window for one part of the prompt."
+        default_factory=dict[Literal["tool_results", "dialogue"], float],
+        description="Largest share of the window for one part of the prompt."
     )
     keep_recent_turns: int = Field(default=6, ge=1, description="Newest user/assistant pairs kept verbatim.")
     keep_tool_io_pairs: int = Field(default=4, ge=1, description="Newest tool calls with their results kept verbatim.")
@@ -191,13 +193,13 @@ class StrategiesConfig(ConfigSection):
     @classmethod
     def _read_former_switches(cls, data: Any) -> Any:
         """Each strategy had a switch of its own, `strategies.clear.enabled`."""
-        if not isinstance(data, Mapping):
+        if not is_mapping(data):
             return data
-        settings = dict(data)
+        settings: dict[str, Any] = dict(data)
         enabled: list[Any] = list(settings.get("enabled", _USUAL_STRATEGIES))
         for name in ("deduplicate", "clear", "externalize", "window", "drop"):
-            given = settings.get(name)
-            if not (isinstance(given, Mapping) and "enabled" in given):
+            given: object = settings.get(name)
+            if not (is_mapping(given) and "enabled" in given):
                 continue
             warn_renamed(f"strategies.{name}.enabled", "strategies.enabled, a list of names")
             enabled = [*(other for other in enabled if other != name), *([name] if _is_on(given["enabled"]) else ())]
@@ -339,7 +341,7 @@ class TelemetryConfig(ConfigSection):
     def _one_or_several(cls, value: Any) -> Any:
         if isinstance(value, str):
             value = [name.strip() for name in value.split(",") if name.strip()]
-        return tuple(dict.fromkeys(value)) if isinstance(value, list | tuple) else value
+        return tuple(dict.fromkeys(value)) if is_list(value) else value
 
     def for_exporters(self) -> dict[str, Any]:
         """Return the same as values for `ExportSettings`."""
@@ -390,7 +392,7 @@ class CompactConfig(ConfigSection):
 def _with_summary_switch(settings: dict[str, Any]) -> dict[str, Any]:
     """Read `summarizer.enabled`, a former switch: summarising is one of the strategies."""
     summarizer = settings.get("summarizer")
-    if not (isinstance(summarizer, Mapping) and "enabled" in summarizer):
+    if not (is_mapping(summarizer) and "enabled" in summarizer):
         return settings
     warn_renamed("summarizer.enabled", "strategies.enabled, a list of names")
     settings["summarizer"] = {name: value for name, value in summarizer.items() if name != "enabled"}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -163,8 +163,8 @@ def warn_moved(old: str, place: str) -> None:
 
 def _caller_level() -> int:
     """Return how far up the line is that wrote the setting: outside of this configuration, and of pydantic."""
-    level, frame = 2, sys._getframe(2)
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith(("compact.config", "pydantic")):
+    level, frame = 0, inspect.currentframe()
+    while frame and frame.f_globals.get("__name__", "").startswith(("compact.config", "pydantic")):
         level, frame = level + 1, frame.f_back
     return level
 
@@ -206,8 +206,9 @@ def _range(model: type[BaseModel], path: tuple[Any, ...]) -> str:
         field = model.model_fields.get(str(step))
         if field is None:
             return ""
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            model = field.annotation
+        annotation: object = field.annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            model = annotation
     limits: dict[str, Any] = {}
     for rule in field.metadata if field else ():
         limits.update(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from asyncio import to_thread
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
@@ -258,11 +258,7 @@ class CompactManager:
         output_tokens: int = 0,
         register: bool = True,
     ) -> tuple[SessionEntry, TokenBudget]:
-        if not isinstance(session_id, str) or not session_id:
-            raise InvalidHistory(f"expected a text that is not empty, got {session_id!r}", place="session_id")
-        if not isinstance(messages, list | tuple):
-            hint = "pass the conversation as a list of messages"
-            raise InvalidHistory(f"expected a list, got {type(messages).__name__}", place="messages", hint=hint)
+        _check_arguments(session_id, messages)
         entry = self._sessions.use(session_id) if register else self._sessions.find(session_id)
         oldest = self._sessions.one_too_many()
         if oldest is not None:
@@ -419,7 +415,7 @@ class CompactManager:
         return stored
 
     @contextmanager
-    def _open(self, session_id: str) -> Iterator[Session]:
+    def _open(self, session_id: str) -> Generator[Session]:
         """Hold a session that is known, here or in the store."""
         entry = self._sessions.find(session_id)
         with entry.lock.hold():
@@ -488,3 +484,12 @@ class CompactManager:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await to_thread(self.close)  # a task may still be in a session: waiting for it must not block the loop
+
+
+def _check_arguments(session_id: object, messages: object) -> None:
+    """Raise if they are not what their types say: not every caller has a type checker."""
+    if not isinstance(session_id, str) or not session_id:
+        raise InvalidHistory(f"expected a text that is not empty, got {session_id!r}", place="session_id")
+    if not isinstance(messages, list | tuple):
+        hint = "pass the conversation as a list of messages"
+        raise InvalidHistory(f"expected a list, got {type(messages).__name__}", place="messages", hint=hint)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Generator, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ class SessionLock:
         return self._held
 
     @contextmanager
-    def hold(self) -> Iterator[None]:
+    def hold(self) -> Generator[None]:
         """Hold the lock in a thread."""
         handover = self._acquire()
         if handover:
@@ -42,7 +42,7 @@ class SessionLock:
             self._release()
 
     @asynccontextmanager
-    async def ahold(self) -> AsyncIterator[None]:
+    async def ahold(self) -> AsyncGenerator[None]:
         """Hold the lock in a task."""
         handover = self._acquire()
         if handover:

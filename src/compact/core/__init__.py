@@ -10,5 +10,6 @@ log         what happened
 protocols   everything that can be plugged in, on one page
 errors      everything that is raised
 steps       how work that waits is written
+json_data   mappings and lists, for the type checker
 former_names  modules and names of former times, which still work
 """

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from compact.adapters.support import is_list, is_mapping
+from compact.core.json_data import is_list, is_mapping
 
 Body: TypeAlias = dict[str, Any]
 

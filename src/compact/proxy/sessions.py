@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from compact.adapters.support import SESSION_HEADER, RecentDict, is_list, is_mapping
+from compact.adapters.support import SESSION_HEADER, RecentDict
+from compact.core.json_data import is_list, is_mapping
 from compact.proxy.endpoints import Body, Endpoint, content_text
 
 SESSION_HEADER_KEY = SESSION_HEADER.lower().encode()

@@ -52,7 +52,7 @@ def _compiled(source: str, index: int) -> CustomPattern:
 
 def _engine(field: str) -> Any:
     try:
-        import re2
+        import re2  # pyright: ignore[reportMissingTypeStubs]
     except ImportError as error:
         raise ConfigError(
             "redaction patterns of your own need the package google-re2, which is not installed",

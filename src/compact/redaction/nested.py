@@ -21,8 +21,10 @@ _MAX_DEPTH = 100
 _INDENT = re.compile(r"\s{0,8}[{\[]\r?\n( {1,8})\S")
 
 # They say what may stand there, not what does; `default` and the like are values again.
-_SCHEMA_WORDS = frozenset({"$ref", "allOf", "anyOf", "deprecated", "description", "format", "items", "maxLength"})
-_SCHEMA_WORDS |= {"minLength", "nullable", "oneOf", "pattern", "properties", "readOnly", "required", "title", "type"}
+_SCHEMA_WORDS = frozenset(
+    {"$ref", "allOf", "anyOf", "deprecated", "description", "format", "items", "maxLength"}
+    | {"minLength", "nullable", "oneOf", "pattern", "properties", "readOnly", "required", "title", "type"}
+)
 _SCHEMA_VALUES = frozenset({"const", "default", "enum", "example", "examples"})
 # They link messages to one another and to the log; a mark in their place would break the link.
 _LINKS = frozenset({"role", "id", "tool_call_id"})

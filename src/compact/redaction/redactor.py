@@ -24,7 +24,8 @@ class Redactor:
     ) -> None:
         self._is_enabled = enabled
         self._patterns = compile_patterns(patterns) if enabled else ()
-        self._callback = callback
+        # Of a callback of the user nothing is taken for granted.
+        self._callback: Callable[[str], object] | None = callback
 
     @property
     def is_enabled(self) -> bool:

@@ -12,6 +12,7 @@ import reprlib
 from collections.abc import Callable, Container, Mapping
 from typing import Any, TypeAlias
 
+from compact.core.json_data import is_list, is_mapping
 from compact.core.log.messages import Content, Message
 from compact.tokens.images import IMAGE_TYPES, ImageRule, image_tokens
 
@@ -59,11 +60,10 @@ def message_tokens(message: Message, count_text: CountText, *, image_rule: Image
 
 def _beside(message: Message) -> Content:
     """What stays with a message beside its content, whatever is cleared: thinking, the work of built-in tools."""
-    if not isinstance(message.original, Mapping):
-        return None
-    native: object = message.original.get("native")
-    kept: object = native.get("beside") if isinstance(native, Mapping) else None
-    return tuple(kept) if isinstance(kept, list) else None
+    original: object = message.original
+    native = original.get("native") if is_mapping(original) else None
+    kept = native.get("beside") if is_mapping(native) else None
+    return tuple(kept) if is_list(kept) else None
 
 
 def call_tokens(name: str, arguments: str, count_text: CountText) -> int:
@@ -85,29 +85,28 @@ def content_tokens(
 def json_text(value: object) -> str:
     """The value as JSON, or as near to it as a value that is no JSON can come."""
     try:
-        return json.dumps(value, ensure_ascii=False, default=_plain)
+        return json.dumps(value, ensure_ascii=False, default=_as_dict_or_text)
     except (TypeError, ValueError, RecursionError):
         return reprlib.repr(value)
 
 
-def _plain(value: object) -> object:
-    return dict(value) if isinstance(value, Mapping) else str(value)
+def _as_dict_or_text(value: object) -> object:
+    return dict(value) if is_mapping(value) else str(value)
 
 
 def _part_tokens(part: object, count_text: CountText, image_rule: ImageRule, counted_ids: Container[str]) -> int:
-    if not isinstance(part, Mapping):
+    if not is_mapping(part):
         return count_text(part if isinstance(part, str) else json_text(part))
-    fields: Mapping[str, Any] = part
-    kind = str(fields.get("type", ""))
+    kind = str(part.get("type", ""))
     if kind in IMAGE_TYPES:
-        return image_tokens(fields, image_rule)
-    if kind in _TEXT_KEYS and isinstance(text := fields.get(_TEXT_KEYS[kind]), str):
+        return image_tokens(part, image_rule)
+    if kind in _TEXT_KEYS and isinstance(text := part.get(_TEXT_KEYS[kind]), str):
         return count_text(text)
     if kind in _CALL_TYPES:
-        return _call_part_tokens(fields, count_text, counted_ids)
+        return _call_part_tokens(part, count_text, counted_ids)
     if kind in _RESULT_TYPES:
-        return TOOL_RESULT_TOKENS + _nested_tokens(fields.get("content", fields.get("output")), count_text, image_rule)
-    return _opaque_tokens(fields, count_text)
+        return TOOL_RESULT_TOKENS + _nested_tokens(part.get("content", part.get("output")), count_text, image_rule)
+    return _opaque_tokens(part, count_text)
 
 
 def _call_part_tokens(part: Mapping[str, Any], count_text: CountText, counted_ids: Container[str]) -> int:
@@ -122,7 +121,7 @@ def _nested_tokens(value: object, count_text: CountText, image_rule: ImageRule) 
     """Tokens of what a tool result part holds: a text or further parts."""
     if value is None or isinstance(value, str):
         return content_tokens(value, count_text)
-    parts: tuple[Any, ...] = tuple(value) if isinstance(value, list | tuple) else (value,)
+    parts: tuple[Any, ...] = tuple(value) if is_list(value) else (value,)
     return content_tokens(parts, count_text, image_rule=image_rule)
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from math import ceil
 from typing import Any, Literal, TypeAlias
 
+from compact.core.json_data import is_mapping
+
 # tiles: OpenAI. area: Anthropic. largest: whichever is more, for providers we do not know.
 ImageRule: TypeAlias = Literal["tiles", "area", "largest"]
 Size: TypeAlias = tuple[int, int]
@@ -59,7 +61,7 @@ def _payload_and_detail(part: Mapping[str, Any]) -> tuple[str, str]:
     holder: Any = part.get("image_url") or part.get("source") or inline or part
     if isinstance(holder, str):
         holder = {"url": holder}
-    if not isinstance(holder, Mapping):
+    if not is_mapping(holder):
         return "", ""
     payload = holder.get("url") or holder.get("data") or ""
     detail = holder.get("detail") or part.get("detail") or "auto"

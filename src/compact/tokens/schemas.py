@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from compact.core.json_data import is_list, is_mapping
 from compact.tokens.framing import CountText, json_text
 
 # The published figures: per function, per object with properties, per property, per enumeration, once at the end.
@@ -84,7 +85,7 @@ def _value_tokens(name: str, value: object, count_text: CountText, depth: int) -
     written = kind if isinstance(kind, str) else json_text(kind)
     tokens = count_text(f"{name}:{written}:{_sentence(schema)}")
     choices = schema.get("enum")
-    if isinstance(choices, list | tuple) and choices:
+    if is_list(choices) and choices:
         tokens += ENUM_TOKENS
         for choice in choices:
             tokens += ENUM_ITEM_TOKENS + count_text(choice if isinstance(choice, str) else json_text(choice))
@@ -110,4 +111,4 @@ def _sentence(schema: Mapping[str, Any]) -> str:
 
 
 def _mapping(value: object) -> Mapping[str, Any] | None:
-    return value if isinstance(value, Mapping) else None
+    return value if is_mapping(value) else None

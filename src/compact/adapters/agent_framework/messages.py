@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 
 from agent_framework import Content, Message
 
-from compact.adapters.support import call_positions, insert_calls, is_list, is_mapping
+from compact.adapters.support import call_positions, insert_calls
+from compact.core.json_data import is_list, is_mapping
 from compact.core.log.entries import read_entry
 from compact.core.log.legality import Violation, check_chat
 from compact.dialects.dialect import NATIVE, Block, Entry, foreign, without

@@ -11,7 +11,8 @@ from typing import Any
 from agent_framework import FunctionTool, Message
 
 from compact.adapters.agent_framework.messages import AgentFrameworkDialect, Data, message_data, message_of
-from compact.adapters.support import OutgoingRequest, PlainItems, is_list, is_mapping, prompt_tokens
+from compact.adapters.support import OutgoingRequest, PlainItems, prompt_tokens
+from compact.core.json_data import is_list, is_mapping
 
 DIALECT = AgentFrameworkDialect()
 # What the framework calls a conversation that it keeps itself, call by call.

@@ -17,7 +17,7 @@ from langchain_core.messages import (
 )
 from pydantic_core import to_jsonable_python
 
-from compact.adapters.support import is_list, is_mapping
+from compact.core.json_data import is_list, is_mapping
 from compact.core.log.entries import read_entry
 from compact.core.log.legality import Violation, check_chat
 from compact.core.log.messages import ROLES

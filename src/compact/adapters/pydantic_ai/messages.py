@@ -18,7 +18,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from compact.adapters.support import is_list, is_mapping
+from compact.core.json_data import is_list, is_mapping
 from compact.core.log.entries import read_entry
 from compact.core.log.legality import Violation, check_chat
 from compact.dialects.dialect import NATIVE, Block, Entry, foreign, without

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from compact.adapters.support import call_positions, insert_calls, is_list, is_mapping
+from compact.adapters.support import call_positions, insert_calls
+from compact.core.json_data import is_list, is_mapping
 from compact.core.log.legality import Violation
 from compact.dialects.dialect import NATIVE, Block, Entry, foreign, without
 from compact.dialects.translation import META

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeGuard, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
+from compact.core.json_data import is_list, is_mapping
 from compact.dialects.dialect import without
 from compact.dialects.translation import META
 
 T = TypeVar("T")
-
-
-def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
-    """Return True for a mapping, which is taken to have text for its keys, as all JSON has."""
-    return isinstance(value, Mapping)
-
-
-def is_list(value: object) -> TypeGuard[Sequence[Any]]:
-    """Return True for a list or a tuple."""
-    return isinstance(value, list | tuple)
 
 
 def without_meta(items: Sequence[Any]) -> list[Any]:

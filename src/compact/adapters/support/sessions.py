@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
 from uuid import uuid4
 
-from compact.adapters.support.items import is_list, is_mapping
+from compact.core.json_data import is_list, is_mapping
 from compact.dialects.dialect import without
 from compact.dialects.translation import look_of
 
