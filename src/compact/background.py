@@ -95,7 +95,8 @@ class InProcessPrefetcher:
             try:
                 if attempt.session:
                     self.prefetch(attempt.session)
-            except BaseException as error:  # reported as an event where it happened; the thread must go on
+            except BaseException as error:  # noqa: BLE001
+                # Reported as an event where it happened; the thread must go on.
                 _log.debug("a summary could not be prefetched: %s", error, exc_info=error)
             finally:
                 with self._lock:

@@ -105,7 +105,7 @@ class Injection:
             except InjectionTooLarge as error:
                 self.emitter.error(session, error, fallback="none: this cannot be sent")
                 raise
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - an injector is a plug-in
                 self._report_failure(session, injector.name, error)
                 continue
             if injector.once_per_turn:

@@ -62,7 +62,7 @@ class QueuePrefetcher:
             )
             with suppress(AlreadyEnqueued):
                 job.defer(session_id=session_id, tenant_id=self._tenant_id)
-        except Exception as error:  # the summary is then written when it is needed
+        except Exception as error:  # noqa: BLE001 - the summary is then written when it is needed
             session.mark_queued(None)
             _log.warning("could not ask a worker to prefetch a summary of session %s: %s", session_id, error)
 
@@ -124,6 +124,6 @@ async def _retry_stalled(app: procrastinate.App, stalled_after_seconds: float) -
             ):
                 _log.warning("job %s was left by a worker that died; it is retried", job.id)
                 await app.job_manager.retry_job(job)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the queue must not stop the worker
             _log.warning("could not look for stalled jobs: %s", error)
         await asyncio.sleep(stalled_after_seconds / 2)

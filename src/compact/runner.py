@@ -21,7 +21,7 @@ def run_steps(steps: Steps[T]) -> T:
         while True:
             try:
                 answer = _answer(step)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - thrown into the steps, which decide
                 step = steps.throw(error)
             else:
                 step = steps.send(answer)
@@ -40,7 +40,7 @@ async def arun_steps(steps: Steps[T]) -> T:
                 answer = await asyncio.to_thread(step)
                 if inspect.isawaitable(answer):
                     answer = await answer
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - thrown into the steps, which decide
                 step = steps.throw(error)
             else:
                 step = steps.send(answer)

@@ -173,7 +173,7 @@ def safe_compact(
     """Return the compacted history; a failure leaves it as it is and is logged."""
     try:
         return compact(messages, session_id, config=config, manager=manager).compacted_messages
-    except Exception as error:  # whatever goes wrong, the agent goes on with what it has
+    except Exception as error:  # noqa: BLE001 - whatever goes wrong, the agent goes on with what it has
         _log.warning("compaction failed, continuing without it: %s", error)
         return list(messages)
 

@@ -109,7 +109,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> 
             # The first object is the real test: until a volume is there, writing one fails.
             client.put_object(Bucket="ready", Key="ready", Body=b"ready")
             return
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a server that starts fails in many ways
             if process.poll() is not None or time.monotonic() > deadline:
                 pytest.fail(f"SeaweedFS did not start: {error}\n{log.read_text()[-3000:]}")
             time.sleep(0.2)

@@ -113,9 +113,12 @@ class S3Archive:
 
     def _holds(self, key: str, data: bytes) -> bool:
         """Return True if the object is known to have this content: a repeated request, or an equal transcript."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
         try:
             found = self._client.head_object(Bucket=self.bucket, Key=key)
-        except Exception:  # not worth a report: credentials that may only write are a good choice for an archive
+        except (BotoCoreError, ClientError):
+            # Not worth a report: credentials that may only write are a good choice for an archive.
             return False
         return found.get("Metadata", {}).get(_DIGEST) == sha256(data).hexdigest()
 

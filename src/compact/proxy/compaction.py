@@ -85,7 +85,7 @@ class RequestCompactor:
             return RequestOutcome("stood-down", unmarked, reason=kept_by)
         try:
             manager = self._manager_for(str(body.get("model") or ""))
-        except Exception as error:  # a manager is made of plug-ins, which may raise anything
+        except Exception as error:  # noqa: BLE001 - a manager is made of plug-ins, which may raise anything
             _log_failure(error)
             return _failed(error, unmarked)
         return self._compact(manager, _IncomingRequest(endpoint, body, items, headers), unmarked)

@@ -162,7 +162,7 @@ class NestedRedaction:
                 clean = self.value(dumped)
                 return value if clean is dumped else clean
             text = str(value)
-        except Exception:
+        except Exception:  # noqa: BLE001 - any object of the caller may be in a message
             return UNREADABLE
         clean = self.string(text)
         return value if clean == text else clean

@@ -52,7 +52,7 @@ class Redactor:
     def _called_back(self, text: str) -> str:
         try:
             clean = self._callback(text) if self._callback else text
-        except Exception:
+        except Exception:  # noqa: BLE001 - a callback of the user: its text must not leave
             return CALLBACK_FAILED
         # Whatever else it returns is a bug of its own, and the text may be what it failed to clean.
         return (text if clean == text else clean) if isinstance(clean, str) else CALLBACK_FAILED

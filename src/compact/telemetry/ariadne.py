@@ -77,9 +77,8 @@ class AriadneExporter:
             try:
                 span, is_cut = _span(outgoing)
                 trace = _trace(outgoing)
-            except (
-                Exception
-            ) as error:  # an event may hold anything; one that cannot be encoded keeps no other from being sent
+            except Exception as error:  # noqa: BLE001
+                # An event may hold anything; one that cannot be encoded keeps no other from being sent.
                 self.warn(f"{outgoing.event.name} could not be encoded: {type(error).__name__}")
                 self._lost += 1
                 continue

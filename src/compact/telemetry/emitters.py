@@ -46,7 +46,7 @@ class CompositeEventEmitter:
         for index, sink in enumerate(self._sinks):
             try:
                 sink(event)
-            except Exception:  # a sink may be anybody's code
+            except Exception:  # noqa: BLE001 - a sink may be anybody's code
                 if index not in self._failed:
                     self._failed.add(index)
                     _log.exception(
@@ -70,7 +70,7 @@ class CompositeEventEmitter:
             if flush := _optional_method(emitter, "flush"):
                 try:
                     is_done = flush(timeout_seconds) is not False and is_done
-                except Exception:  # a sink may be anybody's code
+                except Exception:  # noqa: BLE001 - a sink may be anybody's code
                     _log.exception("the event sink %r could not be flushed", emitter)
                     is_done = False
         return is_done
@@ -81,7 +81,7 @@ class CompositeEventEmitter:
             if close := _optional_method(emitter, "close"):
                 try:
                     close()
-                except Exception:  # a sink may be anybody's code
+                except Exception:  # noqa: BLE001 - a sink may be anybody's code
                     _log.exception("the event sink %r could not be closed", emitter)
 
 

@@ -59,7 +59,7 @@ class BackgroundSink:
         while (event := self._queue.get()) is not None:
             try:
                 self._sink(event)
-            except Exception as error:  # an archive may be anybody's code
+            except Exception as error:  # noqa: BLE001 - an archive may be anybody's code
                 _log.warning("%s could not be archived: %s", event.name, error)
             finally:
                 self._queue.task_done()

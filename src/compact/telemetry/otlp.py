@@ -87,9 +87,8 @@ class OtlpExporter:
             try:
                 self._tree.add(outgoing)
                 self._instruments.record(outgoing.event.spec, outgoing.data)
-            except (
-                Exception
-            ) as error:  # an event may hold anything; one that cannot be encoded keeps no other from being sent
+            except Exception as error:  # noqa: BLE001
+                # An event may hold anything; one that cannot be encoded keeps no other from being sent.
                 self.warn(f"{outgoing.event.name} could not be encoded: {type(error).__name__}")
                 self._lost += 1
 
@@ -158,7 +157,7 @@ class OtlpExporter:
         def run() -> None:
             try:
                 results.append(work())
-            except Exception as error:  # the SDK is not ours
+            except Exception as error:  # noqa: BLE001 - the SDK is not ours
                 self.warn(f"the SDK failed: {type(error).__name__}")
 
         thread = threading.Thread(target=run, name="compact-otlp-sdk", daemon=True)

@@ -256,7 +256,8 @@ class ExportWorker:
             try:
                 self.exporter.add(batch)
                 lost = self._send()
-            except Exception as error:  # an exporter may be anybody's code; the text may hold what was to be sent
+            except Exception as error:  # noqa: BLE001
+                # An exporter may be anybody's code; the text may hold what was to be sent.
                 self.exporter.warn(f"{len(batch):,} events could not be sent: {type(error).__name__}")
                 lost = None
             with self._changed:

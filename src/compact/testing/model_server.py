@@ -115,7 +115,7 @@ class ScriptRunner:
             self._taken += 1
         try:
             step = entry(request) if callable(entry) else entry
-        except Exception as error:  # a function of the test: what it raises is raised again by `close`
+        except Exception as error:  # noqa: BLE001 - a function of the test: what it raises is raised again by `close`
             self.script_errors.append(error)
             return Failure(500, f"the script raised {error!r}")
         while isinstance(step, Slow | Held):

@@ -87,7 +87,7 @@ class CompactionExecutor(Executor):
         before = (await self._plan()).version
         try:
             await self.compact_thread(messages)
-        except Exception as error:  # whatever fails in the compaction must not stop the workflow
+        except Exception as error:  # noqa: BLE001 - whatever fails in the compaction must not stop the workflow
             report_failure(self._manager, self._session_id, error, "the plan in force stays")
         plan = await self._plan()
         ctx.set_state(HARNESS_COMPACTION_PLAN_KEY, plan.to_dict())

@@ -59,7 +59,7 @@ class AnthropicCompactionMiddleware(Middleware):
         if prepared.items is not None and _is_readable(request, response):
             try:
                 self._watch(prepared.session_id, response.parse(), is_stream=request.stream)
-            except Exception as error:  # reading the SDK's answer must not take it away from the caller
+            except Exception as error:  # noqa: BLE001 - reading the SDK's answer must not take it away from the caller
                 report_failure(self._manager, prepared.session_id, error, USAGE_IGNORED)
         return response
 
@@ -73,7 +73,7 @@ class AnthropicCompactionMiddleware(Middleware):
         if prepared.items is not None and _is_readable(request, response):
             try:
                 await self._watch_async(prepared.session_id, await response.parse(), is_stream=request.stream)
-            except Exception as error:  # as in `handle`
+            except Exception as error:  # noqa: BLE001 - as in `handle`
                 report_failure(self._manager, prepared.session_id, error, USAGE_IGNORED)
         return response
 

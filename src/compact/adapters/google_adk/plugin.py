@@ -142,7 +142,7 @@ class AdkCompactionPlugin(BasePlugin):
             return
         try:
             session_id = self.session_of(callback_context)
-        except Exception as error:  # the user's own function may raise anything
+        except Exception as error:  # noqa: BLE001 - the user's own function may raise anything
             report_failure(self._manager, "google_adk", error, USAGE_IGNORED)
         else:
             await aobserve_usage(self._manager, session_id, usage.prompt_token_count)

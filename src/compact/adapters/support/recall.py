@@ -33,7 +33,7 @@ def answer_recall(
     try:
         session_id = session() if callable(session) else session
         return answer_tool_call(lambda query: manager.recall(session_id, query, **limit), text)
-    except Exception as error:  # a store or tokenizer may raise anything, and the agent must go on
+    except Exception as error:  # noqa: BLE001 - a store or tokenizer may raise anything, and the agent must go on
         report_failure(manager, session_id, error, "the agent is told so")
         return f"nothing can be read now: {error}"
 

@@ -118,7 +118,8 @@ class RequestPreparer(Generic[R]):
                 return PreparedRequest(session_id)
             items = self.manager.preflight(session_id, outgoing.items, **outgoing.options)
             return PreparedRequest(session_id, outgoing.restore(items))
-        except Exception as error:  # whatever fails, in the caller's functions or in ours, must not stop the agent
+        except Exception as error:  # noqa: BLE001
+            # Whatever fails, in the caller's functions or in ours, must not stop the agent.
             return self._fall_back(session_id, error)
 
     async def aprepare(self, request: R) -> PreparedRequest:
@@ -131,7 +132,7 @@ class RequestPreparer(Generic[R]):
                 return PreparedRequest(session_id)
             items = await self.manager.apreflight(session_id, outgoing.items, **outgoing.options)
             return PreparedRequest(session_id, outgoing.restore(items))
-        except Exception as error:  # as in `prepare`
+        except Exception as error:  # noqa: BLE001 - as in `prepare`
             return self._fall_back(session_id, error)
 
     def _fall_back(self, session_id: str, error: Exception) -> PreparedRequest:
@@ -162,7 +163,7 @@ def observe_usage(manager: CompactManager, session_id: str, usage: object) -> No
         return
     try:
         manager.observe_usage(session_id, usage)
-    except Exception as error:  # the answer is there and paid for: no failure here may take it away
+    except Exception as error:  # noqa: BLE001 - the answer is there and paid for: no failure here may take it away
         report_failure(manager, session_id, error, USAGE_IGNORED)
 
 

@@ -49,7 +49,7 @@ class SummaryClaiming:
                 done = yield from ask(lambda: claims.wait(session_id, key, timeout_seconds=hold))
                 if done:
                     return done
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a store is a plug-in
             self.emitter.error(session, error, fallback="wrote the summary without a claim on it")
             return (yield from write())
         try:
@@ -63,7 +63,7 @@ class SummaryClaiming:
     def _release(self, session: Session, key: str, summary: StructuredSummary | None) -> Steps[None]:
         try:
             yield from self.persistence.call_store(lambda: self.claims.finish(session.session_id, key, summary))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a store is a plug-in
             self.emitter.error(session, error, fallback="the summary is used, but not shared")
 
     # -- prefetched summaries ---------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ class SummaryClaiming:
         version = _next_version(session.plan.summary)
         try:
             found = yield from self.persistence.call_store(lambda: self.claims.prefetched(session.session_id, version))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a store is a plug-in
             self.emitter.error(session, error, fallback="continued without a prefetched summary")
             return None
         if found is None or not found.message_ids:
@@ -124,7 +124,7 @@ class SummaryClaiming:
                 if found and found.message_ids:
                     key, nothing = _key_of(found.message_ids, version), PrefetchedSummary((), version, found.summary)
                     yield from ask(lambda key=key, nothing=nothing: claims.store_prefetched(session_id, key, nothing))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a store is a plug-in
             self.emitter.error(session, error, fallback="a prefetched summary may be used once more")
 
     def begin_prefetch(self, session: Session, *, waits: bool = False) -> Steps[bool]:
@@ -137,7 +137,7 @@ class SummaryClaiming:
                     yield from ask(lambda: claims.wait(session_id, _PREFETCH, timeout_seconds=hold))
                 if (yield from ask(lambda: claims.claim(session_id, _PREFETCH, stale_after_seconds=hold))):
                     return True
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a store is a plug-in
             self.emitter.error(session, error, fallback="prefetched a summary without a claim on it")
             return True
         return False
@@ -154,7 +154,7 @@ class SummaryClaiming:
             if (yield from ask(lambda: claims.claim(session_id, _PREFETCH, stale_after_seconds=hold))):
                 yield from ask(lambda: claims.finish(session_id, _PREFETCH, None))
                 return None
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a store is a plug-in
             self.emitter.error(session, error, fallback="continued without knowing who prefetches a summary")
             return None
         return lambda: claims.wait(session_id, _PREFETCH, timeout_seconds=hold)

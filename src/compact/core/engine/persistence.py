@@ -47,7 +47,7 @@ class SessionPersistence:
             if head == session.stored.head:
                 return
             stored = yield from self.call_store(lambda: self.store.load(session.session_id))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a store is a plug-in
             self.emitter.error(session, error, fallback="continued with what is in memory")
             return
         if stored is None:
@@ -69,7 +69,7 @@ class SessionPersistence:
             self.emitter.emit(session, VersionConflictEvent, message=conflict.message)
             session.mark_outdated()
             return False
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a store is a plug-in
             self.emitter.error(session, error, fallback="kept in memory, to be written with the next call")
         else:
             session.mark_saved(head)
@@ -85,7 +85,7 @@ class SessionPersistence:
         """Write what the provider counted for the newest call."""
         try:
             yield from self.call_store(lambda: self.store.report_usage(session.session_id, tokens))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a store is a plug-in
             self.emitter.error(session, error, fallback="the report is used, but not stored")
 
     def _store_artifacts(self, session: Session, plan: CompactionPlan | None) -> Steps[None]:
@@ -131,7 +131,7 @@ class SessionPersistence:
                 summary = self.redact(summary_message(plan.summary))
                 place = yield lambda: archive.save_summary(session.session_id, summary, step)
                 self._emit_archival(session, step, place)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - an archive is a plug-in
             self.emitter.error(session, error, fallback="continued without archiving; the log has everything")
 
     def _emit_archival(self, session: Session, step: int, place: str) -> None:

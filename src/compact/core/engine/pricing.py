@@ -98,6 +98,6 @@ class CompactionPricing:
     def _economics(self, session: Session, change: PromptChange, *, may_wait: bool) -> Economics | None:
         try:
             return self.price(change, may_wait=may_wait)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - prices are a plug-in
             self.emitter.error(session, error, fallback="continued without a price")
             return None

@@ -153,7 +153,7 @@ class SummaryDrafting:
         try:
             answer = yield lambda: ask(replace(request, missing=asked_again))
             second = self._checked(answer, request, room)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a summariser is a plug-in
             self.emitter.error(session, error, fallback="kept the first answer, which lacks some facts")
         best = second if len(second.missing) < len(first.missing) else first
         return self._completed(best, asked_again, request, room)
@@ -403,7 +403,7 @@ class SummaryWriter:
             return None
         try:
             return (yield from self.claiming.persistence.call_store(lambda: cache.get(key)))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a store is a plug-in
             self.emitter.error(session, error, fallback="asked the summariser without looking in the cache")
             return None
 
@@ -415,7 +415,7 @@ class SummaryWriter:
             yield from self.claiming.persistence.call_store(
                 lambda: cache.put(key, summary, session_id=session.session_id)
             )
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a store is a plug-in
             self.emitter.error(session, error, fallback="the summary is used, but not remembered")
 
 

@@ -153,7 +153,7 @@ class CompactionCoordinator:
                 continue
             try:
                 accepted, rejected = self._accept(strategy, context, total - context.goal.target_tokens)
-            except Exception as error:  # a plug-in that fails is left out; the turn goes on
+            except Exception as error:  # noqa: BLE001 - a plug-in that fails is left out; the turn goes on
                 failures.append(StrategyFailure(strategy.name, error))
                 continue
             context = _apply(context, accepted)

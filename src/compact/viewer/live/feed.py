@@ -90,7 +90,8 @@ class LiveFeed:
         """Compare the store with what it was at the last poll; the first poll publishes nothing."""
         try:
             sessions = await run_in_threadpool(self._source.sessions)
-        except Exception as error:  # the boundary to any store: reported once, and again by every request of a page
+        except Exception as error:  # noqa: BLE001
+            # The boundary to any store: reported once, and again by every request of a page.
             if not self._is_store_failing:
                 _LOG.warning("the store cannot be read: %s", error)
             self._is_store_failing = True

@@ -52,7 +52,8 @@ class LossFinder:
         try:
             report = self._source.report(info, info.plan_version)
             has_loss = report is not None and bool(report.total(EntityState.LOST) or report.missing_constraints)
-        except Exception as error:  # the boundary to any store: one session that cannot be read must not stop the rest
+        except Exception as error:  # noqa: BLE001
+            # The boundary to any store: one session that cannot be read must not stop the rest.
             _LOG.warning("the losses of session %r could not be found: %s", info.session_id, error)
         finally:
             with self._lock:
