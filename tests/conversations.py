@@ -7,7 +7,24 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from compact.strategies import (
+    ClearStrategy,
+    DeduplicateStrategy,
+    DropStrategy,
+    ExternalizeStrategy,
+    SummarizeStrategy,
+)
+
 Wire = dict[str, Any]
+
+# The usual strategies, for messages of a few words.
+SMALL_STRATEGIES = (
+    DeduplicateStrategy(min_tokens=20),
+    ClearStrategy(min_tokens=20),
+    ExternalizeStrategy(min_tokens=50, min_tokens_non_replayable=20),
+    SummarizeStrategy(fills_target=True),
+    DropStrategy(),
+)
 
 _words = st.sampled_from(
     [

@@ -204,10 +204,10 @@ def test_what_another_process_wrote_meanwhile_changes_nothing_about_it(tmp_path:
 
 
 def test_a_compaction_leaves_room_for_all_reserves() -> None:
-    manager, _ = watched(numbered(reserve=100), numbered("other", reserve=150), policy={"injection_reserve": 50})
-    assert manager._budget.window.injection_reserve == 300
+    manager, _ = watched(numbered(reserve=100), numbered("other", reserve=150))
+    assert manager._budget.window.injection_reserve == 250
     manager.preflight("s", dialogue(30, words=40))
-    assert manager.status("s").thresholds["ceiling"] == 700
+    assert manager.status("s").thresholds["ceiling"] == 750
 
 
 def test_one_that_takes_more_than_its_reserve_is_named() -> None:
@@ -402,7 +402,7 @@ def test_a_sync_injector_does_not_block_the_loop() -> None:
 def test_the_prompt_is_legal_within_the_budget_and_else_the_same(history: list[Wire], window: int, words: int) -> None:
     assume(history)
     manager, _ = watched(numbered(words=words, reserve=80), window=window)
-    plain, _ = watched(window=window, policy={"injection_reserve": 80})
+    plain, _ = watched(Injector("silent", 80, lambda context: None), window=window)
     before = copy.deepcopy(history)
     try:
         out = manager.preflight("s", history)

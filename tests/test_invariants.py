@@ -20,7 +20,7 @@ from compact.core.log.messages import Message
 from compact.core.plan.renderer import PromptRenderer
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import RecordingSink, WordTokenizer
-from conversations import Wire, histories
+from conversations import SMALL_STRATEGIES, Wire, histories
 
 windows = st.sampled_from([400, 700, 1500, 4000])
 
@@ -29,14 +29,9 @@ def manager_for(window: int, **plugs: Any) -> CompactManager:
     config = CompactConfig(
         max_context_tokens=window,
         policy={"hard_cap_buffer": 10, "keep_recent_turns": 3, "keep_tool_io_pairs": 2},
-        strategies={
-            "clear": {"min_tokens": 20},
-            "deduplicate": {"min_tokens": 20},
-            "externalize": {"min_tokens": 50, "min_tokens_non_replayable": 20},
-        },
         telemetry={"exporter": "none"},
     )
-    return CompactManager(config, **{"tokenizer": WordTokenizer(), **plugs})
+    return CompactManager(config, **{"tokenizer": WordTokenizer(), "strategies": SMALL_STRATEGIES, **plugs})
 
 
 def preflight(manager: CompactManager, history: list[Wire], session: str = "s") -> list[Wire]:

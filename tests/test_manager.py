@@ -184,7 +184,7 @@ def test_compaction_can_be_switched_off() -> None:
 
 
 def test_without_a_summariser_the_free_strategies_and_cuts_do_it() -> None:
-    manager, _ = watched(settings={"summarizer": {"enabled": False}, "policy": {"hard_cap_buffer": 0}})
+    manager, _ = watched(settings={"strategies": {"enabled": ["deduplicate", "clear", "externalize", "drop"]}})
     manager.preflight("s", [*dialogue(10, words=80), *tool_run(5, words=150)])
     assert manager.status("s").used_tokens <= 1_000
     assert manager.current_plan("s").summary is None

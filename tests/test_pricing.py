@@ -170,7 +170,7 @@ def test_a_plan_says_what_it_costs_and_when_it_has_paid() -> None:
 
 def test_what_stands_before_the_first_change_is_kept() -> None:
     """Only the results are stubbed: the request and the first call before them stay in the cache."""
-    manager, _ = watched(summarizer={"enabled": False})
+    manager, _ = watched(strategies={"enabled": ["deduplicate", "clear", "externalize", "drop"]})
     history = tool_run(20, words=100)
     manager.preflight("s", history)
     result = manager.plan("s", history, target_tokens=1_900)

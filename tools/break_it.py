@@ -1,8 +1,9 @@
-"""Breaks the code on purpose, one small change at a time, and checks that the invariants' tests notice.
+"""Break the code on purpose, one small change at a time, and check that the tests notice.
 
     python tools/break_it.py [WORD]    only the breaks whose description holds the word
 
-Works on a copy of the tree; prints one line per break and fails if any of them goes unnoticed.
+Each break names the tests that must fail because of it. Works on a copy of the tree; prints a line per break and exits
+with 1 if any of them goes unnoticed. `tests/test_break_it.py` checks that every break still names a line of the code.
 """
 
 from __future__ import annotations
@@ -12,76 +13,113 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-TESTS = [
-    "tests/test_manager.py",
-    "tests/test_s1_scenarios.py",
-    "tests/core",
-    "tests/strategies",
-    "tests/test_invariants.py",
-]
+NOTICED = 1  # pytest's exit status when tests failed; 2 and more mean that they could not run
 
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """One small change, and what it breaks."""
+    """One small change, what it breaks, and the tests that must notice."""
 
     what: str
     file: str
     old: str
     new: str
+    tests: str
+
+    @property
+    def path(self) -> Path:
+        """The file in a checkout."""
+        return Path("src/compact") / self.file
 
 
 BREAKS = (
-    Break("the log keeps the caller's own object", "adapters/chat.py", "return copy_plain(dict(item))", "return item"),
-    Break("protected messages are not pinned", "core/plan/layers.py", "or bool(message.meta.get(self.protected_flag))", ""),
-    Break("results are not repaired", "adapters/chat.py", "return repair_chat(slots)", "return tuple(slots), ()"),
-    Break("orphans are dropped", "core/log/legality.py", "out.append(_orphan_as_text(head, repairs))", "pass"),
-    Break("no cuts at the floor", "core/plan/coordinator.py", "context = _shorten(context)", ""),
-    Break("the ceiling is not checked", "core/plan/coordinator.py", "if after > goal.ceiling_tokens:", "if False:"),
-    Break("a repair costs nothing", "core/engine/engine.py", "- budget.fixed_tokens - session.repair_tokens", "- budget.fixed_tokens"),
-    Break("compact again and again", "core/engine/engine.py", "if session.exhausted_at == session.state and", "if False and"),
-    Break("shrinking is not required", "core/engine/engine.py", "if result.tokens_freed <= 0:", "if False:"),
-    Break("dropped messages are not accounted for", "core/plan/renderer.py", "hidden.append(message.id)", "pass"),
-    Break("the old summary stays beside the new one", "core/plan/plan.py", "if id(r) in deciding", ""),
-    Break("our own text is taken for new", "core/log/thread.py", "sorted((self._raw, output)", "sorted((self._raw,)"),
-    Break("an edited past is not noticed", "core/log/thread.py", "list(incoming[:known]) == shown.originals", "True"),
-    Break("a failing summariser fails the call", "core/engine/summarization.py", 'if self.on_failure == "raise":', "if True:"),
-    Break("the newest question may go", "core/plan/layers.py", "recent.add(newest_ask)", "pass"),
-    Break("groups are split", "core/log/groups.py", "members[callers.pop()].append(index)", "members.append([index]); is_tool.append(True)"),
-    Break("the summary invents", "core/facts/ledger.py", 'task = base.task or (asked[0] if asked else "")', 'task = "Plan 4711"'),
-    Break("the trigger is a share of the budget", "core/plan/budget.py", "round(self.trigger_pct * self.max_context_tokens)", "round(self.trigger_pct * self.ceiling_tokens)"),
+    # -- the log
+    Break("the log keeps the caller's own object", "core/log/entries.py", "return copy_plain(dict(item))", "return item", "tests/test_invariants.py"),
+    Break("an edited past is not noticed", "core/log/log.py", "list(incoming[:known]) == shown.originals", "True", "tests/core/log"),
+    Break("our own prompt is taken for new", "core/log/log.py", "lists = (self._raw, output, earlier) if earlier else (self._raw, output)", "lists = (self._raw,)", "tests/core/log"),
+    Break("calls and results are split", "core/log/groups.py", "members[callers.pop()].append(index)", "members.append([index]); is_tool.append(True)", "tests/core"),
+    Break("orphans are dropped", "core/log/legality.py", "out.append(_orphan_as_text(head, repairs))", "pass", "tests/core/log"),
+    # -- facts and the summary
+    Break("the summary invents a task", "core/facts/extraction.py", "yield Fact(FactKind.TASK, typed[0].text.strip(),", 'yield Fact(FactKind.TASK, "Plan 4711",', "tests/core/facts"),
+    Break("deleted to-dos come back as open", "core/facts/open_items.py", '"deleted"', '"_"', "tests/core/facts"),
+    Break("the old summary stays beside the new one", "core/plan/plan.py", "if id(r) in deciding", "", "tests/core/plan"),
+    Break("a failing summariser fails the call", "core/engine/summarization.py", 'if self.on_failure == "raise":', "if True:", "tests/test_manager.py"),
+    # -- the plan
+    Break("protected messages are not pinned", "core/plan/layers.py", 'or bool(marks.get(self.protected_flag) or marks.get("protected"))', "", "tests/core/plan"),
+    Break("the newest question may go", "core/plan/layers.py", "recent.add(newest_ask)", "pass", "tests/core/plan"),
+    Break("nothing is cut at the floor", "core/plan/coordinator.py", "context = self._shorten(context, is_bulky)", "return context", "tests/core/plan"),
+    Break("the ceiling is not checked", "core/plan/coordinator.py", "if after > goal.ceiling_tokens:", "if False:", "tests/core/plan"),
+    Break("the trigger is a share of the budget", "core/plan/budget.py", "round(self.trigger_pct * self.max_context_tokens)", "round(self.trigger_pct * self.ceiling_tokens)", "tests/core/plan/test_budget.py"),
+    Break("dropped messages are not accounted for", "core/plan/renderer.py", "hidden.append(message.id)", "pass", "tests/core/plan"),
+    Break("a failing strategy fails the call", "core/plan/coordinator.py", "failures.append(StrategyFailure(strategy.name, error))", "raise", "tests/core/plan tests/test_bad_input.py"),
+    # -- the engine
+    Break("a repair costs nothing", "core/engine/trigger.py", "estimate - budget.fixed_tokens - repair_tokens", "estimate - budget.fixed_tokens", "tests/test_manager.py tests/test_invariants.py"),
+    Break("compact again and again", "core/engine/trigger.py", "if session.is_exhausted and", "if False and", "tests/test_manager.py tests/test_s1_scenarios.py"),
+    Break("a compaction need not shrink", "core/engine/compaction.py", "if result.tokens_freed <= 0:", "if False:", "tests/test_manager.py tests/test_s1_scenarios.py"),
+    Break("a dry run writes to the live log", "core/engine/session.py", "twin.log, twin.prompt = self.log.fork(), self.prompt.copy()", "twin.log, twin.prompt = self.log, self.prompt", "tests/core/engine"),
+    Break("a conflict is taken for success", "core/engine/persistence.py", "session.mark_outdated()\n            return False", "return True", "tests/core/engine tests/stores/test_crowd.py"),
+    # -- around the core
+    Break("secrets stay", "redaction/spans.py", 'MARK = "<REDACTED>"', 'MARK = "<KEPT>"', "tests/redaction"),
+    Break("tenants read each other's artifacts", "core/audit/artifacts.py", "metadata.tenant_id == self.tenant_id and", "", "tests/recall"),
+    Break("a note of ours is sent to the provider", "dialects/translation.py", "_KnownBlock((copy_plain(item),), (_without_meta(item),), own.entries)", "_KnownBlock((copy_plain(item),), (item,), own.entries)", "tests/dialects"),
+    Break("clearing forgets how a call went", "strategies/clear.py", "kept=outcome_lines(result.message.text, self.keep_lines),", "", "tests/strategies"),
 )  # fmt: skip
 
 
 def main() -> int:
-    """Try every break; 0 if all were noticed."""
+    """Try every break; return 0 if all were noticed."""
     word = sys.argv[1] if len(sys.argv) > 1 else ""
-    unnoticed = [case.what for case in BREAKS if word in case.what and not is_noticed(case)]
-    print(f"{len(unnoticed)} unnoticed" + "".join(f"\n  {what}" for what in unnoticed))
+    chosen = [case for case in BREAKS if word in case.what]
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "tree"
+        ignored = shutil.ignore_patterns(".git", ".venv", ".hypothesis", "__pycache__", "site")
+        shutil.copytree(ROOT, copy, ignore=ignored)
+        unnoticed = [
+            case.what for number, case in enumerate(chosen, 1) if not _is_noticed(case, copy, number, len(chosen))
+        ]
+    print(f"{len(chosen) - len(unnoticed)} of {len(chosen)} breaks were noticed")
+    print("".join(f"  not noticed: {what}\n" for what in unnoticed), end="")
     return 1 if unnoticed else 0
 
 
-def is_noticed(case: Break) -> bool:
-    """Make the change in a copy and run the tests until the first failure."""
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "tree"
-        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", ".hypothesis", "__pycache__"))
-        file = copy / "src/compact" / case.file
-        text = file.read_text()
-        if text.count(case.old) != 1:
-            raise SystemExit(f"{case.what}: {case.file} holds {text.count(case.old)} of {case.old!r}")
-        file.write_text(text.replace(case.old, case.new))
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", *TESTS]
-        run = subprocess.run(
-            command, cwd=copy, env={**os.environ, "PYTHONPATH": str(copy / "src")}, capture_output=True, text=True
+def apply(case: Break, text: str) -> str:
+    """Return the text of its file with the change made."""
+    if text.count(case.old) != 1:
+        raise ValueError(
+            f"{case.what}: {case.file} holds {text.count(case.old)} of {case.old!r}: name the line as it is now"
         )
-        failure = next((line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))), "")
-        print(f"{'noticed' if run.returncode == 1 else 'UNNOTICED':<10} {case.what}: {failure[:100]}", flush=True)
-        return run.returncode == 1
+    return text.replace(case.old, case.new)
+
+
+def _is_noticed(case: Break, copy: Path, number: int, count: int) -> bool:
+    """Make the change in the copy, run its tests until the first failure, and take the change back."""
+    file, start = copy / case.path, time.monotonic()
+    text = file.read_text()
+    file.write_text(apply(case, text))
+    try:
+        run = subprocess.run(
+            [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", *case.tests.split()],
+            cwd=copy,
+            env={**os.environ, "PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+        )
+    finally:
+        file.write_text(text)
+    is_noticed = run.returncode == NOTICED
+    failure = next((line for line in run.stdout.splitlines() if line.startswith("FAILED")), run.stdout[-2000:])
+    first_failure = failure.removeprefix("FAILED ").split(" - ")[0].rpartition("::")[2] if is_noticed else failure
+    took = f"{time.monotonic() - start:3.0f} s"
+    print(
+        f"[{number:2}/{count}] {'noticed' if is_noticed else 'NOT NOTICED':<11} {took}  {case.what}: {first_failure}",
+        flush=True,
+    )
+    return is_noticed
 
 
 if __name__ == "__main__":

@@ -216,8 +216,8 @@ class SummarizerConfig(ConfigSection):
     section = "summarizer"
     renamed = {"prepare": "prefetch"}
     moved = {
-        "response_format": "CallSettings (CompactManager(summarizer=LlmSummarizer(…)))",
-        "prompts": "PromptTemplates.load(files=…) (CompactManager(summarizer=LlmSummarizer(…)))",
+        "response_format": "summarizer.options.response_format",
+        "prompts": "PromptTemplates.load(own=…) (CompactManager(summarizer=LlmSummarizer(…)))",
         "pause_after_failures": "CircuitBreaker.failures (CompactManager(circuit_breaker=…))",
         "pause_seconds": "CircuitBreaker.pause_seconds (CompactManager(circuit_breaker=…))",
         "target_token_ratio": "SummarizeStrategy.target_token_ratio (CompactManager(strategies=[…]))",
@@ -320,7 +320,7 @@ class TelemetryConfig(ConfigSection):
     """Where events go."""
 
     section = "telemetry"
-    moved = {"max_queued_events": "ExportWorker.max_queued_events (CompactManager(on_event=ExportWorker(…)))"}
+    moved = {"max_queued_events": "ExportWorker(…, max_queued=…) (CompactManager(on_event=…))"}
     exporter: tuple[Literal["console", "ariadne", "otlp", "agents", "none"], ...] = Field(
         default=("console",), description="One, or several: `console, ariadne`."
     )

@@ -14,6 +14,7 @@ from compact import CompactConfig, CompactManager, InsufficientBudget
 from compact.dialects import Dialect
 from compact.dialects.translation import Translator
 from compact.testing import WordTokenizer, check_dialect
+from conversations import SMALL_STRATEGIES
 from dialect_conversations import Step
 
 Writer = Callable[[Sequence[Step]], list[Any]]
@@ -30,14 +31,9 @@ def manager_for(window: int) -> CompactManager:
     config = CompactConfig(
         max_context_tokens=window,
         policy={"hard_cap_buffer": 10, "keep_recent_turns": 2, "keep_tool_io_pairs": 2},
-        strategies={
-            "clear": {"min_tokens": 20},
-            "deduplicate": {"min_tokens": 20},
-            "externalize": {"min_tokens": 50, "min_tokens_non_replayable": 20},
-        },
         telemetry={"exporter": "none"},
     )
-    return CompactManager(config, tokenizer=WordTokenizer())
+    return CompactManager(config, tokenizer=WordTokenizer(), strategies=SMALL_STRATEGIES)
 
 
 def keeps_what_the_doors_rely_on(dialect: Dialect, items: list[Any]) -> None:

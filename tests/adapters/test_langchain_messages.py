@@ -29,7 +29,7 @@ from compact.dialects import CHAT, get_dialect
 from compact.dialects.dialect import Entry
 from compact.dialects.turns import OPENING
 from compact.testing import WordTokenizer, check_dialect
-from conversations import Wire, histories
+from conversations import SMALL_STRATEGIES, Wire, histories
 
 DIALECT = LangChainDialect()
 
@@ -222,9 +222,8 @@ def test_whatever_was_said_a_compacted_prompt_is_legal(history: list[Wire]) -> N
     config = CompactConfig(
         max_context_tokens=600,
         policy=CompactPolicy(hard_cap_buffer=0, keep_recent_turns=2, keep_tool_io_pairs=1),
-        strategies={"clear": {"min_tokens": 20}, "externalize": {"min_tokens": 50, "min_tokens_non_replayable": 20}},
     )
-    manager = CompactManager(config, tokenizer=WordTokenizer())
+    manager = CompactManager(config, tokenizer=WordTokenizer(), strategies=SMALL_STRATEGIES)
     try:
         prompts = [
             manager.preflight("s", messages[:end], dialect=DIALECT) for end in (len(messages) // 2, len(messages))

@@ -21,6 +21,7 @@ from compact.dialects.anthropic import check_anthropic
 from compact.dialects.gemini import check_gemini
 from compact.dialects.translation import Translator
 from compact.testing import WordTokenizer, check_dialect
+from conversations import SMALL_STRATEGIES
 from dialect_conversations import PROTECTED, WRITERS, Step, Wire, conversations
 
 pytestmark = pytest.mark.parametrize("name", WRITERS)
@@ -33,16 +34,11 @@ def manager_for(window: int, *, url: str = "memory:", **plugs: Any) -> CompactMa
     config = CompactConfig(
         max_context_tokens=window,
         policy={"hard_cap_buffer": 10, "keep_recent_turns": 2, "keep_tool_io_pairs": 2},
-        strategies={
-            "clear": {"min_tokens": 20},
-            "deduplicate": {"min_tokens": 20},
-            "externalize": {"min_tokens": 50, "min_tokens_non_replayable": 20},
-        },
         state={"url": url},
         storage={"adapter": "none"},
         telemetry={"exporter": "none"},
     )
-    return CompactManager(config, **{"tokenizer": WordTokenizer(), **plugs})
+    return CompactManager(config, **{"tokenizer": WordTokenizer(), "strategies": SMALL_STRATEGIES, **plugs})
 
 
 def bare(items: list[Wire]) -> list[Wire]:

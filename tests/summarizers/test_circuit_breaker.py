@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import pytest
 
@@ -113,14 +112,19 @@ def test_a_manager_stops_asking_goes_on_without_and_says_so() -> None:
         raise ConnectionError("away")
 
     sink = RecordingSink()
-    settings: dict[str, Any] = {"prefetch": "never", "pause_after_failures": 2}
     config = CompactConfig(
         max_context_tokens=1_000,
         policy={"hard_cap_buffer": 0, "keep_recent_turns": 2},
         telemetry={"exporter": "none"},
-        summarizer=settings,
+        summarizer={"prefetch": "never"},
     )
-    manager = CompactManager(config, tokenizer=WordTokenizer(), summarizer=away, on_event=sink)
+    manager = CompactManager(
+        config,
+        tokenizer=WordTokenizer(),
+        summarizer=away,
+        circuit_breaker=CircuitBreaker(failures=2),
+        on_event=sink,
+    )
     for number in range(4):
         out = manager.preflight(f"session-{number}", dialogue(20, words=45))
         assert len(out) < 40

@@ -21,6 +21,7 @@ from compact.core.log.entries import read_entry
 from compact.core.log.legality import check_chat
 from compact.core.summary.summarizer import SummarizerIdentity
 from compact.core.summary.summary import SummaryCheck
+from compact.summarizers.circuit_breaker import CircuitBreaker
 from compact.summarizers.clients.model_client import FinishReason, ModelAnswer
 from compact.summarizers.extractive import extractive_summary
 from compact.summarizers.llm import LlmSummarizer
@@ -481,11 +482,13 @@ def test_any_history_and_any_answers_give_a_prompt_that_can_be_sent(
     )
     config = CompactConfig(
         max_context_tokens=window,
-        policy={"hard_cap_buffer": 0, "strategy": strategy, "keep_recent_turns": 2},
+        policy={"hard_cap_buffer": 0, "summary_form": strategy, "keep_recent_turns": 2},
         telemetry={"exporter": "none"},
-        summarizer={"prefetch": "never", "pause_after_failures": 100},
+        summarizer={"prefetch": "never"},
     )
-    manager = CompactManager(config, tokenizer=tokenizer, summarizer=summarizer)
+    manager = CompactManager(
+        config, tokenizer=tokenizer, summarizer=summarizer, circuit_breaker=CircuitBreaker(failures=100)
+    )
     history: list[Wire] = []
     for chunk in chunks:
         history += chunk

@@ -23,6 +23,7 @@ from compact.core.engine.events import CompactionErrorEvent, SummaryCreatedEvent
 from compact.core.log.entries import read_entry
 from compact.core.log.legality import check_chat
 from compact.core.plan.plan import SummarizationRecord
+from compact.strategies import ClearStrategy, DeduplicateStrategy, ExternalizeStrategy, SummarizeStrategy
 from compact.testing import (
     RecordingSink,
     ScriptedModel,
@@ -163,7 +164,7 @@ def summary_of(prompt: list[Wire]) -> str:
 
 
 def manager_on(
-    store: str, base_url: str, *, strategy: str = "task_state", **more: Any
+    store: str, base_url: str, *, form: str = "task_state", **more: Any
 ) -> tuple[CompactManager, RecordingSink]:
     sink = RecordingSink()
     config = CompactConfig(
@@ -173,7 +174,7 @@ def manager_on(
             "trigger_pct": 0.8,
             "keep_recent_turns": 1,
             "keep_tool_io_pairs": 1,
-            "strategy": strategy,
+            "summary_form": form,
         },
         telemetry={"exporter": "none"},
         state={"url": store},
@@ -183,14 +184,14 @@ def manager_on(
             "base_url": base_url,
             "max_context_tokens": 8192,
             "max_tokens": 160,
-            "target_token_ratio": 0.8,
-            "response_format": "text",
             "prompts_dir": str(HERE / "small_model"),
-            "options": {"grammar": TWO_SENTENCES},
+            "options": {"grammar": TWO_SENTENCES, "response_format": {"type": "text"}},
             **more,
         },
     )
-    return CompactManager(config, tokenizer=WordTokenizer(), on_event=sink), sink
+    summarize = SummarizeStrategy(max_tokens=160, target_token_ratio=0.8)
+    strategies = (DeduplicateStrategy(), ClearStrategy(), ExternalizeStrategy(), summarize)
+    return CompactManager(config, tokenizer=WordTokenizer(), strategies=strategies, on_event=sink), sink
 
 
 def current(manager: CompactManager) -> SummarizationRecord:
@@ -350,9 +351,7 @@ COPIES = (
 def test_answers_that_a_small_model_copies_from_the_question_are_not_believed(answer: Any) -> None:
     """Nothing of the instructions gets into a prompt; the facts that code keeps are there all the same."""
     with ScriptedModel(answer) as model:
-        manager, _ = manager_on(
-            "memory:", model.base_url, prompts_dir="", options={}, prefetch="never", strategy="brief"
-        )
+        manager, _ = manager_on("memory:", model.base_url, prompts_dir="", options={}, prefetch="never", form="brief")
         with manager:
             text = summary_of(manager.preflight("s", ABOVE_TRIGGER))
         assert model.requests

@@ -373,9 +373,9 @@ def test_an_hour_of_traffic_without_a_server(behaviour: str, capsys: pytest.Capt
     with ariadne_server() as server, held_port() as port:
         server.hangs, server.status = behaviour == "hangs", 500 if behaviour == "answers 500" else 200
         url = f"http://127.0.0.1:{port}/ingest" if behaviour == "refuses" else server.url
-        manager = watched(telemetry={"exporter": "ariadne", "ariadne_url": url, "max_queued_events": 500})
+        worker = ExportWorker(AriadneExporter(url), max_queued=500)
+        manager = watched(on_event=worker)
         with_it = _p99(manager)
-        worker = _worker_of(manager)
         assert worker.waiting <= 500 + 256
         assert worker.dropped > 8_000
         start = time.perf_counter()
@@ -402,10 +402,6 @@ def _p99(manager: Any) -> float:
         manager.preflight("s", history)
         times.append(time.perf_counter() - start)
     return sorted(times)[int(len(times) * 0.99)]
-
-
-def _worker_of(manager: Any) -> ExportWorker:
-    return next(sink for sink in manager._events._sinks._emitters if isinstance(sink, ExportWorker))
 
 
 def test_after_an_outage_the_viewer_learns_what_it_missed(server: Ariadne) -> None:

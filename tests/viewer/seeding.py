@@ -17,6 +17,7 @@ from compact import CompactConfig, CompactManager
 from compact.core.summary.summarizer import SummaryRequest
 from compact.core.summary.summary import StructuredSummary
 from compact.injection import InjectionContext, Injector
+from compact.recall.rehydration import RehydrationConfig
 from compact.testing import assistant, system, tool_exchange, user
 
 Wire = dict[str, Any]
@@ -150,12 +151,11 @@ def _injected(url: str, window_tokens: int) -> None:
         return f"Note: it is turn {context.turn_number}; the build is green."
 
     moved = {
-        "strategies": {"clear": {"enabled": False}, "externalize": {"min_tokens": 200}},
-        "summarizer": {"enabled": False},
-        "policy": {"hard_cap_buffer": 300, "keep_recent_turns": 3, "rehydration_reserve": 1_000},
+        "strategies": {"enabled": ["deduplicate", "externalize", "drop"], "externalize": {"min_tokens": 200}},
+        "policy": {"hard_cap_buffer": 300, "keep_recent_turns": 3},
     }
-    notes = [Injector("clock", 60, note)]
-    with manager_on(url, window_tokens=window_tokens, injectors=notes, settings=moved) as manager:
+    plugs = {"injectors": [Injector("clock", 60, note)], "rehydration": RehydrationConfig(reserve_tokens=1_000)}
+    with manager_on(url, window_tokens=window_tokens, settings=moved, **plugs) as manager:
         history = work(1)
         for turn in range(1, 9):
             for message in work(1, words=240, start=turn):

@@ -211,7 +211,7 @@ def test_a_summariser_that_forgets_a_wish_does_not_lose_it(summarizer: Any) -> N
 
 def test_a_window_that_drops_the_message_of_a_wish_gives_it_back_and_says_so() -> None:
     manager, sink = manager_for(
-        400, strategies={"window": {"enabled": True, "max_turns": 2}}, summarizer={"enabled": False}
+        400, strategies={"enabled": ["deduplicate", "clear", "window", "drop"], "window": {"max_turns": 2}}
     )
     history = [user(f"Sort the berths. {WISH}"), *dialogue(30, words=12), user("go on")]
     prompt = manager.preflight("s", history)
