@@ -118,7 +118,7 @@ class CompactPolicy(ConfigSection):
 
     @model_validator(mode="after")
     def _thresholds_in_order(self) -> CompactPolicy:
-        """Thresholds that are set must make sense together; those left to default move below the trigger."""
+        """Check that thresholds that are set make sense together; those left to default move below the trigger."""
         names = [n for n in ("target_pct", "prefetch_pct", "trigger_pct") if n in self.model_fields_set]
         for lower, upper in pairwise(names):
             if getattr(self, lower) > getattr(self, upper):
@@ -192,7 +192,7 @@ class StrategiesConfig(ConfigSection):
     @model_validator(mode="before")
     @classmethod
     def _read_former_switches(cls, data: Any) -> Any:
-        """Each strategy had a switch of its own, `strategies.clear.enabled`."""
+        """Read the former switch of each strategy, `strategies.clear.enabled`."""
         if not is_mapping(data):
             return data
         settings: dict[str, Any] = dict(data)

@@ -23,7 +23,7 @@ ENV_PREFIX = "COMPACT_"
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """The settings in a YAML or JSON file."""
+    """Return the settings in a YAML or JSON file."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -117,7 +117,7 @@ def _leaves(model: type[BaseModel], above: tuple[str, ...] = ()) -> Iterator[tup
 
 
 def _parsed(value: str, field: FieldInfo) -> Any:
-    """Lists and tables are JSON, or words with commas between; all else is for the model to convert."""
+    """Parse lists and tables, which are JSON or words with commas between; the model converts all else."""
     if field is _ANY_VALUE:
         return yaml.safe_load(value)
     kind = str(field.annotation)
@@ -130,7 +130,7 @@ def _parsed(value: str, field: FieldInfo) -> Any:
 
 
 def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Later layers overrule earlier ones, field by field."""
+    """Merge layers, of which later ones overrule earlier ones, field by field."""
     result: dict[str, Any] = {}
     for layer in layers:
         for name, value in layer.items():
@@ -190,7 +190,7 @@ def _explained(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
 
 
 def _siblings(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
-    """The fields of the section that a path leads into."""
+    """Return the fields of the section that a path leads into."""
     for step in path[:-1]:
         field = model.model_fields.get(str(step))
         if field is None or not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):
@@ -200,7 +200,7 @@ def _siblings(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
 
 
 def _range(model: type[BaseModel], path: tuple[Any, ...]) -> str:
-    """The allowed range of a number, from the field's own limits."""
+    """Return the allowed range of a number, from the field's own limits."""
     field: FieldInfo | None = None
     for step in path:
         field = model.model_fields.get(str(step))

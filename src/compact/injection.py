@@ -94,7 +94,7 @@ class Injection:
             raise ConfigError(f"several injectors are named {', '.join(twice)}", field="injectors", hint=hint)
 
     def __call__(self, session: Session) -> Steps[tuple[AddedMessage, ...]]:
-        """What all of them add; one that fails adds nothing, one that takes more than its reserve raises."""
+        """Return what all of them add; one that fails adds nothing, one that takes more than its reserve raises."""
         added: list[AddedMessage] = []
         for injector in self.injectors:
             if injector.once_per_turn and injector.name in session.turn.injected_once:
@@ -137,7 +137,7 @@ class Injection:
         return added
 
     def _messages(self, name: str, answer: object) -> Iterator[Message]:
-        """The messages that an answer stands for, each with an id of ours."""
+        """Yield the messages that an answer stands for, each with an id of ours."""
         pieces = cast(Sequence[object], answer) if isinstance(answer, list | tuple) else [answer]
         number = 0
         for piece in pieces:

@@ -173,7 +173,7 @@ class CompactManager:
         output_tokens: int = 0,
         dialect: str | Dialect | None = None,
     ) -> list[M]:
-        """`preflight` for event loops: waits for a summary without blocking."""
+        """Do what `preflight` does in an event loop: wait for a summary without blocking."""
         entry, budget = self._enter(session_id, messages, tools, instructions, output_tokens=output_tokens)
         async with entry.lock.ahold():
             return await arun_steps(self._preflight(entry, messages, budget, dialect))
@@ -212,7 +212,7 @@ class CompactManager:
         instructions: str = "",
         dialect: str | Dialect | None = None,
     ) -> list[M]:
-        """`manual_compact` for event loops."""
+        """Do what `manual_compact` does in an event loop."""
         entry, budget = self._enter(session_id, messages, tools, instructions)
         async with entry.lock.ahold():
             return await arun_steps(self._manual_compact(entry, messages, budget, dialect, note or "", target_tokens))

@@ -38,7 +38,7 @@ class ModelPricer:
     has_cache: bool = True
 
     def __call__(self, change: PromptChange, *, may_wait: bool) -> Economics:
-        """What the change costs, in dollars if the model's prices are known and at hand."""
+        """Return what the change costs, in dollars if the model's prices are known and at hand."""
         notes: list[str] = []
         is_at_hand = may_wait or is_loaded()
         before = self._prices(change.tokens_before, is_at_hand, notes)
@@ -63,7 +63,7 @@ class ModelPricer:
     def _summary_prices(
         self, change: PromptChange, prices: Prices, is_at_hand: bool, notes: list[str]
     ) -> Prices | None:
-        """The prices of the model that writes summaries; sums in two currencies cannot be added."""
+        """Return the prices of the model that writes summaries; sums in two currencies cannot be added."""
         if self.summary_model is None or not change.summary_input_tokens:
             return None
         if self.summary_model == self.model or prices.currency != USD:
@@ -77,13 +77,13 @@ class ModelPricer:
 
 
 def is_loaded() -> bool:
-    """True if prices can be had without waiting."""
+    """Return True if prices can be had without waiting."""
     return "genai_prices.data" in sys.modules
 
 
 @lru_cache(maxsize=256)
 def model_prices(model: str, *, input_tokens: int = 0) -> Prices | None:
-    """What a model costs in a prompt of so many tokens, by the bundled list; None if that is not known.
+    """Return what a model costs in a prompt of so many tokens, by the bundled list; None if that is not known.
 
     A model that has no price for cached tokens reads and writes them like fresh ones.
     """
@@ -104,7 +104,7 @@ def model_prices(model: str, *, input_tokens: int = 0) -> Prices | None:
 
 @lru_cache(maxsize=64)
 def _listed(model: str) -> Any:
-    """The entry of the list that is in force now, under the first of the model's names that it knows."""
+    """Return the entry of the list that is in force now, under the first of the model's names that it knows."""
     try:
         snapshot: Any = import_module("genai_prices.data_snapshot").get_snapshot()
     except ImportError:
@@ -119,7 +119,7 @@ def _listed(model: str) -> Any:
 
 
 def _names(model: str) -> Iterator[str]:
-    """The model as it is written, then without who routes it; what a fine-tune costs is not what its base does."""
+    """Yield the model as it is written, then without who routes it; a fine-tune does not cost what its base does."""
     yield model
     name = model.strip().lower().rsplit("/", 1)[-1]
     if not name.startswith("ft:"):
@@ -129,7 +129,7 @@ def _names(model: str) -> Iterator[str]:
 
 
 def _at(price: Any, input_tokens: int) -> float | None:
-    """The price of one token in a prompt of this size; long prompts have prices of their own."""
+    """Return the price of one token in a prompt of this size; long prompts have prices of their own."""
     if price is None:
         return None
     tiers = [tier.price for tier in getattr(price, "tiers", ()) if input_tokens > tier.start]

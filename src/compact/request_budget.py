@@ -26,7 +26,7 @@ class RequestBudget:
         self._counted: list[tuple[object, int]] = []
 
     def of_request(self, tools: Tools, instructions: str, output_tokens: int = 0) -> TokenBudget:
-        """The budget of a request with these tools and instructions, and an answer of up to so many tokens."""
+        """Return the budget of a request with these tools and instructions, and an answer of up to so many tokens."""
         if not tools and not instructions and not output_tokens:
             return self.window
         system = self._count_instructions(instructions) if instructions else 0
@@ -38,7 +38,7 @@ class RequestBudget:
         )
 
     def _count_tools(self, tools: list[Mapping[str, Any]]) -> int:
-        """Schemas are the same from call to call: they are compared, in C, and not counted again."""
+        """Count schemas, which are the same from call to call: they are compared, in C, and not counted again."""
         known = next((tokens for counted, tokens in self._counted if counted == tools), None)
         if known is not None:
             return known

@@ -24,7 +24,7 @@ class ChatDialect:
     name = "chat"
 
     def recognises(self, item: object) -> bool | None:
-        """Tool calls, results and parts of its own tell; plain text may be anybody's."""
+        """Return True for tool calls, results and parts of its own; plain text may be of any dialect."""
         if isinstance(item, Message):
             return True
         if not isinstance(item, Mapping):
@@ -37,21 +37,21 @@ class ChatDialect:
         return _recognises_content(fields.get("content"))
 
     def read(self, items: Sequence[Any], place: int) -> Iterator[Block]:
-        """Each item is its own entry."""
+        """Read each item as an entry of its own."""
         return (Block((item,), (item,)) for item in items)
 
     def write(self, entries: Sequence[Entry]) -> Iterator[Block]:
-        """Each entry as it stands, without what is ours."""
+        """Write each entry as it is, without what is ours."""
         for entry in entries:
             is_plain = isinstance(entry, Message) or not (META in entry or NATIVE in entry)
             yield Block((entry if is_plain else without(entry, META, NATIVE),), (entry,))
 
     def join(self, blocks: Sequence[Block]) -> Sequence[Block]:
-        """The engine keeps Chat Completions legal by itself."""
+        """Return the items as they are: the engine keeps Chat Completions legal by itself."""
         return blocks
 
     def check(self, items: Sequence[Any]) -> tuple[Violation, ...]:
-        """Everything Chat Completions would reject, keys that it does not know included."""
+        """Return everything Chat Completions would reject, keys that it does not know included."""
         return check_chat_completions(items)
 
 

@@ -64,7 +64,7 @@ class _Value:
 
 
 def find_assignments(data: bytes, low: bytes) -> Iterator[Span]:
-    """Where in `data` a value is a secret because of the name before it; `low` is `data` in lower case."""
+    """Yield where in `data` a value is a secret because of the name before it; `low` is `data` in lower case."""
     for needle in NEEDLES:
         at = low.find(needle)
         while at >= 0:
@@ -91,7 +91,7 @@ def _secret_after(data: bytes, at: int, lead: re.Match[bytes]) -> Span | None:
 
 
 def _is_lead(data: bytes, start: int, lead: re.Match[bytes]) -> bool:
-    """True if what follows the name can lead to a value there: `>` only in a tag, a space only after a flag."""
+    """Return True if what follows the name can lead to a value: `>` only in a tag, a space only after a flag."""
     if lead["space"]:
         return data[lead.end() : lead.end() + 1] in (b'"', b"'", b"`") or _takes_argument(data, start)
     if lead["tag"]:
@@ -100,7 +100,7 @@ def _is_lead(data: bytes, start: int, lead: re.Match[bytes]) -> bool:
 
 
 def _takes_argument(data: bytes, start: int) -> bool:
-    """True for a flag, for `ENV NAME value`, and for a line of .netrc: there a mere space leads to the value."""
+    """Return True for a flag, `ENV NAME value` and a line of .netrc: there a mere space leads to the value."""
     before = data[max(0, start - 80) : start].lower()
     return data[start : start + 1] == b"-" or before.endswith((b"env ", b"setx ")) or bool(_NETRC.search(before))
 
@@ -125,7 +125,7 @@ def _name_start(data: bytes, at: int) -> int:
 
 
 def _is_secret(data: bytes, start: int, lead: re.Match[bytes], value: _Value, kind: Kind) -> bool:
-    """How a value is led to decides what is asked of it: a sign asks least, a mere space most."""
+    """Return True for a secret: a sign before the value asks least of it, a mere space most."""
     if lead["sign"] or lead["pair"] or lead["tag"]:
         return _is_assigned(value, kind)
     if lead["compare"]:
@@ -154,7 +154,7 @@ def _is_assigned(value: _Value, kind: Kind) -> bool:
 
 
 def _is_name_of_one(found: bytes) -> bool:
-    """True for a quoted name in the place of a secret: `"challengePassword"`, `"db_password"`."""
+    """Return True for a quoted name in the place of a secret: `"challengePassword"`, `"db_password"`."""
     is_joined = b"_" in found or not found.islower()
     return values.is_reference(found) and is_joined and kind_of_name(found.decode("latin-1")) is not Kind.NONE
 
@@ -199,13 +199,13 @@ def _quoted(data: bytes, quote: re.Match[bytes]) -> _Value | None:
 
 
 def _whole_end(data: bytes, value: _Value) -> int:
-    """Where the value ends; a bare one was judged by its first bytes, but it goes as a whole."""
+    """Return where the value ends; a bare one was judged by its first bytes, but it goes as a whole."""
     rest = _BARE_REST.match(data, value.end) if not value.is_quoted and value.end - value.start > _JUDGED - 10 else None
     return rest.end() if rest else value.end
 
 
 def _bare(data: bytes, before: re.Match[bytes], sign: bytes) -> _Value | None:
-    """A value without quotes, or after a quote that never closes because the text was cut off."""
+    """Return a value without quotes, or after a quote that never closes because the text was cut off."""
     at = before.end()
     run = _BARE.match(data, at)
     if not run or run[0].endswith((b"...", b"\xe2\x80\xa6")):

@@ -25,7 +25,7 @@ def _after_scheme(secret: bytes) -> bool:
 
 
 def _user_and_password(secret: bytes) -> bool:
-    """True if it is the base64 of `user:password`, which an ordinary word never is."""
+    """Return True if it is the base64 of `user:password`, which an ordinary word never is."""
     try:
         plain = binascii.a2b_base64(secret + b"=" * (-len(secret) % 4))
     except binascii.Error:
@@ -85,7 +85,7 @@ _KEY_REST = re.compile(
 
 
 def find_carried(data: bytes, low: bytes) -> Iterator[Span]:
-    """Where in `data` a secret is carried by a form around it; `low` is `data` in lower case."""
+    """Yield where in `data` a secret is carried by a form around it; `low` is `data` in lower case."""
     for needle, carriers in _BY_NEEDLE.items():
         at = low.find(needle)
         while at >= 0:
@@ -99,7 +99,7 @@ def find_carried(data: bytes, low: bytes) -> Iterator[Span]:
 
 
 def _cookies(data: bytes, low: bytes) -> Iterator[Span]:
-    """The values in `Cookie:` headers; of `Set-Cookie:` only the first, the others are its attributes."""
+    """Yield the values in `Cookie:` headers; of `Set-Cookie:` only the first, the others are its attributes."""
     at = low.find(b"cookie")
     while at >= 0:
         lead = _COOKIE.match(data, at)
@@ -115,7 +115,7 @@ def _cookies(data: bytes, low: bytes) -> Iterator[Span]:
 
 
 def _key_blocks(data: bytes, low: bytes) -> Iterator[Span]:
-    """Private key blocks, whole; of one that was cut off, the lines that are left of it."""
+    """Yield private key blocks, whole; of one that was cut off, the lines that are left of it."""
     at = low.find(b"-----begin ")
     while at >= 0:
         head = _KEY_HEAD.match(data, at)
@@ -132,7 +132,7 @@ def _key_blocks(data: bytes, low: bytes) -> Iterator[Span]:
 
 
 def _key_block_end(data: bytes, low: bytes, after: int, stop: int) -> int:
-    """Where the block ends whose head ends at `after`, if the next dashes are at `stop`; 0 if there is no key."""
+    """Return the end of the block whose head ends at `after`, if the next dashes are at `stop`; 0 without a key."""
     if low.startswith(b"-----end ", stop) and stop - after < 20_000:
         close = low.find(b"-----", stop + 9, stop + 80)
         return close + 5 if close >= 0 else stop

@@ -19,7 +19,7 @@ class CustomPattern:
     group: int
 
     def find(self, data: bytes) -> Iterator[Span]:
-        """The places it takes, in order; empty matches are none."""
+        """Yield the places it takes, in order; empty matches are none."""
         for match in self.regex.finditer(data):
             start, end = match.span(self.group)
             if end > start:
@@ -27,7 +27,7 @@ class CustomPattern:
 
 
 def compile_patterns(patterns: Iterable[str]) -> tuple[CustomPattern, ...]:
-    """The patterns ready for use, or a `ConfigError` that names the one that cannot be."""
+    """Return the patterns ready for use, or a `ConfigError` that names the one that cannot be."""
     sources = tuple(patterns)
     return tuple(_compiled(source, index) for index, source in enumerate(sources))
 

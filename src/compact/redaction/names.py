@@ -37,7 +37,7 @@ _LIKELY_KEYS = _words(
     "access account admin aes app auth client consumer deploy encryption function functions hmac host jwt license "
     "master root rsa service session shared signing ssh storage subscription webhook write ingest integration"
 )
-# Tokens that are pieces of text, positions in a list, or kinds of something: none of them opens a door.
+# Tokens that are pieces of text, positions in a list, or kinds of something: none of them is a secret.
 _HARMLESS_TOKENS = _words(
     "a any bos cls completion continuation cost count current cursor each end eos expected first image input last "
     "mask max min next no num one output pad page paging parse per prev previous price prompt sep single special start "
@@ -52,7 +52,7 @@ _PASS_OWNERS = _words(
 
 @lru_cache(maxsize=4096)
 def kind_of_name(name: str) -> Kind:
-    """How surely `name` (in any case style, with any prefix) is the name of a secret."""
+    """Return how surely `name` (in any case style, with any prefix) is the name of a secret."""
     words = [word.lower() for word in _WORDS.findall(name)]
     while len(words) > 1 and words[-1].isdigit():
         words.pop()

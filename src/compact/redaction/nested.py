@@ -40,7 +40,7 @@ class NestedRedaction:
         self._open: set[int] = set()
 
     def value(self, value: Any) -> Any:
-        """A redacted copy, or the same object if nothing in it is a secret."""
+        """Return a redacted copy, or the same object if nothing in it is a secret."""
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, str):
@@ -56,7 +56,7 @@ class NestedRedaction:
             self._open.discard(id(value))
 
     def string(self, text: str) -> str:
-        """A string; if it is itself JSON, it stays JSON, and its names count."""
+        """Redact a string; if it is itself JSON, it stays JSON, and its names count."""
         if text.lstrip()[:1] in ("{", "[", '"') and self._may_hide(text):
             try:
                 inner = json.loads(text, parse_float=_finite)
@@ -113,7 +113,7 @@ class NestedRedaction:
         return key
 
     def under(self, name: Any, item: Any) -> Any:
-        """A value under its name; under that of a secret it goes whole, unless it is a schema."""
+        """Redact a value under its name; under that of a secret it goes whole, unless it is a schema."""
         kind = kind_of_name(name) if isinstance(name, str) else Kind.NONE
         if kind is Kind.NONE or item is None or isinstance(item, bool) or _is_bare(item):
             return self.value(item)
@@ -155,7 +155,7 @@ class NestedRedaction:
         return result
 
     def _opaque(self, value: Any) -> Any:
-        """An object of another library: as its own dump if that holds a secret, else as it is."""
+        """Redact an object of another library: as its own dump if that holds a secret, else as it is."""
         try:
             dump = getattr(value, "model_dump", None)
             if callable(dump) and isinstance(dumped := dump(), Mapping):
@@ -169,12 +169,12 @@ class NestedRedaction:
 
 
 def is_secret_name(name: str) -> bool:
-    """True if whatever is under this name is a secret."""
+    """Return True if whatever is under this name is a secret."""
     return kind_of_name(name) in (Kind.SURE, Kind.LIKELY)
 
 
 def _is_bare(item: Any) -> bool:
-    """True if there is nothing to hide in it: empty, or a mark."""
+    """Return True if there is nothing to hide in it: empty, or a mark."""
     if isinstance(item, str):
         return not item or item == MARK or item.startswith("<REDACTED: ")
     return isinstance(item, list | tuple | dict) and not item
@@ -190,7 +190,7 @@ def _is_schema(item: Mapping[Any, Any]) -> bool:
 
 
 def _rebuilt(value: Any, items: list[Any]) -> Any:
-    """A container of the same kind, or the same one if no item changed."""
+    """Return a container of the same kind, or the same one if no item changed."""
     if all(new is old for new, old in zip(items, value, strict=True)):
         return value
     make = getattr(value, "_make", None)  # a named tuple
@@ -198,7 +198,7 @@ def _rebuilt(value: Any, items: list[Any]) -> Any:
 
 
 def _written_like(text: str, value: Any) -> str:
-    """`value` as JSON, with the indent, the spaces and the escapes of `text`."""
+    """Return `value` as JSON, with the indent, the spaces and the escapes of `text`."""
     indented = _INDENT.match(text)
     return json.dumps(
         value,

@@ -33,20 +33,20 @@ class Redactor:
         return self._is_enabled
 
     def text(self, text: str) -> str:
-        """A text with `<REDACTED>` in place of each secret; a name before it stays: `api_key=<REDACTED>`."""
+        """Return a text with `<REDACTED>` in place of each secret; a name before it stays: `api_key=<REDACTED>`."""
         if not self._is_enabled:
             return text
         clean = replaced(text, self._patterns)
         return clean if self._callback is None else self._called_back(clean)
 
     def value(self, value: Any) -> Any:
-        """Nested data without secrets: in strings, in JSON inside strings, and under names such as `password`."""
+        """Return data without secrets: in strings, in JSON inside strings, and under names such as `password`."""
         if not self._is_enabled:
             return value
         return NestedRedaction(self.text, reads_everything=bool(self._patterns or self._callback)).value(value)
 
     def message(self, message: Message) -> Message:
-        """A message without secrets; its role and ids stay, and JSON stays JSON."""
+        """Return a message without secrets; its role and ids stay, and JSON stays JSON."""
         return self.value(message)
 
     def _called_back(self, text: str) -> str:

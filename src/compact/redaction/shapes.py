@@ -119,7 +119,7 @@ _MARKED = bytes(ord("x") if chr(c).isupper() or chr(c).isdigit() else ord(" ") f
 
 
 def find_shapes(data: bytes) -> list[Span]:
-    """Where in `data` a secret is recognised by its look alone."""
+    """Return where in `data` a secret is recognised by its look alone."""
     runs = b" ".join(_long_runs(data))
     spans: list[Span] = []
     if runs:
@@ -130,7 +130,7 @@ def find_shapes(data: bytes) -> list[Span]:
 
 
 def _long_runs(data: bytes) -> Iterator[bytes]:
-    """The unbroken runs that are long enough and hold a capital or a digit, as every shape does."""
+    """Yield the unbroken runs that are long enough and hold a capital or a digit, as every shape does."""
     classes = data.translate(_IN_RUN)
     start = classes.find(_RUN)
     marked = data.translate(_MARKED) if start >= 0 else b""

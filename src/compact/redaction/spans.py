@@ -19,7 +19,7 @@ _ONLY_NAME = re.compile(rb"[\w.\-\"' ]{1,80}[:=][\"' ]{0,4}")
 
 
 def replaced(text: str, patterns: Sequence[CustomPattern] = ()) -> str:
-    """`text` with every secret replaced by the mark; the same object if there is none."""
+    """Return `text` with every secret replaced by the mark; the same object if there is none."""
     # Bytes, because finding and lower-casing them is an order of magnitude faster than for text beyond ASCII.
     data = text.encode("utf-8", "surrogatepass")
     found = find_secrets(data)
@@ -32,19 +32,19 @@ def replaced(text: str, patterns: Sequence[CustomPattern] = ()) -> str:
 
 
 def find_secrets(data: bytes) -> list[Span]:
-    """The places that the default rules find; they may overlap."""
+    """Return the places that the default rules find; they may overlap."""
     low = data.lower()
     return [*find_shapes(data), *find_assignments(data, low), *find_carried(data, low)]
 
 
 def may_name_secret(text: str) -> bool:
-    """True if one of the words is in `text` of which the names of secrets are made; cheap."""
+    """Return True if one of the words is in `text` of which the names of secrets are made; cheap."""
     low = text.lower()
     return any(needle.decode() in low for needle in (*NEEDLES, b"cookie"))
 
 
 def _custom_spans(data: bytes, patterns: Sequence[CustomPattern], found: Iterable[Span]) -> list[Span]:
-    """What the user's patterns find, save where a default rule has already taken the secret and left its name.
+    """Return what the user's patterns find, save where a default rule has already taken the secret and left its name.
 
     `api_key=…` stays `api_key=<REDACTED>` even if a pattern takes in the name.
     """
@@ -63,7 +63,7 @@ def _custom_spans(data: bytes, patterns: Sequence[CustomPattern], found: Iterabl
 
 
 def _with_marks(data: bytes, found: Iterable[Span]) -> bytes:
-    """One mark for each stretch of touching places; marks that are there already count, so that twice is once."""
+    """Put one mark for each stretch of touching places; marks that are there count, so that twice is once."""
     marks = {mark.span() for mark in _ANY_MARK.finditer(data)} if _MARK[:-1] in data else set[Span]()
     pieces: list[bytes] = []
     copied = 0

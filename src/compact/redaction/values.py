@@ -81,12 +81,12 @@ _SYMBOL_INSIDE = re.compile(rb"[A-Za-z0-9][!@#$%^&*+=][A-Za-z0-9!@#$%^&*]")
 
 
 def is_ordinary(value: bytes) -> bool:
-    """True for a type name, a keyword, a status or a common word."""
+    """Return True for a type name, a keyword, a status or a common word."""
     return value.strip(b" .,;:!?()[]").lower() in _ORDINARY
 
 
 def is_placeholder(value: bytes) -> bool:
-    """True for what stands where a secret will be: `<token>`, `${API_KEY}`, `YOUR_API_KEY`, `****`, a URL."""
+    """Return True for what stands where a secret will be: `<token>`, `${API_KEY}`, `YOUR_API_KEY`, `****`, a URL."""
     if _PLACEHOLDER.match(value.lower()) or _speaks_of_one(value):
         return True
     return len(value) > 3 and len(set(value)) == 1 and not value.isdigit()
@@ -98,12 +98,12 @@ def _speaks_of_one(value: bytes) -> bool:
 
 
 def is_worn_shape(value: bytes) -> bool:
-    """True for a vendor's key that is only its form, as manuals print it: `ghp_xxxxxxxxxx`."""
+    """Return True for a vendor's key that is only its form, as manuals print it: `ghp_xxxxxxxxxx`."""
     return len(set(value)) < 8 or _speaks_of_one(value) or bool(_LOWER_WORDS.fullmatch(value))
 
 
 def is_reference(value: bytes) -> bool:
-    """True for an unquoted value that code reads from elsewhere: `user.password`, `get_token()`, `new_password`."""
+    """Return True for an unquoted value that code reads from elsewhere: `user.password`, `get_token()`."""
     if _CODE.match(value):
         return True
     if b"." in value and is_camel_name(value.rpartition(b".")[2]):
@@ -114,37 +114,37 @@ def is_reference(value: bytes) -> bool:
 
 
 def is_code(value: bytes) -> bool:
-    """True for an unquoted value with punctuation that only code has, as in a minified script."""
+    """Return True for an unquoted value with punctuation that only code has, as in a minified script."""
     if len(value.translate(None, b")]}>&|!<")) < len(value) and _CODE_INSIDE.search(value):
         return True
     return len(value) >= 32 and bool(_STATEMENT.search(value))
 
 
 def is_one_token(value: bytes) -> bool:
-    """True if it has only the bytes of which tokens are made."""
+    """Return True if it has only the bytes of which tokens are made."""
     return bool(_TOKEN.fullmatch(value))
 
 
 def is_camel_name(value: bytes) -> bool:
-    """True for a name such as `Ed25519PrivateKey`: the runs of equal case in a random string are shorter than words."""
+    """Return True for a name such as `Ed25519PrivateKey`: a random string changes case more often than words do."""
     words = _CASE_RUNS.findall(value)
     is_name = len(words) > 1 and value.isalnum() and not value[-1:].isdigit()
     return is_name and sum(map(len, words)) * 3 >= 10 * len(words) and bool(_CAPITAL.search(value))
 
 
 def is_prose(value: bytes) -> bool:
-    """True for a quoted value that is a sentence or a label rather than a secret."""
+    """Return True for a quoted value that is a sentence or a label rather than a secret."""
     words = value.lower().split()
     return len(words) > 1 and any(word.strip(b".,;:!?'()") in _PROSE for word in words)
 
 
 def is_path_or_measure(value: bytes) -> bool:
-    """True for a file's path, a number with its unit, a date, a version or a colour."""
+    """Return True for a file's path, a number with its unit, a date, a version or a colour."""
     return bool(_PATH.match(value)) or (bool(_MEASURE.match(value)) and len(value) < 24)
 
 
 def looks_random(value: bytes) -> bool:
-    """True for letters and digits mixed as no word mixes them, or upper and lower case mixed so."""
+    """Return True for letters and digits mixed as no word mixes them, or upper and lower case mixed so."""
     if len(value) < 6 or b" " in value:
         return False
     if _LONG_HEX.fullmatch(value):
@@ -162,7 +162,7 @@ def _mixes_case(value: bytes) -> bool:
 
 
 def looks_like_password(value: bytes) -> bool:
-    """True for what people choose: letters with a digit, or a symbol in the middle; no separators of words."""
+    """Return True for what people choose: letters with a digit, or a symbol in the middle; no separators."""
     if len(value) < 6 or is_ordinary(value) or is_path_or_measure(value):
         return False
     if _SYMBOL_INSIDE.search(value):

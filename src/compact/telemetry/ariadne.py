@@ -41,7 +41,7 @@ _SPAN_FIELDS = frozenset({"event_id", "parent_id", "started_at", "ended_at"})
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class _PendingRequest:
     """The body of a request, and how many events are in it."""
 
     body: bytes
@@ -62,7 +62,7 @@ class AriadneExporter:
             self._headers["Authorization"] = f"Bearer {token}"
         self._connection: http.client.HTTPConnection | None = None
         self._traces: OrderedDict[str, None] = OrderedDict()
-        self._pending: deque[_Request] = deque()
+        self._pending: deque[_PendingRequest] = deque()
         self._lost = 0
         self.warn = ThrottledWarnings("[Ariadne]")
 
@@ -264,20 +264,20 @@ def _wire_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def _bodies(events: Iterable[Mapping[str, Any]], *, max_bytes: int = _MAX_BODY_BYTES) -> Iterator[_Request]:
+def _bodies(events: Iterable[Mapping[str, Any]], *, max_bytes: int = _MAX_BODY_BYTES) -> Iterator[_PendingRequest]:
     """Yield requests that each stay below the limit, in order."""
     parts: list[bytes] = []
     size = spans = 0
     for event in events:
         part = encode_json(event)
         if parts and size + len(part) + 1 > max_bytes:
-            yield _Request(_join(parts), spans)
+            yield _PendingRequest(_join(parts), spans)
             parts, size, spans = [], 0, 0
         parts.append(part)
         size += len(part) + 1
         spans += event["type"] == "span"
     if parts:
-        yield _Request(_join(parts), spans)
+        yield _PendingRequest(_join(parts), spans)
 
 
 def _join(parts: list[bytes]) -> bytes:

@@ -60,7 +60,7 @@ class CompositeEventEmitter:
         self(event)
 
     def __bool__(self) -> bool:
-        """False if there is no sink."""
+        """Return False if there is no sink."""
         return bool(self._sinks)
 
     def flush(self, timeout_seconds: float = 5.0) -> bool:

@@ -46,16 +46,16 @@ from compact.testing.provider_api import (
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class ServedApi:
     """A path of the server: the word for its provider, and the API that answers there."""
 
     provider: Literal["openai", "anthropic"]
     api: ProviderApi
 
 
-ENDPOINTS: Mapping[str, Endpoint] = {
-    "/v1/chat/completions": Endpoint("openai", ChatCompletionsApi()),
-    "/v1/messages": Endpoint("anthropic", MessagesApi()),
+ENDPOINTS: Mapping[str, ServedApi] = {
+    "/v1/chat/completions": ServedApi("openai", ChatCompletionsApi()),
+    "/v1/messages": ServedApi("anthropic", MessagesApi()),
 }
 _SECRET_HEADERS = ("authorization", "x-api-key")
 

@@ -59,24 +59,24 @@ def _run(checks: Sequence[Callable[[S, ManualClock], None]], make_store: Callabl
 
 
 def check_session_store(make_store: Callable[[Clock], SessionStore]) -> None:
-    """What the engine relies on in a store of sessions, its artifacts included: all that a store of one's own needs."""
+    """Check what the engine relies on in a store of sessions, its artifacts included: all that an own store needs."""
     _run(_ENGINE_CHECKS, make_store)
     check_artifact_store(lambda clock: make_store(clock).artifacts)
 
 
 def check_session_reader(make_store: Callable[[Clock], ReadableStore]) -> None:
-    """What operators, the command line and the viewer rely on in a store that answers readers."""
+    """Check what operators, the command line and the viewer rely on in a store that answers readers."""
     _run(READER_CHECKS, make_store)
 
 
 def check_shared_store(make_store: Callable[[Clock], SessionStore]) -> None:
-    """What several processes rely on in a store that they share: its claims, and that they go with a session."""
+    """Check what several processes rely on in a store that they share: its claims, and that they go with a session."""
     _run(_SHARED_CHECKS, make_store)
     check_summary_claims(lambda clock: as_shared(make_store(clock)).claims)
 
 
 def check_compaction_store(make_store: Callable[[Clock], CompactionStore]) -> None:
-    """What the engine and readers rely on in a store; and other processes, if it has claims and summaries."""
+    """Check what the engine and readers rely on; and other processes, if it has claims and summaries."""
     check_session_store(make_store)
     check_session_reader(make_store)
     _run(_PLAN_METHOD_CHECKS, make_store)
@@ -169,7 +169,7 @@ def _check_race(store: SessionStore, clock: ManualClock) -> None:
         assert lost.count(False) == 1, f"of six that commit from one head, {lost.count(False)} won"
     loaded = store.load("s")
     assert loaded is not None
-    assert len(loaded.messages) == 3, "who lost has written nothing"
+    assert len(loaded.messages) == 3, "the one that lost has written nothing"
 
 
 def _check_branches(store: SessionStore, clock: ManualClock) -> None:
@@ -246,8 +246,8 @@ def _check_plan_methods(store: CompactionStore, clock: ManualClock) -> None:
 def _check_transaction(store: SessionStore, clock: ManualClock) -> None:
     first, second = CompactionTransaction(store, "s"), CompactionTransaction(store, "s")
     assert (first.plan, first.version) == (CompactionPlan("s"), 0), "a transaction begins with the plan in force"
-    assert first.commit(sample_plan()) == 1, "who is first commits"
-    assert raises_conflict(lambda: second.commit(sample_plan())), "who is second is told"
+    assert first.commit(sample_plan()) == 1, "the first one commits"
+    assert raises_conflict(lambda: second.commit(sample_plan())), "the second one gets a conflict"
     assert first.commit(sample_plan()) == 2, "a transaction knows its own version"
 
 
@@ -277,7 +277,7 @@ def _check_odd_names(store: SessionStore, clock: ManualClock) -> None:
 
 
 def _check_large_entries(store: SessionStore, clock: ManualClock) -> None:
-    """A result of several megabytes is an entry like any other: it must not keep the session from being written."""
+    """Check that a result of several megabytes does not keep the session from being written."""
     lengths = append_large_entries(store)
     loaded = store.load("s")
     assert loaded is not None

@@ -20,26 +20,26 @@ class MakeSummaryCache(Protocol):
     """Makes an empty cache of a size."""
 
     def __call__(self, *, max_entries: int, ttl_seconds: float, clock: Clock) -> SummaryCache:
-        """An empty cache."""
+        """Return an empty cache."""
         ...
 
 
 def check_artifact_store(make_store: Callable[[Clock], ArtifactStore]) -> None:
-    """What rehydration and recall rely on in a store of artifacts: who sees what, and until when."""
+    """Check what rehydration and recall rely on in a store of artifacts: who sees what, and until when."""
     for check in _ARTIFACT_CHECKS:
         clock = ManualClock()
         check(make_store(clock), clock)
 
 
 def check_summary_claims(make_claims: Callable[[Clock], SummaryClaims]) -> None:
-    """What keeps two processes from writing the same summary."""
+    """Check what keeps two processes from writing the same summary."""
     for check in _CLAIM_CHECKS:
         clock = ManualClock()
         check(make_claims(clock), clock)
 
 
 def check_summary_cache(make_cache: MakeSummaryCache) -> None:
-    """What summarisers rely on in a cache: what was used longest ago goes first, and nothing stays too long."""
+    """Check what summarisers rely on in a cache: what was used longest ago goes first, and nothing stays too long."""
     for check in _CACHE_CHECKS:
         clock = ManualClock()
         check(make_cache(max_entries=3, ttl_seconds=60, clock=clock), clock)

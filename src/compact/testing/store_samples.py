@@ -105,7 +105,7 @@ def sample_call(**fields: Any) -> ModelCall:
 
 
 def sample_plan(version: int = 1, session_id: str = "s") -> CompactionPlan:
-    """A plan with a record of each kind, and texts that are hard to keep."""
+    """Return a plan with a record of each kind, and texts that are hard to keep."""
     about: dict[str, Any] = {"strategy": "suite", "tokens_before": 9, "tokens_after": 2}
     odd = "\x00 \ud800 漢"
     kept = {"kept": ((0, 3), (9, 12)), "preserved_fields": {"status": odd}, "kept_arguments": ((2, 40),)}
@@ -140,7 +140,7 @@ def raises_conflict(action: Callable[[], object]) -> bool:
 
 
 def odd_originals() -> list[object]:
-    """Messages in every shape that a caller may hand in."""
+    """Return messages in every shape that a caller may hand in."""
     function = {"name": "read", "arguments": '{"path": "\\ud800"}', "x_more": 1}
     calls = [{"id": "c1", "type": "function", "function": function, "index": 0}]
     parts = [{"type": "text", "text": "part \x00"}, {"type": "image_url", "image_url": {"url": "data:x"}, "n": 1.5}]

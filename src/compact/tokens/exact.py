@@ -55,7 +55,7 @@ class TiktokenTokenizer:
         return f"TiktokenTokenizer({self._encoding!r})"
 
     def count_text(self, text: str) -> int:
-        """Tokens of a bare text; what looks like a special token is ordinary text."""
+        """Return the tokens of a bare text; what looks like a special token is ordinary text."""
         if len(text) < LONG:
             return self._count(text)
         short = shorten(text)
@@ -63,11 +63,11 @@ class TiktokenTokenizer:
         return cut + self._count(short.text)
 
     def count_message(self, message: Message) -> int:
-        """Tokens of a message in a prompt."""
+        """Return the tokens of a message in a prompt."""
         return message_tokens(message, self.count_text, image_rule="tiles")
 
     def count_tools(self, tools: Sequence[Mapping[str, Any]]) -> int:
-        """Tokens of tool schemas sent along with a prompt."""
+        """Return the tokens of tool schemas sent along with a prompt."""
         per_function = OLD_FUNCTION_TOKENS if self._encoding == "cl100k_base" else FUNCTION_TOKENS
         return tools_tokens(tools, self.count_text, function_tokens=per_function)
 
@@ -90,12 +90,12 @@ class TiktokenTokenizer:
         return counter
 
     def _period_tokens(self, char: str) -> int:
-        """What each further period inside a long run of `char` costs."""
+        """Return what each further period inside a long run of `char` costs."""
         return self._count(char * (2 * PERIOD)) - self._count(char * PERIOD)
 
 
 def _plug(name: str, encoding: str) -> Callable[[str], int] | None:
-    """The plug's counter, loaded once whatever the number of threads; None if it is not installed."""
+    """Return the plug's counter, loaded once whatever the number of threads; None if it is not installed."""
     key = (name, encoding)
     if key not in _loaded:
         with _lock:

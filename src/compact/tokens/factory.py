@@ -22,7 +22,7 @@ _IMAGE_RULES: dict[ModelProvider, ImageRule] = {
 
 @lru_cache(maxsize=1024)
 def get_tokenizer(model: str, kind: str = "auto") -> ProviderAwareTokenizer:
-    """The tokenizer for a model: exact where its encoding is published, otherwise an estimate."""
+    """Return the tokenizer for a model: exact where its encoding is published, otherwise an estimate."""
     if kind not in KINDS:
         raise ConfigError(f"unknown tokenizer {kind!r}", field="tokenizer", hint=f"use one of {', '.join(KINDS)}")
     info = model_info(model)

@@ -44,7 +44,7 @@ _PAYLOAD = re.compile(r"(?<![A-Za-z0-9+/_\\-])(?:[A-Za-z0-9+/_-]|\\[rn]){512,}={
 
 
 def message_tokens(message: Message, count_text: CountText, *, image_rule: ImageRule = "largest") -> int:
-    """Tokens of a message in a prompt: framing, role, name, content, tool calls."""
+    """Return the tokens of a message in a prompt: framing, role, name, content, tool calls."""
     tokens = MESSAGE_TOKENS + count_text(message.role)
     if message.name:
         tokens += NAME_TOKENS + count_text(message.name)
@@ -59,7 +59,7 @@ def message_tokens(message: Message, count_text: CountText, *, image_rule: Image
 
 
 def _beside(message: Message) -> Content:
-    """What stays with a message beside its content, whatever is cleared: thinking, the work of built-in tools."""
+    """Return what stays with a message whatever is cleared: thinking, the work of built-in tools."""
     original: object = message.original
     native = original.get("native") if is_mapping(original) else None
     kept = native.get("beside") if is_mapping(native) else None
@@ -67,14 +67,14 @@ def _beside(message: Message) -> Content:
 
 
 def call_tokens(name: str, arguments: str, count_text: CountText) -> int:
-    """Tokens of one tool call, id left out."""
+    """Return the tokens of one tool call, id left out."""
     return TOOL_CALL_TOKENS + count_text(name) + count_text(arguments)
 
 
 def content_tokens(
     content: Content, count_text: CountText, *, image_rule: ImageRule = "largest", counted_ids: Container[str] = ()
 ) -> int:
-    """Tokens of a message's content, without framing; calls in `counted_ids` are not counted again."""
+    """Return the tokens of a message's content, without framing; calls in `counted_ids` are not counted again."""
     if content is None:
         return 0
     if isinstance(content, str):
@@ -83,7 +83,7 @@ def content_tokens(
 
 
 def json_text(value: object) -> str:
-    """The value as JSON, or as near to it as a value that is no JSON can come."""
+    """Return the value as JSON, or as near to it as a value that is no JSON can come."""
     try:
         return json.dumps(value, ensure_ascii=False, default=_as_dict_or_text)
     except (TypeError, ValueError, RecursionError):
@@ -118,7 +118,7 @@ def _call_part_tokens(part: Mapping[str, Any], count_text: CountText, counted_id
 
 
 def _nested_tokens(value: object, count_text: CountText, image_rule: ImageRule) -> int:
-    """Tokens of what a tool result part holds: a text or further parts."""
+    """Return the tokens of what a tool result part holds: a text or further parts."""
     if value is None or isinstance(value, str):
         return content_tokens(value, count_text)
     parts: tuple[Any, ...] = tuple(value) if is_list(value) else (value,)
@@ -126,7 +126,7 @@ def _nested_tokens(value: object, count_text: CountText, image_rule: ImageRule) 
 
 
 def _opaque_tokens(part: Mapping[str, Any], count_text: CountText) -> int:
-    """Tokens of a part we do not know by its JSON text, binary payloads at a flat rate."""
+    """Return the tokens of a part we do not know by its JSON text, binary payloads at a flat rate."""
     fields = {key: value for key, value in part.items() if key not in ("signature", "cache_control")}
     payload_chars: list[int] = []
 

@@ -29,7 +29,7 @@ _PREFIX_CHARS = (1024, 128 * 1024, 2 * 1024 * 1024)
 
 
 def image_tokens(part: Mapping[str, Any], rule: ImageRule = "largest") -> int:
-    """Tokens of an image: a part of Chat Completions, Responses, Anthropic, or Gemini (as `inlineData`)."""
+    """Return the tokens of an image: a part of Chat Completions, Responses, Anthropic, or Gemini (as `inlineData`)."""
     payload, detail = _payload_and_detail(part)
     size = image_size(payload) if payload else None
     if rule == "tiles":
@@ -40,7 +40,7 @@ def image_tokens(part: Mapping[str, Any], rule: ImageRule = "largest") -> int:
 
 
 def image_size(payload: str) -> Size | None:
-    """Width and height of a data URL or bare base64 text; None if they cannot be read."""
+    """Return width and height of a data URL or bare base64 text; None if they cannot be read."""
     start = 0
     if payload.startswith("data:"):
         start = payload.find(";base64,", 0, 256) + len(";base64,")
@@ -56,7 +56,7 @@ def image_size(payload: str) -> Size | None:
 
 
 def _payload_and_detail(part: Mapping[str, Any]) -> tuple[str, str]:
-    """The data URL or base64 text and the detail asked for, whichever of the wire forms the part has."""
+    """Return the data URL or base64 text and the detail asked for, whichever of the wire forms the part has."""
     inline = part.get("inlineData") or part.get("inline_data")
     holder: Any = part.get("image_url") or part.get("source") or inline or part
     if isinstance(holder, str):
@@ -69,7 +69,7 @@ def _payload_and_detail(part: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _tile_tokens(size: Size | None, detail: str) -> int:
-    """OpenAI: fit into 2048 x 2048, shrink the short side to 768, then count tiles of 512."""
+    """Count as OpenAI does: fit into 2048 x 2048, shrink the short side to 768, then count tiles of 512."""
     if detail == "low":
         return LOW_DETAIL_TOKENS
     if size is None:
@@ -82,7 +82,7 @@ def _tile_tokens(size: Size | None, detail: str) -> int:
 
 
 def _area_tokens(size: Size | None) -> int:
-    """Anthropic: shrink the long edge to 1568, then a token for every 750 pixels."""
+    """Count as Anthropic does: shrink the long edge to 1568, then a token for every 750 pixels."""
     if size is None:
         return MAX_AREA_TOKENS
     width, height = size

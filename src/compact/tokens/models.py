@@ -101,7 +101,7 @@ def model_info(model: str) -> ModelInfo:
 
 
 def _split(model: str) -> tuple[frozenset[str], str]:
-    """The words before the model's own name (who routes it) and that name alone."""
+    """Return the words before the model's own name (who routes it) and that name alone."""
     *before, last = model.strip().lower().split("/")
     if last.startswith("ft:"):
         # ft:<base model>:<organisation>:<name>:<id>

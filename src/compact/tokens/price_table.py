@@ -7,7 +7,7 @@ from typing import Any
 
 
 def snapshot_window_tokens(model: str) -> int | None:
-    """The model's context window in the bundled snapshot; None if model, window or package is unknown."""
+    """Return the model's context window in the bundled snapshot; None if model, window or package is unknown."""
     try:
         # Imported here because loading the snapshot takes most of a second.
         snapshot: Any = import_module("genai_prices.data_snapshot").get_snapshot()

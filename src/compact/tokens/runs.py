@@ -45,7 +45,7 @@ def shorten(text: str) -> Shortened:
 
 
 def _edges(text: str, floor: int, probe: int) -> tuple[int, int]:
-    """Where the run around `probe` starts, not before `floor`, and where it ends."""
+    """Return where the run around `probe` starts, not before `floor`, and where it ends."""
     char = text[probe]
     start = floor + len(text[floor:probe].rstrip(char))
     return start, len(text) - len(text[probe:].lstrip(char))

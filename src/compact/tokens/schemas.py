@@ -25,14 +25,14 @@ _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parametersJsonSche
 _DECLARATION_KEYS = ("functionDeclarations", "function_declarations")
 _LIST_KEYS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _MAP_KEYS = ("$defs", "definitions", "patternProperties")
-# Schemas from strangers may be absurdly deep; below this their text is counted instead.
+# Schemas of others may be absurdly deep; below this their text is counted instead.
 _MAX_DEPTH = 32
 
 
 def tools_tokens(
     tools: Sequence[Mapping[str, Any]], count_text: CountText, *, function_tokens: int = FUNCTION_TOKENS
 ) -> int:
-    """Tokens of all tool schemas of a prompt, in the chat, Responses, Anthropic or Gemini form."""
+    """Return the tokens of all tool schemas of a prompt, in the chat, Responses, Anthropic or Gemini form."""
     listed = [one for tool in tools for one in _declared(tool)]
     if not listed:
         return 0
@@ -40,7 +40,7 @@ def tools_tokens(
 
 
 def _declared(tool: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """The functions that one tool of Gemini declares; any other tool is one by itself."""
+    """Return the functions that one tool of Gemini declares; any other tool is one by itself."""
     key = next((key for key in _DECLARATION_KEYS if isinstance(tool.get(key), list | tuple)), None)
     if key is None:
         return [tool]
@@ -62,7 +62,7 @@ def _tool_tokens(tool: Mapping[str, Any], count_text: CountText) -> int:
 
 
 def _object_tokens(schema: Mapping[str, Any], count_text: CountText, depth: int) -> int:
-    """Tokens of everything below a schema: its properties, items, alternatives and definitions."""
+    """Return the tokens of everything below a schema: its properties, items, alternatives and definitions."""
     if depth > _MAX_DEPTH:
         return count_text(json_text(schema))
     tokens = 0
@@ -77,7 +77,7 @@ def _object_tokens(schema: Mapping[str, Any], count_text: CountText, depth: int)
 
 
 def _value_tokens(name: str, value: object, count_text: CountText, depth: int) -> int:
-    """Tokens of one property or nested schema: its line, its enumeration, and what is below it."""
+    """Return the tokens of one property or nested schema: its line, its enumeration, and what is below it."""
     schema = _mapping(value)
     if schema is None:
         return count_text(f"{name}:{json_text(value)}")
@@ -105,7 +105,7 @@ def _inner_schemas(schema: Mapping[str, Any]) -> Iterator[object]:
 
 
 def _sentence(schema: Mapping[str, Any]) -> str:
-    """The description as the formula counts it: without its final full stop."""
+    """Return the description as the formula counts it: without its final full stop."""
     description = schema.get("description")
     return description.removesuffix(".") if isinstance(description, str) else ""
 

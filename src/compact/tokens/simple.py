@@ -85,21 +85,21 @@ class SimpleTokenizer:
         return f"SimpleTokenizer(image_rule={self._image_rule!r})"
 
     def count_text(self, text: str) -> int:
-        """Estimated tokens of a bare text, rounded up; 0 only for the empty text."""
+        """Return the estimated tokens of a bare text, rounded up; 0 only for the empty text."""
         raw = text.encode("utf-8", "surrogatepass")
         return ceil(_words(raw) + _marks(raw) + _others(raw))
 
     def count_message(self, message: Message) -> int:
-        """Estimated tokens of a message in a prompt."""
+        """Return the estimated tokens of a message in a prompt."""
         return message_tokens(message, self.count_text, image_rule=self._image_rule)
 
     def count_tools(self, tools: Sequence[Mapping[str, Any]]) -> int:
-        """Estimated tokens of tool schemas sent along with a prompt."""
+        """Return the estimated tokens of tool schemas sent along with a prompt."""
         return tools_tokens(tools, self.count_text)
 
 
 def _words(raw: bytes) -> float:
-    """Words, identifiers, numbers, and long unbroken runs such as base64, which no vocabulary knows."""
+    """Return words, identifiers, numbers, and long unbroken runs such as base64, which no vocabulary knows."""
     cased = raw.translate(_BY_CASE)
     letters = raw.translate(_BY_LETTER)
     words = letters.count(b".L") + letters.startswith(b"L")
@@ -117,7 +117,7 @@ def _words(raw: bytes) -> float:
 
 
 def _marks(raw: bytes) -> float:
-    """Punctuation, line ends and indentation; a single blank belongs to the word after it."""
+    """Return punctuation, line ends and indentation; a single blank belongs to the word after it."""
     printed = raw.translate(_BY_PRINTED)
     blanks = raw.translate(_BY_BLANK)
     return (
@@ -133,7 +133,7 @@ def _marks(raw: bytes) -> float:
 
 
 def _others(raw: bytes) -> float:
-    """Other scripts and control characters; free of charge for plain ASCII text."""
+    """Return other scripts and control characters; free of charge for plain ASCII text."""
     rest = raw.translate(None, _PLAIN)
     if not rest:
         return 0.0

@@ -11,7 +11,7 @@ _TOTALS = ("input_tokens", "prompt_tokens", "prompt_token_count")
 
 
 def reported_input_tokens(usage: object) -> int:
-    """A plain number, or the sum of a usage object's or mapping's input tokens."""
+    """Return a plain number, or the sum of a usage object's or mapping's input tokens."""
     if isinstance(usage, int):
         return usage
     total = next((value for name in _TOTALS if (value := _field(usage, name)) is not None), None)

@@ -66,7 +66,7 @@ class ReportItem:
         return self.state in (EntityState.KEPT, EntityState.IN_LEDGER)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data."""
         return {
             "kind": self.kind,
             "text": self.text,
@@ -109,15 +109,15 @@ class CompactionReport:
         return tuple(item for item in self.constraints if not item.is_in_prompt)
 
     def total(self, state: EntityState) -> int:
-        """How many strings are in a state."""
+        """Return how many strings are in a state."""
         return sum(item.state is state for item in self.items)
 
     def notable(self, limit: int) -> tuple[ReportItem, ...]:
-        """The first of what is not in the prompt any more."""
+        """Return the first of what is not in the prompt any more."""
         return tuple(item for item in self.items if not item.is_in_prompt)[:limit]
 
     def to_dict(self, *, examples: int | None = 20) -> dict[str, Any]:
-        """Plain data, with so many examples of what is not in the prompt, or with every string."""
+        """Return plain data, with so many examples of what is not in the prompt, or with every string."""
         check = self.check
         listed = self.items if examples is None else self.notable(examples)
         return {

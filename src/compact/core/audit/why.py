@@ -51,7 +51,7 @@ class Sighting:
 def trace_phrase(
     phrase: str, stored: StoredSession, plans: Sequence[PlanVersion], calls: Sequence[ModelCall]
 ) -> tuple[Sighting, ...]:
-    """Every message that holds the phrase (upper and lower case alike), oldest first; none if it was never there."""
+    """Return every message that holds the phrase (upper and lower case alike), oldest first."""
     if not phrase.strip():
         return ()
     wanted, view = phrase.casefold(), set(stored.view_ids)
@@ -75,7 +75,7 @@ class _History:
         return self._by_version.get(version, self._empty)
 
     def since(self, message_id: str, action: CompactionAction) -> tuple[int, float]:
-        """The version from which on, without a break, the message has had its present action."""
+        """Return the version from which on, without a break, the message has had its present action."""
         version, at = 0, 0.0
         for entry in reversed(self.versions):
             if entry.plan.get_action(message_id)[0] is not action:
@@ -115,7 +115,7 @@ def _sighting(
 
 
 def _shows(message: Message, plan: CompactionPlan, wanted: str) -> bool:
-    """True if the phrase is in the message under this plan, or in what stands for it."""
+    """Return True if the phrase is in the message under this plan, or in what stands for it."""
     return wanted in _shown_text(message, plan.get_action(message.id)[1]).casefold()
 
 

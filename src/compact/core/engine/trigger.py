@@ -49,7 +49,7 @@ class Trigger:
     def _decide_below_trigger(
         self, session: Session, budget: TokenBudget, goal: Goal, usage: str
     ) -> tuple[TriggerDecision, Goal]:
-        """Below the trigger only the free strategies run, and only if that pays."""
+        """Decide below the trigger: only the free strategies run, and only if that pays."""
         declined = session.declined
         is_same_plan = declined is not None and declined.plan_version == session.plan.version
         if declined and is_same_plan and session.prompt_tokens <= _GROWN * declined.prompt_tokens:

@@ -37,7 +37,7 @@ def group_messages(messages: Sequence[Message]) -> tuple[Group, ...]:
 
 
 def turn_numbers(messages: Sequence[Message]) -> tuple[int, ...]:
-    """The turn each message belongs to; a turn starts with a user message, what comes before the first is turn 0."""
+    """Return the turn of each message; a turn starts with a user message, what comes before the first is turn 0."""
     turn = 0
     numbers: list[int] = []
     for message in messages:
@@ -47,7 +47,7 @@ def turn_numbers(messages: Sequence[Message]) -> tuple[int, ...]:
 
 
 def calls_answered(messages: Sequence[Message], groups: Sequence[Group]) -> dict[int, ToolCall]:
-    """For each tool result (by its place) the call that it answers; results without a call are not in it."""
+    """Return for each tool result (by its place) the call that it answers; results without a call are not in it."""
     answered: dict[int, ToolCall] = {}
     for group in groups:
         if not group.is_tool:

@@ -34,7 +34,7 @@ class Repair:
 
 
 def check_chat(messages: Sequence[Message]) -> tuple[Violation, ...]:
-    """Everything Chat Completions would answer with 400."""
+    """Return everything Chat Completions would answer with 400."""
     return tuple(_violations(messages))
 
 
@@ -115,7 +115,7 @@ def _with_unique_calls(caller: Slot, results: list[Slot], repairs: list[Repair])
 
 
 def _numbered(ids: Sequence[str]) -> list[str]:
-    """The ids, the second and later uses of each made unique."""
+    """Return the ids, the second and later uses of each made unique."""
     taken = set(ids)
     seen: set[str] = set()
     unique: list[str] = []

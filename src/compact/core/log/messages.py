@@ -71,7 +71,7 @@ def part_texts(parts: Iterable[Part]) -> Iterable[str]:
 
 
 def copy_plain(value: Any) -> Any:
-    """A copy of JSON-like data whose containers are its own; many times faster than `deepcopy`."""
+    """Return a copy of JSON-like data with containers of its own; many times faster than `deepcopy`."""
     if isinstance(value, dict):
         return {key: copy_plain(item) for key, item in cast(dict[Any, Any], value).items()}
     if isinstance(value, list):

@@ -22,13 +22,13 @@ class ProviderAwareTokenizer(Protocol):
         ...
 
     def count_text(self, text: str) -> int:
-        """Tokens of a bare text."""
+        """Return the tokens of a bare text."""
         ...
 
     def count_message(self, message: Message) -> int:
-        """Tokens of a message in a prompt: content, tool calls, images and overhead."""
+        """Return the tokens of a message in a prompt: content, tool calls, images and overhead."""
         ...
 
     def count_tools(self, tools: Sequence[Mapping[str, Any]]) -> int:
-        """Tokens of tool schemas sent along with a prompt."""
+        """Return the tokens of tool schemas sent along with a prompt."""
         ...

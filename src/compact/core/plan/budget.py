@@ -60,7 +60,7 @@ class TokenBudget:
         return min(self._below_trigger(self.target_pct), self.prefetch_tokens)
 
     def _below_trigger(self, share: float) -> int:
-        """A share of the window, moved down in proportion where reserves or a low trigger leave less.
+        """Return a share of the window, moved down in proportion where reserves or a low trigger leave less.
 
         Thresholds that fell together would have the history compacted at every call.
         """
@@ -71,11 +71,11 @@ class TokenBudget:
         return round(share * self.max_context_tokens * scale)
 
     def is_triggered(self, used_tokens: int) -> bool:
-        """True once usage has reached the trigger."""
+        """Return True once usage has reached the trigger."""
         return used_tokens >= self.trigger_tokens
 
     def usage_pct(self, used_tokens: int) -> float:
-        """Usage as a share of the whole window."""
+        """Return usage as a share of the whole window."""
         return used_tokens / self.max_context_tokens
 
 
@@ -111,14 +111,14 @@ class Calibration:
         return min(max(rise, 1.0), 4.0)
 
     def upper_bound(self, estimated_tokens: int) -> int:
-        """The most that a prompt we estimate at this size may count for the provider."""
+        """Return the most that a prompt we estimate at this size may count for the provider."""
         if not self.anchor:
             return estimated_tokens
         line = self.anchor[1] + self.slope * (estimated_tokens - self.anchor[0])
         return max(estimated_tokens, round(line))
 
     def largest_estimate(self, limit_tokens: int) -> int:
-        """The largest estimate whose upper bound stays within a limit: the inverse of `upper_bound`."""
+        """Return the largest estimate whose upper bound stays within a limit: the inverse of `upper_bound`."""
         if not self.anchor:
             return limit_tokens
         line = self.anchor[0] + (limit_tokens - self.anchor[1]) / self.slope

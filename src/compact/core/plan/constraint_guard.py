@@ -33,7 +33,7 @@ class ConstraintGuard:
     renderer: PromptRenderer
 
     def lost(self, messages: Sequence[Message], plan: CompactionPlan) -> tuple[Constraint, ...]:
-        """The standing constraints that a prompt made with this plan would lack."""
+        """Return the standing constraints that a prompt made with this plan would lack."""
         hidden = {m.id for m in messages if plan.get_action(m.id)[0] is not CompactionAction.INCLUDE}
         at_risk = [constraint for constraint in self.constraints.standing(messages) if constraint.source_id in hidden]
         if not at_risk:
@@ -49,7 +49,7 @@ class ConstraintGuard:
         *,
         spare_tokens: int | None = None,
     ) -> CompactionPlan:
-        """The plan with the lost constraints back: in the ledger of the summary, or else in their own messages.
+        """Return the plan with the lost constraints back: in the summary's ledger, or else in their own messages.
 
         A summary makes room for them; if that is not enough it grows, by no more than `spare_tokens` if that is given.
         """
@@ -61,7 +61,7 @@ class ConstraintGuard:
         return replace(plan, records=tuple(records))
 
     def growth(self, messages: Sequence[Message], before: CompactionPlan, after: CompactionPlan) -> int:
-        """How many tokens longer the prompt of the one plan is than that of the other."""
+        """Return how many tokens longer the prompt of the one plan is than that of the other."""
         return self._weight(messages, after) - self._weight(messages, before)
 
     def _weight(self, messages: Sequence[Message], plan: CompactionPlan) -> int:
@@ -90,7 +90,7 @@ class ConstraintGuard:
     def _uncovered(
         self, messages: Mapping[str, Message], record: Record, lost: Sequence[Constraint]
     ) -> tuple[Record, ...]:
-        """A record that leaves the lost constraints alone."""
+        """Return a record that leaves the lost constraints alone."""
         mine = [constraint for constraint in lost if constraint.source_id in set(record.span)]
         if not mine:
             return (record,)

@@ -206,7 +206,7 @@ class CompactionCoordinator:
 
 
 def _reductions(rules: KeepRules, goal: Goal) -> Iterator[KeepRules]:
-    """Ever smaller rules, down to what is asked and what was not read yet; in a very small prompt not even that.
+    """Yield ever smaller rules, down to what is asked and what was not read yet; in a very small prompt not even that.
 
     There the frame of a tool exchange costs more than what it says: the summary has the best of it.
     """
@@ -225,7 +225,7 @@ def _is_wanted(strategy: str, total_tokens: int, goal: Goal) -> bool:
 
 
 def _new_records(before: CompactionPlan, after: CompactionPlan) -> dict[str, int]:
-    """How many records each strategy has added; those that a later one overruled are not in the plan any more."""
+    """Return how many records each strategy has added; those that a later one overruled are not in the plan."""
     standing = {id(record) for record in before.records}
     return dict(Counter(record.strategy for record in after.records if id(record) not in standing))
 
@@ -240,7 +240,7 @@ def _apply(context: PlanningContext, proposals: Sequence[CompactionProposal]) ->
 
 
 def _stands(plan: CompactionPlan, message: Message) -> bool:
-    """True if a message stands in the prompt in its own words, whole or cut."""
+    """Return True if a message stands in the prompt in its own words, whole or cut."""
     record = plan.get_action(message.id)[1]
     return record is None or record.strategy == SHORTEN
 

@@ -64,7 +64,7 @@ class ToolResultEnvelope:
         return not self.policy.never_evict and self.policy.durability is not ToolDurability.NON_REPLAYABLE
 
     def preserved_fields(self) -> dict[str, str]:
-        """The key fields of a JSON result that its policy wants to keep, as text."""
+        """Return the key fields of a JSON result that its policy wants to keep, as text."""
         if not self.policy.preserve_fields:
             return {}
         try:
@@ -102,7 +102,7 @@ DEFAULT_DURABILITY_POLICIES: Mapping[str, ToolDurabilityPolicy] = {
 
 
 def policy_for(tool_name: str, policies: Mapping[str, ToolDurabilityPolicy]) -> ToolDurabilityPolicy:
-    """The first policy whose pattern fits the tool, then the defaults, then plain replayable."""
+    """Return the first policy whose pattern fits the tool, else that of the defaults, else replayable."""
     lowered = tool_name.lower()
     for pattern, policy in policies.items():
         if fnmatchcase(lowered, pattern.lower()):

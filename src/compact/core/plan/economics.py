@@ -31,7 +31,7 @@ class Prices:
     currency: str = USD
 
     def without_cache(self) -> Prices:
-        """The same prices at a provider that keeps nothing: every call pays for all of its prompt."""
+        """Return the same prices at a provider that keeps nothing: every call pays for all of its prompt."""
         return Prices(
             fresh=self.fresh,
             cache_read=self.fresh,
@@ -95,11 +95,11 @@ class Economics:
         return self.rewrite_cost + self.summary_cost
 
     def pays_back_within(self, calls: int) -> bool:
-        """True if it has paid for itself after so many calls."""
+        """Return True if it has paid for itself after so many calls."""
         return self.break_even_calls is not None and self.break_even_calls <= calls
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for events and exports."""
+        """Return plain data for events and exports."""
         return {spec.name: getattr(self, spec.name) for spec in fields(self)}
 
     def __str__(self) -> str:
@@ -110,13 +110,13 @@ class Economics:
         )
 
     def amount(self, value: float) -> str:
-        """A sum for people: four digits of a dollar, or tokens."""
+        """Return a sum for people: four digits of a dollar, or tokens."""
         if self.currency != USD:
             return f"{value:,.0f} {self.currency}"
         return f"{'-' if round(value, 4) < 0 else ''}${abs(value):,.4f}"
 
     def payback(self) -> str:
-        """When it has paid for itself, in words."""
+        """Return in words when it has paid for itself."""
         if self.break_even_calls is None:
             return "never pays back"
         if self.break_even_calls == 0:
@@ -128,12 +128,12 @@ class Pricer(Protocol):
     """Puts a price on a change."""
 
     def __call__(self, change: PromptChange, *, may_wait: bool) -> Economics:
-        """What the change costs; one that may not wait takes the usual ratios if prices are not at hand."""
+        """Return what the change costs; if it may not wait and prices are not at hand, by the usual ratios."""
         ...
 
 
 def price_by_ratios(change: PromptChange, *, may_wait: bool = False) -> Economics:
-    """What a change costs in shares of a fresh token; its summary as if the model itself wrote it."""
+    """Return what a change costs in shares of a fresh token; its summary as if the model itself wrote it."""
     return price_change(change, USUAL_RATIOS, summary_prices=USUAL_RATIOS)
 
 
@@ -196,7 +196,7 @@ def measure_change(
     summary_input_tokens: int = 0,
     summary_output_tokens: int = 0,
 ) -> PromptChange:
-    """The change from one list of slots to another; `sent` are the slots of the call before.
+    """Return the change from one list of slots to another; `sent` are the slots of the call before.
 
     `tokens` are those of the slots `before`, `tokens_after` the sum of those `after`; `fixed_tokens` (instructions,
     tool schemas) stand before both. Of a history that was never sent through here all counts as cached: it comes from
@@ -214,7 +214,7 @@ def measure_change(
 
 
 def shared_slots(first: Sequence[Slot], second: Sequence[Slot]) -> int:
-    """How many slots two prompts have in common from their beginning."""
+    """Return how many slots two prompts have in common from their beginning."""
     same = 0
     for one, other in zip(first, second, strict=False):
         if one.message is not other.message and one.message != other.message:

@@ -20,13 +20,13 @@ class KeepRules:
     protected_flag: str = "protected"
 
     def pins(self, message: Message) -> bool:
-        """True if a message is never touched."""
+        """Return True if a message is never touched."""
         marks = message.meta
         # Adapters mark with the usual word, whatever the policy's own is.
         return message.role in self.pinned_roles or bool(marks.get(self.protected_flag) or marks.get("protected"))
 
     def reductions(self) -> Iterator[KeepRules]:
-        """These rules, then ever smaller ones: one pair less, one tool group less, in turn, down to (1, 1)."""
+        """Yield these rules, then ever smaller ones: one pair less, one tool group less, in turn, down to (1, 1)."""
         rules = self
         yield rules
         while rules.recent_turns > 1 or rules.tool_io_pairs > 1:
@@ -81,7 +81,7 @@ def partition(messages: Sequence[Message], groups: Sequence[Group], rules: KeepR
 
 
 def _dialogue_pairs(messages: Sequence[Message], dialogue: Sequence[Group]) -> list[list[int]]:
-    """What was said, two and two: a user message with the reply to it; a second reply counts as a pair of its own."""
+    """Return what was said in pairs: a user message with the reply to it; a second reply is a pair of its own."""
     pairs: list[list[int]] = []
     has_reply = True
     for group in dialogue:

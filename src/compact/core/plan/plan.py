@@ -147,7 +147,7 @@ class CompactionPlan:
         return self.session_id
 
     def get_action(self, message_id: str) -> tuple[CompactionAction, Record | None]:
-        """What happens to a message, and the record that says so."""
+        """Return what happens to a message, and the record that says so."""
         record = self._actions.get(message_id)
         return (record.action, record) if record else (CompactionAction.INCLUDE, None)
 
@@ -156,7 +156,7 @@ class CompactionPlan:
         return self.get_action(message_id)[0] not in (CompactionAction.SUMMARIZE, CompactionAction.DROP)
 
     def actions(self, message_ids: Iterable[str]) -> dict[str, CompactionAction]:
-        """One action for each of the messages."""
+        """Return one action for each of the messages."""
         return {message_id: self.get_action(message_id)[0] for message_id in message_ids}
 
     @property
@@ -185,7 +185,7 @@ class CompactionPlan:
         return self.summarizations[-1] if self.summarizations else None
 
     def overlapping_ids(self) -> tuple[str, ...]:
-        """Messages that more than one record claims; precedence decides, then the newer record."""
+        """Return messages that more than one record claims; precedence decides, then the newer record."""
         claims: dict[str, int] = {}
         for record in self.records:
             for message_id in record.span:
@@ -193,13 +193,13 @@ class CompactionPlan:
         return tuple(message_id for message_id, count in claims.items() if count > 1)
 
     def adding(self, *records: Record) -> CompactionPlan:
-        """This plan with more records; whatever they overrule whole is left out."""
+        """Return this plan with more records; those that are overruled whole are left out."""
         actions = _action_map((*self.records, *records))
         deciding = {id(record) for record in actions.values()}
         return replace(self, records=tuple(r for r in (*self.records, *records) if id(r) in deciding))
 
     def summarizing(self, record: SummarizationRecord, pinned: tuple[str, ...]) -> CompactionPlan:
-        """This plan with one summary for a span; it takes in what was put there before, pointers included."""
+        """Return this plan with one summary for a span; it takes in what was put there before, pointers included."""
         covered = set(record.span)
         kept = tuple(
             r for r in self.records if not (isinstance(r, ExternalizationRecord) and covered.issuperset(r.span))
@@ -207,7 +207,7 @@ class CompactionPlan:
         return replace(self, records=kept, pinned=pinned).adding(record)
 
     def standing_on(self, message_ids: Iterable[str]) -> CompactionPlan:
-        """The part of this plan whose messages are all still there (after the caller edited the past)."""
+        """Return the part of this plan whose messages are all still there (after the caller edited the past)."""
         present = set(message_ids)
         records = tuple(record for record in self.records if present.issuperset(record.span))
         if len(records) == len(self.records):
@@ -215,7 +215,7 @@ class CompactionPlan:
         return replace(self, records=records, pinned=tuple(i for i in self.pinned if i in present))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data; `from_dict` gives back an equal plan."""
+        """Return plain data; `from_dict` gives back an equal plan."""
         return {
             "session_id": self.session_id,
             "version": self.version,
@@ -230,7 +230,7 @@ class CompactionPlan:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CompactionPlan:
-        """The inverse of `to_dict`."""
+        """Build a plan from what `to_dict` gave."""
         return cls(
             session_id=data["session_id"],
             version=data["version"],

@@ -71,19 +71,19 @@ class PromptRenderer:
         return RenderedPrompt((*lead, *summary, *rest), tuple(hidden), self.format_version, actions)
 
     def extend(self, prompt: RenderedPrompt, messages: Iterable[Message]) -> RenderedPrompt:
-        """The same prompt with new messages behind it: what was there stays byte for byte."""
+        """Return the same prompt with new messages behind it: what was there stays byte for byte."""
         added = tuple(Slot(message, (message.id,)) for message in messages)
         actions = prompt.actions + Counter({CompactionAction.INCLUDE: len(added)})
         return replace(prompt, slots=prompt.slots + added, actions=actions)
 
 
 def summary_message(record: SummarizationRecord) -> Message:
-    """The one message that stands for the summarised span; recognised by its id, never by its text."""
+    """Return the one message that stands for the summarised span; recognised by its id, never by its text."""
     summary = record.summary or StructuredSummary(narrative="(not written yet)")
     text = render_summary_text(summary, version=record.version, messages=len(record.span))
     return Message(role="assistant", content=text, id=summary_id(record.version))
 
 
 def summary_id(version: int) -> str:
-    """The id of the summary message of a version."""
+    """Return the id of the summary message of a version."""
     return f"compact-summary-v{version}"

@@ -50,7 +50,7 @@ class Shortener:
     constraints: ConstraintFinder
 
     def shorten(self, candidates: Iterable[Candidate], excess_tokens: int) -> list[ClearRecord]:
-        """Records that cut messages until the excess is gone or nothing more can be cut."""
+        """Return records that cut messages until the excess is gone or nothing more can be cut."""
         return self._shortened(_enough(candidates, excess_tokens), excess_tokens)
 
     def _shortened(self, candidates: Sequence[Candidate], excess_tokens: int) -> list[ClearRecord]:
@@ -130,7 +130,7 @@ class _Lines:
         return cls(selection, ids, mine, constraint_pieces, count_text)
 
     def best(self, max_tokens: int) -> dict[str, Kept]:
-        """What stays of each message: how it begins and ends if there is room, then constraints, then by value."""
+        """Return what stays of each message: its beginning and end if there is room, constraints, then by value."""
         pieces, mine = self.selection.pieces, set(self.mine)
         self.selection.reset(index for index in range(len(pieces)) if index not in mine)
         ends = _first_and_last(pieces, self.mine) if max_tokens > _ROOM_FOR_ENDS * self._messages else ()
@@ -160,7 +160,7 @@ def _overlaps(piece: Piece, ranges: Iterable[tuple[int, int]]) -> bool:
 
 
 def _first_and_last(pieces: Sequence[Piece], indices: Sequence[int]) -> list[int]:
-    """How each message begins and ends: what it is, and how it went."""
+    """Return how each message begins and ends: what it is, and how it went."""
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for index in indices:
@@ -170,7 +170,7 @@ def _first_and_last(pieces: Sequence[Piece], indices: Sequence[int]) -> list[int
 
 
 def _enough(candidates: Iterable[Candidate], excess_tokens: int) -> list[Candidate]:
-    """The largest messages, as many as it takes to cut the excess out of them and leave something of each."""
+    """Return the largest messages, as many as are needed to cut the excess and leave something of each."""
     chosen: list[Candidate] = []
     to_cut = 1.3 * excess_tokens
     for candidate in sorted(candidates, key=lambda candidate: -candidate.now):

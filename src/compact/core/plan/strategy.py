@@ -79,7 +79,7 @@ class PlanningContext:
     prefetched: SummarizationRecord | None = None
 
     def weigh(self, record: Record) -> Record:
-        """The record with its tokens filled in: what its messages take now, and what will stand for them.
+        """Return the record with its tokens filled in: what its messages take now, and what will stand for them.
 
         Strategies propose, the coordinator measures: a saving that is only claimed would end in a prompt too large.
         """
@@ -100,14 +100,14 @@ class PlanningContext:
         return replace(record, tokens_after=after)
 
     def weight(self, index: int) -> int:
-        """The tokens a message takes in the prompt as planned so far."""
+        """Return the tokens a message takes in the prompt as planned so far."""
         action, record = self.plan.get_action(self.messages[index].id)
         if record is None:
             return self.tokens[index]
         return record.tokens_after if action in (CompactionAction.CLEAR, CompactionAction.EXTERNALIZE) else 0
 
     def total_tokens(self) -> int:
-        """The tokens of the whole prompt as planned so far."""
+        """Return the tokens of the whole prompt as planned so far."""
         summary = self.plan.summary
         return sum(map(self.weight, range(len(self.messages)))) + (summary.tokens_after if summary else 0)
 

@@ -11,7 +11,7 @@ from compact.core.summary.summary import rounded
 
 
 def render_cleared(message: Message, record: ClearRecord) -> Message:
-    """The message with a stub in place of its content, and whatever the record keeps of it."""
+    """Return the message with a stub in place of its content, and whatever the record keeps of it."""
     calls = message.tool_calls
     if record.kept_arguments is not None:
         calls = keep_in_arguments(calls, record.kept_arguments)
@@ -21,14 +21,14 @@ def render_cleared(message: Message, record: ClearRecord) -> Message:
 
 
 def render_externalization_text(record: ExternalizationRecord) -> str:
-    """The pointer to an artifact, with the preview that was chosen for it."""
+    """Return the pointer to an artifact, with the preview that was chosen for it."""
     size, artifact = f"{rounded(record.tokens_before)} tokens", record.artifact_id
     head = f"[moved to artifact {artifact}: {size}; {record.reason}; recall {artifact} brings it back]"
     return f"{head}\n{record.preview}" if record.preview else head
 
 
 def stub_line(message: Message, record: ClearRecord) -> str:
-    """One informative line about what was here."""
+    """Return one informative line about what was here."""
     text = message.text
     size = f"{rounded(record.tokens_before)} tokens" if text else "content without text"
     other = _other_parts(message)
@@ -38,7 +38,7 @@ def stub_line(message: Message, record: ClearRecord) -> str:
 
 
 def _with_stub(message: Message, record: ClearRecord) -> str:
-    """The kept pieces in their order, the stub standing in the first gap."""
+    """Return the kept pieces in their order, the stub standing in the first gap."""
     text, stub = message.text, stub_line(message, record)
     pieces: list[str] = [] if record.kept and record.kept[0][0] == 0 else [stub]
     for start, end in record.kept:

@@ -45,7 +45,7 @@ _MIN_WINDOW_TOKENS = 1_024
 
 
 class LlmSummarizer:
-    """Has a model write the summary; blocks while it does, so doors call it off their loops. Safe between threads.
+    """Has a model write the summary; blocks while it does, so event loops call it in a thread. Safe between threads.
 
     `redact`, if given, takes secrets out of every message before it is sent.
     """
