@@ -86,10 +86,10 @@ async def main() -> None:
         await turn(ask, steps, answer)
     with CompactManager(CONFIG) as manager:
         items = await CompactSession(SESSION, manager).get_items()
-        wishes = sum(report.counts.get("constraint", {}).get("lost", 0) for report in manager.report(SESSION))
+        lost = sum(report.counts.get("constraint", {}).get("lost", 0) for report in manager.report(SESSION))
         calls = manager.model_calls(SESSION)
         print(f"{len(items)} items kept, {len(calls)} requests, {len(manager.plans(SESSION))} compactions")
-        print(f"largest request: {max(call.tokens_estimated for call in calls):,} tokens; wishes lost: {wishes}")
+        print(f"largest request: {max(call.tokens_estimated for call in calls):,} tokens; constraints lost: {lost}")
     print(f"look at it: compact view --session {SESSION}")
 
 

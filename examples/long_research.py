@@ -38,7 +38,7 @@ with CompactManager(CompactConfig(model="gpt-4o", max_context_tokens=16_000), on
         prompt = manager.preflight(SESSION, history)  # what a model would be sent
 
     print(f"{len(history)} messages in the history, {len(prompt)} in the last prompt")
-    print(f"the wish is still there: {'Always give figures in millimetres.' in str(prompt)}")
+    print(f"the constraint is still there: {'Always give figures in millimetres.' in str(prompt)}")
     found = str(manager.recall(SESSION, "harbour 17 highest tide"))
     print(f"read again, long after it left: {'1119 millimetres' in found}")
     lost = sum(counts.get("lost", 0) for report in manager.report(SESSION) for counts in report.counts.values())

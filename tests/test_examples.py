@@ -52,7 +52,7 @@ PRINTED = {
     "coding_session.py": [
         "It said: assert 900 == 250.",
         r"50 items kept, 25 requests, [2-9] compactions",
-        "wishes lost: 0",
+        "constraints lost: 0",
         "compact view --session coding-session",
     ],
     "deepagents_agent.py": ["Nothing is odd.", r"reports/tools: 61 messages in the log, [2-9] compactions"],
@@ -67,7 +67,7 @@ PRINTED = {
     "long_research.py": [
         r"round  [5-9]: ",
         "401 messages in the history",
-        "the wish is still there: True",
+        "the constraint is still there: True",
         "read again, long after it left: True",
         "can no longer be had: 0",
     ],

@@ -132,6 +132,6 @@ def _at(price: Any, input_tokens: int) -> float | None:
     """Return the price of one token in a prompt of this size; long prompts have prices of their own."""
     if price is None:
         return None
-    tiers = [tier.price for tier in getattr(price, "tiers", ()) if input_tokens > tier.start]
-    per_million = tiers[-1] if tiers else getattr(price, "base", price)
+    above = [step.price for step in getattr(price, "tiers", ()) if input_tokens > step.start]
+    per_million = above[-1] if above else getattr(price, "base", price)
     return float(per_million) / _MILLION

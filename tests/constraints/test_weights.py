@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 import learn_constraints  # noqa: E402
 import transcripts  # noqa: E402
 
-DATA = Path(os.environ.get("COMPACT_DATA_DIR", ROOT.parent / "shared/data"))
+DATA = Path(os.environ.get("COMPACT_DATA", ROOT.parent / "shared/data"))
 HAS_TRANSCRIPTS = any(DATA.glob("*.jsonl.gz"))
 FILE = ROOT / "src/compact/constraints/data/weights.toml"
 
@@ -80,7 +80,7 @@ def test_the_file_says_what_it_was_learned_from() -> None:
     }
 
 
-@pytest.mark.skipif(not HAS_TRANSCRIPTS, reason=f"no transcripts in {DATA}; set COMPACT_DATA_DIR")
+@pytest.mark.skipif(not HAS_TRANSCRIPTS, reason=f"no transcripts in {DATA}; set COMPACT_DATA")
 def test_the_transcripts_have_every_weighted_feature_in_as_many_sources_as_the_file_says() -> None:
     digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in transcripts.transcript_files(DATA)]
     assert sorted(digests) == provenance()["sha256"]["transcripts"]
@@ -91,7 +91,7 @@ def test_the_transcripts_have_every_weighted_feature_in_as_many_sources_as_the_f
     }
 
 
-@pytest.mark.skipif(not HAS_TRANSCRIPTS, reason=f"no transcripts in {DATA}; set COMPACT_DATA_DIR")
+@pytest.mark.skipif(not HAS_TRANSCRIPTS, reason=f"no transcripts in {DATA}; set COMPACT_DATA")
 def test_no_weighted_word_is_written_like_a_name_in_the_transcripts() -> None:
     """A name has a capital inside sentences, nearly always, and few sources know it."""
     capital: dict[str, set[str]] = {}

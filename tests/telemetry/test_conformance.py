@@ -17,7 +17,7 @@ from compact.core.engine.events import (
 from compact.telemetry.emitters import CompositeEventEmitter
 from compact.telemetry.log import ConsoleEmitter, LoggingEventEmitter
 from compact.telemetry.metrics import MetricsCollector
-from compact.telemetry.worker import ExportWorker, Outgoing
+from compact.telemetry.worker import ExportWorker, OutgoingEvent
 from compact.testing import RecordingSink, check_event_sink, sample_events
 from telemetry.ariadne_double import ariadne_server
 from telemetry.otlp_collector import otlp_collector
@@ -31,19 +31,19 @@ class CountingExporter:
     def __init__(self) -> None:
         self.sent = 0
 
-    def see(self, event: CompactionEvent) -> object:
+    def capture_context(self, event: CompactionEvent) -> object:
         return None
 
-    def take(self, batch: Sequence[Outgoing]) -> None:
+    def add(self, batch: Sequence[OutgoingEvent]) -> None:
         self.sent += sum(bool(outgoing.data) for outgoing in batch)
 
     def send(self) -> int | None:
         return None
 
-    def complain(self, text: str) -> None:
+    def warn(self, text: str) -> None:
         raise AssertionError(text)
 
-    def forget_connections(self) -> None:
+    def reset_after_fork(self) -> None:
         """Nothing is open."""
 
     def close(self) -> None:
@@ -98,12 +98,14 @@ def test_ariadne_gets_every_event() -> None:
         assert all(server.of(name) for name in names)
 
 
-def test_otlp_conforms() -> None:
+def test_otlp_conforms(caplog: pytest.LogCaptureFixture) -> None:
+    """And nothing is left out: the SDK logs an error for an attribute that it cannot encode."""
     pytest.importorskip("opentelemetry.sdk", reason="pip install 'compact-context[otlp]'")
     from compact.telemetry.otlp import OtlpExporter
 
     with otlp_collector() as collector:
         check_event_sink(lambda: ExportWorker(OtlpExporter(collector.endpoint), max_queued=100_000))
+    assert [record.name for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 def test_the_agents_sdk_conforms() -> None:

@@ -258,7 +258,7 @@ class Overwriting(InMemoryArtifactStore):
     """Has the newest content of an id."""
 
     def store_artifact(self, artifact: Artifact) -> None:
-        self._kept[artifact.metadata.tenant_id, artifact.metadata.artifact_id] = artifact
+        self._artifacts[artifact.metadata.tenant_id, artifact.metadata.artifact_id] = artifact
 
 
 class Generous(InMemorySummaryClaims):

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-DATA_DIR = Path(os.environ.get("COMPACT_DATA_DIR", Path(__file__).parents[3] / "shared" / "data"))
+DATA_DIR = Path(os.environ.get("COMPACT_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
 def _transcript_texts(line: str) -> list[str]:
@@ -30,7 +30,7 @@ def transcripts() -> dict[str, list[str]]:
     """Every text of every real transcript, by transcript id and place."""
     files = sorted(DATA_DIR.glob("*.jsonl.gz"))
     if not files:
-        pytest.skip(f"no real transcripts in {DATA_DIR}; set COMPACT_DATA_DIR")
+        pytest.skip(f"no real transcripts in {DATA_DIR}; set COMPACT_DATA")
     found: dict[str, list[str]] = {}
     for file in files:
         with gzip.open(file, "rt", encoding="utf-8") as lines:

@@ -45,6 +45,25 @@ FORMER_MODULES: dict[str, tuple[str, ...]] = {
     _CORE + "content_events": (_CORE + "engine.events",),
     **{_CORE + name: (f"{_CORE}engine.{name}",) for name in ("session", "status", "call_record")},
     _CORE + "waiting": (_CORE + "steps",),
+    **{
+        f"compact.summarizers.{name}": (f"compact.summarizers.clients.{name}",)
+        for name in (
+            *("anthropic_client", "api_errors", "call_settings", "litellm_client", "model_client"),
+            *("observed", "openai_client", "providers", "retrying"),
+        )
+    },
+    "compact.summarizers.templates": ("compact.summarizers.llm.templates",),
+    "compact.telemetry.console": ("compact.telemetry.log",),
+    "compact.telemetry.dispatcher": ("compact.telemetry.emitters",),
+    "compact.stores.memory_parts": ("compact.stores.memory",),
+    "compact.stores.wire": ("compact.stores.entry_text",),
+    "compact.recall.rehydrator": ("compact.recall.rehydration",),
+    "compact.archive.errors": (_CORE + "audit.archive",),
+    "compact.archive.lines": ("compact.archive.json_lines",),
+    "compact.archive.layout": ("compact.archive.names",),
+    "compact.archive.folder": ("compact.archive.private_folder",),
+    "compact.testing_stores": ("compact.testing",),
+    "compact.testing_model": ("compact.testing",),
     "compact.driving": ("compact.runner",),
     "compact.session_lock": ("compact.session_registry",),
     "compact.dialects.entries": (_CORE + "log.entries",),
@@ -65,6 +84,8 @@ RENAMED: dict[str, dict[str, str]] = {
     _CORE + "engine.status": {"LayerStatus": "PartStatus"},
     _CORE + "audit.records": {"Beside": "AddedMessage", "PreparedSummary": "PrefetchedSummary"},
     "compact.dialects.gateway": {"Doorway": "Gateway"},
+    "compact.summarizers.clients.retrying": {"Patience": "RetryPolicy"},
+    "compact.summarizers.llm.templates": {"Prompts": "PromptTemplates"},
 }
 
 

@@ -135,7 +135,7 @@ def _is_outage(error: Exception) -> bool:
 
 
 def _switch_to_wal(cursor: Any) -> None:
-    """Have SQLite write ahead; the switch does not wait for other processes that make it at the same moment."""
+    """Switch SQLite to write-ahead logging, which does not wait for other processes that do so at the same moment."""
     deadline = time.monotonic() + _BUSY_TIMEOUT_SECONDS
     while True:
         try:

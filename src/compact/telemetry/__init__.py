@@ -17,6 +17,7 @@ exporters       the sinks that a configuration asks for
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -51,9 +52,13 @@ _LAZY = {
     "OtlpExporter": "compact.telemetry.otlp",
     "mark_compacted": "compact.telemetry.otlp_spans",
 }
+_FORMER = {"Outgoing": "OutgoingEvent", "Undelivered": "DeliveryFailed"}
 
 
 def __getattr__(name: str) -> Any:
+    if name in _FORMER:
+        warnings.warn(f"{__name__}.{name} is now {_FORMER[name]}", DeprecationWarning, stacklevel=2)
+        return globals()[_FORMER[name]]
     if name in _EVENTS:
         return _EVENTS[name]
     if name in _LAZY:

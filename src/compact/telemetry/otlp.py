@@ -32,6 +32,7 @@ from compact.core.engine.event_spec import EventData, EventSpec, Metric
 from compact.core.engine.events import CompactionCompletedEvent, CompactionEvent
 from compact.telemetry.metrics import METRICS
 from compact.telemetry.otlp_spans import SpanTree, is_model_call, mark_compacted
+from compact.telemetry.truncation import encodable
 from compact.telemetry.worker import DeliveryFailed, OutgoingEvent, ThrottledWarnings
 
 _log = logging.getLogger("compact")
@@ -204,7 +205,8 @@ class Instruments:
         for metric in spec.metrics:
             if record := self._recorders.get(metric):
                 for measurement in metric.measure(data):
-                    record(measurement.value, measurement.attributes)
+                    attributes = {name: encodable(value) for name, value in measurement.attributes.items()}
+                    record(measurement.value, attributes)
 
 
 def _recorder(metric: Metric, meter: Meter) -> Callable[[float, Mapping[str, str]], None]:

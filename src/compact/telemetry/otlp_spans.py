@@ -26,7 +26,8 @@ from compact.core.engine.events import (
     TokenEstimateEvent,
     TriggerDecisionEvent,
 )
-from compact.telemetry.truncation import to_json_value
+from compact.core.json_data import is_list
+from compact.telemetry.truncation import encodable, to_json_value
 from compact.telemetry.worker import OutgoingEvent
 
 # Chosen: the end of an operation may have been dropped; of more than these, the oldest are ended.
@@ -74,7 +75,11 @@ class SpanTree:
                 **{f"metadata.{name}": _json(value) for name, value in outgoing.data["metadata"].items()},
             }
             span = self._tracer.start_span(
-                "compact", _below(outgoing.context), SpanKind.INTERNAL, attributes, start_time=_ns(event.started_at)
+                "compact",
+                _below(outgoing.context),
+                SpanKind.INTERNAL,
+                _encodable(attributes),
+                start_time=_ns(event.started_at),
             )
         self._open[event.event_id] = span
         if len(self._open) > _MAX_OPEN:
@@ -97,8 +102,8 @@ class SpanTree:
         span = self._open.get(event.parent_id)
         attributes = self._event_attributes(event, outgoing.data)
         if span is not None:
-            span.add_event(event.name, attributes, _ns(event.ended_at))
-            span.set_attributes(self._call_attributes(event, outgoing.data))
+            span.add_event(event.name, _encodable(attributes), _ns(event.ended_at))
+            span.set_attributes(_encodable(self._call_attributes(event, outgoing.data)))
         elif event.session_id:
             attributes = {**_about(event, "compact", "CHAIN"), **attributes}
             span = self._start_short(event, event.name, SpanKind.INTERNAL, attributes, outgoing.context)
@@ -149,7 +154,8 @@ class SpanTree:
     ) -> Span:
         parent = self._open.get(event.parent_id)
         below = trace.set_span_in_context(parent, Context()) if parent else _below(context)
-        return self._tracer.start_span(name, below, kind, attributes, start_time=_ns(event.started_at))
+        started = _ns(event.started_at)
+        return self._tracer.start_span(encodable(name), below, kind, _encodable(attributes), start_time=started)
 
     def _call_attributes(self, event: CompactionEvent, data: Mapping[str, Any]) -> Attributes:
         """Return what an event says about the call that it is a part of."""
@@ -229,6 +235,18 @@ def _ns(seconds: float) -> int:
 
 def _json(value: Any) -> Any:
     return to_json_value(value, max_text=_MAX_TEXT, max_items=_MAX_ITEMS)
+
+
+def _encodable(attributes: Attributes) -> Attributes:
+    """Return attributes that can be sent; the SDK would leave out those that cannot."""
+
+    def clean(value: Any) -> Any:
+        return encodable(value) if isinstance(value, str) else value
+
+    return {
+        encodable(name): [clean(item) for item in value] if is_list(value) else clean(value)
+        for name, value in attributes.items()
+    }
 
 
 def _flatten(name: str, value: Any, into: Attributes) -> None:

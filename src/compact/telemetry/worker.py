@@ -36,7 +36,7 @@ _live: WeakSet[ExportWorker] = WeakSet()
 
 
 class DeliveryFailed(Exception):
-    """The server did not take it; worth trying again later."""
+    """The server did not take it; it is tried again later."""
 
 
 class ThrottledWarnings:

@@ -1,4 +1,16 @@
-"""How big a text, a message or a tool schema is, and how much a model holds."""
+"""How many tokens a text, a message or a tool schema has, and how many a model takes.
+
+factory           the tokenizer for a model
+exact             counts by a published encoding; toktok_counter and tiktoken_counter are the packages that can count
+simple            an estimate for all other models
+framing           what a message costs beyond its text
+schemas           what tool schemas cost
+images            what an image costs
+runs              very long runs of one character, made short
+models            provider, window and encoding of a model, by its name
+price_table       windows of models that are not in our own table
+usage             the input tokens in a provider's usage report
+"""
 
 from compact.tokens.exact import TiktokenTokenizer
 from compact.tokens.factory import get_tokenizer

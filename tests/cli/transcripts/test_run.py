@@ -13,7 +13,7 @@ from compact import estimate_messages_tokens
 from compact.testing import user
 
 ROOT = Path(__file__).parents[3]
-DATA = Path(os.environ.get("COMPACT_DATA_DIR", ROOT.parent / "shared/data"))
+DATA = Path(os.environ.get("COMPACT_DATA", ROOT.parent / "shared/data"))
 PI_MONO = DATA / "pi-mono.jsonl.gz"
 
 
@@ -85,14 +85,14 @@ def test_text_beyond_ascii(cli, tmp_path):
 def test_settings_reach_the_manager(cli, transcript, tmp_path):
     """A configuration file is used, and an unknown model is said to be one."""
     config = tmp_path / "quiet.yaml"
-    config.write_text("summarizer:\n  enabled: false\n")
+    config.write_text("strategies:\n  enabled: [clear]\n")
     assert "summarize" not in cli("run", transcript, "--config", config).err
     assert "is not known" in cli("run", transcript, "--model", "made-up-1").err
 
 
 def test_found_config_is_used(cli, transcript):
     """./compact.yaml counts without being named."""
-    Path("compact.yaml").write_text("summarizer:\n  enabled: false\n")
+    Path("compact.yaml").write_text("strategies:\n  enabled: [clear]\n")
     assert "summarize" not in cli("run", transcript).err
 
 
@@ -132,7 +132,7 @@ def test_on_a_terminal(terminal, transcript):
     assert "tokens" in shown.out
 
 
-@pytest.mark.skipif(not PI_MONO.is_file(), reason=f"there is no {PI_MONO}: set COMPACT_DATA_DIR")
+@pytest.mark.skipif(not PI_MONO.is_file(), reason=f"there is no {PI_MONO}: set COMPACT_DATA")
 def test_real_transcript(process):
     """A real session of 348k tokens fits into 50,000."""
     done = process("run", PI_MONO, "--target-tokens", 50_000, "--json")

@@ -11,6 +11,7 @@ claims         no span is summarised twice
 persistence    session and store in step; archiving
 pricing        prices of compactions
 events         every event, as frozen data
+event_spec     what is declared of an event: severity, sentence, metrics
 emitter        emit the events of a session
 status         how full the window is, and with what
 call_record    what is stored of a model call
