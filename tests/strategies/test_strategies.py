@@ -142,6 +142,13 @@ def test_lines_that_tell_how_it_went_stay() -> None:
     assert outcome_lines("an error", 0) == ()
 
 
+def test_a_cleared_result_keeps_the_lines_that_say_how_it_went() -> None:
+    text = "word " * 200 + "\nfatal: the disk is full\n" + "word " * 200
+    history = [*tool_exchange("a", text), *tool_exchange("b", "read", path="b.py"), *dialogue(1)]
+    (record,) = run(history, ClearStrategy(min_tokens=100)).plan.clearings
+    assert [text[start:end] for start, end in record.kept] == ["fatal: the disk is full"]
+
+
 def test_the_stub_says_if_calling_again_gives_the_same() -> None:
     exchange = tool_exchange("c", "word " * 200)
     exchange[1]["meta"] = {"determinism": {"etag": "abc"}}
