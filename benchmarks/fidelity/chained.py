@@ -25,8 +25,8 @@ from fidelity.transcripts import (
 
 BUDGET_PCT = 12.5
 SUMMARY_HEAD = "<COMPACT-SUMMARY v"
-# Wishes that hold for the rest of a session, each with the share of the first round's tokens it is said behind.
-WISHES = (
+# Constraints that hold for the rest of a session, each with the share of the first round's tokens it is said behind.
+CONSTRAINTS = (
     (0.3, "From now on, show me the diff before you commit anything."),
     (0.6, "By the way, please never touch the files under vendor/, they are generated elsewhere."),
     (0.9, "When you are done with a step, end your answer with the word HARBOUR so that I can find it."),
@@ -45,7 +45,7 @@ class Round:
     summary_tokens: int
     scores: Scores | None
     has_task: bool
-    wishes_lost: int
+    constraints_lost: int
     failures: tuple[Failure, ...]
 
 
@@ -58,7 +58,7 @@ class Chain:
 
     def __call__(self) -> list[Round]:
         transcript, facts = load_chains(self.folder)[self.place]
-        messages = with_wishes(transcript.messages)
+        messages = with_constraints(transcript.messages)
         counts = token_counts(messages)
         target = int(sum(counts) * CUT_SHARE * BUDGET_PCT / 100)
         manager = new_manager()
@@ -82,13 +82,13 @@ def load_chains(folder: Path) -> list[tuple[Transcript, list[Facts]]]:
     return [(known[chain[0].id], chain) for chain in chains]
 
 
-def with_wishes(messages: Sequence[Wire]) -> list[Wire]:
-    """The messages, with wishes said in passing during the first round."""
+def with_constraints(messages: Sequence[Wire]) -> list[Wire]:
+    """The messages, with constraints said in passing during the first round."""
     counts = token_counts(messages)
-    places = [cut_place(messages, counts, share / CHAIN_ROUNDS) for share, _ in WISHES]
+    places = [cut_place(messages, counts, share / CHAIN_ROUNDS) for share, _ in CONSTRAINTS]
     said: list[Wire] = []
     for place, message in enumerate(messages):
-        said += [_typed(wish) for at, (_, wish) in zip(places, WISHES, strict=True) if at == place]
+        said += [_typed(constraint) for at, (_, constraint) in zip(places, CONSTRAINTS, strict=True) if at == place]
         said.append(message)
     return said
 
@@ -107,8 +107,14 @@ def look(
     failures = check_output(name, before, after, target)
     if len(summaries) != 1:
         failures.append(Failure("one summary", name, f"round {number} has {len(summaries)}"))
-    said = [wish for _, wish in WISHES if any(content_text(message) == wish for message in before)]
-    failures += [Failure("wish", name, f"round {number} lost {wish!r}") for wish in said if wish not in kept]
+    said = [
+        constraint for _, constraint in CONSTRAINTS if any(content_text(message) == constraint for message in before)
+    ]
+    failures += [
+        Failure("constraint", name, f"round {number} lost {constraint!r}")
+        for constraint in said
+        if constraint not in kept
+    ]
     if task not in kept:
         failures.append(Failure("task", name, f"round {number} lost the first message, {len(task):,} characters"))
     return Round(
@@ -120,7 +126,7 @@ def look(
         summary_tokens=sum(token_counts(summaries)),
         scores=score(facts, kept) if facts else None,
         has_task=task in kept,
-        wishes_lost=sum(wish not in kept for wish in said),
+        constraints_lost=sum(constraint not in kept for constraint in said),
         failures=tuple(failures),
     )
 

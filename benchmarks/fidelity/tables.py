@@ -16,7 +16,7 @@ from fidelity.running import Outcome
 from fidelity.scores import COLUMNS, mean
 
 Means = Mapping[str, Mapping[str, float | None]]
-GATES = ("legal", "budget", "invented", "deterministic", "idempotent", "survives", "one summary", "wish", "task")
+GATES = ("legal", "budget", "invented", "deterministic", "idempotent", "survives", "one summary", "constraint", "task")
 _MISSED_SHOWN = 12
 _FAILURES_SHOWN = 3
 _FRACTIONS = ("recall", "linked")
@@ -61,7 +61,7 @@ def print_natural(figures: Means, outcomes: Sequence[NaturalOutcome]) -> None:
 
 def print_chained(chains: Sequence[Sequence[Round]]) -> list[dict[str, float | None]]:
     """One line a round, over all chains; gives the same figures as data."""
-    titles = ("tokens before", "after", "summary", "recall", "linked", "task kept", "wishes lost")
+    titles = ("tokens before", "after", "summary", "recall", "linked", "task kept", "constraints lost")
     table = new_table("rounds in one session", "round", "chains", *titles)
     figures: list[dict[str, float | None]] = []
     for number, rounds in enumerate(zip(*chains, strict=True), 1):
@@ -76,7 +76,7 @@ def print_chained(chains: Sequence[Sequence[Round]]) -> list[dict[str, float | N
                 "recall": mean([score.recall for score in scores]),
                 "linked": mean([score.linked for score in scores]),
                 "task_kept": sum(one.has_task for one in rounds),
-                "wishes_lost": sum(one.wishes_lost for one in rounds),
+                "constraints_lost": sum(one.constraints_lost for one in rounds),
             }
         )
         table.add_row(*(cell(value, digits=int(name in ("recall", "linked"))) for name, value in figures[-1].items()))

@@ -16,7 +16,7 @@ sys.path.insert(0, str(_BENCHMARKS))
 
 from fidelity import cache, command  # noqa: E402
 from fidelity.baselines import BASELINES, Job, cover, head_tail, mask, recency  # noqa: E402
-from fidelity.chained import WISHES, look, with_wishes  # noqa: E402
+from fidelity.chained import CONSTRAINTS, look, with_constraints  # noqa: E402
 from fidelity.facts import Commons, Facts, facts_of, typed_lines_of  # noqa: E402
 from fidelity.floors import FLOORS, shortfalls  # noqa: E402
 from fidelity.product import check_output, compact_once, invented_strings  # noqa: E402
@@ -278,14 +278,14 @@ def test_gates_catch_an_illegal_and_an_oversized_output() -> None:
     assert [f.gate for f in check_output("t", EARLIER, EARLIER, 5)] == ["budget"]
 
 
-def test_wishes_are_said_once_each_and_looked_for() -> None:
+def test_constraints_are_said_once_each_and_looked_for() -> None:
     """Injected into the first round where no call is open; a round that lost one says which."""
     messages = [m for n in range(40) for m in (user(f"step {n} " + "word " * 30), *tool_exchange(f"c{n}", "x " * 40))]
-    said = with_wishes(messages)
-    assert [text for _, text in WISHES] == [m["content"] for m in said if m not in messages]
+    said = with_constraints(messages)
+    assert [text for _, text in CONSTRAINTS] == [m["content"] for m in said if m not in messages]
     assert not check_output("t", said, said, 1_000_000)
     gates = {failure.gate for failure in look("t", 1, said, messages, 1_000_000, None).failures}
-    assert gates == {"one summary", "wish"}
+    assert gates == {"one summary", "constraint"}
 
 
 def test_floors_name_what_fell_short() -> None:

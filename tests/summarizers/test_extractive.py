@@ -1,4 +1,4 @@
-"""A summary by code fits its room, keeps wishes and task word for word, and tells the rest in its sources' words."""
+"""A summary by code fits its room, keeps rules and task word for word, and tells the rest in its sources' words."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from numbered import exchange, numbered
 
 find_facts = partial(extraction.find_facts, constraints=LearnedConstraints())
 
-WISH = "From now on, never touch the table tide_log."
+CONSTRAINT = "From now on, never touch the table tide_log."
 words = WordTokenizer()
 exact = get_tokenizer("gpt-4o")
 simple = get_tokenizer("some-model", "simple")
@@ -132,25 +132,25 @@ def test_the_same_request_gives_the_same_summary(history: list[Wire], max_tokens
 
 @settings(max_examples=30)
 @given(histories(legal=True, max_size=15), st.integers(60, 800), st.integers(0, 30))
-def test_a_standing_wish_is_there_word_for_word(history: list[Wire], max_tokens: int, place: int) -> None:
+def test_a_standing_constraint_is_there_word_for_word(history: list[Wire], max_tokens: int, place: int) -> None:
     while place < len(history) and history[place]["role"] == "tool":
         place += 1
-    messages = numbered([*history[:place], {"role": "user", "content": WISH}, *history[place:]])
+    messages = numbered([*history[:place], {"role": "user", "content": CONSTRAINT}, *history[place:]])
     summary = extractive_summary(request(messages, max_tokens))
-    wishes = [fact.subject for fact in request(messages, max_tokens).ledger.of(FactKind.CONSTRAINT)]
-    if sum(words.count_text(wish) + 1 for wish in wishes) + 30 <= max_tokens:
-        assert all(wish in text_of(summary) for wish in wishes)
-        assert WISH in wishes
+    constraints = [fact.subject for fact in request(messages, max_tokens).ledger.of(FactKind.CONSTRAINT)]
+    if sum(words.count_text(constraint) + 1 for constraint in constraints) + 30 <= max_tokens:
+        assert all(constraint in text_of(summary) for constraint in constraints)
+        assert CONSTRAINT in constraints
 
 
 # -- what must stay -------------------------------------------------------------------------------------------------
 
 
-def test_wishes_come_before_everything_else() -> None:
-    history = flat(user(f"Sort the berths. {WISH}"), *work(8), user("Always answer in French."), agent("oui"))
+def test_constraints_come_before_everything_else() -> None:
+    history = flat(user(f"Sort the berths. {CONSTRAINT}"), *work(8), user("Always answer in French."), agent("oui"))
     for max_tokens in (45, 60, 100, 400):
         text = text_of(extractive_summary(request(history, max_tokens)))
-        assert f"- {WISH}" in text
+        assert f"- {CONSTRAINT}" in text
         assert "- Always answer in French." in text
 
 
@@ -173,10 +173,12 @@ def test_of_a_longer_task_the_best_parts_are_told() -> None:
 
 
 def test_what_stands_in_full_is_not_told_again() -> None:
-    history = flat(user("Sort the berths by tide."), agent("ok"), user(f"Thanks.\n{WISH}"), *work(3), user("go on"))
+    history = flat(
+        user("Sort the berths by tide."), agent("ok"), user(f"Thanks.\n{CONSTRAINT}"), *work(3), user("go on")
+    )
     text = text_of(extractive_summary(request(history, 300)))
     assert text.count("Sort the berths by tide.") == 1
-    assert text.count(WISH) == 1
+    assert text.count(CONSTRAINT) == 1
 
 
 # -- the ledger -----------------------------------------------------------------------------------------------------
@@ -186,12 +188,12 @@ ARTIFACTS = tuple(Fact(FactKind.ARTIFACT, f"art-{n:016x}", "a dump", ("m1",)) fo
 
 @pytest.mark.parametrize("max_tokens", [70, 200, 2000])
 def test_artifacts_are_named_at_any_size(max_tokens: int) -> None:
-    history = flat(user(f"Sort the berths. {WISH}"), *work(8))
+    history = flat(user(f"Sort the berths. {CONSTRAINT}"), *work(8))
     summary = extractive_summary(request(history, max_tokens, artifacts=ARTIFACTS))
     text = text_of(summary)
     assert all(f"- {artifact.text}" in text for artifact in ARTIFACTS)
     assert [reference.artifact_id for reference in summary.artifacts] == [fact.subject for fact in ARTIFACTS]
-    assert WISH in text
+    assert CONSTRAINT in text
 
 
 def test_artifacts_without_end_leave_room_for_the_rest_the_newest_stay() -> None:
@@ -254,7 +256,7 @@ def test_a_small_summary_is_all_excerpts() -> None:
 
 
 def test_it_reads_in_sections_with_labels() -> None:
-    history = flat(user(f"Sort the berths. {WISH}"), *work(3))
+    history = flat(user(f"Sort the berths. {CONSTRAINT}"), *work(3))
     lines = text_of(extractive_summary(request(history, 250)), messages=len(history)).split("\n")
     assert lines[0] == "<COMPACT-SUMMARY v1>"
     assert lines[-1] == "</COMPACT-SUMMARY>"

@@ -422,7 +422,7 @@ def test_code_and_plain_callables_are_never_asked_again() -> None:
 
 
 def test_the_story_gives_way_to_the_required_facts() -> None:
-    wishes = ["Never touch the migrations.", "Always answer in French.", "Do not use pandas anywhere."]
+    constraints = ["Never touch the migrations.", "Always answer in French.", "Do not use pandas anywhere."]
     asked: list[SummaryRequest] = []
 
     def greedy(request: SummaryRequest) -> StructuredSummary:
@@ -431,13 +431,13 @@ def test_the_story_gives_way_to_the_required_facts() -> None:
         return StructuredSummary(narrative=" ".join(sentences.split()[: request.max_tokens - 20]))
 
     manager, sink = manager_with(greedy)
-    text = summary_text(manager.preflight("s", [user("do it"), *map(user, wishes), *dialogue(20, words=40)]))
+    text = summary_text(manager.preflight("s", [user("do it"), *map(user, constraints), *dialogue(20, words=40)]))
     assert asked[0].max_tokens == 128
     assert sink.of(CompactionErrorEvent) == []
     assert "do it" in text
     assert 2 < text.count("This is about question-1 again.") < 20
     assert text.splitlines()[-2].endswith("again."), "cut at the end of a sentence"
-    assert all(f"- {wish}" in text for wish in wishes)
+    assert all(f"- {constraint}" in text for constraint in constraints)
 
 
 def test_prose_is_better_than_nothing() -> None:

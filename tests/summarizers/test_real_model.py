@@ -49,7 +49,7 @@ TWO_SENTENCES = 'root ::= "The user asked to " [^\\n]{20,80} ". The assistant " 
 NOWHERE = "http://127.0.0.1:9/v1"  # nobody listens there
 
 TASK = "Split confirm() in src/booking.py into reserve() and charge(). Never touch the migrations."
-WISH = "Always name the file you changed."
+CONSTRAINT = "Always name the file you changed."
 BOOKING = """def confirm(booking):
     take_seat(booking)
     pay_with_card(booking)
@@ -109,7 +109,7 @@ ABOVE_TRIGGER = [
         " keep it for one release, so that nothing breaks for them, and write a line into the changelog which says that"
         " it goes away. After that the two callers can move to reserve() and charge() whenever they have the time."
     ),
-    user("Write the changelog. " + WISH),
+    user("Write the changelog. " + CONSTRAINT),
 ]
 SECOND_ROUND = [
     *ABOVE_TRIGGER,
@@ -290,12 +290,12 @@ def test_the_model_told_the_story_and_no_rung_was_missed(runs: list[Played]) -> 
     assert not any("pruning-only" in record.reason for record in runs[0].records)
 
 
-def test_task_and_wishes_stay_word_for_word_over_both_rounds(runs: list[Played]) -> None:
+def test_task_and_constraints_stay_word_for_word_over_both_rounds(runs: list[Played]) -> None:
     """What the user said must hold is in every prompt, whatever the model makes of the story."""
     for prompt in (*runs[0].prompts, runs[0].resumed):
         text = json.dumps(prompt, ensure_ascii=False)
         assert TASK in text
-        assert WISH in text
+        assert CONSTRAINT in text
     first, second = (record.summary for record in runs[0].records)
     assert first is not None
     assert second is not None

@@ -1,4 +1,4 @@
-"""What a compaction did to what it took out: every string and wish is kept, in the ledger, retrievable or lost."""
+"""What a compaction did to what it took out: strings and constraints are kept, in the ledger, retrievable or lost."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ report_of = partial(audit_report.report_of, constraints=LearnedConstraints())
 reports_of = partial(audit_report.reports_of, constraints=LearnedConstraints())
 
 NONE = CompactionPlan("s")
-WISH = "From now on, never touch the table tide_log."
+CONSTRAINT = "From now on, never touch the table tide_log."
 
 
 def plan(*records: Record, version: int = 1) -> CompactionPlan:
@@ -58,7 +58,7 @@ def item(report: CompactionReport, text: str) -> ReportItem:
 
 
 HISTORY = [
-    Message("user", f"Berth BERTH-77 first. {WISH}", id="m1"),
+    Message("user", f"Berth BERTH-77 first. {CONSTRAINT}", id="m1"),
     Message("assistant", "reading", tool_calls=(ToolCall("c", "read_file", '{"file_path": "src/a.py"}'),), id="m2"),
     Message("tool", "limit 86400\nrate_table in 838878cc\nORD-47", tool_call_id="c", id="m3"),
     Message("user", "and what about ORD-471 and harbour_master?", id="m4"),
@@ -69,12 +69,12 @@ HISTORY = [
 
 
 def test_every_string_of_the_removed_span_has_a_state() -> None:
-    ledger = Ledger((Fact(FactKind.MENTION, "BERTH-77"), Fact(FactKind.CONSTRAINT, WISH)))
+    ledger = Ledger((Fact(FactKind.MENTION, "BERTH-77"), Fact(FactKind.CONSTRAINT, CONSTRAINT)))
     after = plan(summary_of("m1", "m2", "m3", ledger=ledger, excerpts=(Excerpt("read_file", "limit 86400", "m3"),)))
     report = report_of(HISTORY, NONE, after)
     assert states(report) == {
         "BERTH-77": "in_ledger",
-        WISH: "in_ledger",
+        CONSTRAINT: "in_ledger",
         HISTORY[0].text: "retrievable",  # the task itself is not in the prompt word for word
         "tide_log": "in_ledger",
         "src/a.py": "retrievable",
@@ -182,25 +182,25 @@ def test_the_worst_comes_first() -> None:
     assert min(printed) > max(place for place, entry in enumerate(kinds) if entry[1] and not entry[2])
 
 
-# -- wishes -------------------------------------------------------------------------------------------------------
+# -- constraints -------------------------------------------------------------------------------------------------------
 
 
-def test_a_wish_whose_message_left_is_followed_through_every_round() -> None:
-    first = plan(summary_of("m1", "m2", ledger=Ledger((Fact(FactKind.CONSTRAINT, WISH),))))
+def test_a_constraint_whose_message_left_is_followed_through_every_round() -> None:
+    first = plan(summary_of("m1", "m2", ledger=Ledger((Fact(FactKind.CONSTRAINT, CONSTRAINT),))))
     second = plan(summary_of("m1", "m2", "m3", version=2, narrative="we went on"), version=2)
     assert [entry.state for entry in report_of(HISTORY, NONE, first).constraints] == [EntityState.IN_LEDGER]
     report = report_of(HISTORY, first, second)
-    assert [entry.text for entry in report.missing_constraints] == [WISH]
+    assert [entry.text for entry in report.missing_constraints] == [CONSTRAINT]
     assert report.missing_constraints[0].message_id == "m1"
 
 
-def test_a_wish_in_the_prompt_is_no_news() -> None:
+def test_a_constraint_in_the_prompt_is_no_news() -> None:
     report = report_of(HISTORY, NONE, plan(DropRecord(span=SpanReference(("m2", "m3")), strategy="drop", reason="old")))
     assert report.constraints == ()
 
 
-def test_a_wish_broken_over_lines_is_still_there() -> None:
-    told = plan(summary_of("m1", narrative=WISH.replace(" ", "\n  ")))
+def test_a_constraint_broken_over_lines_is_still_there() -> None:
+    told = plan(summary_of("m1", narrative=CONSTRAINT.replace(" ", "\n  ")))
     assert report_of(HISTORY, NONE, told).missing_constraints == ()
 
 
@@ -219,14 +219,14 @@ def test_counts_add_up_and_the_report_is_plain_data() -> None:
     assert report.total(EntityState.RETRIEVABLE) == len(report.items)
 
 
-def test_the_event_tells_the_counts_and_is_loud_about_a_lost_wish() -> None:
+def test_the_event_tells_the_counts_and_is_loud_about_a_lost_constraint() -> None:
     quiet = report_of(HISTORY, NONE, plan(DropRecord(span=SpanReference(("m3",)), strategy="drop", reason="old")))
     event = CompactionReportEvent(session_id="s", work_out=lambda: quiet)
     assert event.severity == "normal"
     assert event.to_dict()["counts"]["id"] == {"kept": 0, "in_ledger": 0, "retrievable": 2, "lost": 0}
     lost = report_of(HISTORY, NONE, plan(DropRecord(span=SpanReference(("m1",)), strategy="drop", reason="old")))
     loud = json.loads(json.dumps(CompactionReportEvent(session_id="s", work_out=lambda: lost).to_dict()))
-    assert (loud["event"], loud["severity"], loud["missing_constraints"]) == ("compact.report", "high", [WISH])
+    assert (loud["event"], loud["severity"], loud["missing_constraints"]) == ("compact.report", "high", [CONSTRAINT])
 
 
 def test_a_report_is_on_the_history_as_it_was_then() -> None:
@@ -255,7 +255,12 @@ def manager(store: InMemoryCompactionStore, sink: RecordingSink | None = None) -
 
 
 def session() -> list[dict[str, object]]:
-    return [system("be brief"), user(f"Paint crane CRANE-12. {WISH}"), *tool_run(30, words=80), *dialogue(6, words=30)]
+    return [
+        system("be brief"),
+        user(f"Paint crane CRANE-12. {CONSTRAINT}"),
+        *tool_run(30, words=80),
+        *dialogue(6, words=30),
+    ]
 
 
 def test_each_compaction_is_reported_also_by_another_process() -> None:
@@ -284,15 +289,15 @@ def test_nobody_waits_for_a_report_that_nobody_reads() -> None:
     assert event.report is event.report
 
 
-def test_a_wish_survives_every_round_in_the_prompt() -> None:
-    store, history = InMemoryCompactionStore(), [user(f"Paint crane CRANE-12. {WISH}"), *dialogue(60, words=60)]
+def test_a_constraint_survives_every_round_in_the_prompt() -> None:
+    store, history = InMemoryCompactionStore(), [user(f"Paint crane CRANE-12. {CONSTRAINT}"), *dialogue(60, words=60)]
     with manager(store) as door:
         for end in range(21, len(history), 20):
             door.preflight("s", history[:end])
         reports = door.report("s")
-    followed = [report for report in reports if any(entry.text == WISH for entry in report.constraints)]
+    followed = [report for report in reports if any(entry.text == CONSTRAINT for entry in report.constraints)]
     assert followed
-    assert not [entry for report in reports for entry in report.missing_constraints if entry.text == WISH]
+    assert not [entry for report in reports for entry in report.missing_constraints if entry.text == CONSTRAINT]
 
 
 def test_what_was_edited_away_is_still_retrievable() -> None:

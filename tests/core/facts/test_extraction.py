@@ -109,12 +109,12 @@ def test_what_is_asked_outside_the_span_is_not_in_its_ledger() -> None:
     assert find_facts(messages[:2], history=messages).subject_of(FactKind.LATEST_ASK) == ""
 
 
-def test_wishes_stand_word_for_word_until_they_are_taken_back() -> None:
-    wish, back = user("From now on, never touch the table tide_log."), user("Forget that rule about tide_log.")
-    (constraint,) = facts(wish, agent("ok")).of(FactKind.CONSTRAINT)
-    assert constraint == Fact(FactKind.CONSTRAINT, wish.text, source_ids=("m0",))
-    assert not facts(wish, agent("ok"), back).of(FactKind.CONSTRAINT)
-    messages = numbered([wish, agent("ok"), back])
+def test_constraints_stand_word_for_word_until_they_are_taken_back() -> None:
+    message, back = user("From now on, never touch the table tide_log."), user("Forget that rule about tide_log.")
+    (constraint,) = facts(message, agent("ok")).of(FactKind.CONSTRAINT)
+    assert constraint == Fact(FactKind.CONSTRAINT, message.text, source_ids=("m0",))
+    assert not facts(message, agent("ok"), back).of(FactKind.CONSTRAINT)
+    messages = numbered([message, agent("ok"), back])
     assert not find_facts(messages[:2], history=messages).of(FactKind.CONSTRAINT)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from compact.core.facts.ledger import Fact, FactKind, Ledger, by_kind, merged
 
-WISH = "Never deploy on a Friday."
+CONSTRAINT = "Never deploy on a Friday."
 ALL = Ledger(tuple(Fact(kind, f"{kind.value} {n}", "d", (f"m{n}",)) for n in range(3) for kind in FactKind))
 
 texts = st.text(max_size=60)
@@ -112,8 +112,10 @@ def test_no_constraint_is_cut_while_anything_else_is_left(ledger: Ledger, limit:
 
 @pytest.mark.parametrize("kind", [kind for kind in FactKind if kind.value not in ("task", "latest_ask", "constraint")])
 def test_a_name_is_left_out_rather_than_cut(kind: FactKind) -> None:
-    ledger = Ledger((Fact(kind, "src/compact/core/facts/ledger.py of 1234567 lines"), Fact(FactKind.CONSTRAINT, WISH)))
-    assert ledger.fitting(within(len(WISH) + 30)).facts == ledger.facts[1:]
+    ledger = Ledger(
+        (Fact(kind, "src/compact/core/facts/ledger.py of 1234567 lines"), Fact(FactKind.CONSTRAINT, CONSTRAINT))
+    )
+    assert ledger.fitting(within(len(CONSTRAINT) + 30)).facts == ledger.facts[1:]
 
 
 def test_a_long_task_is_cut_between_words() -> None:

@@ -1,4 +1,4 @@
-"""However a wish gets lost on the way into a prompt, it is put back before the prompt is returned, if it fits."""
+"""However a constraint gets lost on the way into a prompt, it is put back before the prompt is returned, if it fits."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from compact.testing import RecordingSink, WordTokenizer, assistant, dialogue, t
 from conversations import Wire, histories
 from numbered import numbered
 
-WISH = "From now on, never touch the table tide_log."
+CONSTRAINT = "From now on, never touch the table tide_log."
 OTHER = "Always answer in French."
 count = WordTokenizer().count_message
 guard = ConstraintGuard(LearnedConstraints(), count, PromptRenderer())
 HISTORY = numbered(
     [
-        user(f"Sort the berths. {WISH} Thanks."),
+        user(f"Sort the berths. {CONSTRAINT} Thanks."),
         assistant("I will"),
         user(f"Go on. {OTHER}"),
         assistant("D'accord"),
@@ -78,29 +78,29 @@ LOSSES: dict[str, Record] = {
 
 
 @pytest.mark.parametrize("record", LOSSES.values(), ids=LOSSES)
-def test_a_lost_wish_is_seen_and_put_back_word_for_word(record: Record) -> None:
+def test_a_lost_constraint_is_seen_and_put_back_word_for_word(record: Record) -> None:
     plan = plan_of(record)
     lost = guard.lost(HISTORY, plan)
-    assert [constraint.text for constraint in lost] == [WISH]
+    assert [constraint.text for constraint in lost] == [CONSTRAINT]
     repaired = guard.repaired(HISTORY, plan, lost)
-    assert WISH in shown(repaired)
+    assert CONSTRAINT in shown(repaired)
     assert guard.lost(HISTORY, repaired) == ()
     assert CompactionPlan.from_dict(repaired.to_dict()) == repaired
 
 
-def test_a_plan_that_shows_every_wish_is_not_touched() -> None:
-    told = Ledger((Fact(FactKind.CONSTRAINT, WISH, source_ids=("m0",)),))
+def test_a_plan_that_shows_every_constraint_is_not_touched() -> None:
+    told = Ledger((Fact(FactKind.CONSTRAINT, CONSTRAINT, source_ids=("m0",)),))
     for plan in (
         plan_of(),
         plan_of(DropRecord(**span("m1", "m3"))),
         plan_of(summary_of("m0", "m1", ledger=told)),
-        plan_of(summary_of("m0", "m1", excerpts=(Excerpt("user:", f"Sort. {WISH}", "m0"),))),
+        plan_of(summary_of("m0", "m1", excerpts=(Excerpt("user:", f"Sort. {CONSTRAINT}", "m0"),))),
         plan_of(ClearRecord(**span("m0"), kept=((0, len(HISTORY[0].text)),))),
     ):
         assert guard.lost(HISTORY, plan) == ()
 
 
-def test_a_wish_that_was_taken_back_may_go() -> None:
+def test_a_constraint_that_was_taken_back_may_go() -> None:
     messages = numbered([*HISTORY, user("Forget the rule about tide_log.")])
     plan = plan_of(DropRecord(**span("m0", "m1")))
     assert guard.lost(messages, plan) == ()
@@ -115,7 +115,7 @@ def test_what_else_is_in_a_record_stays_out() -> None:
     assert cleared == plan.records[1]
 
 
-def test_a_message_that_was_cut_keeps_its_cut_and_gets_the_wish() -> None:
+def test_a_message_that_was_cut_keeps_its_cut_and_gets_the_constraint() -> None:
     record = ClearRecord(**span("m0"), kept=((0, 4),))
     repaired = guard.repaired(HISTORY, plan_of(record), guard.lost(HISTORY, plan_of(record)))
     (cleared,) = repaired.clearings
@@ -134,16 +134,16 @@ def test_in_a_summary_the_story_gives_way_and_the_size_stays() -> None:
     assert guard.growth(HISTORY, plan, repaired) <= 0
 
 
-def test_a_summary_too_small_for_the_wishes_grows_as_far_as_it_may() -> None:
+def test_a_summary_too_small_for_the_constraints_grows_as_far_as_it_may() -> None:
     plan = plan_of(summary_of("m0", "m1", "m2", "m3", max_tokens=14))
     lost = guard.lost(HISTORY, plan)
-    assert [constraint.text for constraint in lost] == [WISH, OTHER]
+    assert [constraint.text for constraint in lost] == [CONSTRAINT, OTHER]
     grown = guard.repaired(HISTORY, plan, lost)
     assert guard.lost(HISTORY, grown) == ()
     kept_small = guard.repaired(HISTORY, replace_after(plan, 14), lost, spare_tokens=10)
     assert kept_small.summary is not None
     assert kept_small.summary.tokens_after <= 24
-    assert [constraint.text for constraint in guard.lost(HISTORY, kept_small)] == [WISH]
+    assert [constraint.text for constraint in guard.lost(HISTORY, kept_small)] == [CONSTRAINT]
 
 
 def replace_after(plan: CompactionPlan, tokens: int) -> CompactionPlan:
@@ -155,7 +155,7 @@ _ids = st.sampled_from(["m0", "m1", "m2", "m3"])
 
 @settings(max_examples=60)
 @given(st.lists(_ids, min_size=1, unique=True), st.sampled_from(["drop", "clear", "summary"]))
-def test_whatever_is_left_out_every_wish_is_there_after_the_repair(ids: list[str], how: str) -> None:
+def test_whatever_is_left_out_every_constraint_is_there_after_the_repair(ids: list[str], how: str) -> None:
     records: list[Record] = [ClearRecord(**span(message_id)) for message_id in ids]
     if how == "drop":
         records = [DropRecord(**span(*sorted(ids)))]
@@ -201,41 +201,41 @@ def fails(request: SummaryRequest) -> StructuredSummary:
 
 
 @pytest.mark.parametrize("summarizer", [told_nothing, told_a_story, chose_other_facts, fails])
-def test_a_summariser_that_forgets_a_wish_does_not_lose_it(summarizer: Any) -> None:
+def test_a_summariser_that_forgets_a_constraint_does_not_lose_it(summarizer: Any) -> None:
     manager, _ = manager_for(400, summarizer)
-    history = [user(f"Sort the berths. {WISH}"), *dialogue(30, words=12), user("go on")]
+    history = [user(f"Sort the berths. {CONSTRAINT}"), *dialogue(30, words=12), user("go on")]
     prompt = manager.preflight("s", history)
     assert manager.current_plan("s").summary is not None
-    assert WISH in text_of(prompt)
+    assert CONSTRAINT in text_of(prompt)
 
 
-def test_a_window_that_drops_the_message_of_a_wish_gives_it_back_and_says_so() -> None:
+def test_a_window_that_drops_the_message_of_a_constraint_gives_it_back_and_says_so() -> None:
     manager, sink = manager_for(
         400, strategies={"enabled": ["deduplicate", "clear", "window", "drop"], "window": {"max_turns": 2}}
     )
-    history = [user(f"Sort the berths. {WISH}"), *dialogue(30, words=12), user("go on")]
+    history = [user(f"Sort the berths. {CONSTRAINT}"), *dialogue(30, words=12), user("go on")]
     prompt = manager.preflight("s", history)
     plan = manager.current_plan("s")
     assert plan.drops
     assert plan.get_action(manager.history("s")[0].id)[1] is None
-    assert text_of(prompt).count(WISH) == 1
+    assert text_of(prompt).count(CONSTRAINT) == 1
     (notice,) = notices(sink)
     assert (notice.message, notice.severity) == ("1 constraints were put back into the prompt", "normal")
 
 
-def test_a_message_that_is_cut_keeps_the_wish_in_its_middle() -> None:
+def test_a_message_that_is_cut_keeps_the_constraint_in_its_middle() -> None:
     manager, _ = manager_for(400)
     pasted = "\n".join(f"berth {n} is taken by ship {n} until further notice" for n in range(100))
-    prompt = manager.preflight("s", [user(f"{pasted}\n\n{WISH}\n\n{pasted}")])
+    prompt = manager.preflight("s", [user(f"{pasted}\n\n{CONSTRAINT}\n\n{pasted}")])
     assert manager.current_plan("s").clearings
-    assert WISH in text_of(prompt)
+    assert CONSTRAINT in text_of(prompt)
 
 
-def test_the_budget_wins_over_wishes_that_do_not_fit_and_that_is_said_loudly() -> None:
-    """Wishes larger than the window cannot be kept; a prompt that is too large cannot be sent."""
-    wishes = [f"From now on, never touch tide_log_{n} nor berth_{n} nor any ship of fleet {n}." for n in range(60)]
+def test_the_budget_wins_over_constraints_that_do_not_fit_and_that_is_said_loudly() -> None:
+    """Constraints larger than the window cannot be kept; a prompt that is too large cannot be sent."""
+    constraints = [f"From now on, never touch tide_log_{n} nor berth_{n} nor any ship of fleet {n}." for n in range(60)]
     manager, sink = manager_for(300)
-    history = [message for wish in wishes for message in (user(wish), assistant("noted"))]
+    history = [message for constraint in constraints for message in (user(constraint), assistant("noted"))]
     prompt = manager.preflight("s", [*history, user("go on")])
     assert sum(WordTokenizer().count_text(str(message["content"])) for message in prompt) <= 290
     (notice,) = notices(sink)
@@ -246,20 +246,20 @@ def test_the_budget_wins_over_wishes_that_do_not_fit_and_that_is_said_loudly() -
 
 @settings(max_examples=25)
 @given(histories(legal=True, min_size=6, max_size=25), st.integers(0, 60), st.sampled_from([400, 900]))
-def test_a_wish_anywhere_in_a_session_is_in_its_prompt(history: list[Wire], place: int, window: int) -> None:
+def test_a_constraint_anywhere_in_a_session_is_in_its_prompt(history: list[Wire], place: int, window: int) -> None:
     place = min(place, len(history))
     while place < len(history) and history[place]["role"] == "tool":
         place += 1
     manager, sink = manager_for(window)
     try:
-        prompt = manager.preflight("s", [*history[:place], user(WISH), *history[place:]])
+        prompt = manager.preflight("s", [*history[:place], user(CONSTRAINT), *history[place:]])
     except InsufficientBudget:
         return
-    assert WISH in text_of(prompt) or [notice for notice in notices(sink) if notice.severity == "high"]
+    assert CONSTRAINT in text_of(prompt) or [notice for notice in notices(sink) if notice.severity == "high"]
 
 
-def test_a_long_run_of_tools_does_not_push_a_wish_out() -> None:
+def test_a_long_run_of_tools_does_not_push_a_constraint_out() -> None:
     manager, sink = manager_for(2000)
-    prompt = manager.preflight("s", [user(WISH), *tool_run(40, words=100)])
-    assert WISH in text_of(prompt)
+    prompt = manager.preflight("s", [user(CONSTRAINT), *tool_run(40, words=100)])
+    assert CONSTRAINT in text_of(prompt)
     assert not notices(sink)

@@ -1,4 +1,4 @@
-"""What is too large is cut to its best lines: within what is allowed, in its own words, wishes and ends first."""
+"""What is too large is cut to its best lines: within what is allowed, in its own words, constraints and ends first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from conversations import Wire, histories
 from numbered import call, exchange, numbered
 
 count = WordTokenizer().count_message
-WISH = "From now on, never touch the table tide_log."
+CONSTRAINT = "From now on, never touch the table tide_log."
 
 
 def shorten(messages: Sequence[Message], excess: int, *, only: Sequence[int] | None = None) -> dict[str, ClearRecord]:
@@ -98,17 +98,19 @@ def test_of_what_somebody_said_the_beginning_stays_if_no_line_fits() -> None:
 
 
 @pytest.mark.parametrize("size", [20, 120, 500])
-def test_a_wish_in_what_is_cut_stays_word_for_word(size: int) -> None:
-    messages = numbered([Message("user", f"{lines(80)}\n\n{WISH}\n\n{lines(80, 'quay')}")])
+def test_a_constraint_in_what_is_cut_stays_word_for_word(size: int) -> None:
+    messages = numbered([Message("user", f"{lines(80)}\n\n{CONSTRAINT}\n\n{lines(80, 'quay')}")])
     total = count(messages[0])
     text = render_cleared(messages[0], shorten(messages, total - size)["m0"]).text
-    assert WISH in text
+    assert CONSTRAINT in text
     assert text.count("berth") + text.count("quay") < 170
 
 
-def test_where_not_even_the_wishes_fit_some_of_them_go() -> None:
-    wishes = "\n\n".join(f"From now on, never touch the table tide_log_{n}, not even to read it." for n in range(40))
-    messages = numbered([Message("user", wishes)])
+def test_where_not_even_the_constraints_fit_some_of_them_go() -> None:
+    constraints = "\n\n".join(
+        f"From now on, never touch the table tide_log_{n}, not even to read it." for n in range(40)
+    )
+    messages = numbered([Message("user", constraints)])
     total = count(messages[0])
     record = shorten(messages, total - 60)["m0"]
     assert record.tokens_after <= 60

@@ -20,7 +20,7 @@ from compact.core.summary.summary import (
 from compact.core.summary.verification import UNVERIFIED, grounded, lacking
 
 TASK = Fact(FactKind.TASK, "Move the harbour's billing from berth fees to tonnage.", source_ids=("u1",))
-WISH = Fact(FactKind.CONSTRAINT, "Never touch the table tide_log.", source_ids=("u1",))
+CONSTRAINT = Fact(FactKind.CONSTRAINT, "Never touch the table tide_log.", source_ids=("u1",))
 ASK = Fact(FactKind.LATEST_ASK, "now the invoices, please", source_ids=("u9",))
 
 
@@ -36,7 +36,9 @@ def history() -> list[Message]:
     )  # fmt: skip
     return [
         Message(
-            "user", f"{TASK.subject} {WISH.subject} The invoice for 24.12.2025 was 1299.50 EUR, ORD-4711.", id="u1"
+            "user",
+            f"{TASK.subject} {CONSTRAINT.subject} The invoice for 24.12.2025 was 1299.50 EUR, ORD-4711.",
+            id="u1",
         ),
         Message(
             "assistant", "I will start with the fees. Shall I delete the old rate cards?", tool_calls=calls, id="a1"
@@ -60,21 +62,21 @@ def told(**parts: object) -> tuple[StructuredSummary, tuple[str, ...]]:
 
 def test_a_summary_with_the_whole_ledger_lacks_nothing() -> None:
     facts = (
-        TASK, WISH, ASK,
+        TASK, CONSTRAINT, ASK,
         Fact(FactKind.FILE, "src/billing/fees.py", "read 1-40, modified"),
         Fact(FactKind.ERROR, "KeyError: 'berth_id'", "not resolved"),
         Fact(FactKind.OPEN_ITEM, "Migrate the invoice templates", "pending"),
         Fact(FactKind.ARTIFACT, "art-0123456789abcdef"),
     )  # fmt: skip
     assert lacking(StructuredSummary(ledger=Ledger(facts)), Ledger(facts)) == ()
-    assert lacking(StructuredSummary(narrative="We worked."), Ledger(facts)) == (WISH, TASK, ASK, *facts[3:])
+    assert lacking(StructuredSummary(narrative="We worked."), Ledger(facts)) == (CONSTRAINT, TASK, ASK, *facts[3:])
 
 
-def test_wishes_are_needed_word_for_word_and_come_first() -> None:
+def test_constraints_are_needed_word_for_word_and_come_first() -> None:
     text = "We must never touch the table tide_logs, and the task is to move the billing."
-    assert lacking(StructuredSummary(narrative=text), Ledger((TASK, WISH))) == (WISH, TASK)
-    across_lines = WISH.subject.replace(" ", "\n")
-    assert lacking(StructuredSummary(narrative=across_lines), Ledger((WISH,))) == ()
+    assert lacking(StructuredSummary(narrative=text), Ledger((TASK, CONSTRAINT))) == (CONSTRAINT, TASK)
+    across_lines = CONSTRAINT.subject.replace(" ", "\n")
+    assert lacking(StructuredSummary(narrative=across_lines), Ledger((CONSTRAINT,))) == ()
 
 
 def test_a_task_that_code_has_cut_is_not_asked_for_again() -> None:
@@ -195,7 +197,7 @@ def test_an_order_that_nobody_gave_is_removed_wherever_it_stands(order: str) -> 
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "constraint",
     [
         "Never touch the table tide_log.",
         "The user said to keep the rate cards until spring.",
@@ -204,9 +206,9 @@ def test_an_order_that_nobody_gave_is_removed_wherever_it_stands(order: str) -> 
         'The user said "keep them until spring".',
     ],
 )
-def test_what_people_did_ask_for_stays(wish: str) -> None:
-    summary, found = told(facts=(wish,), narrative=wish)
-    assert (summary.facts, summary.narrative, found) == ((wish,), wish, ())
+def test_what_people_did_ask_for_stays(constraint: str) -> None:
+    summary, found = told(facts=(constraint,), narrative=constraint)
+    assert (summary.facts, summary.narrative, found) == ((constraint,), constraint, ())
 
 
 def test_what_is_listed_below_the_users_requests_must_have_been_requested() -> None:

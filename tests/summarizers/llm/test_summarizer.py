@@ -27,7 +27,7 @@ from compact.testing.model_script import Raw
 
 find_facts = partial(extraction.find_facts, constraints=LearnedConstraints())
 
-WISHES = {"seed": 42, "temperature": 0, "response_format": {"type": "json_object"}}
+DEFAULTS = {"seed": 42, "temperature": 0, "response_format": {"type": "json_object"}}
 HISTORY = (
     Message("user", "Cap the retries in src/retry.py.", id="m1"),
     Message("assistant", "", id="m2", tool_calls=(ToolCall("c", "read_file", '{"path": "src/retry.py"}'),)),
@@ -71,7 +71,7 @@ def later(number: int, text: str, role: str = "assistant") -> Message:
 
 def test_the_same_request_is_sent_byte_for_byte_with_seed_and_temperature() -> None:
     with ScriptedModel(say_json({"facts": ["capped at three"]})) as model:
-        first, second = (summarizer(model, settings=CallSettings(WISHES))(asked()) for _ in range(2))
+        first, second = (summarizer(model, settings=CallSettings(DEFAULTS))(asked()) for _ in range(2))
         one, two = (dict(request.body) for request in model.requests)
     assert first == second
     assert one == two
@@ -81,7 +81,7 @@ def test_the_same_request_is_sent_byte_for_byte_with_seed_and_temperature() -> N
 
 def test_what_the_endpoint_rejects_is_dropped_once_and_remembered() -> None:
     with ScriptedModel(say_json({"facts": ["capped"]}), reasoning=True) as model:
-        ask = summarizer(model, settings=CallSettings(WISHES))
+        ask = summarizer(model, settings=CallSettings(DEFAULTS))
         ask(asked())
         ask(asked())
         sent = ["temperature" in request.body for request in model.requests]
@@ -96,7 +96,7 @@ def test_a_server_without_json_mode_is_asked_without_it() -> None:
         return say_json({"facts": ["capped"]})
 
     with ScriptedModel(old_server) as model:
-        ask = summarizer(model, settings=CallSettings(WISHES))
+        ask = summarizer(model, settings=CallSettings(DEFAULTS))
         assert ask(asked()).facts == ("capped",)
         ask(asked())
         assert ["response_format" in request.body for request in model.requests] == [True, False, False]
@@ -105,13 +105,13 @@ def test_a_server_without_json_mode_is_asked_without_it() -> None:
 
 def test_options_of_the_users_own_are_sent_and_never_dropped() -> None:
     with ScriptedModel(fail(400, "reasoning_effort is not supported")) as model:
-        ask = summarizer(model, settings=CallSettings(WISHES, {"reasoning_effort": "low"}))
+        ask = summarizer(model, settings=CallSettings(DEFAULTS, {"reasoning_effort": "low"}))
         with pytest.raises(Exception, match="reasoning_effort"):
             ask(asked())
         assert [request.body["reasoning_effort"] for request in model.requests] == ["low"]
 
 
-def test_secrets_stay_here_if_that_is_wished() -> None:
+def test_secrets_stay_here_if_that_is_constrainted() -> None:
     key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
     history = (later(1, f"use api_key={key} for it", "user"), later(2, "done"))
     with ScriptedModel(say_json({"facts": ["the key works"]})) as model:
@@ -278,7 +278,7 @@ def test_money_is_counted_by_what_the_provider_reports() -> None:
 def test_many_threads_may_ask_at_once() -> None:
     spent = Spending()
     with ScriptedModel(say_json({"facts": ["capped"]}), reasoning=True) as model:
-        ask = summarizer(model, settings=CallSettings(WISHES))
+        ask = summarizer(model, settings=CallSettings(DEFAULTS))
         found: list[StructuredSummary] = []
         threads = [threading.Thread(target=lambda: found.append(ask(asked(spending=spent)))) for _ in range(6)]
         for thread in threads:
