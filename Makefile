@@ -41,8 +41,8 @@ contracts: $(READY)  ## which room may import which
 break: $(READY)  ## break the code on purpose, one line at a time: the tests must notice
 	$(BIN)/python tools/break_it.py
 
-soak: $(READY)  ## what takes long: crowds of processes, many more random conversations, the real model
-	COMPACT_TEST_CROWD=full $(BIN)/python -m pytest -m soak --hypothesis-profile soak
+soak: $(READY)  ## what takes hours: a crowd of processes at full size, twenty times the random conversations
+	COMPACT_TEST_SOAK=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal --timeout 3600 -m "hypothesis or soak"
 
 docs: $(READY)  ## build the site, in site/
 	$(BIN)/python tools/make_reference.py

@@ -5,22 +5,28 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+from sizes import SCALE
+
+# How the reason begins with which tests are skipped that read recorded transcripts: they are not ours to ship.
+NO_TRANSCRIPTS = "no transcripts in"
+
 settings.register_profile(
     "compact",
     deadline=None,
     derandomize=bool(os.environ.get("CI")),  # there the same examples every time; elsewhere ever new ones
-    max_examples=100,
+    max_examples=100 * SCALE,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.large_base_example],
 )
 settings.load_profile("compact")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """In CI a suite that was skipped is a suite that failed: everything it needs can be installed there."""
+    """In CI a test that was skipped failed: all that it needs can be installed there, but for recorded transcripts."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    skipped = reporter.stats.get("skipped", []) if reporter else []
+    reports = reporter.stats.get("skipped", []) if reporter else []
+    skipped = [report for report in reports if NO_TRANSCRIPTS not in str(report.longrepr)]
     if os.environ.get("CI") and skipped:
-        reporter.write_line(f"{len(skipped)} tests were skipped, and in CI none may be", red=True)
+        reporter.write_line(f"{len(skipped)} tests were skipped, and in CI none of them may be", red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

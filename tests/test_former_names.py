@@ -59,3 +59,10 @@ def test_today_s_names_warn_of_nothing() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert import_module("compact.core.plan.plan").CompactionPlan
+
+
+@pytest.mark.parametrize(("former", "today"), [("Outgoing", "OutgoingEvent"), ("Undelivered", "DeliveryFailed")])
+def test_former_names_of_exporters(former: str, today: str) -> None:
+    telemetry = import_module("compact.telemetry")
+    with pytest.warns(DeprecationWarning, match=f"compact.telemetry.{former} is now {today}"):
+        assert getattr(telemetry, former) is getattr(telemetry, today)

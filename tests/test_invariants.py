@@ -21,6 +21,7 @@ from compact.core.plan.renderer import PromptRenderer
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import RecordingSink, WordTokenizer
 from conversations import SMALL_STRATEGIES, Wire, histories
+from sizes import SCALE
 
 windows = st.sampled_from([400, 700, 1500, 4000])
 
@@ -245,7 +246,7 @@ def test_11_no_failure_of_the_summariser_leaves_preflight(history: list[Wire], w
 
 
 @given(st.data(), histories(legal=True, min_size=2, max_size=30), windows)
-@settings(max_examples=150)
+@settings(max_examples=150 * SCALE)
 def test_matching_loses_and_doubles_nothing_however_the_caller_sends(
     data: st.DataObject, history: list[Wire], window: int
 ) -> None:

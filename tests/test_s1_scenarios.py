@@ -33,6 +33,7 @@ from compact.testing import (
     tool_run,
     user,
 )
+from sizes import SCALE
 
 OVERHEAD = 3  # what primes the reply
 
@@ -324,9 +325,10 @@ def test_synthetic_long_session_test() -> None:
     assert sink.of(CompactionErrorEvent) == []
 
 
+@pytest.mark.soak
 def test_soak_a_thousand_runs_without_a_context_error() -> None:
     manager, sink = watched(window=1_500, settings={"policy": {"hard_cap_buffer": 50}})
-    for run in range(1_000):
+    for run in range(1_000 * SCALE):
         session = f"s{run % 40}"
         density = run % 7
         manager.preflight(session, [user(words(30 + run % 90)), *tool_run(density, words=run % 300 + 1)])

@@ -20,7 +20,7 @@ def run_steps(steps: Steps[T]) -> T:
         step = next(steps)
         while True:
             try:
-                answer = _answer(step)
+                answer = _run_step(step)
             except Exception as error:  # noqa: BLE001 - thrown into the steps, which decide
                 step = steps.throw(error)
             else:
@@ -50,7 +50,7 @@ async def arun_steps(steps: Steps[T]) -> T:
         steps.close()  # a cancelled call must end the operations it has started
 
 
-def _answer(step: Callable[[], Any]) -> Any:
+def _run_step(step: Callable[[], Any]) -> Any:
     answer = step()
     if not inspect.isawaitable(answer):
         return answer

@@ -16,11 +16,12 @@ from compact.dialects.translation import Translator
 from compact.testing import WordTokenizer, check_dialect
 from conversations import SMALL_STRATEGIES
 from dialect_conversations import Step
+from sizes import SCALE
 
 Writer = Callable[[Sequence[Step]], list[Any]]
 windows = st.sampled_from([260, 500, 1200])
 few = settings(
-    max_examples=25,
+    max_examples=25 * SCALE,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

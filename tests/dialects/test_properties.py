@@ -23,11 +23,12 @@ from compact.dialects.translation import Translator
 from compact.testing import WordTokenizer, check_dialect
 from conversations import SMALL_STRATEGIES
 from dialect_conversations import PROTECTED, WRITERS, Step, Wire, conversations
+from sizes import SCALE
 
 pytestmark = pytest.mark.parametrize("name", WRITERS)
 windows = st.sampled_from([260, 500, 1200])
 modes = st.sampled_from(["raw", "copies", "sent back"])
-few = settings(max_examples=10)
+few = settings(max_examples=10 * SCALE)
 
 
 def manager_for(window: int, *, url: str = "memory:", **plugs: Any) -> CompactManager:
@@ -181,7 +182,7 @@ def test_twice_is_once_and_between_compactions_each_prompt_extends_the_last(
 
 
 @given(steps=conversations(min_turns=2), window=windows, mode=modes)
-@settings(few, max_examples=6)
+@settings(few, max_examples=6 * SCALE)
 def test_a_session_goes_on_in_another_process(name: str, steps: list[Step], window: int, mode: str) -> None:
     """Every call is made by a new manager on one database, and by one that stays: they say the same."""
     stays, write = manager_for(window), WRITERS[name]

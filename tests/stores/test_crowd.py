@@ -1,12 +1,11 @@
 """Many processes on one PostgreSQL, several of them in the same sessions.
 
-The full size, 200 sessions with 50 preflights each, is `COMPACT_TEST_CROWD=full`.
+The full size, 200 sessions with 50 preflights each, is `make soak`.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import statistics
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -19,12 +18,14 @@ from compact import StructuredSummary, SummaryRequest
 from compact.core.engine.events import VersionConflictEvent
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import user
+from sizes import SOAK
 from stores.worker import CountingSummarizer, crowd, crowd_history, finish, history, manager_on, start, violations
 
 PROCESSES = 8
-SESSIONS, PREFLIGHTS = (200, 50) if os.environ.get("COMPACT_TEST_CROWD") == "full" else (24, 30)
+SESSIONS, PREFLIGHTS = (200, 50) if SOAK else (24, 30)
 
 
+@pytest.mark.soak
 def test_eight_processes_lose_nothing_and_double_nothing(postgres_url: str, tmp_path: Path) -> None:
     log = tmp_path / "summaries"
     sizes = {"processes": PROCESSES, "sessions": SESSIONS, "preflights": PREFLIGHTS}

@@ -30,7 +30,7 @@ def transcripts() -> dict[str, list[str]]:
     """Every text of every real transcript, by transcript id and place."""
     files = sorted(DATA_DIR.glob("*.jsonl.gz"))
     if not files:
-        pytest.skip(f"no real transcripts in {DATA_DIR}; set COMPACT_DATA")
+        pytest.skip(f"no transcripts in {DATA_DIR}; set COMPACT_DATA")
     found: dict[str, list[str]] = {}
     for file in files:
         with gzip.open(file, "rt", encoding="utf-8") as lines:

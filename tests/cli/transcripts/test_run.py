@@ -132,7 +132,7 @@ def test_on_a_terminal(terminal, transcript):
     assert "tokens" in shown.out
 
 
-@pytest.mark.skipif(not PI_MONO.is_file(), reason=f"there is no {PI_MONO}: set COMPACT_DATA")
+@pytest.mark.skipif(not PI_MONO.is_file(), reason=f"no transcripts in {PI_MONO.parent}; set COMPACT_DATA")
 def test_real_transcript(process):
     """A real session of 348k tokens fits into 50,000."""
     done = process("run", PI_MONO, "--target-tokens", 50_000, "--json")

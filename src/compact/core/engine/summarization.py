@@ -144,15 +144,20 @@ class SummaryDrafting:
 
     def draft(self, session: Session, request: SummaryRequest, room: SummaryRoom) -> Steps[StructuredSummary]:
         """Return a summary that fits, with what was checked in it; raise what went wrong."""
-        ask = self.summarizer
-        first = self._checked((yield lambda: ask(request)), request, room)
+
+        def call_summarizer() -> object:
+            return self.summarizer(request)
+
+        def call_summarizer_again() -> object:
+            return self.summarizer(replace(request, missing=asked_again))
+
+        first = self._checked((yield call_summarizer), request, room)
         asked_again = self._facts_to_ask_for(first, request)
         if not asked_again:
             return self._completed(first, (), request, room)
         second = first
         try:
-            answer = yield lambda: ask(replace(request, missing=asked_again))
-            second = self._checked(answer, request, room)
+            second = self._checked((yield call_summarizer_again), request, room)
         except Exception as error:  # noqa: BLE001 - a summariser is a plug-in
             self.emitter.error(session, error, fallback="kept the first answer, which lacks some facts")
         best = second if len(second.missing) < len(first.missing) else first
