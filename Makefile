@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps
 RUN_READY := .venv/.run
 READY := .venv/.ready
 
-.PHONY: help run test check lint types contracts break soak docs bench fidelity lock clean
+.PHONY: help run test coverage check lint types contracts break soak docs bench fidelity lock clean
 
 help:  ## show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,7 +26,10 @@ run: $(RUN_READY)  ## install what the demo needs (seconds), then replay a sessi
 test: $(READY)  ## install the rest, then run all tests: about 15 minutes on two cores
 	$(BIN)/python tools/run_tests.py
 
-check: lint types contracts test break  ## what CI runs
+coverage: $(READY)  ## the same, and how much of the code they run
+	$(BIN)/python tools/run_tests.py --coverage
+
+check: lint types contracts coverage break  ## what CI runs
 
 lint: $(READY)  ## style and likely mistakes
 	$(BIN)/ruff check .

@@ -1,9 +1,9 @@
 """Run the tests folder by folder, and show a line for each.
 
-    python tools/run_tests.py [FOLDER ...]    all folders of tests/ if none is named
+    python tools/run_tests.py [--coverage] [FOLDER ...]    all folders of tests/ if none is named
 
-Two tests run at a time, or as many as `TEST_PROCESSES` says. Exits with 1 if a folder fails, or if the coverage of all
-of them is too low.
+Two tests run at a time, or as many as `TEST_PROCESSES` says. Exits with 1 if a folder fails or, with `--coverage`,
+which takes longer, if too little of the code was run.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+COVERAGE = (sys.executable, "-m", "coverage")
 PROCESSES = os.environ.get("TEST_PROCESSES", "2")
 _SUMMARY = re.compile(r"^=* ?((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.MULTILINE)
 
@@ -31,24 +32,27 @@ class Outcome:
     output: str
 
 
-def main(names: list[str]) -> int:
-    everything = not names
+def main(arguments: list[str]) -> int:
+    with_coverage = "--coverage" in arguments
+    names = [argument for argument in arguments if argument != "--coverage"]
     suites = [[name] for name in names] if names else _suites()
     failed: list[str] = []
-    if everything:
-        subprocess.run([sys.executable, "-m", "coverage", "erase"], cwd=ROOT, check=True)
+    start = time.monotonic()
+    if with_coverage:
+        subprocess.run([*COVERAGE, "erase"], cwd=ROOT, check=True)
     for number, paths in enumerate(suites, 1):
         title = paths[0] if len(paths) == 1 else "tests/*.py"
         print(f"[{number:2}/{len(suites)}] {title:<22}", end="", flush=True)
-        outcome = _run(paths)
+        outcome = _run(paths, with_coverage=with_coverage)
         print(f"{outcome.summary:<40} {outcome.seconds:5.0f} s", flush=True)
         if not outcome.succeeded:
             failed.append(title)
             print(outcome.output, flush=True)
+    verdict = f"failed: {', '.join(failed)}" if failed else "passed"
+    print(f"{'':8}{'all':<22}{verdict:<40} {time.monotonic() - start:5.0f} s")
     if failed:
-        print(f"failed: {', '.join(failed)}")
         return 1
-    return subprocess.run([sys.executable, "-m", "coverage", "report"], cwd=ROOT).returncode if everything else 0
+    return subprocess.run([*COVERAGE, "report"], cwd=ROOT).returncode if with_coverage else 0
 
 
 def _suites() -> list[list[str]]:
@@ -61,9 +65,10 @@ def _suites() -> list[list[str]]:
     ]
 
 
-def _run(paths: list[str]) -> Outcome:
-    options = ["-q", "--no-header", "-n", PROCESSES, "--dist", "worksteal", "--cov", "--cov-append"]
-    options += ["--cov-report=", "--cov-fail-under=0"]
+def _run(paths: list[str], *, with_coverage: bool) -> Outcome:
+    options = ["-q", "--no-header", "-n", PROCESSES, "--dist", "worksteal"]
+    if with_coverage:
+        options += ["--cov", "--cov-append", "--cov-report=", "--cov-fail-under=0"]
     start = time.monotonic()
     done = subprocess.run([sys.executable, "-m", "pytest", *options, *paths], cwd=ROOT, text=True, capture_output=True)
     found = _SUMMARY.findall(done.stdout)
