@@ -132,9 +132,9 @@ def test_a_model_that_nobody_knows_is_taken_for_small() -> None:
     assert any("'my-own-model' is not known: using 32,000 tokens" in notice for notice in notices)
 
 
-@pytest.mark.parametrize("strategy", ["task_state", "brief", "decision_log", "code_delta", "session_summary"])
-def test_the_policy_says_in_which_form(strategy: str) -> None:
-    policy = {"hard_cap_buffer": 0, "keep_recent_turns": 2, "strategy": strategy}
+@pytest.mark.parametrize("form", ["task_state", "brief", "decision_log", "code_delta", "session_summary"])
+def test_the_policy_says_in_which_form(form: str) -> None:
+    policy = {"hard_cap_buffer": 0, "keep_recent_turns": 2, "summary_form": form}
     with ScriptedModel(say_json(TOLD)) as model:
         manager, sink = watched(model, policy=policy)
         assert "cap the retries at three" in summary_text(manager.preflight("s", HISTORY))

@@ -298,7 +298,7 @@ def test_parts_of_a_store() -> None:
         check_artifact_store(lambda clock: Overwriting(clock=clock))
     with fails("the second does not"):
         check_summary_claims(lambda clock: Generous(clock=clock))
-    with fails("prefetched for a version"):
+    with fails("the newest counts"):
         check_summary_claims(lambda clock: WithoutPrefetch(clock=clock))
     with fails("not used for longest"):
         check_summary_cache(Hoarding)
