@@ -89,7 +89,7 @@ def summary_of(manager: CompactManager) -> SummarizationRecord:
 
 
 def is_written_ahead(manager: CompactManager) -> bool:
-    return "ahead of time" in summary_of(manager).reason
+    return ", prefetched" in summary_of(manager).reason
 
 
 def notices(sink: RecordingSink) -> list[str]:
@@ -546,7 +546,7 @@ def test_with_a_slow_summariser_nearly_every_call_is_quick() -> None:
                 time.sleep(0.02)
     wall = time.perf_counter() - start
     assert len(summaries) >= 2
-    assert all("ahead of time" in summary.reason for summary in summaries), "nobody ever waited for one"
+    assert all(", prefetched" in summary.reason for summary in summaries), "nobody ever waited for one"
     times.sort()
     # Far more than what is promised: machines that run tests are busy, and a call of a model takes more than 20 ms.
     assert times[int(0.99 * len(times))] < 0.1

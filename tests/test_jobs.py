@@ -81,7 +81,7 @@ def test_a_worker_prepares_what_an_agent_asks_for_and_the_agent_uses_it(url: str
     manager.preflight("s", [*HISTORY, *dialogue(4, words=118)])
     summary = manager.current_plan("s").summary
     assert summary is not None
-    assert "ahead of time" in summary.reason
+    assert ", prefetched" in summary.reason
 
 
 def test_without_postgresql_there_is_nothing_for_a_worker_to_do(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def test_tools_and_instructions_count() -> None:
 def test_a_cap_on_tool_results_evicts_before_the_trigger() -> None:
     manager, sink = watched(settings={"policy": {"part_caps": {"tool_results": 0.3}, "hard_cap_buffer": 0}})
     manager.preflight("s", tool_run(6, words=100))  # 650 of 1,000, 600 of them results
-    assert "tool_results over their cap of 300" in sink.of(TriggerDecisionEvent)[0].reason
+    assert "tool_results is over its cap of 300" in sink.of(TriggerDecisionEvent)[0].reason
     assert dict(sink.of(CompactionCompletedEvent)[0].proposals) == {"clear": 2}
 
 

@@ -237,7 +237,7 @@ def test_a_cap_whose_eviction_cannot_pay_back_waits() -> None:
     assert manager.preflight("s", history) == history
     (decision,) = sink.of(TriggerDecisionEvent)
     assert not decision.triggered
-    assert "tool_results over their cap of 500; not compacted: it would cost $" in decision.reason
+    assert "tool_results is over its cap of 500; not compacted: it would cost $" in decision.reason
     assert decision.reason.endswith("calls, more than the 20 expected")
     assert manager.current_plan("s").version == 0
     status = manager.status("s").decision

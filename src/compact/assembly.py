@@ -88,10 +88,10 @@ def build_engine(
     `shared` are the claims and cached summaries; by default those of the store, or some for this engine alone.
     """
     policy = config.policy
-    shared = shared or build_shared(store)
-    tokenizer = tokenizer or get_tokenizer(config.model, config.tokenizer)
+    shared = build_shared(store) if shared is None else shared
+    tokenizer = get_tokenizer(config.model, config.tokenizer) if tokenizer is None else tokenizer
     redactor = redactor or Redactor()
-    constraints = constraints or build_constraints(config)
+    constraints = build_constraints(config) if constraints is None else constraints
     is_by_code = summarizer is None and not config.summarizer.uses_model
     emitter = EventEmitter(emit, config.model, _policy_of_events(config))
     persistence = SessionPersistence(
@@ -116,7 +116,7 @@ def build_engine(
         ),
         writer=build_writer(
             config,
-            summarizer or build_summarizer(config, redactor, emit),
+            build_summarizer(config, redactor, emit) if summarizer is None else summarizer,
             tokenizer=tokenizer,
             claiming=claiming,
             cache=shared.summaries,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     BaseModel,
@@ -35,6 +35,8 @@ from compact.config_sources import (
 )
 from compact.core.json_data import is_list, is_mapping
 from compact.core.plan.durability import ToolDurability
+
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class ConfigSection(BaseModel):
@@ -97,8 +99,8 @@ class CompactPolicy(ConfigSection):
     target_pct: float = Field(default=0.50, ge=0, le=1, description="Share down to which a compaction goes.")
     hard_cap_buffer: int = Field(default=1500, ge=0, description="Tokens of the window that are never used.")
     output_reserve: int = Field(default=0, ge=0, description="Tokens set aside for the model's answer.")
-    part_caps: dict[Literal["tool_results", "dialogue"], float] = Field(
-        default_factory=dict[Literal["tool_results", "dialogue"], float],
+    part_caps: dict[Literal["tool_results", "dialogue"], Share] = Field(
+        default_factory=dict[Literal["tool_results", "dialogue"], Share],
         description="Largest share of the window for one part of the prompt.",
     )
     keep_recent_turns: int = Field(default=6, ge=1, description="Newest user/assistant pairs kept verbatim.")
@@ -376,7 +378,7 @@ class CompactConfig(ConfigSection):
 
     def __init__(self, **settings: Any) -> None:
         """Read `COMPACT_*` variables; settings given here overrule them."""
-        given = {n: value.given() if isinstance(value, ConfigSection) else value for n, value in settings.items()}
+        given = _as_mappings(settings)
         check_version(given)
         try:
             super().__init__(**_with_summary_switch(merged(from_environment(CompactConfig), given)))
@@ -386,7 +388,12 @@ class CompactConfig(ConfigSection):
     @classmethod
     def load(cls, path: str | Path, **settings: Any) -> CompactConfig:
         """Read a YAML or JSON file; the environment and the settings given here overrule it."""
-        return cls(**merged(read_file(Path(path)), from_environment(cls), settings))
+        return cls(**merged(read_file(Path(path)), from_environment(cls), _as_mappings(settings)))
+
+
+def _as_mappings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with sections as what was set in them, so that they merge field by field."""
+    return {name: value.given() if isinstance(value, ConfigSection) else value for name, value in settings.items()}
 
 
 def _with_summary_switch(settings: dict[str, Any]) -> dict[str, Any]:

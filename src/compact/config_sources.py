@@ -121,7 +121,7 @@ def _parsed(value: str, field: FieldInfo) -> Any:
     if field is _ANY_VALUE:
         return yaml.safe_load(value)
     kind = str(field.annotation)
-    if kind.startswith(("tuple", "dict")):
+    if kind.startswith(("tuple", "dict", "frozenset")):
         try:
             return json.loads(value)
         except ValueError:

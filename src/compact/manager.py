@@ -25,7 +25,7 @@ from compact.assembly import (
 from compact.config import CompactConfig
 from compact.core.audit.archive import StorageAdapter
 from compact.core.audit.artifacts import SecurityContext
-from compact.core.audit.records import ModelCall, PlanVersion, SessionInfo, StoredSession
+from compact.core.audit.records import ModelCall, PlanVersion, SessionInfo, StoredSession, version_before_compaction
 from compact.core.audit.report import CompactionReport, reports_of
 from compact.core.audit.store import SessionStore
 from compact.core.audit.why import Sighting, trace_phrase
@@ -44,6 +44,7 @@ from compact.core.plan.strategy import CompactionStrategy
 from compact.core.steps import Steps
 from compact.core.summary.summarizer import Summarizer
 from compact.dialects import Dialect
+from compact.dialects.gateway import Gateway
 from compact.injection import Injector
 from compact.recall.rehydration import RehydrationConfig
 from compact.recall.search import Recall, recall
@@ -97,12 +98,12 @@ class CompactManager:
         self.config = config or CompactConfig()
         redaction = self.config.redaction
         self._redactor = Redactor(redaction.enabled, redaction.patterns, redaction_callback)
-        self._store = store or build_store(self.config)
-        rehydration = rehydration or build_rehydration_config(self.config)
+        self._store = build_store(self.config) if store is None else store
+        rehydration = build_rehydration_config(self.config) if rehydration is None else rehydration
         self._reader = reader_of(self._store)
         self._shared = build_shared(self._store)
-        self._constraints = constraints or build_constraints(self.config)
-        chosen_archive = archive or build_archive(self.config)
+        self._constraints = build_constraints(self.config) if constraints is None else constraints
+        chosen_archive = build_archive(self.config) if archive is None else archive
         self._events = build_dispatcher(
             ExportSettings(**self.config.telemetry.for_exporters()),
             on_event,
@@ -117,7 +118,7 @@ class CompactManager:
             store=self._store,
             shared=self._shared,
             archive=chosen_archive,
-            archive_name=type(archive).__name__ if archive else self.config.storage.adapter,
+            archive_name=type(archive).__name__ if archive is not None else self.config.storage.adapter,
             redactor=self._redactor,
             tokenizer=tokenizer,
             strategies=strategies,
@@ -181,7 +182,7 @@ class CompactManager:
     def _preflight(
         self, entry: SessionEntry, messages: Sequence[M], budget: TokenBudget, dialect: str | Dialect | None
     ) -> Steps[list[M]]:
-        entries = yield from self._to_entries(entry, messages, dialect)
+        entries = yield from self._to_entries(entry.session, entry.gateway, messages, dialect)
         prompt = yield from self._engine.preflight(entry.session, entries, budget)
         return cast(list[M], entry.gateway.to_items(prompt, summary_place=entry.session.prompt.summary_place))
 
@@ -226,20 +227,19 @@ class CompactManager:
         note: str,
         target_tokens: int | None,
     ) -> Steps[list[M]]:
-        entries = yield from self._to_entries(entry, messages, dialect)
+        entries = yield from self._to_entries(entry.session, entry.gateway, messages, dialect)
         steps = self._engine.manual_compact(entry.session, entries, budget, note=note, target_tokens=target_tokens)
         prompt = yield from steps
         return cast(list[M], entry.gateway.to_items(prompt, summary_place=entry.session.prompt.summary_place))
 
     def _to_entries(
-        self, entry: SessionEntry, messages: Sequence[object], dialect: str | Dialect | None
+        self, session: Session, gateway: Gateway, messages: Sequence[object], dialect: str | Dialect | None
     ) -> Steps[Sequence[object]]:
         """Return a caller's list as entries of the log, in whatever dialect it is."""
-        gateway = entry.gateway
         gateway.select_dialect(messages, dialect, likely=self._likely_dialect)
         if gateway.must_learn:
-            yield from self._engine.refresh(entry.session)
-            prompt = entry.session.prompt
+            yield from self._engine.refresh(session)
+            prompt = session.prompt
             gateway.learn(prompt.items.originals, summary_place=prompt.summary_place)
         return gateway.to_entries(messages)
 
@@ -260,9 +260,7 @@ class CompactManager:
     ) -> tuple[SessionEntry, TokenBudget]:
         _check_arguments(session_id, messages)
         entry = self._sessions.use(session_id) if register else self._sessions.find(session_id)
-        oldest = self._sessions.one_too_many()
-        if oldest is not None:
-            self.forget(oldest)
+        self._forget_oldest()
         return entry, self._budget.of_request(tools, instructions, output_tokens)
 
     def plan(
@@ -284,7 +282,7 @@ class CompactManager:
         entry, budget = self._enter(session_id, messages, tools, instructions, register=False)
         with entry.lock.hold():
             run_steps(self._engine.refresh(entry.session))
-            entries = run_steps(self._to_entries(entry, messages, dialect))
+            entries = run_steps(self._to_entries(entry.session, entry.gateway.fork(), messages, dialect))
             trial = entry.session.fork()
         return self._engine.silent().dry_run(trial, entries, budget, now=now, target_tokens=target_tokens)
 
@@ -379,6 +377,7 @@ class CompactManager:
             security=security or SecurityContext(tenant_id=self.config.state.tenant_id),
             count_text=count_text,
             max_tokens=max_tokens,
+            default_sensitivity=self.config.strategies.externalize.default_sensitivity,
         )
         entry = self._sessions.get(session_id)
         self._events(
@@ -399,8 +398,8 @@ class CompactManager:
         """Take the last compaction back; the plan before it stays in force until the budget forbids it."""
         with self._open(session_id) as session:
             plan = session.plan
-        shown = plan.version if plan.origin is None else plan.origin
-        return self.restore(session_id, shown - 1) if shown else plan
+        version = version_before_compaction(plan, self._store.plans(session_id))
+        return plan if version is None else self.restore(session_id, version)
 
     def restore(self, session_id: str, version: int) -> CompactionPlan:
         """Restore an earlier plan exactly; version 0 is the history without any compaction."""
@@ -425,6 +424,7 @@ class CompactManager:
                 raise UnknownSession(session_id)
             self._sessions.register(entry)
             yield entry.session
+        self._forget_oldest()
 
     # -- events, and the end ----------------------------------------------------------------------------------------
 
@@ -442,12 +442,21 @@ class CompactManager:
         return self._events.flush(timeout_seconds)
 
     def forget(self, session_id: str) -> None:
-        """Remove a session from memory; the store still has it, and the next call loads it again."""
+        """Remove a session from memory; the store still has it, and the next call loads it again.
+
+        A session that the store could not take stays in memory.
+        """
         entry = self._sessions.pop(session_id)
         if entry:
             with entry.lock.hold():
-                run_steps(self._engine.persistence.flush(entry.session))
+                if not run_steps(self._engine.persistence.flush(entry.session)):
+                    self._sessions.register(entry)
+                    return
         self._forget_shared(session_id)
+
+    def _forget_oldest(self) -> None:
+        for session_id in self._sessions.too_many():
+            self.forget(session_id)
 
     def _forget_shared(self, session_id: str) -> None:
         if isinstance(self._shared, InProcessSharing):
@@ -455,7 +464,9 @@ class CompactManager:
 
     def delete(self, session_id: str) -> bool:
         """Remove a session and all that belongs to it, from memory and from the store."""
-        self._sessions.pop(session_id)
+        entry = self._sessions.pop(session_id)
+        if entry:
+            entry.session.mark_deleted()  # a call that is under way writes nothing any more
         self._forget_shared(session_id)
         return self._store.delete(session_id)
 
@@ -465,7 +476,7 @@ class CompactManager:
             self._prefetcher.close()
         for entry in self._sessions:
             with entry.lock.hold():
-                run_steps(self._engine.persistence.flush(entry.session))
+                run_steps(self._engine.persistence.flush(entry.session, fallback="lost: this process ends"))
         self._events.close()
         self._store.close()
 

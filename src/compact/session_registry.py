@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Generator, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 
 from compact.core.engine.session import Session
 from compact.dialects.gateway import Gateway
@@ -121,12 +122,12 @@ class SessionRegistry:
         with self._lock:
             return self._entries.pop(session_id, None)
 
-    def one_too_many(self) -> str | None:
-        """Return the least recently used session that no call is in, if there are more than the most there may be."""
+    def too_many(self) -> tuple[str, ...]:
+        """Return the least recently used sessions above the most there may be, but for those that a call is in."""
         with self._lock:
-            if len(self._entries) <= self._max_sessions:
-                return None
-            return next((known for known, entry in self._entries.items() if not entry.lock.is_held), None)
+            excess = max(0, len(self._entries) - self._max_sessions)
+            unused = (known for known, entry in self._entries.items() if not entry.lock.is_held)
+            return tuple(islice(unused, excess))
 
     def __iter__(self) -> Iterator[SessionEntry]:
         with self._lock:

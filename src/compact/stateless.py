@@ -87,9 +87,11 @@ def select_messages_to_compact(messages: Sequence[M], keep_last: int = 10) -> Co
     blocks = _blocks(messages)
     read = _read(blocks)
     rules = KeepRules()
-    kept: set[int] = {index for index, message in enumerate(read) if rules.pins(message)}
+    groups = group_messages(read)
+    pinned = (group for group in groups if any(rules.pins(read[index]) for index in group.indices))
+    kept: set[int] = {index for group in pinned for index in group.indices}
     recent = 0
-    for group in reversed(group_messages(read)):
+    for group in reversed(groups):
         if recent >= keep_last:
             break
         kept.update(group.indices)

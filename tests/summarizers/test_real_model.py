@@ -277,8 +277,8 @@ def test_a_recording_counts_only_where_it_was_made() -> None:
 def test_the_agent_does_not_wait_for_what_is_prepared(runs: list[Played]) -> None:
     """The call above the soft threshold returns before the model has answered, and the trigger finds its summary."""
     assert all(run.waited_for_none for run in runs)
-    assert "ahead of time" in runs[0].records[0].reason
-    assert "ahead of time" not in runs[0].records[1].reason
+    assert ", prefetched" in runs[0].records[0].reason
+    assert ", prefetched" not in runs[0].records[1].reason
 
 
 def test_the_model_told_the_story_and_no_rung_was_missed(runs: list[Played]) -> None:

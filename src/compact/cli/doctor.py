@@ -32,8 +32,8 @@ _OLDEST_PYTHON = (3, 11)
 _KNOWN_TEXT, _KNOWN_TOKENS = "hello world", 2
 # Where the providers' own packages look for a key.
 _KEYS = {"openai": ("OPENAI_API_KEY",), "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")}
-# Variables with our prefix that are no settings: the benchmarks read them.
-_NO_SETTINGS = frozenset({"COMPACT_DATA"})
+# Variables with our prefix that are no settings: the servers, the benchmarks and the tests read them.
+_NO_SETTINGS = frozenset({"COMPACT_DATA", "COMPACT_PROXY_TOKEN", "COMPACT_TEST_SOAK", "COMPACT_VIEW_TOKEN"})
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 

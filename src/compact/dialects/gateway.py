@@ -6,7 +6,7 @@ Lists are in the dialect that the caller names, or in the one that they are reco
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Any
 
@@ -26,6 +26,10 @@ class Gateway:
     _has_learned: bool = False
     _scanned: int = 0
     _incoming: Sequence[Any] = ()
+
+    def fork(self) -> Gateway:
+        """Return a copy for a dry run: what it learns never reaches this gateway."""
+        return replace(self, _translator=self._translator.fork())
 
     @property
     def dialect(self) -> Dialect:

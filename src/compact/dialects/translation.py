@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import is_
 from typing import Any, cast
@@ -64,6 +64,17 @@ class Translator:
     _seen: list[Any] = field(default_factory=list[Any])
     # True once an item had a `meta`: what is given back looks different then, and is known by its place first.
     _has_seen_meta: bool = False
+
+    def fork(self) -> Translator:
+        """Return a copy that goes its own way; blocks are never changed."""
+        return replace(
+            self,
+            _current=list(self._current),
+            _written=list(self._written),
+            _own={look: list(blocks) for look, blocks in self._own.items()},
+            _given=list(self._given),
+            _seen=list(self._seen),
+        )
 
     @property
     def knows_meta(self) -> bool:

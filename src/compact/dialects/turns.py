@@ -105,7 +105,7 @@ def parse_object(text: str) -> dict[str, Any] | None:
     """Return the JSON object that a text is; None if it is none."""
     try:
         value = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return cast(dict[str, Any], value) if isinstance(value, dict) else None
 
@@ -117,5 +117,5 @@ def read_object(text: str) -> dict[str, Any]:
         return found
     try:
         return {_NOT_AN_OBJECT: json.loads(text)}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {_NOT_AN_OBJECT: text}

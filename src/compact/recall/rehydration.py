@@ -5,14 +5,13 @@ Nothing here changes the log: what is rehydrated is shown at the end of the prom
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import cast
 
 from compact.core.audit.artifacts import SENSITIVITIES, ArtifactStore, SecurityContext
 from compact.core.errors import ConfigError
+from compact.core.facts.tool_calls import argument_texts
 from compact.core.log.messages import Message
 from compact.core.plan.turn import (
     REHYDRATED_PREFIX,
@@ -56,9 +55,10 @@ class RehydrationConfig:
     reserve_tokens: int = 0
 
     def __post_init__(self) -> None:
-        for spec in fields(self)[:4]:
-            if getattr(self, spec.name) < 0:
-                raise ConfigError(f"{spec.name} is negative", field=spec.name, hint="use 0 to rehydrate nothing")
+        for spec in fields(self):
+            limit = getattr(self, spec.name)
+            if isinstance(limit, int) and limit < 0:
+                raise ConfigError(f"{spec.name} is negative", field=spec.name, hint="use 0 or more")
         unknown = ", ".join(sorted(set(self.allowed_sensitivities).difference(SENSITIVITIES)))
         if unknown:
             hint = f"use some of {', '.join(SENSITIVITIES)}"
@@ -222,22 +222,7 @@ def _texts(message: Message, ignored_tools: frozenset[str]) -> Iterator[str]:
     yield message.text
     for call in message.tool_calls:
         if call.name not in ignored_tools:
-            yield from _argument_texts(call.arguments)
-
-
-def _argument_texts(arguments: str) -> Iterator[str]:
-    """Return all strings in JSON arguments, keys too; arguments that are no JSON are one text."""
-    try:
-        values: list[object] = [json.loads(arguments)]
-    except (ValueError, RecursionError):
-        values = [arguments]
-    for value in values:  # it grows while it is walked: nothing can be nested too deeply
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, dict):
-            values += (*cast(dict[str, object], value).keys(), *cast(dict[str, object], value).values())
-        elif isinstance(value, list):
-            values += cast(list[object], value)
+            yield from argument_texts(call, with_names=True)
 
 
 def _marker(missing_tokens: int) -> str:

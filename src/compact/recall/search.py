@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from compact.core.audit.artifacts import ArtifactStore, SecurityContext
 from compact.core.audit.records import StoredMessage
 from compact.core.audit.store import SessionReader
+from compact.core.json_data import is_list
 from compact.core.log.messages import Message
 
 _ARTIFACT_ID = re.compile(r"art-[0-9a-f]{16}")
@@ -53,8 +54,12 @@ def recall(
     security: SecurityContext,
     count_text: Callable[[str], int],
     max_tokens: int,
+    default_sensitivity: str = "internal",
 ) -> Recall:
-    """Return the entries of a session that a query names: by artifact or message id exactly, by words otherwise."""
+    """Return the entries of a session that a query names: by artifact or message id exactly, by words otherwise.
+
+    `default_sensitivity` is that of tool results which say nothing of their own, as it is when they are externalised.
+    """
     entries = _entries_by_id(session_id, query.strip(), reader, artifacts, security)
     if entries is None:
         entries = reader.search(session_id, query, _MAX_ENTRIES)
@@ -62,7 +67,7 @@ def recall(
     left = max_tokens
     for entry in entries:
         # The log has what artifacts have: the same rules say who may read it.
-        if not security.may_read_sensitivity(str(entry.message.meta.get("sensitivity", "internal"))):
+        if not security.may_read_sensitivity(_sensitivity(entry.message, default_sensitivity)):
             continue
         text = _text(entry.message)
         cut = _fitting(text, left, count_text)
@@ -83,15 +88,21 @@ def _entries_by_id(
         if artifact is None or artifact.metadata.session_id != session_id:
             return ()
         message_id = artifact.metadata.message_id
-    if not message_id or " " in message_id:
-        return None
-    found = reader.message(session_id, message_id)
+    found = reader.message(session_id, message_id) if message_id else None
     return (found,) if found else None
 
 
+def _sensitivity(message: Message, default: str) -> str:
+    usual = default if message.role == "tool" else "internal"
+    return str(message.meta.get("sensitivity", usual))
+
+
 def _text(message: Message) -> str:
+    """Return what an entry says and calls; of one without words, the kinds of its parts."""
     calls = (f"{call.name}({call.arguments})" for call in message.tool_calls)
-    return "\n".join(piece for piece in (message.text, *calls) if piece)
+    text = "\n".join(piece for piece in (message.text, *calls) if piece)
+    parts = message.content if is_list(message.content) else ()
+    return text or " ".join(f"[{part.get('type', 'part')}]" for part in parts) or "[empty]"
 
 
 def _fitting(text: str, max_tokens: int, count_text: Callable[[str], int]) -> str:

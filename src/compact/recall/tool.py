@@ -31,7 +31,7 @@ def answer_tool_call(recall: Callable[[str], object], arguments: str) -> str:
     """Return what to send back for a call of the tool; a sentence, not an exception, for wrong arguments."""
     try:
         parsed: object = json.loads(arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         parsed = None
     query = cast(dict[str, object], parsed).get("query") if isinstance(parsed, dict) else None
     if not isinstance(query, str) or not query.strip():

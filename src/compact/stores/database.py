@@ -41,8 +41,9 @@ class Database:
             self.name = address.render_as_string(hide_password=True)
             self._path = Path(address.database or "").absolute() if address.drivername == "sqlite" else None
             self._engine = _sqlite(address.set(database=str(self._path))) if self._path else _postgresql(address)
-        except ArgumentError as error:
-            raise ConfigError(f"state.url is not a database URL: {url!r}", field="state.url") from error
+        except (ArgumentError, ValueError) as error:
+            hint = "use sqlite:///./state.db or postgresql://user@host:5432/name"
+            raise ConfigError("this is not a database URL", field="state.url", hint=hint) from error
         except ModuleNotFoundError as error:
             hint = "pip install 'compact-context[postgres]'"
             raise ConfigError(f"PostgreSQL needs the package {error.name}", field="state.url", hint=hint) from error

@@ -191,7 +191,7 @@ TSVECTOR = f"to_tsvector('simple', left(words, {_INDEXED_CHARS}))"
 _FULL_TEXT = {
     "sqlite": (
         "CREATE VIRTUAL TABLE IF NOT EXISTS compact_words USING fts5("
-        "words, content='compact_messages', content_rowid='rowid', tokenize='unicode61')",
+        "words, content='compact_messages', content_rowid='rowid', tokenize='unicode61 remove_diacritics 0')",
         "CREATE TRIGGER IF NOT EXISTS compact_words_in AFTER INSERT ON compact_messages BEGIN "
         "INSERT INTO compact_words(rowid, words) VALUES (new.rowid, new.words); END",
         "CREATE TRIGGER IF NOT EXISTS compact_words_out AFTER DELETE ON compact_messages BEGIN "

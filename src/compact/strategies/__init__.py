@@ -5,7 +5,7 @@ clear         clears old tool results, with the lines that say how they went in 
 externalize   moves large tool results into artifacts, with a preview in their place
 window        keeps only so many turns or tokens of dialogue; off unless it is configured
 summarize     has one summary stand for all that is left over
-drop          removes tool exchanges of which only stubs are left and which may be lost; off unless it is configured
+drop          removes tool exchanges of which only stubs are left and which may be lost
 
 Each proposes records for the plan and decides nothing: the coordinator weighs them and takes as many as it needs. The
 socket is `compact.core.plan.strategy`, `compact.testing.check_strategy` checks one, and `CompactManager(strategies=…)`

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from compact.core.facts.tool_calls import PATH_ARGUMENTS, READS, WRITES, fits_name, path_of
+from compact.core.facts.outcomes import failure_line
+from compact.core.facts.tool_calls import PATH_ARGUMENTS, READS, WRITES, files_changed, fits_name, path_of
 from compact.core.log.messages import ToolCall
 from compact.core.plan.plan import ClearRecord, SpanReference
 from compact.core.plan.strategy import CompactionProposal, PlanningContext
@@ -27,16 +28,18 @@ class DeduplicateStrategy:
         edited: dict[str, str] = {}
         stale: list[CompactionProposal] = []
         for index in sorted(context.answered, reverse=True):
-            call, message_id = context.answered[index], context.messages[index].id
-            path = path_of(call, self.path_arguments)
+            call, message = context.answered[index], context.messages[index]
+            message_id, has_failed = message.id, bool(failure_line(message.text, call))
             if self._is_read(call):
-                reason = self._staleness(call, path, read_again, edited)
+                reason = self._staleness(call, path_of(call, self.path_arguments), read_again, edited)
                 if reason and self._may_clear(context, index):
                     record = ClearRecord(span=SpanReference((message_id,)), strategy=self.name, reason=reason)
                     stale.append(CompactionProposal(record))
-                read_again.setdefault((call.name, call.arguments), message_id)
-            elif path and fits_name(call.name, self.writes):
-                edited.setdefault(path, message_id)
+                if not has_failed:
+                    read_again.setdefault((call.name, call.arguments), message_id)
+            elif not has_failed:
+                for path in files_changed(call, self.writes, self.path_arguments):
+                    edited.setdefault(path, message_id)
         yield from reversed(stale)
 
     def _staleness(

@@ -13,7 +13,7 @@ from compact.core.plan.strategy import CompactionProposal, PlanningContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropStrategy:
-    """Drops whole groups, and only ephemeral ones whose every result has been cleared before."""
+    """Drops whole groups, and only ephemeral ones whose every result was cleared before; what the agent said stays."""
 
     name: str = "drop"
     policies: Mapping[str, ToolDurabilityPolicy] = field(default_factory=dict[str, ToolDurabilityPolicy])
@@ -27,7 +27,9 @@ class DropStrategy:
                 yield CompactionProposal(record)
 
     def _may_drop(self, context: PlanningContext, group: Group) -> bool:
-        results = group.indices[1:]
+        call, *results = group.indices
+        if context.messages[call].text.strip():
+            return False  # what the agent said is no stub
         return bool(results) and all(self._is_cleared_ephemeral(context, index) for index in results)
 
     def _is_cleared_ephemeral(self, context: PlanningContext, index: int) -> bool:

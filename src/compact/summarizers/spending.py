@@ -29,8 +29,13 @@ class SpendLimits:
         self._max_usd, self._max_calls, self._price = max_usd, max_calls, price
         self._lock = threading.Lock()
 
-    def check(self, request: SummaryRequest, *, input_tokens: int, output_tokens: int) -> None:
-        """Raise SpendLimitReached if a call of this size would go beyond a limit."""
+    def count_call(self, request: SummaryRequest, *, input_tokens: int, output_tokens: int) -> None:
+        """Count a call that is about to be made, whether it will fail or not; raise if it would go beyond a limit."""
+        with self._lock:
+            self._check(request, input_tokens, output_tokens)
+            request.spending.calls += 1
+
+    def _check(self, request: SummaryRequest, input_tokens: int, output_tokens: int) -> None:
         spent, session_id = request.spending, request.session_id
         if self._max_calls is not None and spent.calls >= self._max_calls:
             raise SpendLimitReached(
@@ -48,11 +53,10 @@ class SpendLimits:
             )
 
     def add(self, request: SummaryRequest, *, input_tokens: int, output_tokens: int) -> None:
-        """Add a call that was made to what its session has spent."""
+        """Add the tokens of a call that was answered to what its session has spent."""
         usd = (self._price(input_tokens, output_tokens) or 0.0) if self._max_usd is not None else 0.0
         with self._lock:
             spent = request.spending
-            spent.calls += 1
             spent.input_tokens += input_tokens
             spent.output_tokens += output_tokens
             spent.usd += usd

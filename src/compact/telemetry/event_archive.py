@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import queue
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -44,10 +46,18 @@ class BackgroundSink:
 
     def __init__(self, sink: Callable[[CompactionEvent], None]) -> None:
         self._sink = sink
+        self._start()
+        _live.add(self)
+
+    def _start(self) -> None:
         self._queue: queue.Queue[CompactionEvent | None] = queue.Queue(_MAX_QUEUED)
         self.dropped = 0
         self._thread = threading.Thread(target=self._run, name="compact-events", daemon=True)
         self._thread.start()
+
+    def restart_after_fork(self) -> None:
+        """Begin anew in a child process: threads are not copied, and what waits is written by the parent."""
+        self._start()
 
     def __call__(self, event: CompactionEvent) -> None:
         try:
@@ -78,8 +88,9 @@ class BackgroundSink:
         except queue.Full:  # the sink hangs: what waits is dropped, so that there is room for the end
             self._drop_queue()
         self._thread.join(max(0.0, ends_at - time.monotonic()))
-        if self.dropped or self._thread.is_alive():
-            _log.warning("%d events were not archived", self.dropped + self._queue.qsize())
+        lost = self.dropped + self._queue.qsize()
+        if lost or self._thread.is_alive():
+            _log.warning("%d events were not archived", lost)
 
     def _drop_queue(self) -> None:
         try:
@@ -89,3 +100,15 @@ class BackgroundSink:
                 self.dropped += 1
         except queue.Empty:
             self._queue.put_nowait(None)
+
+
+_live: weakref.WeakSet[BackgroundSink] = weakref.WeakSet()
+
+
+def _restart_all() -> None:
+    for sink in tuple(_live):
+        sink.restart_after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_restart_all)

@@ -286,7 +286,8 @@ def test_many_threads_may_ask_at_once() -> None:
         for thread in threads:
             thread.join(20)
         assert len(found) == 6
-    assert spent.calls == 6
+        # A call that was rejected is one too.
+        assert spent.calls == len(model.requests)
 
 
 def test_the_identity_changes_with_model_prompt_and_settings() -> None:

@@ -34,7 +34,7 @@ def answer_recall(
         session_id = session() if callable(session) else session
         return answer_tool_call(lambda query: manager.recall(session_id, query, **limit), text)
     except Exception as error:  # noqa: BLE001 - a store or tokenizer may raise anything, and the agent must go on
-        report_failure(manager, session_id, error, "the agent is told so")
+        report_failure(manager, session_id, error, "the answer says so")
         return f"nothing can be read now: {error}"
 
 

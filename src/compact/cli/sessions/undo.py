@@ -33,12 +33,14 @@ def undo(
 
     Nothing is lost: the plan in force now stays among the versions, and can be restored in the same way.
     """
+    from compact.core.audit.records import version_before_compaction
+
     with open_store(config, store) as opened:
         opened.session(session)
         current = opened.manager.current_plan(session)
-        version = _content_version(current) - 1 if to is None else to
-        is_done = version < 0 or version in (current.version, _content_version(current))
-        plan = current if is_done else _restore(opened, current, version, yes)
+        version = version_before_compaction(current, opened.manager.plans(session)) if to is None else to
+        is_done = version is None or version in (current.version, _content_version(current))
+        plan = current if version is None or is_done else _restore(opened, current, version, yes)
         status = opened.manager.status(session)
     if as_json:
         changed = {"session_id": session, "changed": not is_done, "version": plan.version}

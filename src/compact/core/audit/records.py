@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from compact.core.log.messages import Message
-from compact.core.plan.plan import CompactionPlan
+from compact.core.plan.plan import EDITED_PAST, CompactionPlan
 from compact.core.summary.summary import StructuredSummary
 
 
@@ -153,3 +153,16 @@ class PrefetchedSummary:
     message_ids: tuple[str, ...]
     version: int
     summary: StructuredSummary
+
+
+def version_before_compaction(current: CompactionPlan, plans: Sequence[PlanVersion]) -> int | None:
+    """Return the version before the last compaction that is in force; None if none is."""
+    by_version = {entry.plan.version: entry.plan for entry in plans}
+    plan = current
+    while True:
+        version = plan.version if plan.origin is None else plan.origin
+        shown = by_version.get(version, plan)
+        if not version or shown.reason != EDITED_PAST:
+            return version - 1 if version else None
+        # An edited past only leaves out records: the plan before it came of the same compaction.
+        plan = by_version.get(version - 1) or CompactionPlan(current.session_id)

@@ -54,6 +54,9 @@ class SummaryClaiming:
             return (yield from write())
         try:
             summary = yield from write()
+        except GeneratorExit:
+            self._release_at_once(session, key)
+            raise
         except Exception:
             yield from self._release(session, key, None)
             raise
@@ -65,6 +68,13 @@ class SummaryClaiming:
             yield from self.persistence.call_store(lambda: self.claims.finish(session.session_id, key, summary))
         except Exception as error:  # noqa: BLE001 - a store is a plug-in
             self.emitter.error(session, error, fallback="the summary is used, but not shared")
+
+    def _release_at_once(self, session: Session, key: str) -> None:
+        """Release a claim of a call that was cancelled: it cannot wait for anything any more."""
+        try:
+            self.claims.finish(session.session_id, key, None)
+        except Exception as error:  # noqa: BLE001 - a store is a plug-in
+            self.emitter.error(session, error, fallback="the claim ends by itself")
 
     # -- prefetched summaries ---------------------------------------------------------------------------------------
 
@@ -81,7 +91,7 @@ class SummaryClaiming:
         return SummarizationRecord(
             span=SpanReference(found.message_ids),
             strategy=SUMMARIZE,
-            reason=f"{len(found.message_ids):,} old messages, summarised ahead of time",
+            reason=f"{len(found.message_ids):,} old messages, prefetched",
             version=version,
             summary=found.summary,
         )
@@ -105,8 +115,8 @@ class SummaryClaiming:
         """Return True if no other summary was put in force or restored since the session was read."""
         store, ask = self.persistence.store, self.persistence.call_store
         head = yield from ask(lambda: store.head(session.session_id))
-        if head == SessionHead() != session.stored.head:
-            return False  # deleted
+        if session.is_deleted or head == SessionHead() != session.stored.head:
+            return False
         if head.plan_version <= session.plan.version:
             return True
         plans = yield from ask(lambda: store.plans(session.session_id))
@@ -145,6 +155,10 @@ class SummaryClaiming:
     def end_prefetch(self, session: Session) -> Steps[None]:
         """Let others prefetch."""
         yield from self._release(session, _PREFETCH, None)
+
+    def cancel_prefetch(self, session: Session) -> None:
+        """Let others prefetch, from a call that was cancelled."""
+        self._release_at_once(session, _PREFETCH)
 
     def prefetch_elsewhere(self, session: Session) -> Steps[Callable[[], object] | None]:
         """Return how to wait for another process that prefetches this session's next summary; None if none does."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from compact.core.engine.claims import SummaryClaiming
 from compact.core.engine.emitter import EventEmitter
@@ -14,11 +15,12 @@ from compact.core.engine.session import Session, TriggerDecision
 from compact.core.engine.summarization import SummaryWriter
 from compact.core.errors import InsufficientBudget
 from compact.core.facts.constraints import ConstraintFinder
+from compact.core.log.groups import group_messages
 from compact.core.log.legality import repair_chat
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.constraint_guard import ConstraintGuard
 from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult
-from compact.core.plan.layers import KeepRules
+from compact.core.plan.layers import KeepRules, partition
 from compact.core.plan.plan import CompactionAction, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.strategy import SUMMARIZE, Goal
@@ -99,6 +101,19 @@ class Compactor:
         yield from self.persistence.archive_transcript(session, result.plan)
         self._put_in_force(session, result, reason, note)
 
+    def unchanged(self, session: Session) -> CompactionResult:
+        """Return what a call does that has nothing to compact."""
+        view, tokens = session.log.view, session.prompt_tokens
+        layers = partition(view, group_messages(view), self.rules)
+        return CompactionResult(
+            plan=session.plan,
+            layers=layers,
+            rules=self.rules,
+            tokens_before=tokens,
+            tokens_after=tokens,
+            proposals={},
+        )
+
     def plan_with(self, session: Session, goal: Goal, prefetched: SummarizationRecord | None) -> CompactionResult:
         """Return a plan with the prefetched summary, if that will do, even if a little less is kept for it."""
         result = self._plan_without_rehydrated(session, goal, prefetched)
@@ -151,12 +166,16 @@ class Compactor:
         why_not = self.pricing.reason_to_decline(priced)
         if why_not:
             session.decline(why_not)
-            self.emitter.decision(session, TriggerDecision(False, f"{reason}; {why_not}", is_optional=True))
+            self._decide(session, TriggerDecision(False, f"{reason}; {why_not}", is_optional=True))
         return bool(why_not)
 
     def _leave_unchanged(self, session: Session, reason: str, note: str) -> None:
         session.mark_exhausted()
-        self.emitter.decision(session, TriggerDecision(False, reason), note=note)
+        self._decide(session, TriggerDecision(False, reason), note=note)
+
+    def _decide(self, session: Session, decision: TriggerDecision, **details: Any) -> None:
+        session.decide(decision)
+        self.emitter.decision(session, decision, **details)
 
     def _put_in_force(self, session: Session, result: CompactionResult, reason: str, note: str) -> None:
         before, plan_before, changed_before = PromptSnapshot.of(session), session.plan, set(_changed_ids(session))
@@ -177,7 +196,7 @@ class Compactor:
         layers = result.layers
         kept = {"pinned": len(layers.pinned), "recent_turns": layers.recent_turns, "tool_pairs": layers.tool_pairs}
         decision = TriggerDecision(True, reason)
-        self.emitter.decision(session, decision, kept=kept, pruned_count=len(pruned), note=note)
+        self._decide(session, decision, kept=kept, pruned_count=len(pruned), note=note)
         self.emitter.compaction(
             session, result, before=plan_before, pruned_ids=pruned, messages_before=len(before.slots)
         )

@@ -111,8 +111,7 @@ class EventEmitter:
         )
 
     def decision(self, session: Session, decision: TriggerDecision, **details: Any) -> None:
-        """Emit whether a call compacts, and why or why not; the session remembers it for its status."""
-        session.decide(decision)
+        """Emit whether a call compacts, and why or why not."""
         self.emit(
             session,
             TriggerDecisionEvent,

@@ -24,7 +24,7 @@ from compact.core.log.log import Match
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import TokenBudget
 from compact.core.plan.coordinator import CompactionResult
-from compact.core.plan.plan import SummarizationRecord
+from compact.core.plan.plan import EDITED_PAST, SummarizationRecord
 from compact.core.plan.turn import Rehydrate
 from compact.core.steps import Steps
 
@@ -71,6 +71,7 @@ class Engine:
             self.emitter.estimate(session, budget, used)
             decision, goal = self.trigger.decide(session, budget, used)
             if not decision.triggered:
+                session.decide(decision)
                 self.emitter.decision(session, decision)
             elif not (yield from self._is_postponed(session, decision, fits=used <= budget.ceiling_tokens)):
                 yield from self.compactor.compact(session, goal, decision.reason, is_optional=decision.is_optional)
@@ -152,11 +153,14 @@ class Engine:
             remaining = session.plan.standing_on(session.log.view_ids)
             if remaining is not session.plan:
                 version = session.plan.version + 1
-                session.adopt(replace(remaining, version=version, reason="the past was edited", origin=None))
+                edited = replace(remaining, version=version, reason=EDITED_PAST, origin=None, held=False)
+                session.adopt(replace(edited, tokens_before=session.prompt_tokens))
             new_ids = tuple(message.id for message in match.new)
             self.emitter.emit(session, HistoryBranchedEvent, left_ids=match.left_ids, new_ids=new_ids)
         if match.branched or check_chat(match.new):
             self.compactor.render(session)
+            if session.plan.reason == EDITED_PAST:
+                session.record_plan_size()
         else:
             session.extend_prompt(match.new, self.compactor.renderer, self.compactor.rules)
         return match
@@ -185,9 +189,7 @@ class Engine:
             if not why_not:
                 return replace(result, reason=reason)
             reason, economics = f"{reason}; {why_not}", result.economics
-        now_tokens = session.prompt_tokens
-        goal = replace(goal, target_tokens=now_tokens, settle_tokens=now_tokens, ceiling_tokens=now_tokens)
-        return replace(compactor.plan(session, goal), reason=reason, economics=economics)
+        return replace(compactor.unchanged(session), reason=reason, economics=economics)
 
     def restore(self, session: Session, version: int) -> Steps[None]:
         """Restore an earlier plan, exactly, as a new version that stays until the budget forbids it."""
@@ -231,6 +233,9 @@ class Engine:
                 pending = yield from self._summary_to_prefetch(session, session.budget)
                 if pending:
                     yield from self.compactor.writer.prefetch(session, pending)
+        except GeneratorExit:
+            claiming.cancel_prefetch(session)
+            raise
         except Exception as error:
             fallback = "no summary was prefetched; it is written when it is needed"
             self.emitter.error(session, error, fallback=fallback)

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from compact.core.audit.archive import StorageAdapter
 from compact.core.audit.artifacts import Artifact, ArtifactMetadata
+from compact.core.audit.records import Commit, SessionHead
 from compact.core.audit.store import SessionStore, VersionConflict
 from compact.core.engine.call_record import model_call
 from compact.core.engine.emitter import EventEmitter
@@ -51,6 +52,8 @@ class SessionPersistence:
             self.emitter.error(session, error, fallback="continued with what is in memory")
             return
         if stored is None:
+            if session.is_deleted:
+                return
             session.mark_lost()  # with its file, say
             return
         session.reload(stored)
@@ -58,13 +61,14 @@ class SessionPersistence:
 
     def save(self, session: Session, estimated_tokens: int | None) -> Steps[bool]:
         """Write what is new; return False if another process was quicker and the call must be made again."""
+        if session.is_deleted:
+            return True
         commit = session.unsaved()
         if estimated_tokens is not None:
             added = (*session.turn.rehydrated, *session.injected)
             commit = replace(commit, call=model_call(session, estimated_tokens), added=added)
         try:
-            yield from self._store_artifacts(session, commit.plan)
-            head = yield from self.call_store(lambda: self.store.commit(commit))
+            head = yield from self._commit(session, commit)
         except VersionConflict as conflict:
             self.emitter.emit(session, VersionConflictEvent, message=conflict.message)
             session.mark_outdated()
@@ -75,11 +79,28 @@ class SessionPersistence:
             session.mark_saved(head)
         return True
 
-    def flush(self, session: Session) -> Steps[None]:
-        """Write what an earlier failure of the store has kept back."""
+    def _commit(self, session: Session, commit: Commit) -> Steps[SessionHead]:
+        for plan in (*commit.superseded, commit.plan):
+            if plan is not None:
+                yield from self._store_artifacts(session, plan)
+        head = yield from self.call_store(lambda: self.store.commit(commit))
+        if session.is_deleted:  # meanwhile: what was just written must go too
+            yield from self.call_store(lambda: self.store.delete(session.session_id))
+        return head
+
+    def flush(self, session: Session, *, fallback: str = "kept in memory") -> Steps[bool]:
+        """Write what an earlier failure of the store has kept back; return False if it could not be written."""
         commit = session.unsaved()
-        if commit.messages or commit.plan or commit.view_ids is not None:
-            yield from self.save(session, None)
+        if session.is_deleted or not (commit.messages or commit.plan or commit.view_ids is not None):
+            return True
+        try:
+            session.mark_saved((yield from self._commit(session, commit)))
+        except VersionConflict as conflict:
+            self.emitter.emit(session, VersionConflictEvent, message=conflict.message)
+        except Exception as error:  # noqa: BLE001 - a store is a plug-in
+            self.emitter.error(session, error, fallback=fallback)
+            return False
+        return True
 
     def report_usage(self, session: Session, tokens: int) -> Steps[None]:
         """Write what the provider counted for the newest call."""
@@ -88,9 +109,9 @@ class SessionPersistence:
         except Exception as error:  # noqa: BLE001 - a store is a plug-in
             self.emitter.error(session, error, fallback="the report is used, but not stored")
 
-    def _store_artifacts(self, session: Session, plan: CompactionPlan | None) -> Steps[None]:
+    def _store_artifacts(self, session: Session, plan: CompactionPlan) -> Steps[None]:
         """Write the content that a new plan externalises."""
-        for record in plan.externalizations if plan else ():
+        for record in plan.externalizations:
             message = session.log.get(record.span.first)
             if message is None:
                 continue

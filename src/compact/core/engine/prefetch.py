@@ -47,7 +47,9 @@ class Prefetch:
         if not (self.running(session) or (yield from self.claiming.prefetch_elsewhere(session))):
             return False
         reason = f"{decision.reason}; a summary is being prefetched, until then the prompt stays as it is"
-        self.emitter.decision(session, TriggerDecision(False, reason))
+        postponed = TriggerDecision(False, reason)
+        session.decide(postponed)
+        self.emitter.decision(session, postponed)
         return True
 
     def wait(self, session: Session) -> Steps[None]:

@@ -48,7 +48,7 @@ class DeclinedCompaction:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionState:
+class CompactionInputs:
     """What must change for another compaction to come out differently."""
 
     plan_version: int
@@ -83,6 +83,13 @@ class StoreState:
     unsaved_plans: tuple[CompactionPlan, ...] = ()
 
 
+@dataclass(slots=True)
+class Deletion:
+    """Whether a session was deleted, for the session and all its forks."""
+
+    happened: bool = False
+
+
 class Session:
     """One session."""
 
@@ -104,9 +111,10 @@ class Session:
         # When each artifact was last shown again; what summaries have cost, on one account for all forks.
         self.rehydration = RehydrationState()
         self.spending = Spending()
+        self._deletion = Deletion()
         # The plan version for which a summary was asked of a job queue.
         self.queued_version: int | None = None
-        self._exhausted: SessionState | None = None
+        self._exhausted: CompactionInputs | None = None
         self._tokens: dict[str, int] = {}
         self._tails: tuple[PromptTail, ...] = ()
         self._previous: CurrentPrompt | None = None
@@ -131,6 +139,8 @@ class Session:
         self._like = entries[-1].original if entries else None
         self.plan, self.prompt, self._previous = stored.plan, CurrentPrompt(), None
         self.turn_number = sum(message.role == "user" for message in entries)
+        # What was rehydrated for this turn is not in the prompt any more, and may be again.
+        self.rehydration = self.rehydration.without_turn(self.turn.context.turn_number)
         self.turn, self.injected = TurnState(), ()
         self.decision, self.declined, self._exhausted = None, None, None
         self.stored = StoreState(stored.head)
@@ -142,7 +152,7 @@ class Session:
     def fork(self) -> Session:
         """Return a copy on which a compaction can be tried out: what it does never reaches this session.
 
-        What summaries cost is shared: it is spent on one account.
+        Two things are shared: what summaries cost, which is spent on one account, and that the session was deleted.
         """
         twin = Session(self.session_id)
         twin.log, twin.prompt = self.log.fork(), self.prompt.copy()
@@ -151,18 +161,28 @@ class Session:
         twin.decision, twin.declined, twin._exhausted = self.decision, self.declined, self._exhausted
         twin.stored, twin.last_sent = self.stored, self.last_sent
         twin.rehydration, twin.spending, twin.queued_version = self.rehydration, self.spending, self.queued_version
-        twin._tokens, twin._tails = dict(self._tokens), self._tails
+        twin._tokens, twin._tails, twin._deletion = dict(self._tokens), self._tails, self._deletion
         twin._previous, twin._like = self._previous, self._like
         return twin
 
     # -- the caller's list ------------------------------------------------------------------------------------------
 
     def ingest(self, incoming: Sequence[object], count_message: Callable[[Message], int]) -> Match:
-        """Match a caller's list with the log, append what is new and count it, once."""
-        match = self._match(incoming)
+        """Match a caller's list with the log, append what is new and count it, once.
+
+        Messages are counted as they are read, before any is appended: a counter that fails changes nothing.
+        """
+        counted: dict[int, int] = {}
+
+        def read(item: object, place: str) -> Message:
+            message = read_entry(item, place)
+            counted[id(message.original)] = count_message(message)
+            return message
+
+        match = self._match(incoming, read)
         for message in match.new:
             if message.id not in self._tokens:
-                self._tokens[message.id] = count_message(message)
+                self._tokens[message.id] = counted[id(message.original)]
                 self.turn_number += message.role == "user"
         self._like = incoming[-1] if incoming else self._like
         if match.branched or match.rejoined:
@@ -172,7 +192,7 @@ class Session:
         self.injected = ()
         return match
 
-    def _match(self, incoming: Sequence[object]) -> Match:
+    def _match(self, incoming: Sequence[object], read: Callable[[object, str], Message]) -> Match:
         """Match a caller's list with the log; what stood behind the log in an earlier prompt is ours, not new."""
         for tail in self._tails:
             end = tail.start + len(tail.items)
@@ -180,14 +200,14 @@ class Session:
                 self._remember(tail)
                 break
         else:
-            return self.log.match(incoming, output=self.prompt.items, read=read_entry, earlier=self._earlier)
+            return self.log.match(incoming, output=self.prompt.items, read=read, earlier=self._earlier)
 
-        def read(item: object, _: str) -> Message:
+        def read_in_place(item: object, _: str) -> Message:
             # Errors name the place in the caller's own list.
-            return read_entry(item, f"messages[{next(n for n, own in enumerate(incoming) if own is item)}]")
+            return read(item, f"messages[{next(n for n, own in enumerate(incoming) if own is item)}]")
 
         without = [*incoming[: tail.start], *incoming[end:]]
-        match = self.log.match(without, output=self.prompt.items, read=read, earlier=self._earlier)
+        match = self.log.match(without, output=self.prompt.items, read=read_in_place, earlier=self._earlier)
         owners = [*match.owners[: tail.start], *[_OURS] * len(tail.items), *match.owners[tail.start :]]
         return replace(match, owners=owners)
 
@@ -308,8 +328,8 @@ class Session:
         self.declined = DeclinedCompaction(self.plan.version, self.prompt.tokens, reason)
 
     @property
-    def _state(self) -> SessionState:
-        return SessionState(self.plan.version, len(self.log.entries), len(self.log.view), self.budget)
+    def _state(self) -> CompactionInputs:
+        return CompactionInputs(self.plan.version, len(self.log.entries), len(self.log.view), self.budget)
 
     @property
     def is_exhausted(self) -> bool:
@@ -370,6 +390,15 @@ class Session:
     def mark_lost(self) -> None:
         """Note that the store has lost the session: it gets all of it again."""
         self.stored = replace(self.stored, head=SessionHead(), has_branched=True)
+
+    @property
+    def is_deleted(self) -> bool:
+        """True once the session was deleted: whatever is still under way for it writes nothing any more."""
+        return self._deletion.happened
+
+    def mark_deleted(self) -> None:
+        """Note, for all forks too, that the session was deleted."""
+        self._deletion.happened = True
 
     def mark_queued(self, version: int | None) -> None:
         """Remember the plan version for which a job queue was asked for a summary; None to ask again."""

@@ -257,8 +257,8 @@ def ignore_outcome(error: Exception | None) -> None:
 class SummaryWriter:
     """Turns a summary that is planned into one that is written.
 
-    `check_available` raises if the summariser is better left alone for now, and `report_outcome` is told how each
-    summary went (None: well). Summaries of a `ModelSummarizer` are looked up in `cache` first.
+    `check_available` raises if the summariser is better left alone for now, and `report_outcome` gets the
+    error of each summary (None if there was none). Summaries of a `ModelSummarizer` are looked up in `cache` first.
     """
 
     summarizer: Summarizer
@@ -414,7 +414,7 @@ class SummaryWriter:
 
     def _write_cache(self, session: Session, key: SummaryCacheKey | None, summary: StructuredSummary) -> Steps[None]:
         cache = self.cache
-        if cache is None or key is None:
+        if cache is None or key is None or session.is_deleted:
             return
         try:
             yield from self.claiming.persistence.call_store(

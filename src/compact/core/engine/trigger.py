@@ -55,10 +55,10 @@ class Trigger:
         if declined and is_same_plan and session.prompt_tokens <= _GROWN * declined.prompt_tokens:
             return TriggerDecision(False, f"{usage}; {declined.reason}"), goal
         free_only = replace(goal, target_tokens=0, skip=frozenset({SUMMARIZE}))
-        for part, excess in _over_cap(session, budget.part_caps).items():
-            free_only = replace(free_only, target_tokens=max(0, session.prompt_tokens - excess))
-            reason = f"{usage}; {part} over their cap of {budget.part_caps[part]:,}"
-            return TriggerDecision(True, reason, is_optional=True), free_only
+        if over := _over_cap(session, budget.part_caps):
+            free_only = replace(free_only, target_tokens=max(0, session.prompt_tokens - max(over.values())))
+            caps = ", ".join(f"{part} is over its cap of {budget.part_caps[part]:,}" for part in over)
+            return TriggerDecision(True, f"{usage}; {caps}", is_optional=True), free_only
         if self.every_call:
             return TriggerDecision(True, f"{usage}; cadence is every call", is_optional=True), free_only
         return TriggerDecision(False, f"{usage}; below the trigger of {budget.trigger_tokens:,}"), goal

@@ -88,11 +88,13 @@ def path_of(call: ToolCall, names: tuple[str, ...] = PATH_ARGUMENTS) -> str | No
     return next((path for name in names if isinstance(path := arguments.get(name), str) and path.strip()), None)
 
 
-def files_changed(call: ToolCall) -> tuple[str, ...]:
+def files_changed(
+    call: ToolCall, writes: tuple[str, ...] = WRITES, path_arguments: tuple[str, ...] = PATH_ARGUMENTS
+) -> tuple[str, ...]:
     """Return the files that a call writes to: the one it names, or those of a patch."""
-    if not fits_name(call.name, WRITES) or _parsed(call.arguments).get("command") in _EDITOR_READS:
+    if not fits_name(call.name, writes) or _parsed(call.arguments).get("command") in _EDITOR_READS:
         return ()
-    path = path_of(call)
+    path = path_of(call, path_arguments)
     if path is not None:
         return (path,)
     texts = [text for text in _parsed(call.arguments).values() if isinstance(text, str)] or [call.arguments]

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from compact.core.errors import InvalidHistory
+from compact.core.json_data import is_mapping
 from compact.core.log.messages import ROLES, Content, Message, ToolCall, copy_plain
 
 
@@ -101,10 +102,16 @@ def _tool_call(call: object, place: str) -> ToolCall:
         raise InvalidHistory(f"unexpected {type(call).__name__}", place=place, hint="a tool call is an object")
     fields = cast(Mapping[str, Any], call)
     # Function tools nest their fields under "function", custom tools under "custom" with an "input".
-    inner = cast(Mapping[str, Any], fields.get("function") or fields.get("custom") or fields)
+    inner: object = fields.get("function") or fields.get("custom") or fields
+    if not is_mapping(inner):
+        raise InvalidHistory(f"unexpected {type(inner).__name__}", place=f"{place}.function", hint="use an object")
     arguments = inner.get("arguments", inner.get("input", ""))
     if not isinstance(arguments, str):
-        arguments = json.dumps(arguments, ensure_ascii=False)
+        try:
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            hint = "pass the arguments as JSON text"
+            raise InvalidHistory(f"not JSON: {error}", place=f"{place}.arguments", hint=hint) from error
     return ToolCall(id=str(fields.get("id", "")), name=str(inner.get("name", "")), arguments=arguments)
 
 

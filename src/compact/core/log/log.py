@@ -217,4 +217,7 @@ def _align(known: Sequence[object], incoming: Sequence[object]) -> list[int | No
 def _fingerprint(entry: object) -> str:
     if isinstance(entry, Message):
         return repr(replace(entry, id=""))
-    return json.dumps(entry, sort_keys=True, default=repr)
+    try:
+        return json.dumps(entry, sort_keys=True, default=repr)
+    except TypeError:  # keys of several types, which cannot be sorted
+        return repr(entry)

@@ -51,7 +51,7 @@ class TokenBudget:
 
     @property
     def prefetch_tokens(self) -> int:
-        """From here on a summary is prepared; a compaction ends below it, or the next one would start at once."""
+        """From here on a summary is prefetched; a compaction ends below it, or the next one would start at once."""
         return self._below_trigger(self.prefetch_pct)
 
     @property
@@ -65,7 +65,7 @@ class TokenBudget:
         Thresholds that fell together would have the history compacted at every call.
         """
         if share >= self.trigger_pct:
-            share *= self.trigger_pct / _USUAL_TRIGGER_PCT
+            share = min(share * self.trigger_pct / _USUAL_TRIGGER_PCT, self.trigger_pct)
         full_trigger = self.trigger_pct * self.max_context_tokens
         scale = self.trigger_tokens / full_trigger if full_trigger else 0.0
         return round(share * self.max_context_tokens * scale)

@@ -69,7 +69,7 @@ class ToolResultEnvelope:
             return {}
         try:
             parsed = json.loads(self.message.text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
         if not isinstance(parsed, dict):
             return {}

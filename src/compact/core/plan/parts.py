@@ -31,7 +31,7 @@ class PromptPart(StrEnum):
 
 # What is really sent, in its order: everything but what is only set aside.
 SENT_PARTS = tuple(part for part in PromptPart if part is not PromptPart.RESERVED)
-# The three memory layers of the specification, as sums of parts.
+# The memory layers of `status`, as sums of parts.
 LAYERS: Mapping[str, tuple[PromptPart, ...]] = {
     "pinned": (PromptPart.SYSTEM, PromptPart.DEVELOPER, PromptPart.PINNED),
     "summary": (PromptPart.LEDGER, PromptPart.SUMMARY),

@@ -9,6 +9,9 @@ from typing import Any, ClassVar, TypeAlias
 
 from compact.core.summary.summary import StructuredSummary
 
+# The reason of a plan that is left of another because the caller edited the past.
+EDITED_PAST = "the past was edited"
+
 
 class CompactionAction(Enum):
     """What happens to a message on its way into the prompt."""

@@ -51,6 +51,12 @@ class RehydrationState:
             return RehydrationState(kept, turn_number)
         return replace(self, last_turns=kept)
 
+    def without_turn(self, turn_number: int) -> RehydrationState:
+        """Return the state as if nothing had been shown in a turn."""
+        kept = {i: turn for i, turn in self.last_turns.items() if turn != turn_number}
+        spent = 0 if self.spent_turn == turn_number else self.spent_tokens
+        return replace(self, last_turns=kept, spent_tokens=spent)
+
     def with_rehydrated(self, artifact_id: str, tokens: int) -> RehydrationState:
         """Return the state after one more artifact was shown."""
         last_turns = {**self.last_turns, artifact_id: self.spent_turn}

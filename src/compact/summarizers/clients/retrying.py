@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from compact.core.errors import SummarizerUnavailable
-from compact.summarizers.clients.model_client import CompletionRequest, ModelAnswer, ModelBusy, ModelClient
+from compact.summarizers.clients.model_client import CompletionRequest, ModelAnswer, ModelBusy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Deadline:
         """The seconds that are left."""
         return self.ends_at - self.policy.clock()
 
-    def ask(self, client: ModelClient, request: CompletionRequest) -> ModelAnswer:
+    def ask(self, call: Callable[[CompletionRequest], ModelAnswer], request: CompletionRequest) -> ModelAnswer:
         """Return the answer, however often it has to be asked for within the time that is left."""
         policy = self.policy
         for number in range(1, policy.tries + 1):
@@ -52,7 +52,7 @@ class Deadline:
                 break
             timeout = min(self.remaining_seconds, policy.total_seconds / 2)
             try:
-                return client(replace(request, timeout_seconds=timeout))
+                return call(replace(request, timeout_seconds=timeout))
             except ModelBusy as busy:
                 self._pause(busy, number)
         raise SummarizerUnavailable(

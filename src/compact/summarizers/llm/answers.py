@@ -14,6 +14,7 @@ from compact.summarizers.clients.model_client import FinishReason, ModelAnswer
 from compact.summarizers.llm.delta import KNOWN_FIELDS, SummaryDelta, as_line, read_delta, without_markup
 
 _THINKING = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_EMPTY_OBJECT = re.compile(r"\s*(?:```(?:json)?\s*)?\{\s*\}\s*(?:```)?\s*")
 _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
 # Chosen: an answer that has more braces before its JSON has none.
 _MAX_BRACES = 40
@@ -93,9 +94,10 @@ def find_json(text: str) -> Mapping[str, Any] | None:
             if number >= _MAX_BRACES:
                 break
             found = _object_at(candidate, start)
-            if found is not None and (KNOWN_FIELDS & set(found) or not found):
+            if found is not None and KNOWN_FIELDS & set(found):
                 return found
-    return None
+    # An empty one is an answer only if it is all there is: prose may speak of `{}`.
+    return {} if _EMPTY_OBJECT.fullmatch(text) else None
 
 
 def _object_at(text: str, start: int) -> Mapping[str, Any] | None:

@@ -25,7 +25,7 @@ _PRIORITIES = ("high", "normal", "low")
 # Text that would look like a part of the prompt's own structure.
 _TAGS = re.compile(r"<(/?(?:COMPACT-SUMMARY|record-)[^>]*)>?", re.IGNORECASE)
 _HEADING = re.compile(r"^[ \t]*#+[ \t]*", re.MULTILINE)
-_NOTHING = re.compile(r"[-–—.…\s]*|none|n/?a|null", re.IGNORECASE)
+_NOTHING = re.compile(r"[-–—.…\s]*|(?:none|nothing|n/?a|null)[.!\s]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

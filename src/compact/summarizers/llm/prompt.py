@@ -108,7 +108,7 @@ class PromptBuilder:
             ("Missing in your last answer", self.redact(clipped("\n".join(self.request.missing), quarter // 2))),
             ("Record", transcript),
         )
-        note = f"The operator asks you to mind this: {self.request.note}" if self.request.note else ""
+        note = f"The operator asks you to mind this: {self.redact(self.request.note)}" if self.request.note else ""
         history = "\n\n".join(filter(None, (note, data, _END if is_last else _MORE)))
         text = self.templates.fill(self.request.form, max_tokens=self.asked_tokens, history=history)
         return SummaryPrompt(self.templates.system, text, data, end)

@@ -137,8 +137,12 @@ class LlmSummarizer:
     def _answer(self, prompt: SummaryPrompt, request: SummaryRequest, deadline: Deadline) -> ModelAnswer:
         """Return the model's answer, asked again without what it does not take and without a limit that cut it off."""
         tokens = self._count(prompt.system) + self._count(prompt.text)
+
+        def call(sent: CompletionRequest) -> ModelAnswer:
+            self._limits.count_call(request, input_tokens=tokens, output_tokens=request.max_tokens)
+            return self._client(sent)
+
         while True:
-            self._limits.check(request, input_tokens=tokens, output_tokens=request.max_tokens)
             sent = CompletionRequest(
                 system=prompt.system,
                 prompt=_encodable(prompt.text),
@@ -146,7 +150,7 @@ class LlmSummarizer:
                 timeout_seconds=deadline.remaining_seconds,
             )
             try:
-                answer = deadline.ask(self._client, sent)
+                answer = deadline.ask(call, sent)
             except ParameterRejected as error:
                 if self._settings.drop(error.name):
                     continue

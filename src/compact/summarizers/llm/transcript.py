@@ -13,7 +13,7 @@ from compact.core.log.messages import Message
 CUT_MARK = "[… cut …]"
 _SIMPLE_ID = re.compile(r"[\w.-]{1,40}")
 # Chosen: the most characters that a text of each kind may have; a share below 1 makes all of them shorter. What people
-# and agents write is told nearly in full, what tools print by how it begins and ends.
+# and agents write is kept nearly in full, what tools print by how it begins and ends.
 _MAX_CHARS = {"tool": 3_000, "assistant": 8_000, "arguments": 1_200}
 _MAX_OTHER_CHARS = 16_000
 _MIN_CHARS = 60
@@ -21,11 +21,13 @@ _MIN_CHARS = 60
 
 def entry_names(messages: Sequence[Message]) -> dict[str, str]:
     """Return what each message is called in a prompt: its own id, or its place where the id is long or odd."""
-    names: dict[str, str] = {}
-    for place, message in enumerate(messages, 1):
-        simple = _SIMPLE_ID.fullmatch(message.id)
-        names[message.id] = message.id if simple else f"s{place}"
-    return names
+    own = {message.id for message in messages if _SIMPLE_ID.fullmatch(message.id)}
+    prefix = "s"
+    while any(name.startswith(prefix) and name[len(prefix) :].isdigit() for name in own):
+        prefix += "x"
+    return {
+        message.id: message.id if message.id in own else f"{prefix}{place}" for place, message in enumerate(messages, 1)
+    }
 
 
 @dataclass(frozen=True, slots=True)
