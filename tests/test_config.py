@@ -215,7 +215,7 @@ def vars_of(thing: object, *names: str) -> tuple[Any, ...]:
 
 
 def test_a_section_object_keeps_what_was_set_by_a_former_name() -> None:
-    with pytest.warns(DeprecationWarning) as caught:
+    with pytest.warns(DeprecationWarning, match=r"policy\.") as caught:
         policy = CompactPolicy(strategy="brief", rehydration_reserve=9)  # type: ignore[call-arg]
     assert ["policy.strategy" in str(warning.message) for warning in caught] == [True, False]
     with pytest.warns(DeprecationWarning, match="rehydration_reserve"):

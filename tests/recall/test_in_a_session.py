@@ -206,3 +206,26 @@ def test_what_an_edit_left_behind_is_said_to_be() -> None:
     (left,) = manager.why("s", "question-3")
     assert left.state == "left behind when the past was edited"
     assert not left.is_visible
+
+
+def test_the_default_sensitivity_of_results_holds_for_recall_too() -> None:
+    manager, _ = watched(strategies={"externalize": {"default_sensitivity": "restricted"}})
+    manager.preflight("s", asked_history())
+    record = manager.current_plan("s").externalizations[0]
+    for query in (record.artifact_id, record.span.first, "never on a Sunday"):
+        assert not manager.recall("s", query).found, query
+        allowed = SecurityContext(permissions=frozenset({"read:restricted"}))
+        assert manager.recall("s", query, security=allowed).found, query
+
+
+def test_any_id_can_be_recalled() -> None:
+    """One with a blank in it, and one of an entry without words."""
+    manager, _ = watched()
+    picture = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]}
+    manager.preflight("s", [{**user("with an id"), "id": "my id 7"}, {**picture, "id": "pic"}])
+    assert [found.content for found in manager.recall("s", "my id 7").found] == ["with an id"]
+    assert [found.content for found in manager.recall("s", "pic").found] == ["[image_url]"]
+
+
+def test_arguments_nested_without_end_are_answered_with_a_sentence() -> None:
+    assert answer_tool_call(lambda query: "never", "[" * 100_000).startswith("call recall with")

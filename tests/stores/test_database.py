@@ -99,6 +99,9 @@ def test_a_read_sees_one_moment(url: str) -> None:
 def test_what_is_no_database_says_so() -> None:
     with pytest.raises(ConfigError, match="not a database URL"):
         Database("sqlite:/nonsense:[")
+    with pytest.raises(ConfigError, match="not a database URL") as caught:
+        Database("postgresql://u:hunter2@host:abc/db")
+    assert "hunter2" not in str(caught.value)
 
 
 def test_a_password_is_in_no_message(server: Server) -> None:

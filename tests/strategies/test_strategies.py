@@ -93,6 +93,24 @@ def test_an_edit_before_the_read_proves_nothing() -> None:
     assert cleared(run(history, DeduplicateStrategy())) == {}
 
 
+def test_what_only_looks_like_a_later_edit_or_read_makes_nothing_stale() -> None:
+    """An editor that views, an edit that failed, and a read that failed."""
+    view = {"command": "view", "path": "a.py"}
+    viewed = tool_exchange("b", "1: x", tool="str_replace_based_edit_tool", **view)
+    failed_edit = tool_exchange("b", "Error: no match found", tool="edit_file", path="a.py")
+    failed_read = tool_exchange("b", "Error: permission denied", path="a.py")
+    for later in (viewed, failed_edit, failed_read):
+        history = [user("go"), *tool_exchange("a", "word " * 80, path="a.py"), *later, *tool_run(2), user("on")]
+        assert cleared(run(history, DeduplicateStrategy())) == {}
+
+
+def test_a_patch_is_an_edit_of_the_files_it_names() -> None:
+    patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** End Patch"
+    patched = tool_exchange("b", "Done", tool="apply_patch", input=patch)
+    history = [user("go"), *tool_exchange("a", "word " * 80, path="a.py"), *patched, *tool_run(2), user("on")]
+    assert list(cleared(run(history, DeduplicateStrategy())).values()) == ["a.py was edited later, in m5"]
+
+
 def test_commands_run_twice_are_two_events() -> None:
     assert cleared(run(reads("a", "a", "b", tool="bash"), DeduplicateStrategy())) == {}
 
@@ -250,6 +268,16 @@ class Failing:
 
     def propose(self, context: PlanningContext) -> list[CompactionProposal]:
         raise RuntimeError("a bug in a plug-in")
+
+
+def test_what_the_agent_said_is_not_dropped_with_its_call() -> None:
+    def spoken(text: str | None) -> CompactionResult:
+        first, *rest = tool_exchange("a", "word " * 200, tool="progress_note")
+        history = [user("go"), {**first, "content": text}, *rest, *tool_run(2), *dialogue(2)]
+        return run(history, ClearStrategy(), DropStrategy())
+
+    assert spoken(None).plan.drops
+    assert not spoken("I keep the legacy API because of ACME.").plan.drops
 
 
 def test_savings_are_measured_not_believed() -> None:

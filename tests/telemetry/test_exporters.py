@@ -9,6 +9,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -223,6 +224,28 @@ def test_a_fork_sends_its_own_events_and_no_others() -> None:
         names = [span["trace_id"] for span in server.of("compact.preflight")]
         assert sorted(names) == ["before", "child", "parent"]
         assert not server.refusals
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_fork_archives_its_own_events(tmp_path: Path) -> None:
+    code = f"""
+import os
+from compact.core.engine.events import NoticeEvent
+from compact.telemetry.event_archive import BackgroundSink
+
+def write(event):
+    with open({str(tmp_path / "events")!r}, "a") as file:
+        file.write(event.message + "\\n")
+
+sink = BackgroundSink(write)
+child = os.fork()
+sink(NoticeEvent(session_id="s", message="child" if child == 0 else "parent"))
+sink.close()
+if child:
+    os.waitpid(child, 0)
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=120)
+    assert sorted((tmp_path / "events").read_text().split()) == ["child", "parent"]
 
 
 @pytest.mark.parametrize(

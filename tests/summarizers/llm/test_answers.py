@@ -72,6 +72,17 @@ def test_json_is_found_in_any_wrapping(wrapped: str) -> None:
     assert read(wrapped.format(json.dumps(DELTA, indent=1))) == read(json.dumps(DELTA))
 
 
+def test_an_empty_object_in_an_answer_is_not_the_answer() -> None:
+    assert read("load() now returns {} for a missing file.").narrative == "load() now returns {} for a missing file."
+    assert read('The default is {} now.\n```json\n{"facts": ["it works"]}\n```').facts == ("it works",)
+    assert find_json("```json\n{ }\n```") == {}
+
+
+@pytest.mark.parametrize("nothing", ["None.", "N/A", "nothing", "Nothing!", "—"])
+def test_words_for_nothing_are_no_facts(nothing: str) -> None:
+    assert read(json.dumps({"facts": [nothing], "open_items": [nothing], "narrative": "It works."})).facts == ()
+
+
 def test_small_mistakes_are_forgiven() -> None:
     sloppy = '{"facts": ["one\nline", "two",], "narrative": "It works.",}'
     assert read(sloppy).facts == ("one line", "two")

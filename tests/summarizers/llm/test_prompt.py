@@ -108,6 +108,11 @@ def test_the_fence_cannot_be_closed_from_inside(text: str, rounds: int) -> None:
     assert whole == fenced(("Record", text)), "the same text, the same marks"
 
 
+def test_a_name_that_is_taken_is_not_given_again() -> None:
+    own, odd = Message("user", "one", id="s2"), Message("user", "two", id="an id with blanks")
+    assert entry_names([own, odd]) == {"s2": "s2", "an id with blanks": "sx2"}
+
+
 def test_a_note_of_the_operator_is_not_history() -> None:
     prompt = prompt_for(asked(message(1, "hello"), note="mind the deadline")).text
     inside, _ = fence_of(prompt)

@@ -261,6 +261,14 @@ def test_a_session_may_ask_so_often_and_no_more() -> None:
         assert len(model.requests) == 3
 
 
+def test_calls_that_fail_count_too() -> None:
+    with ScriptedModel(*[fail(500, "busy")] * 9) as model:
+        ask = summarizer(model, limits=SpendLimits(max_calls=2))
+        with pytest.raises(SpendLimitReached, match="2 times"):
+            ask(asked(spending=Spending()))
+        assert len(model.requests) == 2
+
+
 def test_money_is_counted_by_what_the_provider_reports() -> None:
     limits = SpendLimits(max_usd=1.0, price=lambda tokens_in, tokens_out: tokens_in * 0.0005 + tokens_out * 0.001)
     spent = Spending()
