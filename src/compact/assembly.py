@@ -39,7 +39,7 @@ from compact.injection import Injection, Injector
 from compact.pricing import ModelPricer, model_prices
 from compact.recall.rehydration import RehydrationConfig, RehydrationInterceptor
 from compact.redaction import Redactor
-from compact.stores.memory import InMemoryCompactionStore, InProcessSharing
+from compact.stores.memory import InMemoryCompactionStore, InProcessSharedStore
 from compact.strategies import (
     ClearStrategy,
     DeduplicateStrategy,
@@ -50,7 +50,7 @@ from compact.strategies import (
 )
 from compact.summarizers.circuit_breaker import CircuitBreaker
 from compact.summarizers.clients.call_settings import CallSettings
-from compact.summarizers.clients.observed import ObservedClient
+from compact.summarizers.clients.observed import EventEmittingClient
 from compact.summarizers.clients.providers import connect
 from compact.summarizers.clients.retrying import RetryPolicy
 from compact.summarizers.extractive import extractive_summary
@@ -270,7 +270,7 @@ def build_summarizer(config: CompactConfig, redactor: Redactor, emit: EventSink)
     provider = summary_provider(config)
     client = connect(provider, model, base_url=settings.base_url or None, api_key=_summary_key(config))
     return LlmSummarizer(
-        ObservedClient(client=client, emit=emit, model=model, provider=provider),
+        EventEmittingClient(client=client, emit=emit, model=model, provider=provider),
         model=model,
         window_tokens=summary_window(config, model, emit),
         # An estimate is raised by a fifth: the request must fit in any case.
@@ -377,7 +377,7 @@ def build_store(config: CompactConfig) -> CompactionStore:
 
 def build_shared(store: SessionStore) -> SharedStore:
     """Return the claims and cached summaries of a store; for a store without them, some for this process alone."""
-    return store if isinstance(store, SharedStore) else InProcessSharing()
+    return store if isinstance(store, SharedStore) else InProcessSharedStore()
 
 
 def build_archive(config: CompactConfig) -> FilesystemArchive | S3Archive | None:

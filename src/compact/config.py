@@ -165,7 +165,9 @@ class ExternalizeConfig(ConfigSection):
         for name in ("min_tokens_non_replayable", "preview_lines")
     }
     min_tokens: int = Field(default=2000, ge=1, description="Smaller results stay.")
-    default_sensitivity: Literal["public", "internal", "confidential", "restricted"] = "internal"
+    default_sensitivity: Literal["public", "internal", "confidential", "restricted"] = Field(
+        default="internal", description="Of results that do not say how sensitive they are."
+    )
 
 
 class WindowConfig(ConfigSection):
@@ -243,8 +245,12 @@ class SummarizerConfig(ConfigSection):
     prompts_dir: str = Field(default="", description="A folder with prompts of your own: `brief.md`, `system.md`, …")
     redact: bool = Field(default=False, description="Takes secrets out of what the summariser's model reads.")
     cache: bool = Field(default=True, description="Uses a summary again that was made of the very same.")
-    max_calls_per_session: int | None = Field(default=None, ge=0, description="Calls of the model, at most.")
-    max_spend_usd_per_session: float | None = Field(default=None, ge=0, description="Dollars, at most.")
+    max_calls_per_session: int | None = Field(
+        default=None, ge=0, description="Calls of the model per session and process, at most."
+    )
+    max_spend_usd_per_session: float | None = Field(
+        default=None, ge=0, description="Dollars per session and process, at most."
+    )
     max_tokens: int = Field(default=4096, ge=128, description="The most a summary may take.")
     prefetch: Literal["auto", "always", "never"] = Field(
         default="auto", description="Whether summaries are prefetched; `auto` does so if the summariser is slow."
@@ -268,9 +274,11 @@ class RehydrationSettings(ConfigSection):
         name: f"RehydrationConfig.{name} (CompactManager(rehydration=…))"
         for name in ("max_artifacts_per_turn", "max_tokens_per_artifact", "cooldown_turns")
     }
-    enabled: bool = True
+    enabled: bool = Field(default=True, description="False shows no artifact again by itself.")
     max_total_tokens: int = Field(default=8000, ge=0, description="Tokens of all that is shown again in a turn.")
-    allowed_sensitivities: frozenset[str] = Field(default=frozenset({"public", "internal"}))
+    allowed_sensitivities: frozenset[str] = Field(
+        default=frozenset({"public", "internal"}), description="Artifacts of these may be shown again."
+    )
 
 
 class PricingConfig(ConfigSection):
@@ -360,7 +368,7 @@ class TelemetryConfig(ConfigSection):
 class CompactConfig(ConfigSection):
     """All settings; `CompactConfig()` works as it is."""
 
-    version: str = CONFIG_VERSION
+    version: str = Field(default=CONFIG_VERSION, description="Of the file's own form.")
     model: str = Field(default="gpt-4o", min_length=1, description="Decides window and token counter.")
     max_context_tokens: int | None = Field(default=None, ge=256, description="The window; by default the model's own.")
     tokenizer: Literal["auto", "simple"] = Field(

@@ -29,6 +29,7 @@ except ModuleNotFoundError as error:
 
 TASK = "compact.prefetch_summary"
 QUEUE = "compact"
+# Chosen: over some minutes; after that the summary is written when it is needed.
 _RETRY = procrastinate.RetryStrategy(max_attempts=5, exponential_wait=3)
 _log = logging.getLogger("compact")
 

@@ -51,8 +51,8 @@ from compact.recall.search import Recall, recall
 from compact.redaction import Redactor
 from compact.request_budget import RequestBudget, Tools
 from compact.runner import arun_steps, run_steps
-from compact.session_registry import SessionEntry, SessionRegistry
-from compact.stores.memory import InProcessSharing
+from compact.session_registry import HeldSession, SessionRegistry
+from compact.stores.memory import InProcessSharedStore
 from compact.stores.scanning import reader_of
 from compact.summarizers.circuit_breaker import CircuitBreaker
 from compact.telemetry.emitters import AnySink
@@ -160,9 +160,9 @@ class CompactManager:
         tokens that the request sets aside for its answer (`max_tokens`), so that both fit the window. The dialect
         (`chat`, `responses`, `anthropic`, `gemini`) is recognised unless it is named.
         """
-        entry, budget = self._enter(session_id, messages, tools, instructions, output_tokens=output_tokens)
-        with entry.lock.hold():
-            return run_steps(self._preflight(entry, messages, budget, dialect))
+        held, budget = self._enter(session_id, messages, tools, instructions, output_tokens=output_tokens)
+        with held.lock.hold():
+            return run_steps(self._preflight(held, messages, budget, dialect))
 
     async def apreflight(
         self,
@@ -175,16 +175,16 @@ class CompactManager:
         dialect: str | Dialect | None = None,
     ) -> list[M]:
         """Do what `preflight` does in an event loop: wait for a summary without blocking."""
-        entry, budget = self._enter(session_id, messages, tools, instructions, output_tokens=output_tokens)
-        async with entry.lock.ahold():
-            return await arun_steps(self._preflight(entry, messages, budget, dialect))
+        held, budget = self._enter(session_id, messages, tools, instructions, output_tokens=output_tokens)
+        async with held.lock.ahold():
+            return await arun_steps(self._preflight(held, messages, budget, dialect))
 
     def _preflight(
-        self, entry: SessionEntry, messages: Sequence[M], budget: TokenBudget, dialect: str | Dialect | None
+        self, held: HeldSession, messages: Sequence[M], budget: TokenBudget, dialect: str | Dialect | None
     ) -> Steps[list[M]]:
-        entries = yield from self._to_entries(entry.session, entry.gateway, messages, dialect)
-        prompt = yield from self._engine.preflight(entry.session, entries, budget)
-        return cast(list[M], entry.gateway.to_items(prompt, summary_place=entry.session.prompt.summary_place))
+        entries = yield from self._to_entries(held.session, held.gateway, messages, dialect)
+        prompt = yield from self._engine.preflight(held.session, entries, budget)
+        return cast(list[M], held.gateway.to_items(prompt, summary_place=held.session.prompt.summary_place))
 
     def manual_compact(
         self,
@@ -198,9 +198,9 @@ class CompactManager:
         dialect: str | Dialect | None = None,
     ) -> list[M]:
         """Compact now, whatever the usage; with `target_tokens`, the whole list returned fits it."""
-        entry, budget = self._enter(session_id, messages, tools, instructions)
-        with entry.lock.hold():
-            return run_steps(self._manual_compact(entry, messages, budget, dialect, note or "", target_tokens))
+        held, budget = self._enter(session_id, messages, tools, instructions)
+        with held.lock.hold():
+            return run_steps(self._manual_compact(held, messages, budget, dialect, note or "", target_tokens))
 
     async def amanual_compact(
         self,
@@ -214,23 +214,23 @@ class CompactManager:
         dialect: str | Dialect | None = None,
     ) -> list[M]:
         """Do what `manual_compact` does in an event loop."""
-        entry, budget = self._enter(session_id, messages, tools, instructions)
-        async with entry.lock.ahold():
-            return await arun_steps(self._manual_compact(entry, messages, budget, dialect, note or "", target_tokens))
+        held, budget = self._enter(session_id, messages, tools, instructions)
+        async with held.lock.ahold():
+            return await arun_steps(self._manual_compact(held, messages, budget, dialect, note or "", target_tokens))
 
     def _manual_compact(
         self,
-        entry: SessionEntry,
+        held: HeldSession,
         messages: Sequence[M],
         budget: TokenBudget,
         dialect: str | Dialect | None,
         note: str,
         target_tokens: int | None,
     ) -> Steps[list[M]]:
-        entries = yield from self._to_entries(entry.session, entry.gateway, messages, dialect)
-        steps = self._engine.manual_compact(entry.session, entries, budget, note=note, target_tokens=target_tokens)
+        entries = yield from self._to_entries(held.session, held.gateway, messages, dialect)
+        steps = self._engine.manual_compact(held.session, entries, budget, note=note, target_tokens=target_tokens)
         prompt = yield from steps
-        return cast(list[M], entry.gateway.to_items(prompt, summary_place=entry.session.prompt.summary_place))
+        return cast(list[M], held.gateway.to_items(prompt, summary_place=held.session.prompt.summary_place))
 
     def _to_entries(
         self, session: Session, gateway: Gateway, messages: Sequence[object], dialect: str | Dialect | None
@@ -257,11 +257,11 @@ class CompactManager:
         *,
         output_tokens: int = 0,
         register: bool = True,
-    ) -> tuple[SessionEntry, TokenBudget]:
+    ) -> tuple[HeldSession, TokenBudget]:
         _check_arguments(session_id, messages)
-        entry = self._sessions.use(session_id) if register else self._sessions.find(session_id)
+        held = self._sessions.use(session_id) if register else self._sessions.find(session_id)
         self._forget_oldest()
-        return entry, self._budget.of_request(tools, instructions, output_tokens)
+        return held, self._budget.of_request(tools, instructions, output_tokens)
 
     def plan(
         self,
@@ -279,11 +279,11 @@ class CompactManager:
         Nothing is written and no summary is asked for. Nothing to do is a plan without new records, and its `reason`.
         `economics` says what it would cost and when it has paid for itself: `print(result.economics)`.
         """
-        entry, budget = self._enter(session_id, messages, tools, instructions, register=False)
-        with entry.lock.hold():
-            run_steps(self._engine.refresh(entry.session))
-            entries = run_steps(self._to_entries(entry.session, entry.gateway.fork(), messages, dialect))
-            trial = entry.session.fork()
+        held, budget = self._enter(session_id, messages, tools, instructions, register=False)
+        with held.lock.hold():
+            run_steps(self._engine.refresh(held.session))
+            entries = run_steps(self._to_entries(held.session, held.gateway.fork(), messages, dialect))
+            trial = held.session.fork()
         return self._engine.silent().dry_run(trial, entries, budget, now=now, target_tokens=target_tokens)
 
     def observe_usage(self, session_id: str, usage: object) -> None:
@@ -379,12 +379,12 @@ class CompactManager:
             max_tokens=max_tokens,
             default_sensitivity=self.config.strategies.externalize.default_sensitivity,
         )
-        entry = self._sessions.get(session_id)
+        held = self._sessions.get(session_id)
         self._events(
             ContentRecalledEvent(
                 session_id=session_id,
-                turn_number=entry.session.turn_number if entry else 0,
-                plan_version=entry.session.plan.version if entry else 0,
+                turn_number=held.session.turn_number if held else 0,
+                plan_version=held.session.plan.version if held else 0,
                 started_at=started_at,
                 ended_at=max(started_at, time.time()),
                 query=answer.query,
@@ -416,14 +416,14 @@ class CompactManager:
     @contextmanager
     def _open(self, session_id: str) -> Generator[Session]:
         """Hold a session that is known, here or in the store."""
-        entry = self._sessions.find(session_id)
-        with entry.lock.hold():
-            run_steps(self._engine.refresh(entry.session))
-            if not entry.session.log.entries:
+        held = self._sessions.find(session_id)
+        with held.lock.hold():
+            run_steps(self._engine.refresh(held.session))
+            if not held.session.log.entries:
                 self._store.head(session_id)  # raises if the store is away: the session may well be in it
                 raise UnknownSession(session_id)
-            self._sessions.register(entry)
-            yield entry.session
+            self._sessions.register(held)
+            yield held.session
         self._forget_oldest()
 
     # -- events, and the end ----------------------------------------------------------------------------------------
@@ -446,11 +446,11 @@ class CompactManager:
 
         A session that the store could not take stays in memory.
         """
-        entry = self._sessions.pop(session_id)
-        if entry:
-            with entry.lock.hold():
-                if not run_steps(self._engine.persistence.flush(entry.session)):
-                    self._sessions.register(entry)
+        held = self._sessions.pop(session_id)
+        if held:
+            with held.lock.hold():
+                if not run_steps(self._engine.persistence.flush(held.session)):
+                    self._sessions.register(held)
                     return
         self._forget_shared(session_id)
 
@@ -459,14 +459,14 @@ class CompactManager:
             self.forget(session_id)
 
     def _forget_shared(self, session_id: str) -> None:
-        if isinstance(self._shared, InProcessSharing):
+        if isinstance(self._shared, InProcessSharedStore):
             self._shared.forget(session_id)
 
     def delete(self, session_id: str) -> bool:
         """Remove a session and all that belongs to it, from memory and from the store."""
-        entry = self._sessions.pop(session_id)
-        if entry:
-            entry.session.mark_deleted()  # a call that is under way writes nothing any more
+        held = self._sessions.pop(session_id)
+        if held:
+            held.session.mark_deleted()  # a call that is under way writes nothing any more
         self._forget_shared(session_id)
         return self._store.delete(session_id)
 
@@ -474,9 +474,9 @@ class CompactManager:
         """Close everything that is held open; the manager is not used after this."""
         if self._prefetcher:
             self._prefetcher.close()
-        for entry in self._sessions:
-            with entry.lock.hold():
-                run_steps(self._engine.persistence.flush(entry.session, fallback="lost: this process ends"))
+        for held in self._sessions:
+            with held.lock.hold():
+                run_steps(self._engine.persistence.flush(held.session, fallback="lost: this process ends"))
         self._events.close()
         self._store.close()
 

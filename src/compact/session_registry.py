@@ -80,7 +80,7 @@ class SessionLock:
 
 
 @dataclass(slots=True)
-class SessionEntry:
+class HeldSession:
     """A session, its lock, and the gateway that knows its caller's dialect."""
 
     session: Session
@@ -93,42 +93,42 @@ class SessionRegistry:
 
     def __init__(self, max_sessions: int) -> None:
         self._max_sessions = max_sessions
-        self._entries: OrderedDict[str, SessionEntry] = OrderedDict()
+        self._sessions: OrderedDict[str, HeldSession] = OrderedDict()
         self._lock = threading.Lock()
 
-    def find(self, session_id: str) -> SessionEntry:
-        """Return the entry of a session; a new one that is not registered yet if there is none."""
+    def find(self, session_id: str) -> HeldSession:
+        """Return a session; a new one that is not registered yet if there is none."""
         with self._lock:
-            return self._entries.get(session_id) or SessionEntry(Session(session_id))
+            return self._sessions.get(session_id) or HeldSession(Session(session_id))
 
-    def use(self, session_id: str) -> SessionEntry:
-        """Return the entry of a session, registered as the most recently used."""
+    def use(self, session_id: str) -> HeldSession:
+        """Return a session, registered as the most recently used."""
         with self._lock:
-            entry = self._entries.setdefault(session_id, SessionEntry(Session(session_id)))
-            self._entries.move_to_end(session_id)
-            return entry
+            held = self._sessions.setdefault(session_id, HeldSession(Session(session_id)))
+            self._sessions.move_to_end(session_id)
+            return held
 
-    def register(self, entry: SessionEntry) -> None:
-        """Register an entry, unless the session has one by now."""
+    def register(self, held: HeldSession) -> None:
+        """Register a session, unless one of this id is registered by now."""
         with self._lock:
-            self._entries.setdefault(entry.session.session_id, entry)
+            self._sessions.setdefault(held.session.session_id, held)
 
-    def get(self, session_id: str) -> SessionEntry | None:
-        """Return the registered entry of a session."""
-        return self._entries.get(session_id)
+    def get(self, session_id: str) -> HeldSession | None:
+        """Return a session that is registered."""
+        return self._sessions.get(session_id)
 
-    def pop(self, session_id: str) -> SessionEntry | None:
+    def pop(self, session_id: str) -> HeldSession | None:
         """Remove a session from memory."""
         with self._lock:
-            return self._entries.pop(session_id, None)
+            return self._sessions.pop(session_id, None)
 
     def too_many(self) -> tuple[str, ...]:
         """Return the least recently used sessions above the most there may be, but for those that a call is in."""
         with self._lock:
-            excess = max(0, len(self._entries) - self._max_sessions)
-            unused = (known for known, entry in self._entries.items() if not entry.lock.is_held)
+            excess = max(0, len(self._sessions) - self._max_sessions)
+            unused = (known for known, held in self._sessions.items() if not held.lock.is_held)
             return tuple(islice(unused, excess))
 
-    def __iter__(self) -> Iterator[SessionEntry]:
+    def __iter__(self) -> Iterator[HeldSession]:
         with self._lock:
-            return iter(tuple(self._entries.values()))
+            return iter(tuple(self._sessions.values()))

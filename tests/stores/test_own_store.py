@@ -25,7 +25,7 @@ from compact.core.audit.store import (
     VersionConflict,
 )
 from compact.core.plan.plan import CompactionPlan
-from compact.stores.memory import InMemoryCompactionStore, InProcessSharing
+from compact.stores.memory import InMemoryCompactionStore, InProcessSharedStore
 from compact.stores.scanning import ScanningReader, reader_of
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import (
@@ -217,7 +217,7 @@ class CountingSummarizer:
 def test_a_store_without_claims_gets_some_for_the_process() -> None:
     shared = InMemoryCompactionStore()
     assert build_shared(shared) is shared
-    assert isinstance(build_shared(BareStore()), InProcessSharing)
+    assert isinstance(build_shared(BareStore()), InProcessSharedStore)
     writer = CountingSummarizer()
     settings = {"prefetch": "always"}
     with manager_on(BareStore(), summarizer=writer, summarizer_settings=settings) as manager:

@@ -88,7 +88,7 @@ def _samples() -> list[CompactionEvent]:
             reason="900 of 1,000 tokens",
             economics={"freed_tokens": 450},
         ),
-        e.CompactionReportEvent(**WHERE, work_out=Report),  # pyright: ignore[reportArgumentType]
+        e.CompactionReportEvent(**WHERE, compute_report=Report),  # pyright: ignore[reportArgumentType]
         e.HistoryBranchedEvent(**WHERE, left_ids=("m1",), new_ids=("m9",)),
         e.HistoryRepairedEvent(**WHERE, repairs=("orphan at m1: removed",)),
         e.NoticeEvent(**WHERE, message="a protection is off", severity="high"),

@@ -404,7 +404,7 @@ def test_what_an_event_says_is_plain_data() -> None:
     for event in one_of_each():
         told = event.to_dict()
         assert told["event"] == event.name
-        assert not {"began", "work_out", "hidden"} & set(told)
+        assert not {"began", "compute_report", "hidden"} & set(told)
     completed = next(event for event in one_of_each() if isinstance(event, CompactionCompletedEvent))
     assert completed.to_dict()["economics"] == {"freed_tokens": 450}
     assert {"error_type", "message", "fallback"} <= set(

@@ -102,7 +102,7 @@ def test_work_is_done_in_the_worker_and_once() -> None:
     """Redaction, and what is expensive to work out, never happen where the agent waits."""
     worked: list[str] = []
 
-    def work_out() -> Any:
+    def compute_report() -> Any:
         worked.append(threading.current_thread().name)
         return one_of_each()[10].report  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -113,7 +113,7 @@ def test_work_is_done_in_the_worker_and_once() -> None:
     redacted: list[str] = []
     recording = Recording(breaks_on="nothing breaks")
     worker = ExportWorker(recording, redact=redact)
-    worker(CompactionReportEvent(session_id="s", work_out=work_out))
+    worker(CompactionReportEvent(session_id="s", compute_report=compute_report))
     assert worker.flush(30)
     (outgoing,) = recording.sent
     assert outgoing.data["counts"]

@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from compact.core.engine.events import CompactionEvent, NoticeEvent
 from compact.core.errors import SummarizerUnavailable
 from compact.summarizers.clients.model_client import CompletionRequest, ModelAnswer
-from compact.summarizers.clients.observed import ObservedClient
+from compact.summarizers.clients.observed import EventEmittingClient
 from compact.telemetry.emitters import Dispatcher
 from compact.telemetry.otlp import OtlpExporter
 from compact.telemetry.worker import ExportWorker
@@ -139,7 +139,7 @@ def tell(dispatcher: Dispatcher, *, error: Exception | None = None) -> None:
     from compact.core.engine.session import Session
 
     emitter, session = EventEmitter(dispatcher), Session("s")
-    observed = ObservedClient(client=asked(error), emit=dispatcher, model="small", provider="openai")
+    observed = EventEmittingClient(client=asked(error), emit=dispatcher, model="small", provider="openai")
     with emitter.operation(session, "preflight"), emitter.operation(session, "summary"):
         try:
             observed(CompletionRequest(system="", prompt="", timeout_seconds=1))

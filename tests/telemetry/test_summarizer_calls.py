@@ -9,7 +9,7 @@ import pytest
 
 from compact.core.engine.events import OperationStartedEvent, SummarizerCallEvent
 from compact.summarizers.clients.model_client import CompletionRequest, ModelAnswer
-from compact.summarizers.clients.observed import ObservedClient
+from compact.summarizers.clients.observed import EventEmittingClient
 from compact.telemetry.metrics import MetricsCollector
 from compact.testing import RecordingSink, ScriptedModel, dialogue, fail, say_json, slow
 from telemetry.ariadne_double import ariadne_server
@@ -84,6 +84,6 @@ def test_what_was_read_from_the_cache_is_told_where_it_is_known() -> None:
         return Known()  # pyright: ignore[reportReturnType]
 
     sink = RecordingSink()
-    observed = ObservedClient(client=client, emit=sink, model="m", provider="p")
+    observed = EventEmittingClient(client=client, emit=sink, model="m", provider="p")
     observed(CompletionRequest(system="", prompt="", timeout_seconds=1))
     assert sink.of(SummarizerCallEvent)[0].cache_read_tokens == 8

@@ -29,7 +29,7 @@ MIN_SCORE = 0.1
 MIN_PASTED_SCORE = 2.5
 # From this score on a constraint is kept whatever it takes. Likely and doubtful ones share some room, in characters and
 # as a share of the conversation, so that a false alarm costs little. Chosen: with these shares false alarms take about
-# 1 % of a compacted prompt, by the same command.
+# 1 % of a compacted prompt, measured by `python benchmarks/constraints.py --end-to-end`.
 CERTAIN_SCORE = 2.0
 LIKELY_CHARS = 220
 LIKELY_SHARE = 0.003

@@ -19,7 +19,8 @@ _PASTED_HEADINGS = 2
 # Chosen: the first and last sentences around pasted text, and a first or last paragraph up to this size, are typed.
 _TYPED_ENDS = 2
 _MAX_FRAME_CHARS = 700
-# Of a text more than twice as long as this only the two ends are read.
+# Chosen. Of a text more than twice as long as `_END_CHARS` only the two ends are read; the others keep the search for
+# tags and wrapped lines short.
 _END_CHARS = 100_000
 _MAX_TAG_NAMES = 40
 _MAX_LINE_CHARS = 300

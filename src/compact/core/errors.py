@@ -1,4 +1,4 @@
-"""Everything Compact raises.
+"""What Compact raises; `StoreError`, `VersionConflict` and `ArchiveError` are beside their sockets, in `core.audit`.
 
     CompactError
     ├── InsufficientBudget   the smallest legal prompt is still larger than the budget
@@ -17,8 +17,8 @@
         ├── SummarizerPaused        it failed too often and is left alone for a while
         └── SpendLimitReached       the session has spent what it may
 
-`preflight` raises the first two and InvalidHistory, the manager's constructor ConfigError; every other failure on the
-way falls back and is reported as an event.
+`preflight` raises the first two and InvalidHistory, and with `on_failure: raise` what a summariser raised; the
+manager's constructor raises ConfigError. Every other failure falls back and is reported as an event.
 """
 
 from __future__ import annotations

@@ -352,7 +352,7 @@ class InMemorySummaryCache:
                 del self._entries[key]
 
 
-class InProcessSharing:
+class InProcessSharedStore:
     """Claims and cached summaries for a store that has none of its own: they hold within one manager."""
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:

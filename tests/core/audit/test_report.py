@@ -221,11 +221,11 @@ def test_counts_add_up_and_the_report_is_plain_data() -> None:
 
 def test_the_event_tells_the_counts_and_is_loud_about_a_lost_constraint() -> None:
     quiet = report_of(HISTORY, NONE, plan(DropRecord(span=SpanReference(("m3",)), strategy="drop", reason="old")))
-    event = CompactionReportEvent(session_id="s", work_out=lambda: quiet)
+    event = CompactionReportEvent(session_id="s", compute_report=lambda: quiet)
     assert event.severity == "normal"
     assert event.to_dict()["counts"]["id"] == {"kept": 0, "in_ledger": 0, "retrievable": 2, "lost": 0}
     lost = report_of(HISTORY, NONE, plan(DropRecord(span=SpanReference(("m1",)), strategy="drop", reason="old")))
-    loud = json.loads(json.dumps(CompactionReportEvent(session_id="s", work_out=lambda: lost).to_dict()))
+    loud = json.loads(json.dumps(CompactionReportEvent(session_id="s", compute_report=lambda: lost).to_dict()))
     assert (loud["event"], loud["severity"], loud["missing_constraints"]) == ("compact.report", "high", [CONSTRAINT])
 
 
@@ -284,7 +284,7 @@ def test_nobody_waits_for_a_report_that_nobody_reads() -> None:
     sink = RecordingSink()
     manager(InMemoryCompactionStore(), sink).preflight("s", session())
     (event,) = sink.of(CompactionReportEvent)
-    assert event.work_out.cache_info().misses == 0  # type: ignore[attr-defined]
+    assert event.compute_report.cache_info().misses == 0  # type: ignore[attr-defined]
     assert event.report.removed_ids
     assert event.report is event.report
 

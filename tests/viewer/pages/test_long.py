@@ -40,7 +40,7 @@ def test_what_is_asked_first_does_not_read_the_log(
     def no_load(*_: object) -> None:
         raise AssertionError("the whole log was read")
 
-    long_one.app.state.losses.work_out = lambda infos: None
+    long_one.app.state.losses.compute_report = lambda infos: None
     monkeypatch.setattr(SqlCompactionStore, "load", no_load)
     started = time.monotonic()
     answer = long_one.client.get(path)

@@ -163,8 +163,8 @@ class EventEmitter:
         The report is made when somebody reads the event, on the history as it is now: the turn does not wait for it.
         """
         view, log, plan = tuple(session.log.view), tuple(session.log.entries), session.plan
-        work_out = cache(lambda: report_of(view, before, plan, constraints=constraints, log=log))
-        self.emit(session, CompactionReportEvent, work_out=work_out)
+        compute_report = cache(lambda: report_of(view, before, plan, constraints=constraints, log=log))
+        self.emit(session, CompactionReportEvent, compute_report=compute_report)
 
     def error(self, session: Session, error: Exception, *, fallback: str, message: str | None = None) -> None:
         """Emit a failure and what was done instead; `message` stands in for an error text that must not get out."""

@@ -288,7 +288,7 @@ class CompactionReportEvent(CompactionEvent):
         "debug",
         "{removed_messages:,} messages left the prompt, which lacks {missing_constraints:count} constraints",
         content=("missing_constraints",),
-        hidden=("work_out",),
+        hidden=("compute_report",),
         computed={
             "severity": "str",
             "removed_messages": "int",
@@ -317,12 +317,12 @@ class CompactionReportEvent(CompactionEvent):
             ),
         ),
     )
-    work_out: Callable[[], CompactionReport] = field(repr=False, compare=False)
+    compute_report: Callable[[], CompactionReport] = field(repr=False, compare=False)
 
     @property
     def report(self) -> CompactionReport:
         """Every string of the removed span, with where it is now."""
-        return self.work_out()
+        return self.compute_report()
 
     @property
     def severity(self) -> str:

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import floor
 
+# The default of `policy.trigger_pct`, from the specification; the other defaults below are the settings' own.
 _USUAL_TRIGGER_PCT = 0.85
+# Chosen: an estimate that is wrong by more than this is a mistake, of ours or in the report.
+_MAX_SLOPE = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +111,7 @@ class Calibration:
             rise = self.anchor[1] / self.anchor[0]
         else:
             rise = 1.0
-        return min(max(rise, 1.0), 4.0)
+        return min(max(rise, 1.0), _MAX_SLOPE)
 
     def upper_bound(self, estimated_tokens: int) -> int:
         """Return the most that a prompt we estimate at this size may count for the provider."""

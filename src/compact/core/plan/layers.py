@@ -11,7 +11,10 @@ from compact.core.log.messages import Message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepRules:
-    """What stays verbatim: who is pinned, how many of the newest pairs and tool groups, and results not read yet."""
+    """What stays verbatim: pinned messages, so many of the newest pairs and tool groups, and results not read yet.
+
+    The defaults are those of the settings `keep_recent_turns` and `keep_tool_io_pairs`.
+    """
 
     recent_turns: int = 6
     tool_io_pairs: int = 4

@@ -42,7 +42,7 @@ class Goal:
     target_tokens: int
     settle_tokens: int
     ceiling_tokens: int
-    summary_share: float = 0.25
+    summary_share: float = 0.25  # chosen: the summary must not crowd out what is verbatim
     must_run: frozenset[str] = frozenset()
     skip: frozenset[str] = frozenset()
     fixed: Mapping[PromptPart, int] = field(default_factory=dict[PromptPart, int])

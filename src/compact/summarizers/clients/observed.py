@@ -10,7 +10,7 @@ from compact.summarizers.clients.model_client import CompletionRequest, ModelAns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedClient:
+class EventEmittingClient:
     """Asks through another client and emits an event; the telemetry that takes it fills in the session."""
 
     client: ModelClient
