@@ -209,7 +209,7 @@ def test_a_recall_that_fails_is_told_to_the_agent(is_async: bool) -> None:
     said = {"messages": [HumanMessage("hello")]}
     state = asyncio.run(agent.ainvoke(said, THREAD)) if is_async else agent.invoke(said, THREAD)
     assert "nothing can be read now" in state["messages"][-1].content
-    assert "the agent is told so" in [failure.fallback for failure in sink.of(CompactionErrorEvent)]
+    assert "the answer says so" in [failure.fallback for failure in sink.of(CompactionErrorEvent)]
 
 
 def test_what_cannot_fit_is_told_loudly_and_sent() -> None:

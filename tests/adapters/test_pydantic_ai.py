@@ -254,7 +254,7 @@ def test_a_recall_that_fails_is_told_to_the_agent() -> None:
     manager = CompactManager(CompactConfig(), tokenizer=WordlessTokenizer(), on_event=sink)
     agent = Agent(FunctionModel(answer), capabilities=[CompactionCapability(manager)])
     assert "nothing can be read now" in agent.run_sync("hello").output
-    assert "the agent is told so" in [failure.fallback for failure in sink.of(CompactionErrorEvent)]
+    assert "the answer says so" in [failure.fallback for failure in sink.of(CompactionErrorEvent)]
 
 
 def test_every_way_to_run_is_the_same_conversation() -> None:

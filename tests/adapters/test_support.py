@@ -198,7 +198,7 @@ def test_a_recall_that_fails_is_reported_and_said() -> None:
     assert (
         answer_recall(CompactManager(on_event=sink), fails, {"query": "m1"}) == "nothing can be read now: no luck today"
     )
-    assert [event.fallback for event in sink.of(CompactionErrorEvent)] == ["the agent is told so"]
+    assert [event.fallback for event in sink.of(CompactionErrorEvent)] == ["the answer says so"]
 
 
 def test_a_session_may_be_named_by_a_text_or_a_function() -> None:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from compact.core.log.messages import Message, ToolCall
@@ -237,6 +237,9 @@ NOISE = st.lists(
 
 
 @given(NOISE)
+@example(
+    "-----BEGIN PRIVATE KEY-----passwordpassword-----BEGIN PRIVATE KEY-----passwordpasswordapi_passwordpasswordpassword"
+)
 def test_twice_is_once_in_scrambled_text_too(text: str) -> None:
     once = Redactor().text(text)
     assert Redactor().text(once) == once

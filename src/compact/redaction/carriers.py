@@ -121,8 +121,9 @@ def _key_blocks(data: bytes, low: bytes) -> Iterator[Span]:
         head = _KEY_HEAD.match(data, at)
         after = head.end() if head else at + 5
         if head:
-            stop = low.find(b"-----", after)
-            stop = len(data) if stop < 0 else stop
+            # A mark ends a block like dashes do: what stands behind it was no part of this one.
+            ends = (low.find(b"-----", after), low.find(b"<redacted", after))
+            stop = min((end for end in ends if end >= 0), default=len(data))
             # Prose names these headers too; a key follows at once, or after a line or two of attributes.
             end = _key_block_end(data, low, after, stop) if _KEY_BODY.search(data, after, min(stop, after + 400)) else 0
             if end:
