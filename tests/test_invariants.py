@@ -263,6 +263,14 @@ def test_matching_loses_and_doubles_nothing_however_the_caller_sends(
             assert [message.original for message in manager.history("s")] == history[:sent]
 
 
+def test_a_new_message_that_equals_a_marked_one_keeps_both_marks() -> None:
+    """The caller goes on with the prompt, in which the first has lost its mark, and appends the same once more."""
+    manager, marked = manager_for(400), {"role": "user", "content": "keep me", "meta": {"protected": True}}
+    prompt = preflight(manager, [{"role": "user", "content": "begin"}, marked])
+    preflight(manager, [*prompt, dict(marked)])
+    assert [message.meta for message in manager.history("s")] == [{}, marked["meta"], marked["meta"]]
+
+
 @given(histories(min_size=2, max_size=20), st.data(), windows)
 def test_an_edited_past_starts_a_branch_and_loses_nothing(
     history: list[Wire], data: st.DataObject, window: int

@@ -145,7 +145,8 @@ class Translator:
         # The last block that was read may have been cut short by the end of the list.
         before = self._current[:-1]
         place = len(self._seen) - len(self._current[-1].seen) if self._current else 0
-        if 0 < place <= len(items):
+        # Where marks are used, the last prompt may know more: its last item came back without its mark.
+        if 0 < place <= len(items) and not self._has_seen_meta:
             start = items[:place]
             if all(map(is_, self._given, start)) and self._seen[:place] == list(start):
                 return before, place  # the very same objects, and nobody has changed them
