@@ -244,6 +244,7 @@ def build_writer(
         may_be_empty=is_by_code,
         cache=cache if settings.cache and not is_by_code else None,
         tenant_id=config.state.tenant_id,
+        by_code=None if is_by_code else extractive_summary,
         check_available=circuit_breaker.check if circuit_breaker else always_available,
         report_outcome=circuit_breaker.report if circuit_breaker else ignore_outcome,
     )

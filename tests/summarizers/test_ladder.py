@@ -278,3 +278,29 @@ def test_the_ladder_ends() -> None:
         "brief in 1,024 tokens",
     ]
     assert Attempt("task_state", 4_096).next_after(TimeoutError()) is None
+
+
+# -- without a model -------------------------------------------------------------------------------------------------
+
+
+def booking_history() -> list[Wire]:
+    history: list[Wire] = [user("Book the berths and write down every booking id.")]
+    for number in range(40):
+        done = f"The berth is booked as BKG-{4000 + number}, quay {number}."
+        history += [user(f"Next is ship {number}, which stays for two nights."), assistant(done)]
+    return history
+
+
+@pytest.mark.parametrize("way", ["fails", "refuses", "is empty", "is cut off"])
+def test_what_a_failing_model_leaves_out_code_chooses(way: str) -> None:
+    """As many ids stay as without any model."""
+    answers = {"fails": fail(500, "busy"), "refuses": refuse(), "is empty": empty(), "is cut off": truncated("The")}
+    kept: dict[str, int] = {}
+    with ScriptedModel(answers[way]) as model:
+        asked, sink = asking(model, timeout_seconds=1.0)
+        unasked = CompactManager(asked.config.model_copy(update={"summarizer": CompactConfig().summarizer}))
+        for name, manager in (("model", asked), ("code", unasked)):
+            prompt = str(manager.manual_compact("s", booking_history(), target_tokens=500))
+            kept[name] = sum(f"BKG-{4000 + number}" in prompt for number in range(40))
+    assert errors(sink)[-1][1] == "pruning-only"
+    assert kept["model"] >= 0.8 * kept["code"] > 8

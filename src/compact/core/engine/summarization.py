@@ -257,8 +257,9 @@ def ignore_outcome(error: Exception | None) -> None:
 class SummaryWriter:
     """Turns a summary that is planned into one that is written.
 
-    `check_available` raises if the summariser is better left alone for now, and `report_outcome` gets the
-    error of each summary (None if there was none). Summaries of a `ModelSummarizer` are looked up in `cache` first.
+    `by_code` chooses what stands for a span whose summary failed; without it only the facts do. `check_available`
+    raises if the summariser is better left alone for now, and `report_outcome` gets the error of each summary (None if
+    there was none). Summaries of a `ModelSummarizer` are looked up in `cache` first.
     """
 
     summarizer: Summarizer
@@ -271,6 +272,7 @@ class SummaryWriter:
     may_be_empty: bool = False
     cache: SummaryCache | None = None
     tenant_id: str = ""
+    by_code: Summarizer | None = None
     check_available: Callable[[], None] = always_available
     report_outcome: Callable[[Exception | None], None] = ignore_outcome
 
@@ -279,7 +281,7 @@ class SummaryWriter:
     ) -> Steps[SummarizationRecord | None]:
         """Return the record with its summary.
 
-        If writing fails, the ledger stands for the span, or None is returned if everything is to stay as it is.
+        If writing fails, what code chooses stands for the span, or None is returned if everything is to stay as it is.
         """
         room = SummaryRoom(pending, self.tokenizer.count_message)
         request = self._request(session, room, note)
@@ -290,7 +292,21 @@ class SummaryWriter:
                 raise
             keeps = self.on_failure == "keep" and may_keep
             self.emitter.error(session, error, fallback="keep" if keeps else "pruning-only")
-            return None if keeps else _pruning_only(request, room)
+            return None if keeps else (yield from self._pruning_only(session, request, room))
+
+    def _pruning_only(self, session: Session, request: SummaryRequest, room: SummaryRoom) -> Steps[SummarizationRecord]:
+        """Return what stands for the span when no summary was written: facts, the summary before, and chosen lines."""
+        by_code, chosen = self.by_code, StructuredSummary()
+        if by_code is not None:
+            try:
+                chosen = yield lambda: by_code(replace(request, max_tokens=room.max_tokens))
+            except Exception as error:  # noqa: BLE001 - a summariser is a plug-in
+                self.emitter.error(session, error, fallback="the facts alone")
+        before = request.previous or StructuredSummary()
+        ledger, excerpts = chosen.ledger or request.ledger, chosen.excerpts or before.excerpts
+        known = replace(before, ledger=ledger, excerpts=excerpts, check=None)
+        record = room.record(cut_to(known, room.fits))
+        return replace(record, reason=f"{record.reason}; pruning-only, no summary was written")
 
     def prefetch(self, session: Session, pending: SummarizationRecord) -> Steps[None]:
         """Write a summary before it is needed, and store what it stands for."""
@@ -422,10 +438,3 @@ class SummaryWriter:
             )
         except Exception as error:  # noqa: BLE001 - a store is a plug-in
             self.emitter.error(session, error, fallback="the summary is used, but not remembered")
-
-
-def _pruning_only(request: SummaryRequest, room: SummaryRoom) -> SummarizationRecord:
-    """Return what stands for the span when no summary was written: the ledger, and what the summary before had."""
-    known = replace(request.previous or StructuredSummary(), ledger=request.ledger, check=None)
-    record = room.record(cut_to(known, room.fits))
-    return replace(record, reason=f"{record.reason}; pruning-only, no summary was written")
