@@ -186,7 +186,13 @@ def build_strategies(config: CompactConfig, *, fills_target: bool = True) -> tup
             **externalize.former,
         ),
         "window": WindowStrategy(max_turns=window.max_turns, **window.former),
-        "summarize": SummarizeStrategy(max_tokens=summarizer.max_tokens, fills_target=fills_target, **ratio),
+        "summarize": SummarizeStrategy(
+            max_tokens=summarizer.max_tokens,
+            fills_target=fills_target,
+            never_evict=clear.never_evict,
+            policies=policies,
+            **ratio,
+        ),
         "drop": DropStrategy(policies=policies),
     }
     return tuple(strategy for name, strategy in strategies.items() if name in settings.enabled)

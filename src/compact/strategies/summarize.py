@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
+from compact.core.plan.durability import ToolDurabilityPolicy, envelope
 from compact.core.plan.plan import CompactionAction, SpanReference, SummarizationRecord
 from compact.core.plan.strategy import SUMMARIZE, CompactionProposal, PlanningContext
 
@@ -19,6 +20,9 @@ class SummarizeStrategy:
     The summary may take `max_tokens`, but no more than `target_token_ratio` of what it replaces and the goal's share of
     the room there is: for that much, kept messages give way. One that `fills_target` takes what is left up to that
     share, or all that is left if so many tokens were asked for.
+
+    Results that may never be cleared (`never_evict`, `policies`) stay, with their calls; a summary that would free less
+    than `min_span_tokens` is not proposed.
     """
 
     name: str = SUMMARIZE
@@ -26,10 +30,14 @@ class SummarizeStrategy:
     target_token_ratio: float = 0.5
     fills_target: bool = False
     min_span_messages: int = 2
+    min_span_tokens: int = 100
+    never_evict: tuple[str, ...] = ()
+    policies: Mapping[str, ToolDurabilityPolicy] = field(default_factory=dict[str, ToolDurabilityPolicy])
 
     def propose(self, context: PlanningContext) -> Iterator[CompactionProposal]:
         """Propose at most one record: there is exactly one summary in a prompt."""
-        rest = [i for i in sorted(context.layers.remainder) if self._is_free(context, i)]
+        kept = self._never_cleared(context)
+        rest = [i for i in sorted(context.layers.remainder - kept) if self._is_free(context, i)]
         if len(rest) < self.min_span_messages or context.turn.should_skip_aggressive_compaction():
             return
         standing = context.plan.summary
@@ -39,6 +47,8 @@ class SummarizeStrategy:
             yield prefetched
             return
         replaced = sum(map(context.weight, rest)) + (standing.tokens_after if standing else 0)
+        if replaced < self.min_span_tokens + _MIN_SUMMARY_TOKENS:
+            return
         record = SummarizationRecord(
             span=SpanReference((*earlier, *(context.messages[i].id for i in rest))),
             strategy=self.name,
@@ -58,7 +68,8 @@ class SummarizeStrategy:
             left = goal.target_tokens - others
             allowed = max(allowed, left if goal.is_exact else min(left, share))
         full = sum(context.tokens[index] for index in rest) + (replaced - sum(map(context.weight, rest)))
-        return max(min(allowed, int(full * self.target_token_ratio), replaced - 1), _MIN_SUMMARY_TOKENS)
+        most = replaced - self.min_span_tokens
+        return max(min(allowed, int(full * self.target_token_ratio), most), _MIN_SUMMARY_TOKENS)
 
     def _prefetched(
         self, context: PlanningContext, rest: list[int], earlier: tuple[str, ...]
@@ -73,6 +84,18 @@ class SummarizeStrategy:
             return None
         last = max(context.places[message_id] for message_id in record.span)
         return CompactionProposal(record, pinned=self._pinned_before(context, last, earlier))
+
+    def _never_cleared(self, context: PlanningContext) -> frozenset[int]:
+        """Return the groups with a result that may neither be cleared nor stands in an artifact."""
+        policies = {**dict.fromkeys(self.never_evict, ToolDurabilityPolicy(never_evict=True)), **self.policies}
+
+        def stays(index: int) -> bool:
+            message, call = context.messages[index], context.answered[index]
+            result = envelope(message, tool_name=call.name, arguments=call.arguments, policies=policies)
+            return not result.may_clear and context.plan.get_action(message.id)[0] is not CompactionAction.EXTERNALIZE
+
+        groups = (g.indices for g in context.groups if g.is_tool and any(stays(i) for i in g.indices[1:]))
+        return frozenset(index for indices in groups for index in indices)
 
     def _is_free(self, context: PlanningContext, index: int) -> bool:
         action = context.plan.get_action(context.messages[index].id)[0]

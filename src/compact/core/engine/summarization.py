@@ -232,10 +232,11 @@ def _with_message_ids(ledger: Ledger, request: SummaryRequest) -> Ledger:
 def _with_carried_facts(before: SummarizationRecord | None, found: Ledger) -> Ledger:
     """Return what was found, with facts of the summary before that no message of the log can give again.
 
-    That is the case where the log began with a summary: what is then found as the task was only asked later.
+    Those are artifacts, whose records the summary took in, and all of them where the log began with a summary: what is
+    then found as the task was only asked later.
     """
     known = before.summary.ledger if before and before.summary else Ledger()
-    carried = Ledger(tuple(fact for fact in known if not fact.source_ids))
+    carried = Ledger(tuple(fact for fact in known if not fact.source_ids or fact.kind is FactKind.ARTIFACT))
     if carried.of(FactKind.TASK):
         asked_later = tuple(replace(fact, kind=FactKind.LATEST_ASK) for fact in found.of(FactKind.TASK))
         latest = found.of(FactKind.LATEST_ASK) or asked_later
