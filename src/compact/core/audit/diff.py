@@ -18,7 +18,7 @@ from compact.core.log.messages import Message
 from compact.core.plan.plan import ClearRecord, CompactionPlan, ExternalizationRecord, Record
 from compact.core.plan.renderer import PromptRenderer, summary_id, summary_message
 from compact.core.plan.stubs import render_cleared
-from compact.core.summary.summary import StructuredSummary
+from compact.core.summary.summary import StructuredSummary, unquoted
 
 _WORD = re.compile(r"\w+")
 
@@ -134,7 +134,9 @@ class PromptTexts:
         ledger = Ledger()
         if record and record.summary:
             ledger = record.summary.ledger
-            texts.append(summary_message(replace(record, summary=replace(record.summary, ledger=Ledger()))).text)
+            texts.append(
+                unquoted(summary_message(replace(record, summary=replace(record.summary, ledger=Ledger()))).text)
+            )
         self.outside_ledger, self.ledger = TextIndex(texts), TextIndex(fact.text for fact in ledger)
 
 

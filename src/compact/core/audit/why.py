@@ -17,6 +17,7 @@ from compact.core.plan.plan import (
 )
 from compact.core.plan.renderer import summary_message
 from compact.core.plan.stubs import render_cleared, render_externalization_text
+from compact.core.summary.summary import unquoted
 
 _WORDS = {
     CompactionAction.INCLUDE: "in the prompt",
@@ -128,7 +129,7 @@ def _shown_text(message: Message, record: Record | None) -> str:
         case ExternalizationRecord():
             return render_externalization_text(record)
         case SummarizationRecord():
-            return summary_message(record).text
+            return unquoted(summary_message(record).text)
         case _:
             return ""
 

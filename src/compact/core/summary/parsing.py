@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from compact.core.facts.ledger import Fact, FactKind, Ledger
-from compact.core.summary.summary import FACT_TITLES, HAPPENED_TITLE, StructuredSummary
+from compact.core.summary.summary import FACT_TITLES, HAPPENED_TITLE, StructuredSummary, read_own_words
 
 _FRAME = re.compile(
     r"<COMPACT-SUMMARY v(\d+)>\n\([^\n]* earlier messages; [^\n]*\)\n(.*?)\n?</COMPACT-SUMMARY>", re.DOTALL
@@ -34,7 +34,7 @@ def parse_summary_text(text: str) -> ParsedSummary | None:
     for title, body in _sections(frame[2]):
         kind = _KINDS.get(title)
         if kind in _WHOLE_TEXT and kind:
-            facts.append(Fact(kind, body))
+            facts.append(Fact(kind, read_own_words(body)))
         elif kind is FactKind.MENTION:
             facts += (Fact(kind, mention) for mention in body.split(", "))
         elif kind:

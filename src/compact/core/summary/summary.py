@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from compact.core.facts.ledger import FactKind, Ledger
+from compact.core.facts.ledger import REQUIRED, FactKind, Ledger
 
 STRUCTURED_SUMMARY_SCHEMA_VERSION = "v2.0"
 SUMMARY_RENDER_VERSION = "v2.0"
@@ -149,6 +150,40 @@ HAPPENED_TITLE = "What happened"
 _UNLISTED = (FactKind.TASK, FactKind.LATEST_ASK)
 
 
+# What a line begins with that goes on with the content of the line above it: no such line is ours, whatever it says.
+QUOTE = "| "
+# What would look like our own structure at the beginning of a line, in any of the forms of the sign.
+_HEADING = re.compile(r"^(?=[ \t]*[#\uff03\ufe5f\u266f])", re.MULTILINE)
+_QUOTE_MARK = re.compile(rf"^{re.escape(QUOTE)}", re.MULTILINE)
+_QUOTED_HEADING = re.compile(rf"^{re.escape(QUOTE)}(?=[ \t]*[#\uff03\ufe5f\u266f])", re.MULTILINE)
+_TAG = re.compile(r"<(?=/?\s*COMPACT-SUMMARY)", re.IGNORECASE)
+
+
+def quoted(text: str) -> str:
+    """Return content of the history in which only the first line can be taken for a line of the summary itself."""
+    return f"\n{QUOTE}".join(without_tags(text).splitlines())
+
+
+def without_tags(text: str) -> str:
+    """Return a text that neither opens nor closes a summary."""
+    return _TAG.sub("&lt;", text)
+
+
+def _own_words(text: str) -> str:
+    """Return what people typed, word for word, with a mark before lines that would look like our headings."""
+    return _HEADING.sub(QUOTE, without_tags("\n".join(text.splitlines())))
+
+
+def unquoted(text: str) -> str:
+    """Return a summary's text without its marks, to look for strings in it."""
+    return _QUOTE_MARK.sub("", text)
+
+
+def read_own_words(text: str) -> str:
+    """Return what people typed, from how it stands in a summary."""
+    return _QUOTED_HEADING.sub("", text)
+
+
 def _sections(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
     written = {
         FactKind.DECISION: [
@@ -157,8 +192,9 @@ def _sections(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
         FactKind.OPEN_ITEM: [item.item for item in summary.open_items],
     }
     for kind, title in FACT_TITLES.items():
-        lines = [fact.text for fact in summary.ledger.of(kind)]
-        lines += [line for line in written.get(kind, ()) if line not in lines]
+        protect = _own_words if kind in REQUIRED else quoted
+        lines = [protect(fact.text) for fact in summary.ledger.of(kind)]
+        lines += [line for line in map(quoted, written.get(kind, ())) if line not in lines]
         if kind in _UNLISTED and lines:
             yield title, "\n".join(lines)
         elif kind is FactKind.MENTION and lines:
@@ -166,10 +202,12 @@ def _sections(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
         elif lines:
             yield title, "\n".join(f"- {line}" for line in lines)
     if summary.tool_outcomes:
-        yield "Work done", "\n".join(f"- {outcome.tool}: {outcome.outcome}" for outcome in summary.tool_outcomes)
+        done = (f"{outcome.tool}: {outcome.outcome}" for outcome in summary.tool_outcomes)
+        yield "Work done", "\n".join(f"- {quoted(line)}" for line in done)
     if summary.facts:
-        yield "Facts", "\n".join(f"- {fact}" for fact in summary.facts)
-    happened = [summary.narrative, *(f"{excerpt.label} {excerpt.text}" for excerpt in summary.excerpts)]
+        yield "Facts", "\n".join(f"- {quoted(fact)}" for fact in summary.facts)
+    story = _own_words(summary.narrative)
+    happened = [story, *(f"{quoted(excerpt.label)} {quoted(excerpt.text)}" for excerpt in summary.excerpts)]
     if any(happened):
         yield HAPPENED_TITLE, "\n".join(filter(None, happened))
 

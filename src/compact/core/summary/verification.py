@@ -14,7 +14,14 @@ from compact.core.facts.ledger import REQUIRED, Fact, FactKind, Ledger
 from compact.core.facts.open_items import TodoList
 from compact.core.facts.text import WordBag, one_line, sentence_ranges, stands_in
 from compact.core.log.messages import Message
-from compact.core.summary.summary import Decision, OpenItem, StructuredSummary, ToolOutcome, render_summary_text
+from compact.core.summary.summary import (
+    Decision,
+    OpenItem,
+    StructuredSummary,
+    ToolOutcome,
+    render_summary_text,
+    unquoted,
+)
 
 UNVERIFIED = " [unverified]"
 # A task longer than the summary may be stands in it cut: code did that, and asking again does not help. Chosen.
@@ -34,7 +41,7 @@ def lacking(summary: StructuredSummary, ledger: Ledger, *, text: str = "") -> tu
     artifacts by name. A path is named by its last two parts, or by its last one where no other file is called so; an
     error or an open item by a line with most of its words.
     """
-    shown = _ShownText(text or render_summary_text(summary, version=1, messages=1))
+    shown = _ShownText(unquoted(text or render_summary_text(summary, version=1, messages=1)))
     names = [fact.subject.rpartition("/")[2] for fact in ledger.of(FactKind.FILE)]
     errors = [fact for fact in ledger.of(FactKind.ERROR) if fact.detail == "not resolved"][-_NEWEST_ERRORS:]
 
