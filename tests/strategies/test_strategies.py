@@ -18,7 +18,7 @@ from compact.core.plan.plan import ClearRecord, CompactionPlan, SpanReference, S
 from compact.core.plan.strategy import CompactionProposal, CompactionStrategy, Goal, PlanningContext
 from compact.core.plan.turn import TurnContext
 from compact.strategies import ClearStrategy, DeduplicateStrategy, DropStrategy, SummarizeStrategy, WindowStrategy
-from compact.strategies.clear import outcome_lines
+from compact.strategies.clear import head_range, outcome_lines
 from compact.testing import WordTokenizer, check_strategy, dialogue, tool_exchange, tool_run, user
 from conversations import Wire, histories
 
@@ -119,7 +119,7 @@ def test_commands_run_twice_are_two_events() -> None:
 
 
 def test_old_results_go_oldest_first_and_only_as_many_as_needed() -> None:
-    result = run(tool_run(10, words=200), ClearStrategy(), target_tokens=1_700)
+    result = run(tool_run(10, words=200), ClearStrategy(keep_head_chars=0), target_tokens=1_700)
     assert list(cleared(result)) == ["m3", "m5"]
 
 
@@ -163,8 +163,20 @@ def test_lines_that_tell_how_it_went_stay() -> None:
 def test_a_cleared_result_keeps_the_lines_that_say_how_it_went() -> None:
     text = "word " * 200 + "\nfatal: the disk is full\n" + "word " * 200
     history = [*tool_exchange("a", text), *tool_exchange("b", "read", path="b.py"), *dialogue(1)]
-    (record,) = run(history, ClearStrategy(min_tokens=100)).plan.clearings
+    (record,) = run(history, ClearStrategy(min_tokens=100, keep_head_chars=0)).plan.clearings
     assert [text[start:end] for start, end in record.kept] == ["fatal: the disk is full"]
+
+
+def test_a_cleared_result_keeps_how_it_begins() -> None:
+    text = "\n".join(f"line {number} of the file" for number in range(200))
+    history = [*tool_exchange("a", text), *tool_exchange("b", "read", path="b.py"), *dialogue(1)]
+    (record,) = run(history, ClearStrategy(min_tokens=100)).plan.clearings
+    ((start, end),) = record.kept
+    assert text[start:end].startswith("line 0 of the file\nline 1")
+    assert text[end] == "\n"
+    assert 200 < end <= 300
+    assert head_range("short text without much in it", 300) == ((0, 10),)
+    assert head_range("", 300) == head_range("x" * 900, 300) == head_range(text, 0) == ()
 
 
 def test_the_stub_says_if_calling_again_gives_the_same() -> None:
@@ -294,7 +306,7 @@ def test_a_strategy_that_fails_is_left_out_and_named() -> None:
 
 def test_cheap_before_expensive_stops_at_the_target() -> None:
     history = [*reads("a.py", "a.py", "b.py", "c.py", "d.py", "e.py"), *dialogue(5, words=100)]
-    all_of_them = (DeduplicateStrategy(), ClearStrategy(), SummarizeStrategy(), DropStrategy())
+    all_of_them = (DeduplicateStrategy(), ClearStrategy(keep_head_chars=0), SummarizeStrategy(), DropStrategy())
     before = run(history).tokens_before
     strategies = lambda saving: dict(run(history, *all_of_them, target_tokens=before - saving).proposals)  # noqa: E731
     assert strategies(50) == {"deduplicate": 1}

@@ -62,9 +62,17 @@ def test_a_free_summary_fills_its_share_even_beyond_its_own_limit() -> None:
     assert room(SummarizeStrategy(max_tokens=90, fills_target=True)) == int(0.25 * 700)
 
 
-def test_where_an_exact_size_is_asked_for_a_free_summary_takes_all_that_is_left() -> None:
+def test_where_an_exact_size_is_asked_for_what_is_worth_most_stays_as_messages() -> None:
+    """The newest of it, and of what is equally old what people typed; the summary has its share of the room."""
     exact = {"target_tokens": 700, "settle_tokens": 700, "ceiling_tokens": 700}
-    assert room(SummarizeStrategy(fills_target=True), **exact) == 700 - 2
+    result = result_of(SummarizeStrategy(fills_target=True), **exact)
+    (record,) = result.plan.summarizations
+    stays = [message for message in HISTORY if message.id not in set(record.span)]
+    assert [message.id for message in HISTORY[-10:]] == [message.id for message in stays[-10:]]
+    assert 0.25 * 700 <= record.max_tokens < 0.25 * 700 + 20
+    assert 680 <= result.tokens_after <= 700
+    asked = sum(message.role == "user" for message in stays[:-10])
+    assert asked > 0.5 * len(stays[:-10])
     assert room(SummarizeStrategy(), **exact) == int(0.25 * 700)
 
 

@@ -1,4 +1,4 @@
-"""Clear old tool results: the call stays, a stub and the lines that say how it went stand for the result."""
+"""Clear old tool results: the call stays; how the result begins, how it went and a stub stand for it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from compact.core.facts.text import joined_ranges
 from compact.core.plan.durability import ToolDurabilityPolicy, ToolResultEnvelope, envelope
 from compact.core.plan.plan import ClearRecord, SpanReference
 from compact.core.plan.strategy import CompactionProposal, PlanningContext
@@ -31,6 +32,8 @@ class ClearStrategy:
     keep_last: int = 0
     min_tokens: int = 100
     keep_lines: int = 2
+    # How a result begins is worth three times as much as the rest of it: docs/measurements.md.
+    keep_head_chars: int = 300
     never_evict: tuple[str, ...] = ()
     policies: Mapping[str, ToolDurabilityPolicy] = field(default_factory=dict[str, ToolDurabilityPolicy])
 
@@ -59,16 +62,24 @@ class ClearStrategy:
                 yield index, result
 
     def _record(self, result: ToolResultEnvelope, context: PlanningContext, index: int) -> ClearRecord:
-        turns_ago = context.turns[-1] - context.turns[index]
+        text, turns_ago = result.message.text, context.turns[-1] - context.turns[index]
         again = "; calling it again gives the same" if result.determinism.is_verifiable else ""
         age = f", {turns_ago} turns ago" if turns_ago else ""
         return ClearRecord(
             span=SpanReference((result.message.id,)),
             strategy=self.name,
             reason=f"old {result.tool_name} result{age}{again}",
-            kept=outcome_lines(result.message.text, self.keep_lines),
+            kept=joined_ranges((*head_range(text, self.keep_head_chars), *outcome_lines(text, self.keep_lines))),
             preserved_fields=result.preserved_fields(),
         )
+
+
+def head_range(text: str, max_chars: int) -> tuple[tuple[int, int], ...]:
+    """Return how a text begins, half of it at most, up to the end of a line or a word, as a character range."""
+    most = min(max_chars, len(text) // 2)
+    line, word = (text.rfind(end, most // 2, most) for end in ("\n", " "))
+    cut = line if line > 0 else word
+    return ((0, cut),) if cut > 0 and text[:cut].strip() else ()
 
 
 def outcome_lines(text: str, limit: int) -> tuple[tuple[int, int], ...]:

@@ -1,21 +1,32 @@
-"""Have one summary stand for everything old that the free strategies left."""
+"""Have one summary stand for what the free strategies left."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import exp
 
+from compact.core.log.groups import Group
 from compact.core.plan.durability import ToolDurabilityPolicy, envelope
 from compact.core.plan.plan import CompactionAction, SpanReference, SummarizationRecord
 from compact.core.plan.strategy import SUMMARIZE, CompactionProposal, PlanningContext
 
 # Chosen: a shorter one would say nothing.
 _MIN_SUMMARY_TOKENS = 40
+# Chosen: an ask that takes more than this share of the target is cut afterwards, and counts so much here.
+_LARGEST_SHARE = 0.25
+# What a token of each role is worth for what the agent writes next, against each other, and how that falls with age.
+# Chosen by the measurements in docs/measurements.md: words hold their value, results lose it.
+_VALUES = {"user": 400.0, "assistant": 230.0, "tool": 110.0}
+_NEW_VALUE, _NEW_AGE_TOKENS = 6.0, 500
+_RECENT_VALUE, _RECENT_AGE_TOKENS = 2.0, 3_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizeStrategy:
     """Proposes the remainder as one span, together with what the previous summary stood for.
+
+    Where an exact size is asked for, it takes only the part that is worth least, and the rest stays as messages.
 
     The summary may take `max_tokens`, but no more than `target_token_ratio` of what it replaces and the goal's share of
     the room there is: for that much, kept messages give way. One that `fills_target` takes what is left up to that
@@ -46,6 +57,10 @@ class SummarizeStrategy:
         if prefetched:
             yield prefetched
             return
+        if context.goal.is_exact:
+            rest = self._span(context, rest)
+            if len(rest) < self.min_span_messages:
+                return
         replaced = sum(map(context.weight, rest)) + (standing.tokens_after if standing else 0)
         if replaced < self.min_span_tokens + _MIN_SUMMARY_TOKENS:
             return
@@ -57,6 +72,29 @@ class SummarizeStrategy:
             max_tokens=self._room(context, rest, replaced),
         )
         yield CompactionProposal(record, pinned=self._pinned_before(context, rest[-1], earlier))
+
+    def _span(self, context: PlanningContext, rest: list[int]) -> list[int]:
+        """Return the messages that the summary stands for: those of the least value, as many as the target demands.
+
+        The others stay as messages, with what was cleared in them: resolution falls with age.
+        """
+        goal, free, pinned = context.goal, set(rest), context.layers.pinned
+        pinned_tokens = sum(map(context.weight, pinned))
+        largest = int(_LARGEST_SHARE * goal.target_tokens)
+        kept = [i for i in range(len(context.messages)) if i not in free and i not in pinned]
+        room = goal.target_tokens - pinned_tokens - int(goal.summary_share * (goal.settle_tokens - pinned_tokens))
+        for index in kept:
+            is_ask = context.messages[index].role == "user"
+            room -= min(context.weight(index), largest) if is_ask else context.weight(index)
+        ages = _ages(context)
+        groups = [group for group in context.groups if free.issuperset(group.indices)]
+        stay = set[int]()
+        for group in sorted(groups, key=lambda group: -_value(context, group, ages[group.indices[0]])):
+            tokens = sum(map(context.weight, group.indices))
+            if tokens <= room:
+                room -= tokens
+                stay.update(group.indices)
+        return [index for index in rest if index not in stay]
 
     def _room(self, context: PlanningContext, rest: list[int], replaced: int) -> int:
         """Return the most that the summary may take; what it replaces counts in full, even if it was cleared before."""
@@ -105,3 +143,21 @@ class SummarizeStrategy:
         """Return the pinned messages that are older than the end of the span: they stand before the summary."""
         last = max([last, *(context.places[message_id] for message_id in earlier)])
         return tuple(context.messages[index].id for index in sorted(context.layers.pinned) if index < last)
+
+
+def _ages(context: PlanningContext) -> list[int]:
+    """Return how many tokens there are behind each message."""
+    ages, behind = [0] * len(context.messages), 0
+    for index in range(len(context.messages) - 1, -1, -1):
+        ages[index] = behind
+        behind += context.weight(index)
+    return ages
+
+
+def _value(context: PlanningContext, group: Group, age_tokens: int) -> float:
+    """Return what a token of a group is worth."""
+    weights = [(context.messages[index].role, context.weight(index)) for index in group.indices]
+    tokens = max(1, sum(weight for _, weight in weights))
+    by_role = sum(_VALUES.get(role, _VALUES["user"]) * weight for role, weight in weights) / tokens
+    new, recent = exp(-age_tokens / _NEW_AGE_TOKENS), exp(-age_tokens / _RECENT_AGE_TOKENS)
+    return by_role * (1 + _NEW_VALUE * new + _RECENT_VALUE * recent)

@@ -251,7 +251,8 @@ def test_reading_many_sessions_does_not_fill_the_memory(monkeypatch: pytest.Monk
 
 
 def test_undo_after_an_edited_past_undoes_the_compaction() -> None:
-    manager, history = manager_with(2_000), [user("go"), *tool_run(9, words=200)]
+    settings = {"strategies": {"enabled": ["clear"]}}
+    manager, history = manager_with(2_000, settings=settings), [user("go"), *tool_run(9, words=200)]
     manager.preflight("s", history)
     before = manager.current_plan("s")
     place = next(n for n, message in enumerate(history) if message["role"] == "tool")
