@@ -13,8 +13,9 @@ from compact.core.plan.strategy import SUMMARIZE, CompactionProposal, PlanningCo
 
 # Chosen: a shorter one would say nothing.
 _MIN_SUMMARY_TOKENS = 40
-# Chosen: an ask that takes more than this share of the target is cut afterwards, and counts so much here.
+# Chosen: what is kept and takes more than this share of the target is cut afterwards, and counts so much here.
 _LARGEST_SHARE = 0.25
+_UNREAD_SHARE = 0.5  # of a result that the agent has not read yet
 # What a token of each role is worth for what the agent writes next, against each other, and how that falls with age.
 # Chosen by the measurements in docs/measurements.md: words hold their value, results lose it.
 _VALUES = {"user": 400.0, "assistant": 230.0, "tool": 110.0}
@@ -80,12 +81,13 @@ class SummarizeStrategy:
         """
         goal, free, pinned = context.goal, set(rest), context.layers.pinned
         pinned_tokens = sum(map(context.weight, pinned))
-        largest = int(_LARGEST_SHARE * goal.target_tokens)
         kept = [i for i in range(len(context.messages)) if i not in free and i not in pinned]
         room = goal.target_tokens - pinned_tokens - int(goal.summary_share * (goal.settle_tokens - pinned_tokens))
+        last_answer = max((i for i in kept if context.messages[i].role == "assistant"), default=-1)
         for index in kept:
-            is_ask = context.messages[index].role == "user"
-            room -= min(context.weight(index), largest) if is_ask else context.weight(index)
+            is_unread = context.messages[index].role == "tool" and index > last_answer
+            share = _UNREAD_SHARE if is_unread else _LARGEST_SHARE
+            room -= min(context.weight(index), int(share * goal.target_tokens))
         ages = _ages(context)
         groups = [group for group in context.groups if free.issuperset(group.indices)]
         stay = set[int]()

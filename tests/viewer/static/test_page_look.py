@@ -137,6 +137,7 @@ def test_every_part_has_a_pattern_or_a_name_besides_its_colour(api: Running, loo
     ]
     page = look(api).go("s", seeding.INJECTED)
     names = ["System", "Pinned", "Dialogue", "Tool results", "Stubs", "Rehydrated", "Injected", "Overhead", "Free"]
+    expect(page.locator(".legend-item")).to_have_count(len(names))
     assert legend(page) == names
 
 
