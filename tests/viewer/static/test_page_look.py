@@ -131,7 +131,6 @@ def test_every_part_has_a_pattern_or_a_name_besides_its_colour(api: Running, loo
         "Summary",
         "Dialogue",
         "Tool results",
-        "Stubs",
         "Overhead",
         "Free",
     ]
