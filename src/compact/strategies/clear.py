@@ -32,7 +32,7 @@ class ClearStrategy:
     keep_last: int = 0
     min_tokens: int = 100
     keep_lines: int = 2
-    # How a result begins is worth three times as much as the rest of it: docs/measurements.md.
+    # Where a size is asked for. How a result begins is worth three times as much as the rest: docs/measurements.md.
     keep_head_chars: int = 300
     never_evict: tuple[str, ...] = ()
     policies: Mapping[str, ToolDurabilityPolicy] = field(default_factory=dict[str, ToolDurabilityPolicy])
@@ -65,11 +65,13 @@ class ClearStrategy:
         text, turns_ago = result.message.text, context.turns[-1] - context.turns[index]
         again = "; calling it again gives the same" if result.determinism.is_verifiable else ""
         age = f", {turns_ago} turns ago" if turns_ago else ""
+        # Where a size is asked for, results stay in what is left as messages; otherwise the summary takes them in.
+        head = head_range(text, self.keep_head_chars) if context.goal.is_exact else ()
         return ClearRecord(
             span=SpanReference((result.message.id,)),
             strategy=self.name,
             reason=f"old {result.tool_name} result{age}{again}",
-            kept=joined_ranges((*head_range(text, self.keep_head_chars), *outcome_lines(text, self.keep_lines))),
+            kept=joined_ranges((*head, *outcome_lines(text, self.keep_lines))),
             preserved_fields=result.preserved_fields(),
         )
 

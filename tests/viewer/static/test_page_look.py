@@ -131,6 +131,7 @@ def test_every_part_has_a_pattern_or_a_name_besides_its_colour(api: Running, loo
         "Summary",
         "Dialogue",
         "Tool results",
+        "Stubs",
         "Overhead",
         "Free",
     ]
