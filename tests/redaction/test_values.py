@@ -240,6 +240,7 @@ NOISE = st.lists(
 @example(
     "-----BEGIN PRIVATE KEY-----passwordpassword-----BEGIN PRIVATE KEY-----passwordpasswordapi_passwordpasswordpassword"
 )
+@example("-----BEGIN PRIVATE KEY-----cookie: passwordpasswordpassworda=bcde;password")
 def test_twice_is_once_in_scrambled_text_too(text: str) -> None:
     once = Redactor().text(text)
     assert Redactor().text(once) == once

@@ -15,6 +15,8 @@ Span = tuple[int, int]
 MARK = "<REDACTED>"
 _MARK = MARK.encode()
 _ANY_MARK = re.compile(rb"<REDACTED(?:: [a-z ]{1,40})?>")
+# Chosen: every round takes in more; two have always been enough.
+_MAX_ROUNDS = 5
 _ONLY_NAME = re.compile(rb"[\w.\-\"' ]{1,80}[:=][\"' ]{0,4}")
 
 
@@ -22,13 +24,22 @@ def replaced(text: str, patterns: Sequence[CustomPattern] = ()) -> str:
     """Return `text` with every secret replaced by the mark; the same object if there is none."""
     # Bytes, because finding and lower-casing them is an order of magnitude faster than for text beyond ASCII.
     data = text.encode("utf-8", "surrogatepass")
+    result = _replaced_once(data, patterns)
+    if result == data:
+        return text
+    # A mark may let a rule find what it passed over before; another round makes twice the same as once.
+    for _ in range(_MAX_ROUNDS):
+        before, result = result, _replaced_once(result, patterns)
+        if result == before:
+            break
+    return result.decode("utf-8", "surrogatepass")
+
+
+def _replaced_once(data: bytes, patterns: Sequence[CustomPattern]) -> bytes:
     found = find_secrets(data)
     if patterns:
         found += _custom_spans(data, patterns, found)
-    if not found:
-        return text
-    result = _with_marks(data, found)
-    return text if result == data else result.decode("utf-8", "surrogatepass")
+    return _with_marks(data, found) if found else data
 
 
 def find_secrets(data: bytes) -> list[Span]:
