@@ -27,7 +27,7 @@ _RECENT_VALUE, _RECENT_AGE_TOKENS = 2.0, 3_000
 class SummarizeStrategy:
     """Proposes the remainder as one span, together with what the previous summary stood for.
 
-    Where an exact size is asked for, it takes only the part that is worth least, and the rest stays as messages.
+    Where an exact size is asked for, it takes only the part of the least value, and the rest stays as messages.
 
     The summary may take `max_tokens`, but no more than `target_token_ratio` of what it replaces and the goal's share of
     the room there is: for that much, kept messages give way. One that `fills_target` takes what is left up to that
@@ -157,7 +157,7 @@ def _ages(context: PlanningContext) -> list[int]:
 
 
 def _value(context: PlanningContext, group: Group, age_tokens: int) -> float:
-    """Return what a token of a group is worth."""
+    """Return the value of a token of a group."""
     weights = [(context.messages[index].role, context.weight(index)) for index in group.indices]
     tokens = max(1, sum(weight for _, weight in weights))
     by_role = sum(_VALUES.get(role, _VALUES["user"]) * weight for role, weight in weights) / tokens
