@@ -145,12 +145,23 @@ class Translator:
         # The last block that was read may have been cut short by the end of the list.
         before = self._current[:-1]
         place = len(self._seen) - len(self._current[-1].seen) if self._current else 0
-        # Where marks are used, the last prompt may know more: its last item came back without its mark.
-        if 0 < place <= len(items) and not self._has_seen_meta:
+        if 0 < place <= len(items):
             start = items[:place]
             if all(map(is_, self._given, start)) and self._seen[:place] == list(start):
-                return before, place  # the very same objects, and nobody has changed them
+                # The very same objects, and nobody has changed them.
+                return self._with_last_sent(before, place, items)
         return max((_matching(blocks, items) for blocks in (before, self._written)), key=lambda match: match[1])
+
+    def _with_last_sent(
+        self, before: list[_KnownBlock], place: int, items: Sequence[Any]
+    ) -> tuple[list[_KnownBlock], int]:
+        """Return the known blocks with the last one, if it comes back as it was sent: without its `meta`."""
+        last = self._written[-1] if self._has_seen_meta and self._written else None
+        if last is None or last.entries is not self._current[-1].entries:
+            return before, place
+        end = place + len(last.seen)
+        is_as_sent = any(META in entry for entry in last.entries) and tuple(items[place:end]) == last.seen
+        return ([*before, last], end) if is_as_sent else (before, place)
 
     def _read(self, items: Sequence[Any], place: int, taken: _Taken) -> Iterator[_KnownBlock]:
         """Read the items from a place on; `taken` is what the list has already."""
