@@ -121,9 +121,12 @@ def _key_blocks(data: bytes, low: bytes) -> Iterator[Span]:
         head = _KEY_HEAD.match(data, at)
         after = head.end() if head else at + 5
         if head:
-            # A mark ends a block like dashes do: what stands behind it was no part of this one.
-            ends = (low.find(b"-----", after), low.find(b"<redacted", after))
-            stop = min((end for end in ends if end >= 0), default=len(data))
+            dashes = low.find(b"-----", after)
+            stop = dashes if dashes >= 0 else len(data)
+            # A mark ends a block like dashes do: what stands behind it was no part of this one. Looked for before the
+            # dashes only: to the end of the text would cost the square of many heads.
+            mark = low.find(b"<redacted", after, stop)
+            stop = mark if mark >= 0 else stop
             # Prose names these headers too; a key follows at once, or after a line or two of attributes.
             end = _key_block_end(data, low, after, stop) if _KEY_BODY.search(data, after, min(stop, after + 400)) else 0
             if end:
