@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from compact.core.facts.text import joined_ranges
-from compact.core.plan.durability import ToolDurabilityPolicy, ToolResultEnvelope, envelope
+from compact.core.plan.durability import ToolDurabilityPolicy, ToolResultEnvelope, envelope, tool_policies
 from compact.core.plan.plan import ClearRecord, SpanReference
 from compact.core.plan.strategy import CompactionProposal, PlanningContext
 
@@ -39,7 +39,7 @@ class ClearStrategy:
 
     def propose(self, context: PlanningContext) -> Iterator[CompactionProposal]:
         """Propose to clear results that are past their age and count, oldest first."""
-        policies = {**dict.fromkeys(self.never_evict, ToolDurabilityPolicy(never_evict=True)), **self.policies}
+        policies = tool_policies(self.never_evict, self.policies)
         for index, result in reversed(list(self._expired(context, policies))):
             is_untouched = context.plan.get_action(result.message.id)[1] is None
             if is_untouched and index in context.layers.remainder and context.tokens[index] >= self.min_tokens:

@@ -12,7 +12,13 @@ from dataclasses import dataclass, field
 from compact.core.audit.artifacts import SENSITIVITIES, artifact_id_for
 from compact.core.errors import ConfigError
 from compact.core.log.messages import Message
-from compact.core.plan.durability import ToolDurability, ToolDurabilityPolicy, ToolResultEnvelope, envelope
+from compact.core.plan.durability import (
+    ToolDurability,
+    ToolDurabilityPolicy,
+    ToolResultEnvelope,
+    envelope,
+    tool_policies,
+)
 from compact.core.plan.plan import ExternalizationRecord, SpanReference
 from compact.core.plan.strategy import CompactionProposal, PlanningContext
 from compact.strategies.clear import outcome_lines
@@ -56,7 +62,7 @@ class ExternalizeStrategy:
 
     def _movable(self, context: PlanningContext) -> Iterator[tuple[int, ToolResultEnvelope]]:
         """Yield the results that their tool's own policy lets go."""
-        policies = {**dict.fromkeys(self.never_evict, ToolDurabilityPolicy(never_evict=True)), **self.policies}
+        policies = tool_policies(self.never_evict, self.policies)
         newest_turn = context.turns[-1] if context.turns else 0
         seen: Counter[str] = Counter()
         for index in sorted(context.answered, reverse=True):

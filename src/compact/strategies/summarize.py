@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import exp
 
 from compact.core.log.groups import Group
-from compact.core.plan.durability import ToolDurabilityPolicy, envelope
+from compact.core.plan.durability import ToolDurabilityPolicy, envelope, tool_policies
 from compact.core.plan.plan import CompactionAction, SpanReference, SummarizationRecord
 from compact.core.plan.strategy import SUMMARIZE, CompactionProposal, PlanningContext
 
@@ -127,7 +127,7 @@ class SummarizeStrategy:
 
     def _never_cleared(self, context: PlanningContext) -> frozenset[int]:
         """Return the groups with a result that may neither be cleared nor stands in an artifact."""
-        policies = {**dict.fromkeys(self.never_evict, ToolDurabilityPolicy(never_evict=True)), **self.policies}
+        policies = tool_policies(self.never_evict, self.policies)
 
         def stays(index: int) -> bool:
             message, call = context.messages[index], context.answered[index]

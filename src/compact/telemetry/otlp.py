@@ -30,9 +30,9 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 
 from compact.core.engine.event_spec import EventData, EventSpec, Metric
 from compact.core.engine.events import CompactionCompletedEvent, CompactionEvent
+from compact.core.facts.text import encodable
 from compact.telemetry.metrics import METRICS
 from compact.telemetry.otlp_spans import SpanTree, is_model_call, mark_compacted
-from compact.telemetry.truncation import encodable
 from compact.telemetry.worker import DeliveryFailed, OutgoingEvent, ThrottledWarnings
 
 _log = logging.getLogger("compact")

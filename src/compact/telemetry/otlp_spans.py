@@ -26,8 +26,9 @@ from compact.core.engine.events import (
     TokenEstimateEvent,
     TriggerDecisionEvent,
 )
+from compact.core.facts.text import encodable
 from compact.core.json_data import is_list
-from compact.telemetry.truncation import encodable, to_json_value
+from compact.telemetry.truncation import to_json_value
 from compact.telemetry.worker import OutgoingEvent
 
 # Chosen: the end of an operation may have been dropped; of more than these, the oldest are ended.

@@ -23,11 +23,6 @@ def one_line(text: str) -> str:
     return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", " ".join(text.split()))
 
 
-def encodable(text: str) -> str:
-    """Return the text with half surrogate pairs replaced, which tools print and no wire takes."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
-
-
 def encode_json(value: object) -> bytes:
     """Return JSON in UTF-8; what UTF-8 cannot encode is replaced."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")

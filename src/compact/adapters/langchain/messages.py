@@ -235,7 +235,7 @@ def _parse_json(text: str, default: Any = None) -> Any:
     """Return what a text says as JSON, or the default if it is none."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return default
 
 
@@ -318,5 +318,5 @@ def _with_arguments(block: Mapping[str, Any], keys: Sequence[str], arguments: st
 def _is_same_json(one: str, other: str) -> bool:
     try:
         return json.loads(one) == json.loads(other)
-    except ValueError:
+    except (ValueError, RecursionError):
         return one == other

@@ -273,7 +273,7 @@ def _text_block(part: Mapping[str, Any]) -> WireBlock:
     if native.pop("is_json", False):
         try:
             return {"json": json.loads(part["text"])}
-        except ValueError:  # it was cut: no data any more, but still a text
+        except (ValueError, RecursionError):  # it was cut: no data any more, but still a text
             return {"text": part["text"]}
     return {"text": part["text"], **native}
 
@@ -354,6 +354,6 @@ def use_of(call: Mapping[str, Any]) -> WireBlock:
     function = call["function"]
     try:
         arguments = json.loads(function["arguments"] or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         arguments = {"arguments": function["arguments"]}
     return {"toolUse": {"toolUseId": call["id"], "name": function["name"], "input": arguments, **_native(call)}}

@@ -48,6 +48,11 @@ def line_around(text: str, place: int) -> TextRange:
     return start, end if end >= 0 else min(farthest, len(text))
 
 
+def encodable(text: str) -> str:
+    """Return the text with half surrogate pairs replaced, which tools print and no wire takes."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
 def first_line(text: str) -> str:
     """Return the first line of a text, without the blank lines before it."""
     return text.strip().split("\n", 1)[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from fnmatch import fnmatchcase
@@ -99,6 +99,13 @@ DEFAULT_DURABILITY_POLICIES: Mapping[str, ToolDurabilityPolicy] = {
         ToolDurabilityPolicy(durability=ToolDurability.ANCHORING, preserve_fields=_ANCHOR_FIELDS),
     ),
 }
+
+
+def tool_policies(
+    never_evict: Iterable[str], policies: Mapping[str, ToolDurabilityPolicy]
+) -> dict[str, ToolDurabilityPolicy]:
+    """Return the policies by pattern, with those tools that are never evicted before all others."""
+    return {**dict.fromkeys(never_evict, ToolDurabilityPolicy(never_evict=True)), **policies}
 
 
 def policy_for(tool_name: str, policies: Mapping[str, ToolDurabilityPolicy]) -> ToolDurabilityPolicy:

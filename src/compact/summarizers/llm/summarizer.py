@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from compact.core.errors import SummaryEmpty
+from compact.core.facts.text import encodable
 from compact.core.log.messages import Message
 from compact.core.summary.summarizer import SummarizerIdentity, SummaryRequest
 from compact.core.summary.summary import StructuredSummary, render_summary_text
@@ -145,7 +146,7 @@ class LlmSummarizer:
         while True:
             sent = CompletionRequest(
                 system=prompt.system,
-                prompt=_encodable(prompt.text),
+                prompt=encodable(prompt.text),
                 settings=self._settings.current(),
                 timeout_seconds=deadline.remaining_seconds,
             )
@@ -170,11 +171,6 @@ class LlmSummarizer:
             raise error
         _log.warning("%s tokens are too much for %s: going on with %s", self._window_tokens, self.model, smaller)
         self._window_tokens = smaller
-
-
-def _encodable(text: str) -> str:
-    """Return a text that can be sent: half a surrogate pair, as tools print it, is no character of any encoding."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _fits(summary: StructuredSummary, request: SummaryRequest) -> bool:
