@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, pairwise
 
 from compact.core.facts.ledger import REQUIRED, Fact, FactKind, Ledger
 from compact.core.facts.pieces import Piece
@@ -12,8 +11,9 @@ from compact.core.facts.selection import Selection
 from compact.core.log.messages import Message
 from compact.core.summary.fitting import fit_summary
 from compact.core.summary.summarizer import SummaryRequest
-from compact.core.summary.summary import Excerpt, StructuredSummary, render_summary_text
+from compact.core.summary.summary import StructuredSummary, render_summary_text
 from compact.core.summary.verification import lacking
+from compact.summarizers.chronicle import leads, told
 
 # All of these are chosen; `python benchmarks/fidelity` measures what comes of them.
 # What the summary message takes beyond its text, and what the label of an excerpt takes.
@@ -24,23 +24,22 @@ _TASK_SHARE = 0.3
 # The most that the ids of artifacts may take: without them they do not come back.
 _ARTIFACT_SHARE = 0.3
 # In a summary of at least so many tokens, the most that reminders of what is open and was changed may take.
-_MIN_TOKENS_FOR_REMINDERS = 1500
+_MIN_TOKENS_FOR_NOTES = 1500
 _REMINDER_SHARE = 0.1
 _REMINDERS = (FactKind.OPEN_ITEM, FactKind.FILE, FactKind.ERROR)
-# Punctuation that belongs to what stood before a piece.
-_LEADING_PUNCTUATION = " ,;:)}]"
 
 
 def extractive_summary(request: SummaryRequest) -> StructuredSummary:
     """Return a summary of what must stay and, in the room that is left, the pieces with the highest gain."""
     span = request.span or request.messages
     ledger = _required_facts(request)
-    selection = Selection((*span, *request.kept), count_text=request.count_text)
+    everything = (*span, *request.kept)
+    selection = Selection(everything, count_text=request.count_text)
     shown = set(_shown_anyway(selection.pieces, span, ledger))
     selection.mark_shown(shown)
     candidates = [index for index in range(len(selection.pieces)) if index not in shown]
-    draft = _Draft(request, span, selection, candidates, ledger)
-    if request.max_tokens >= _MIN_TOKENS_FOR_REMINDERS:
+    draft = _Draft(request, span, selection, candidates, leads(selection.pieces, everything), ledger)
+    if draft.has_room_for_notes:
         reserve = int(_REMINDER_SHARE * request.max_tokens)
         draft.add_pieces(reserve)
         draft.add_reminders(reserve)
@@ -66,13 +65,22 @@ class _Draft:
     span: Sequence[Message]
     selection: Selection
     candidates: Sequence[int]
+    leads: Mapping[int, int]
     ledger: Ledger
     chosen: list[int] = field(default_factory=list[int])
 
     @property
+    def has_room_for_notes(self) -> bool:
+        """True if the summary is long enough for reminders, and for a line where steps are left out."""
+        return self.request.max_tokens >= _MIN_TOKENS_FOR_NOTES
+
+    @property
     def summary(self) -> StructuredSummary:
         """The summary so far."""
-        return StructuredSummary(ledger=self.ledger, excerpts=_excerpts(self.selection.pieces, self.chosen, self.span))
+        return StructuredSummary(
+            ledger=self.ledger,
+            excerpts=told(self.selection.pieces, self.chosen, self.span, notes_gaps=self.has_room_for_notes),
+        )
 
     def excess(self, summary: StructuredSummary) -> int:
         """Return the tokens by which a summary is too long; below zero, those that are left."""
@@ -84,7 +92,8 @@ class _Draft:
         taken = set(self.chosen)
         rest = [index for index in self.candidates if index not in taken]
         room = -self.excess(self.summary) - reserve_tokens
-        self.chosen += self.selection.choose(rest, room, label_tokens=_LABEL_TOKENS)
+        leads = {index: lead for index, lead in self.leads.items() if lead not in taken}
+        self.chosen += self.selection.choose(rest, room, label_tokens=_LABEL_TOKENS, leads=leads)
         # The tokens of parts do not add up exactly.
         while self.chosen and (over := self.excess(self.summary) + reserve_tokens) > 0:
             while over > 0 and self.chosen:
@@ -135,26 +144,3 @@ def _affordable(facts: Iterable[Fact], request: SummaryRequest, max_tokens: int)
             break
         found.add(fact)
     return found
-
-
-def _excerpts(pieces: Sequence[Piece], chosen: Sequence[int], messages: Sequence[Message]) -> tuple[Excerpt, ...]:
-    """Return chosen pieces in the order of the history, those of one message and origin together."""
-
-    def heading(index: int) -> tuple[int, str]:
-        return pieces[index].place, pieces[index].label
-
-    return tuple(
-        Excerpt(label, _joined([pieces[index] for index in group]), messages[place].id)
-        for (place, label), group in groupby(sorted(chosen), key=heading)
-    )
-
-
-def _joined(pieces: Sequence[Piece]) -> str:
-    """Return pieces as they stood; where something between them is left out, a new line begins."""
-    text = pieces[0].text.lstrip(_LEADING_PUNCTUATION)
-    for before, piece in pairwise(pieces):
-        if before.order + 1 != piece.order or piece.gap is None:
-            text += "\n" + piece.text.lstrip(_LEADING_PUNCTUATION)
-        else:
-            text += piece.gap + piece.text
-    return text

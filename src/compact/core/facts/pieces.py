@@ -6,10 +6,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeAlias
 
 from compact.core.facts.tool_calls import argument_texts, command_of, is_typed, path_of
 from compact.core.log.groups import calls_answered, group_messages
 from compact.core.log.messages import Message, ToolCall
+
+
+# The place of the message that makes a call, and which of its calls it is; -1 for a text that is no part of a call.
+Step: TypeAlias = tuple[int, int]
 
 
 class Origin(Enum):
@@ -26,9 +31,9 @@ class Origin(Enum):
 class Piece:
     """A part of a message: `place` is the message, `order` the piece in it, `line` and `start` where it stands.
 
-    `label` is its origin for a reader (`agent:`, `bash →`). Arguments of calls are not in the text of their message:
-    their `start` is in the texts of all the arguments, one after the other. `gap` is the blanks between it and the
-    piece before it, if nothing else and no end of line is between them.
+    `step` is the call that it belongs to, as an argument or as a part of the result. Arguments of calls are not in the
+    text of their message: their `start` is in the texts of all the arguments, one after the other. `gap` is the blanks
+    between it and the piece before it, if nothing else and no end of line is between them.
     """
 
     place: int
@@ -36,7 +41,7 @@ class Piece:
     line: int
     start: int
     origin: Origin
-    label: str
+    step: Step
     text: str
     gap: str | None = None
 
@@ -70,18 +75,23 @@ _LINE = re.compile(r"[^\n]+")
 
 
 def cut_into_pieces(messages: Sequence[Message]) -> list[Piece]:
-    """Return every piece of a history, in order; a tool result is labelled with the call that it answers."""
-    answered = calls_answered(messages, group_messages(messages))
+    """Return every piece of a history, in order; those of a tool result know the call that it answers."""
+    groups = group_messages(messages)
+    answered = calls_answered(messages, groups)
+    callers = {index: group.indices[0] for group in groups for index in group.indices[1:]}
     pieces: list[Piece] = []
     for place, message in enumerate(messages):
-        pieces.extend(_pieces_of(place, message, answered.get(place)))
+        call, caller = answered.get(place), callers.get(place)
+        step = (caller, messages[caller].tool_calls.index(call)) if call and caller is not None else None
+        pieces.extend(_pieces_of(place, message, call, step or (place, -1)))
     return pieces
 
 
-def _pieces_of(place: int, message: Message, call: ToolCall | None) -> Iterator[Piece]:
+def _pieces_of(place: int, message: Message, call: ToolCall | None, step: Step) -> Iterator[Piece]:
     order = number = arguments_before = 0
     numbers = _line_numbers(message, call)
-    for origin, label, text in _texts_of(message, call):
+    for which, (origin, text) in enumerate(_texts_of(message), start=-1):
+        text_step = (place, which) if origin is Origin.CALL else step
         for line in _LINE.finditer(text):
             number += 1
             end = -1
@@ -89,7 +99,8 @@ def _pieces_of(place: int, message: Message, call: ToolCall | None) -> Iterator[
                 order += 1
                 between = line.group()[end:start] if end >= 0 else "-"
                 gap = None if between.strip() else between
-                yield Piece(place, order, number, arguments_before + line.start() + start, origin, label, part, gap)
+                at = arguments_before + line.start() + start
+                yield Piece(place, order, number, at, origin, text_step, part, gap)
                 end = start + len(part)
         arguments_before += len(text) if origin is Origin.CALL else 0
 
@@ -102,16 +113,16 @@ def _line_numbers(message: Message, call: ToolCall | None) -> re.Pattern[str] | 
     return _LINE_NUMBER if reads_file else _ARROW_NUMBER
 
 
-def _texts_of(message: Message, call: ToolCall | None) -> Iterator[tuple[Origin, str, str]]:
-    """Yield the texts of a message, each with its origin and the label for it."""
+def _texts_of(message: Message) -> Iterator[tuple[Origin, str]]:
+    """Yield the texts of a message, each with its origin; the arguments of its calls come after its own text."""
     if message.role == "tool":
-        yield Origin.RESULT, f"{call.name if call else 'tool'} →", message.text
+        yield Origin.RESULT, message.text
     elif message.role == "assistant":
-        yield Origin.AGENT, "agent:", message.text
+        yield Origin.AGENT, message.text
         for made in message.tool_calls:
-            yield Origin.CALL, f"{made.name}:", "".join(f"{text}\n" for text in argument_texts(made))
+            yield Origin.CALL, "".join(f"{text}\n" for text in argument_texts(made))
     else:
-        yield Origin.TYPED if is_typed(message) else Origin.INSERTED, f"{message.role}:", message.text
+        yield Origin.TYPED if is_typed(message) else Origin.INSERTED, message.text
 
 
 def _parts(line: str, numbers: re.Pattern[str] | None) -> Iterator[tuple[int, str]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import fsum
 
-from compact.core.facts.pieces import Origin, cut_into_pieces
+from compact.core.facts.pieces import Origin, Step, cut_into_pieces
 from compact.core.facts.score import HistoryScores, line_score
 from compact.core.log.messages import Message
 
@@ -85,33 +85,57 @@ class Selection:
         lines = self._line_scores[index]
         return strings * weights.strings + words * weights.words + typed * weights.typed + lines * weights.lines
 
-    def choose(self, candidates: Iterable[int], max_tokens: int, *, label_tokens: int = 0) -> list[int]:
-        """Choose pieces that fit, those that gain most for their tokens first; a message's first brings its label."""
-        costs = {index: cost for index in candidates if (cost := self._cost(index)) <= max_tokens}
-        labelled: set[int] = set()
+    def choose(
+        self,
+        candidates: Iterable[int],
+        max_tokens: int,
+        *,
+        label_tokens: int = 0,
+        leads: Mapping[int, int] | None = None,
+    ) -> list[int]:
+        """Choose pieces that fit, those that gain most for their tokens first; the first of a text brings its label.
+
+        `leads` names for a piece the one that it cannot be understood without: it is chosen too, and paid for.
+        """
+        room = max_tokens
+        costs = {index: cost for index in candidates if (cost := self._cost(index)) <= room}
+        labelled: set[tuple[Step, Origin]] = set()
+        taken: set[int] = set()
+
+        def brings(index: int) -> tuple[int, ...]:
+            lead = (leads or {}).get(index, index)
+            return (index,) if lead in taken or lead == index else (lead, index)
+
+        def cost(indices: Iterable[int]) -> int:
+            labels = {label for index in indices if (label := self._label(index)) not in labelled}
+            return sum(map(self._cost, indices)) + label_tokens * len(labels)
 
         def density(index: int) -> float:
-            is_first = self.pieces[index].place not in labelled
-            return self.gain(index) / (costs[index] + label_tokens * is_first)
+            needed = brings(index)
+            return fsum(map(self.gain, needed)) / cost(needed)
 
         heap = [(-density(index), index) for index in costs]
         heapq.heapify(heap)
         chosen: list[int] = []
         while heap:
             _, index = heapq.heappop(heap)
-            place = self.pieces[index].place
-            cost = costs[index] + label_tokens * (place not in labelled)
-            if cost > max_tokens:
+            needed = brings(index)
+            if index in taken or cost(needed) > room:
                 continue
             now = density(index)
             if heap and now < -heap[0][0]:
                 heapq.heappush(heap, (-now, index))
             elif now > 0:
-                self.mark_shown((index,))
-                labelled.add(place)
-                chosen.append(index)
-                max_tokens -= cost
+                room -= cost(needed)
+                self.mark_shown(needed)
+                labelled.update(map(self._label, needed))
+                taken.update(needed)
+                chosen += needed
         return chosen
+
+    def _label(self, index: int) -> tuple[Step, Origin]:
+        """Return what one label stands before: all pieces of one step that have one origin."""
+        return self.pieces[index].step, self.pieces[index].origin
 
 
 def _ages(messages: Sequence[Message]) -> list[float]:

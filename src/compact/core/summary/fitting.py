@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import dropwhile
 from math import ceil
 from typing import TypeVar
 
 from compact.core.facts.ledger import REQUIRED, Ledger
 from compact.core.facts.text import first_half, whole_sentences
-from compact.core.summary.summary import StructuredSummary
+from compact.core.summary.summary import RESULT_LABEL, Excerpt, StructuredSummary
 
 T = TypeVar("T")
 Fits = Callable[[StructuredSummary], bool]
@@ -60,8 +61,13 @@ def _share_of(summary: StructuredSummary, step: int) -> StructuredSummary:
         open_items=_newest(summary.open_items, step),
         tool_outcomes=_newest(summary.tool_outcomes, step),
         facts=_newest(summary.facts, step),
-        excerpts=_newest(summary.excerpts, step),
+        excerpts=whole_steps(_newest(summary.excerpts, step)),
     )
+
+
+def whole_steps(excerpts: tuple[Excerpt, ...]) -> tuple[Excerpt, ...]:
+    """Return excerpts without results at the beginning whose calls are gone: no line of a result without its step."""
+    return tuple(dropwhile(lambda excerpt: excerpt.label == RESULT_LABEL, excerpts))
 
 
 def _newest(items: tuple[T, ...], step: int) -> tuple[T, ...]:
@@ -91,6 +97,7 @@ def fit_summary(summary: StructuredSummary, fits: Fits) -> StructuredSummary:
         if fits(summary):
             return summary
         summary = _without_oldest(summary, part, fits)
+        summary = replace(summary, excerpts=whole_steps(summary.excerpts))
     while not fits(summary) and summary.narrative:
         summary = replace(summary, narrative=first_half(summary.narrative))
     ledger = summary.ledger.fitting(lambda candidate: fits(replace(summary, ledger=candidate)))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from compact.core.facts.ledger import REQUIRED, FactKind, Ledger
@@ -51,7 +52,10 @@ class ArtifactReference:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Chosen lines of one message, verbatim; `label` says where they come from (`agent:`, `bash →`)."""
+    """Chosen lines of one message, verbatim; `label` says where they come from (`agent:`, `bash:`, `→` for its result).
+
+    A result stands behind its call.
+    """
 
     label: str
     text: str
@@ -147,6 +151,9 @@ FACT_TITLES: Mapping[FactKind, str] = {
     FactKind.MENTION: "Also mentioned",
 }
 HAPPENED_TITLE = "What happened"
+RESULT_LABEL = "→"
+GAP_LABEL = "…"
+_SPEAKERS = ("agent:", "user:")
 _UNLISTED = (FactKind.TASK, FactKind.LATEST_ASK)
 
 
@@ -206,10 +213,21 @@ def _sections(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
         yield "Work done", "\n".join(f"- {quoted(line)}" for line in done)
     if summary.facts:
         yield "Facts", "\n".join(f"- {quoted(fact)}" for fact in summary.facts)
-    story = _own_words(summary.narrative)
-    happened = [story, *(f"{quoted(excerpt.label)} {quoted(excerpt.text)}" for excerpt in summary.excerpts)]
+    happened = [_own_words(summary.narrative), *_steps(summary.excerpts)]
     if any(happened):
         yield HAPPENED_TITLE, "\n".join(filter(None, happened))
+
+
+def _steps(excerpts: Iterable[Excerpt]) -> Iterator[str]:
+    """Yield the lines of a story; calls of one tool in a row that say nothing but what they asked share a line."""
+    for label, group in groupby(excerpts, key=lambda excerpt: excerpt.label):
+        run = list(group)
+        texts = [quoted(excerpt.text) for excerpt in run]
+        is_call = label.endswith(":") and label not in _SPEAKERS
+        if len(run) > 1 and is_call and not any("\n" in text for text in texts):
+            yield f"{quoted(label[:-1])} ×{len(run)}: {'; '.join(texts)}"
+        else:
+            yield from (f"{quoted(label)} {text}" for text in texts)
 
 
 def rounded(count: int) -> str:
