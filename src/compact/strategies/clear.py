@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from compact.core.facts.text import joined_ranges
 from compact.core.plan.durability import ToolDurabilityPolicy, ToolResultEnvelope, envelope, tool_policies
 from compact.core.plan.plan import ClearRecord, SpanReference
-from compact.core.plan.strategy import CompactionProposal, PlanningContext
+from compact.core.plan.strategy import CLEAR, CompactionProposal, PlanningContext
 
 # The lines of a result that say how it went.
 _OUTCOME = re.compile(
@@ -18,6 +18,11 @@ _OUTCOME = re.compile(
 )
 # Chosen: longer lines are dumps.
 _MAX_LINE_CHARS = 240
+# Chosen: of the target, what how the newest results begin may take together, and the most of one. The value of a result
+# falls with its age (core/facts/value_table.py), and so does what stays of it.
+_NEWEST_SHARE = 0.15
+_MAX_HEAD_CHARS = 2000
+_CHARS_BY_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,12 +32,12 @@ class ClearStrategy:
     `policies` maps patterns of tool names to durability policies; `never_evict` names tools whose results are facts.
     """
 
-    name: str = "clear"
+    name: str = CLEAR
     keep_turns: int = 0
     keep_last: int = 0
     min_tokens: int = 100
     keep_lines: int = 2
-    # Where a size is asked for. How a result begins is worth three times as much as the rest: docs/measurements.md.
+    # How a result begins has more value than the rest of it.
     keep_head_chars: int = 300
     never_evict: tuple[str, ...] = ()
     policies: Mapping[str, ToolDurabilityPolicy] = field(default_factory=dict[str, ToolDurabilityPolicy])
@@ -40,10 +45,25 @@ class ClearStrategy:
     def propose(self, context: PlanningContext) -> Iterator[CompactionProposal]:
         """Propose to clear results that are past their age and count, oldest first."""
         policies = tool_policies(self.never_evict, self.policies)
-        for index, result in reversed(list(self._expired(context, policies))):
-            is_untouched = context.plan.get_action(result.message.id)[1] is None
-            if is_untouched and index in context.layers.remainder and context.tokens[index] >= self.min_tokens:
-                yield CompactionProposal(self._record(result, context, index))
+        expired = [
+            (index, result)
+            for index, result in self._expired(context, policies)
+            if context.plan.get_action(result.message.id)[1] is None
+            and index in context.layers.remainder
+            and context.tokens[index] >= self.min_tokens
+        ]
+        heads = self._heads(context, [index for index, _ in expired])
+        for index, result in reversed(expired):
+            yield CompactionProposal(self._record(result, context, index, heads[index]))
+
+    def _heads(self, context: PlanningContext, newest_first: Iterable[int]) -> dict[int, int]:
+        """Return how many characters stay of how each result begins: the newest share some room, others have a head."""
+        room = int(_NEWEST_SHARE * context.goal.target_tokens)
+        heads: dict[int, int] = {}
+        for index in newest_first:
+            heads[index] = max(self.keep_head_chars, min(_MAX_HEAD_CHARS, _CHARS_BY_TOKEN * room))
+            room -= min(context.tokens[index], heads[index] // _CHARS_BY_TOKEN)
+        return heads
 
     def _expired(
         self, context: PlanningContext, policies: Mapping[str, ToolDurabilityPolicy]
@@ -61,12 +81,11 @@ class ClearStrategy:
             if result.may_clear and not is_young and seen[result.tool_name] > keep_last:
                 yield index, result
 
-    def _record(self, result: ToolResultEnvelope, context: PlanningContext, index: int) -> ClearRecord:
+    def _record(self, result: ToolResultEnvelope, context: PlanningContext, index: int, head_chars: int) -> ClearRecord:
         text, turns_ago = result.message.text, context.turns[-1] - context.turns[index]
         again = "; calling it again gives the same" if result.determinism.is_verifiable else ""
         age = f", {turns_ago} turns ago" if turns_ago else ""
-        # Where a size is asked for, results stay in what is left as messages; otherwise the summary takes them in.
-        head = head_range(text, self.keep_head_chars) if context.goal.is_exact else ()
+        head = head_range(text, head_chars)
         return ClearRecord(
             span=SpanReference((result.message.id,)),
             strategy=self.name,
@@ -77,8 +96,8 @@ class ClearStrategy:
 
 
 def head_range(text: str, max_chars: int) -> tuple[tuple[int, int], ...]:
-    """Return how a text begins, half of it at most, up to the end of a line or a word, as a character range."""
-    most = min(max_chars, len(text) // 2)
+    """Return how a text begins, three quarters of it at most, up to the end of a line or a word, as a range."""
+    most = min(max_chars, len(text) * 3 // 4)
     line, word = (text.rfind(end, most // 2, most) for end in ("\n", " "))
     cut = line if line > 0 else word
     return ((0, cut),) if cut > 0 and text[:cut].strip() else ()

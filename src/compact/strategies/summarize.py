@@ -4,34 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from math import exp
 
-from compact.core.log.groups import Group
 from compact.core.plan.durability import ToolDurabilityPolicy, envelope, tool_policies
 from compact.core.plan.plan import CompactionAction, SpanReference, SummarizationRecord
 from compact.core.plan.strategy import SUMMARIZE, CompactionProposal, PlanningContext
+from compact.strategies.span import Span, choose_span
 
 # Chosen: a shorter one would say nothing.
 _MIN_SUMMARY_TOKENS = 40
-# Chosen: what is kept and takes more than this share of the target is cut afterwards, and counts so much here.
-_LARGEST_SHARE = 0.25
-_UNREAD_SHARE = 0.5  # of a result that the agent has not read yet
-# What a token of each role is worth for what the agent writes next, against each other, and how that falls with age.
-# Chosen by the measurements in docs/measurements.md: words hold their value, results lose it.
-_VALUES = {"user": 400.0, "assistant": 230.0, "tool": 110.0}
-_NEW_VALUE, _NEW_AGE_TOKENS = 6.0, 500
-_RECENT_VALUE, _RECENT_AGE_TOKENS = 2.0, 3_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizeStrategy:
-    """Proposes the remainder as one span, together with what the previous summary stood for.
+    """Proposes the part of the remainder with the least value as one span, with what the summary before stood for.
 
-    Where an exact size is asked for, it takes only the part of the least value, and the rest stays as messages.
-
-    The summary may take `max_tokens`, but no more than `target_token_ratio` of what it replaces and the goal's share of
-    the room there is: for that much, kept messages give way. One that `fills_target` takes what is left up to that
-    share, or all that is left if so many tokens were asked for.
+    So much goes that the rest fits the target as messages, beside a summary of the goal's share of the room. The
+    summary may take `max_tokens`, or all that is left up to the target if it `fills_target`, but no more than
+    `target_token_ratio` of what it replaces.
 
     Results that may never be cleared (`never_evict`, `policies`) stay, with their calls; a summary that would free less
     than `min_span_tokens` is not proposed.
@@ -58,56 +47,33 @@ class SummarizeStrategy:
         if prefetched:
             yield prefetched
             return
-        if context.goal.is_exact:
-            rest = self._span(context, rest)
-            if len(rest) < self.min_span_messages:
-                return
-        replaced = sum(map(context.weight, rest)) + (standing.tokens_after if standing else 0)
+        span = self._span(context, rest)
+        if len(span.indices) < self.min_span_messages:
+            return
+        replaced = sum(map(context.weight, span.indices)) + (standing.tokens_after if standing else 0)
         if replaced < self.min_span_tokens + _MIN_SUMMARY_TOKENS:
             return
         record = SummarizationRecord(
-            span=SpanReference((*earlier, *(context.messages[i].id for i in rest))),
+            span=SpanReference((*earlier, *(context.messages[i].id for i in span.indices))),
             strategy=self.name,
-            reason=f"{len(rest):,} messages older than what is kept verbatim",
+            reason=f"{len(span.indices):,} messages of the least value for what comes next",
             version=standing.version + 1 if standing else 1,
-            max_tokens=self._room(context, rest, replaced),
+            max_tokens=self._room(context, span, replaced),
         )
-        yield CompactionProposal(record, pinned=self._pinned_before(context, rest[-1], earlier))
+        yield CompactionProposal(record, pinned=self._pinned_before(context, span.indices[-1], earlier))
 
-    def _span(self, context: PlanningContext, rest: list[int]) -> list[int]:
-        """Return the messages that the summary stands for: those of the least value, as many as the target demands.
+    def _span(self, context: PlanningContext, rest: list[int]) -> Span:
+        """Return what the summary stands for: all of the remainder if one was asked for without need."""
+        goal = context.goal
+        most = goal.target_tokens if self.fills_target else self.max_tokens
+        if goal.is_exact or context.total_tokens() > goal.target_tokens:
+            return choose_span(context, rest, max_summary_tokens=most, ratio=self.target_token_ratio)
+        return Span(rest, min(most, int(goal.summary_share * goal.settle_tokens)))
 
-        The others stay as messages, with what was cleared in them: resolution falls with age.
-        """
-        goal, free, pinned = context.goal, set(rest), context.layers.pinned
-        pinned_tokens = sum(map(context.weight, pinned))
-        kept = [i for i in range(len(context.messages)) if i not in free and i not in pinned]
-        room = goal.target_tokens - pinned_tokens - int(goal.summary_share * (goal.settle_tokens - pinned_tokens))
-        last_answer = max((i for i in kept if context.messages[i].role == "assistant"), default=-1)
-        for index in kept:
-            is_unread = context.messages[index].role == "tool" and index > last_answer
-            share = _UNREAD_SHARE if is_unread else _LARGEST_SHARE
-            room -= min(context.weight(index), int(share * goal.target_tokens))
-        ages = _ages(context)
-        groups = [group for group in context.groups if free.issuperset(group.indices)]
-        stay = set[int]()
-        for group in sorted(groups, key=lambda group: -_value(context, group, ages[group.indices[0]])):
-            tokens = sum(map(context.weight, group.indices))
-            if tokens <= room:
-                room -= tokens
-                stay.update(group.indices)
-        return [index for index in rest if index not in stay]
-
-    def _room(self, context: PlanningContext, rest: list[int], replaced: int) -> int:
+    def _room(self, context: PlanningContext, span: Span, replaced: int) -> int:
         """Return the most that the summary may take; what it replaces counts in full, even if it was cleared before."""
-        goal, others = context.goal, context.total_tokens() - replaced
-        pinned = sum(map(context.weight, context.layers.pinned))
-        share = int(goal.summary_share * (goal.settle_tokens - pinned))
-        allowed = min(self.max_tokens, share)
-        if self.fills_target:
-            left = goal.target_tokens - others
-            allowed = max(allowed, left if goal.is_exact else min(left, share))
-        full = sum(context.tokens[index] for index in rest) + (replaced - sum(map(context.weight, rest)))
+        allowed = span.room_tokens if self.fills_target else min(self.max_tokens, span.room_tokens)
+        full = sum(context.tokens[index] - context.weight(index) for index in span.indices) + replaced
         most = replaced - self.min_span_tokens
         return max(min(allowed, int(full * self.target_token_ratio), most), _MIN_SUMMARY_TOKENS)
 
@@ -145,21 +111,3 @@ class SummarizeStrategy:
         """Return the pinned messages that are older than the end of the span: they stand before the summary."""
         last = max([last, *(context.places[message_id] for message_id in earlier)])
         return tuple(context.messages[index].id for index in sorted(context.layers.pinned) if index < last)
-
-
-def _ages(context: PlanningContext) -> list[int]:
-    """Return how many tokens there are behind each message."""
-    ages, behind = [0] * len(context.messages), 0
-    for index in range(len(context.messages) - 1, -1, -1):
-        ages[index] = behind
-        behind += context.weight(index)
-    return ages
-
-
-def _value(context: PlanningContext, group: Group, age_tokens: int) -> float:
-    """Return the value of a token of a group."""
-    weights = [(context.messages[index].role, context.weight(index)) for index in group.indices]
-    tokens = max(1, sum(weight for _, weight in weights))
-    by_role = sum(_VALUES.get(role, _VALUES["user"]) * weight for role, weight in weights) / tokens
-    new, recent = exp(-age_tokens / _NEW_AGE_TOKENS), exp(-age_tokens / _RECENT_AGE_TOKENS)
-    return by_role * (1 + _NEW_VALUE * new + _RECENT_VALUE * recent)

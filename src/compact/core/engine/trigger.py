@@ -11,7 +11,7 @@ from compact.core.plan.parts import PromptPart
 from compact.core.plan.strategy import SUMMARIZE, Goal
 
 # Chosen: a caller that names a target wants the best of the history in it, not the newest of it.
-_SUMMARY_SHARE_OF_TARGET = 0.55
+_SUMMARY_SHARE_OF_TARGET = 0.62
 # Chosen: how much a prompt must have grown before a compaction that did not pay is looked at again.
 _GROWN = 1.05
 

@@ -12,7 +12,6 @@ from compact.core.facts.tool_calls import argument_texts, command_of, is_typed, 
 from compact.core.log.groups import calls_answered, group_messages
 from compact.core.log.messages import Message, ToolCall
 
-
 # The place of the message that makes a call, and which of its calls it is; -1 for a text that is no part of a call.
 Step: TypeAlias = tuple[int, int]
 

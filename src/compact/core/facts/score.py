@@ -1,4 +1,4 @@
-"""Score the strings, words and lines of a history: how likely each is to be needed for the rest of the task.
+"""Score the strings and words of a history: how likely each is to be needed for the rest of the task.
 
 What people and agents named themselves, more than once and in answer to a tool, is needed again; what only a tool
 printed seldom is. The weights were fitted once to what the agents of real transcripts wrote again after a cut, and
@@ -152,16 +152,3 @@ _KIND_WEIGHTS: dict[EntityKind | None, float] = {
     EntityKind.ID: 0.6,
     EntityKind.QUOTED: -1.25,
 }
-# How often agents write a line again as it stands, by its origin, against the arguments of their own calls.
-_LINE_WEIGHTS = {Origin.CALL: 1.0, Origin.RESULT: 0.35, Origin.AGENT: 0.3, Origin.TYPED: 0.3, Origin.INSERTED: 0.1}
-# The lines that the benchmark counts: shorter ones are brackets, longer ones are data.
-_MIN_LINE_CHARS, _MAX_LINE_CHARS = 15, 300
-# After so many tokens a line counts half.
-_HALF_AGE_TOKENS = 8000
-
-
-def line_score(piece: Piece, age_tokens: float) -> float:
-    """Return how likely an agent is to write a line again as it stands: its own, and what it has just read."""
-    if not _MIN_LINE_CHARS <= len(piece.text) <= _MAX_LINE_CHARS:
-        return 0.0
-    return _LINE_WEIGHTS[piece.origin] / (1 + age_tokens / _HALF_AGE_TOKENS)

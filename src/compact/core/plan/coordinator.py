@@ -17,17 +17,22 @@ from compact.core.plan.economics import Economics
 from compact.core.plan.layers import KeepRules, Layers, partition
 from compact.core.plan.parts import PromptPart, in_order, part_of
 from compact.core.plan.plan import (
+    ClearRecord,
     CompactionPlan,
     SummarizationRecord,
 )
 from compact.core.plan.shortening import SHORTEN, Candidate, Shortener
-from compact.core.plan.strategy import CompactionProposal, CompactionStrategy, Goal, PlanningContext
+from compact.core.plan.strategy import CLEAR, CompactionProposal, CompactionStrategy, Goal, PlanningContext
 from compact.core.plan.turn import TurnContext
 
 # Chosen: a shorter summary says nothing.
 _SMALLEST_SUMMARY_TOKENS = 40
 # Chosen: below this size the frame of a tool exchange costs more than what it says.
 _SMALL_PROMPT_TOKENS = 2000
+# Chosen: room below the target that is worth filling, and how much of what was cleared is read to fill it.
+_MIN_SPARE_TOKENS = 100
+_MIN_SPARE_SHARE = 0.05
+_REFILL_CHOICE = 8
 # Chosen: a message above this share of the ceiling is cut before the others.
 _LARGE_SHARE = 0.25
 
@@ -128,7 +133,7 @@ class CompactionCoordinator:
             context, failures, counts = self._run_strategies(replace(start, layers=partition(messages, groups, kept)))
             if context.total_tokens() <= goal.settle_tokens:
                 break
-        context = self._squeeze(context)
+        context = self._refill(self._squeeze(context), plan)
         after = context.total_tokens()
         if after > goal.ceiling_tokens:
             budget = goal.ceiling_tokens + sum(goal.fixed.values())
@@ -189,6 +194,33 @@ class CompactionCoordinator:
         context = self._shorten(context, is_bulky)
         context = _squeeze_summary(context, max(_SMALLEST_SUMMARY_TOKENS, context.goal.ceiling_tokens // 3))
         return _squeeze_summary(self._shorten(context, lambda message, tokens: True), _SMALLEST_SUMMARY_TOKENS)
+
+    def _refill(self, context: PlanningContext, before: CompactionPlan) -> PlanningContext:
+        """Keep more of what was cleared now, the newest first, where more was cleared than the target demands."""
+        spare = context.goal.target_tokens - context.total_tokens()
+        if spare < max(_MIN_SPARE_TOKENS, _MIN_SPARE_SHARE * context.goal.target_tokens):
+            return context
+        standing = {id(record) for record in before.records}
+        cleared: dict[str, ClearRecord] = {}
+        candidates: list[Candidate] = []
+        wanted = _REFILL_CHOICE * spare
+        for index in range(len(context.messages) - 1, -1, -1):
+            message, record = context.messages[index], context.plan.get_action(context.messages[index].id)[1]
+            if (
+                wanted > 0
+                and isinstance(record, ClearRecord)
+                and record.strategy == CLEAR
+                and id(record) not in standing
+            ):
+                candidates.insert(0, Candidate(message, context.tokens[index], record.tokens_after))
+                cleared[message.id] = record
+                wanted -= context.tokens[index]
+        if not candidates:
+            return context
+        around = [m for m in context.messages if m.id in cleared or _stands(context.plan, m)]
+        shortener = Shortener(around, context.count_message, self.constraints)
+        longer = shortener.lengthen(candidates, cleared, spare)
+        return _apply(context, [CompactionProposal(record) for record in longer])
 
     def _shorten(self, context: PlanningContext, may_cut: Callable[[Message, int], bool]) -> PlanningContext:
         """Cut messages that are too large; pinned ones and what a strategy already deals with are left alone."""

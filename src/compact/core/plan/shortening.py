@@ -1,9 +1,9 @@
-"""The last resort before giving up: cut what is too large down to its most valuable lines, largest message first."""
+"""Choose the lines that stay of messages: of those that are too large, and of cleared ones where there is room left."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from compact.core.facts.constraints import ConstraintFinder
@@ -53,26 +53,50 @@ class Shortener:
         """Return records that cut messages until the excess is gone or nothing more can be cut."""
         return self._shortened(_enough(candidates, excess_tokens), excess_tokens)
 
+    def lengthen(
+        self, candidates: Sequence[Candidate], standing: Mapping[str, ClearRecord], spare_tokens: int
+    ) -> list[ClearRecord]:
+        """Return records that keep more of messages that were cleared, as much as there is room for."""
+        kept = {message_id: record.kept for message_id, record in standing.items()}
+        lines = _Lines.of(self.around, candidates, self._count_text, self.constraints, kept=kept)
+        room, longer = spare_tokens, list[ClearRecord]()
+        while room > 0:
+            chosen = lines.best(room)
+            longer = [
+                self._cut(candidate, Kept([*chosen[message_id].text, *kept[message_id]]), standing[message_id])
+                for candidate in candidates
+                if (message_id := candidate.message.id) in chosen
+            ]
+            grown = sum(record.tokens_after - standing[record.span.first].tokens_after for record in longer)
+            if grown <= spare_tokens:
+                return longer
+            room -= max(8, grown - spare_tokens)
+        return []
+
     def _shortened(self, candidates: Sequence[Candidate], excess_tokens: int) -> list[ClearRecord]:
-        """Choose the lines that stay from all of the messages at once, so that the best of them do."""
         if not candidates:
             return []
         total = sum(candidate.now for candidate in candidates)
         allowed = max(_SMALLEST_TOKENS * len(candidates), total - excess_tokens)
-        room = allowed - sum(self._cut(candidate, Kept()).tokens_after for candidate in candidates)
-        lines = _Lines.of(self.around, candidates, self._count_text, self.constraints)
-        records: list[ClearRecord] = []
-        for _ in range(_ATTEMPTS):
-            kept = lines.best(max(room, 0))
-            records = [self._cut(candidate, kept[candidate.message.id]) for candidate in candidates]
-            after = sum(record.tokens_after for record in records)
-            if after <= allowed or room <= 0:
-                break
-            room -= max(8, after - allowed)
+        records = [self._cut(candidate, kept) for candidate, kept in self._chosen(candidates, allowed)]
         spare = (allowed - sum(record.tokens_after for record in records)) // len(candidates)
         now = {candidate.message.id: candidate.now for candidate in candidates}
         begun = (self._with_beginning(*pair, spare) for pair in zip(candidates, records, strict=True))
         return [record for record in begun if record.tokens_after < now[record.span.first]]
+
+    def _chosen(self, candidates: Sequence[Candidate], allowed_tokens: int) -> list[tuple[Candidate, Kept]]:
+        """Choose the lines that stay from all of the messages at once, so that the best of them do."""
+        room = allowed_tokens - sum(self._cut(candidate, Kept()).tokens_after for candidate in candidates)
+        lines = _Lines.of(self.around, candidates, self._count_text, self.constraints)
+        chosen: list[tuple[Candidate, Kept]] = []
+        for _ in range(_ATTEMPTS):
+            kept = lines.best(max(room, 0))
+            chosen = [(candidate, kept[candidate.message.id]) for candidate in candidates]
+            after = sum(self._cut(*pair).tokens_after for pair in chosen)
+            if after <= allowed_tokens or room <= 0:
+                break
+            room -= max(8, after - allowed_tokens)
+        return chosen
 
     def _with_beginning(self, candidate: Candidate, record: ClearRecord, spare_tokens: int) -> ClearRecord:
         """Return a record that keeps the beginning of what a person or the agent said, as far as there is room."""
@@ -88,12 +112,16 @@ class Shortener:
     def _count_text(self, text: str) -> int:
         return self.count_message(Message("tool", text)) - self.count_message(_NOTHING)
 
-    def _cut(self, candidate: Candidate, kept: Kept) -> ClearRecord:
-        record = ClearRecord(
+    def _cut(self, candidate: Candidate, kept: Kept, standing: ClearRecord | None = None) -> ClearRecord:
+        """Return a record that keeps ranges of a message; one that stands already stays whose it was."""
+        record = standing or ClearRecord(
             span=SpanReference((candidate.message.id,)),
             strategy=SHORTEN,
             reason=_REASON,
             tokens_before=candidate.tokens,
+        )
+        record = replace(
+            record,
             kept=joined_ranges(kept.text),
             kept_arguments=joined_ranges(kept.arguments) if candidate.message.tool_calls else None,
         )
@@ -117,12 +145,18 @@ class _Lines:
         candidates: Sequence[Candidate],
         count_text: Callable[[str], int],
         constraints: ConstraintFinder,
+        *,
+        kept: Mapping[str, Sequence[tuple[int, int]]] | None = None,
     ) -> _Lines:
-        """Read what stands in the prompt once, however often it is chosen from."""
+        """Read what stands in the prompt once, however often it is chosen from; what is `kept` anyway stands there."""
         selection = Selection(around, count_text=count_text)
         pieces, ids = selection.pieces, [message.id for message in around]
         cut = {candidate.message.id for candidate in candidates}
-        mine = [index for index, piece in enumerate(pieces) if ids[piece.place] in cut]
+        mine = [
+            index
+            for index, piece in enumerate(pieces)
+            if ids[piece.place] in cut and not (kept and _overlaps(piece, kept.get(ids[piece.place], ())))
+        ]
         ranges = {m.id: constraints.find(m.text) for m in around if m.id in cut and m.role != "tool"}
         constraint_pieces = [
             index for index in mine if _overlaps(pieces[index], ranges.get(ids[pieces[index].place], ()))

@@ -27,6 +27,7 @@ from compact.core.plan.stubs import render_cleared, render_externalization_text
 from compact.core.plan.turn import TurnContext
 
 SUMMARIZE = "summarize"
+CLEAR = "clear"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,83 @@
+"""Which messages a summary stands for: those of the least value, as many as the target demands; the others stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from compact.core.facts.tool_calls import is_typed
+from compact.core.facts.value import message_value
+from compact.core.facts.value_table import VALUES
+from compact.core.log.groups import Group
+from compact.core.plan.strategy import PlanningContext
+
+# Chosen: what is kept and takes more than this share of the target is cut afterwards, and counts so much here; more of
+# what a person typed, and of a result that the agent has not read yet.
+_LARGEST_SHARE = 0.25
+_NEEDED_SHARE = 0.35
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The messages that a summary stands for, by their places, and the room that is left for it."""
+
+    indices: list[int]
+    room_tokens: int
+
+
+def choose_span(context: PlanningContext, free: Sequence[int], *, max_summary_tokens: int, ratio: float) -> Span:
+    """Return the span; a summary is at most `ratio` of what it stands for, and what it cannot use is for messages."""
+    standing = context.plan.summary
+    room = context.goal.target_tokens - _kept_tokens(context, frozenset(free))
+    groups = _most_valuable_first(context, frozenset(free))
+    reserve = min(max_summary_tokens, int(context.goal.summary_share * room))
+    while True:
+        stay = _affordable(context, groups, room - reserve)
+        span = [index for index in free if index not in stay]
+        full = sum(context.tokens[index] for index in span) + (standing.tokens_after if standing else 0)
+        usable = int(full * ratio)
+        if usable >= reserve:
+            return Span(span, room - sum(map(context.weight, stay)))
+        reserve = usable
+
+
+def _kept_tokens(context: PlanningContext, free: frozenset[int]) -> int:
+    """Return what stays in any case, as it will be cut."""
+    target, messages, pinned = context.goal.target_tokens, context.messages, context.layers.pinned
+    kept = [index for index in range(len(messages)) if index not in free]
+    last_answer = max((index for index in kept if messages[index].role == "assistant"), default=-1)
+
+    def tokens(index: int) -> int:
+        if index in pinned:
+            return context.weight(index)
+        is_unread = messages[index].role == "tool" and index > last_answer
+        share = _NEEDED_SHARE if is_unread or is_typed(messages[index]) else _LARGEST_SHARE
+        return min(context.weight(index), int(share * target))
+
+    return sum(map(tokens, kept))
+
+
+def _most_valuable_first(context: PlanningContext, free: frozenset[int]) -> list[Group]:
+    """Return the groups that may go, those with the highest value for their tokens first."""
+    ages, behind = [0] * len(context.messages), 0
+    for index in range(len(context.messages) - 1, -1, -1):
+        ages[index] = behind
+        behind += context.weight(index)
+
+    def value(group: Group) -> float:
+        weights = [(context.messages[index], context.weight(index)) for index in group.indices]
+        total = sum(message_value(message, weight, ages[group.indices[0]], VALUES) for message, weight in weights)
+        return total / max(1, sum(weight for _, weight in weights))
+
+    return sorted((group for group in context.groups if free.issuperset(group.indices)), key=value, reverse=True)
+
+
+def _affordable(context: PlanningContext, groups: Iterable[Group], room: int) -> set[int]:
+    """Return the messages of the first groups that there is room for."""
+    stay = set[int]()
+    for group in groups:
+        tokens = sum(map(context.weight, group.indices))
+        if tokens <= room:
+            room -= tokens
+            stay.update(group.indices)
+    return stay
