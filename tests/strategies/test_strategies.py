@@ -170,12 +170,12 @@ def test_a_cleared_result_keeps_the_lines_that_say_how_it_went() -> None:
 def test_a_cleared_result_keeps_how_it_begins() -> None:
     text = "\n".join(f"line {number} of the file" for number in range(200))
     history = [*tool_exchange("a", text), *tool_exchange("b", "read", path="b.py"), *dialogue(1)]
-    (record,) = run(history, ClearStrategy(min_tokens=100), target_tokens=500, ceiling_tokens=500).plan.clearings
+    (record,) = run(history, ClearStrategy(min_tokens=100), target_tokens=1, settle_tokens=500).plan.clearings
     ((start, end),) = record.kept
     assert text[start:end].startswith("line 0 of the file\nline 1")
     assert text[end] == "\n"
     assert 200 < end <= 300
-    assert head_range("short text without much in it", 300) == ((0, 10),)
+    assert head_range("short text without much in it", 300) == ((0, 18),)
     assert head_range("", 300) == head_range("x" * 900, 300) == head_range(text, 0) == ()
 
 

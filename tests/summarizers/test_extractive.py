@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -15,11 +16,12 @@ from compact.constraints import LearnedConstraints
 from compact.core.facts import extraction
 from compact.core.facts.ledger import Fact, FactKind
 from compact.core.facts.tool_calls import argument_texts
+from compact.core.log.groups import group_messages
 from compact.core.log.messages import Message, ToolCall
 from compact.core.plan.plan import SpanReference, SummarizationRecord
 from compact.core.plan.renderer import summary_message
 from compact.core.summary.summarizer import SummaryRequest
-from compact.core.summary.summary import StructuredSummary, render_summary_text
+from compact.core.summary.summary import GAP_LABEL, RESULT_LABEL, StructuredSummary, render_summary_text
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import WordTokenizer
 from compact.tokens import get_tokenizer
@@ -101,16 +103,23 @@ def test_any_history_fits_any_room_from_forty_tokens_on(
 
 @settings(max_examples=60)
 @given(histories(max_size=15), st.integers(40, 1800))
-def test_excerpts_are_verbatim_and_in_the_order_of_the_history(history: list[Wire], max_tokens: int) -> None:
+def test_excerpts_are_verbatim_and_each_result_stands_behind_its_call(history: list[Wire], max_tokens: int) -> None:
     messages = numbered(history)
     summary = extractive_summary(request(messages, max_tokens))
-    places = [int(excerpt.source_id[1:]) for excerpt in summary.excerpts]
+    groups = group_messages(messages)
+    first = {messages[index].id: group.indices[0] for group in groups for index in group.indices}
+    told = [excerpt for excerpt in summary.excerpts if excerpt.label != GAP_LABEL]
+    places = [first[excerpt.source_id] for excerpt in told]
     assert places == sorted(places)
-    for excerpt, place in zip(summary.excerpts, places, strict=True):
-        source = messages[place]
+    for before, excerpt in pairwise((None, *told)):
+        source = next(message for message in messages if message.id == excerpt.source_id)
         arguments = "\n".join(text for made in source.tool_calls for text in argument_texts(made))
         for line in excerpt.text.split("\n"):
             assert line in source.text or line in arguments
+        if excerpt.label == RESULT_LABEL:
+            assert before is not None
+            assert first[before.source_id] == first[excerpt.source_id]
+            assert before.label.endswith(":")
 
 
 @settings(max_examples=40)
@@ -120,7 +129,9 @@ def test_nothing_that_is_kept_is_told_again(history: list[Wire], max_tokens: int
     half = len(messages) // 2
     summary = extractive_summary(request(messages[:half], max_tokens, kept=messages[half:]))
     shown = {line.strip() for message in messages[half:] for line in message.text.split("\n")}
-    assert not [excerpt for excerpt in summary.excerpts if excerpt.text in shown]
+    # A call is: without it, its result could not be understood.
+    said = (excerpt for excerpt in summary.excerpts if excerpt.label in ("agent:", "user:", RESULT_LABEL))
+    assert not [excerpt for excerpt in said if excerpt.text in shown]
 
 
 @settings(max_examples=30)

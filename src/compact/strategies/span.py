@@ -14,7 +14,10 @@ from compact.core.plan.strategy import PlanningContext
 # Chosen: what is kept and takes more than this share of the target is cut afterwards, and counts so much here; more of
 # what a person typed, and of a result that the agent has not read yet.
 _LARGEST_SHARE = 0.25
-_NEEDED_SHARE = 0.35
+_TYPED_SHARE = 0.35
+_UNREAD_SHARE = 0.5
+# Chosen: of the room beside what is pinned, what a summary has in any case; for that much, kept messages give way.
+_LEAST_SHARE = 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +30,19 @@ class Span:
 
 def choose_span(context: PlanningContext, free: Sequence[int], *, max_summary_tokens: int, ratio: float) -> Span:
     """Return the span; a summary is at most `ratio` of what it stands for, and what it cannot use is for messages."""
-    standing = context.plan.summary
-    room = context.goal.target_tokens - _kept_tokens(context, frozenset(free))
+    goal, standing = context.goal, context.plan.summary
+    pinned = sum(map(context.weight, context.layers.pinned))
+    room = min(goal.target_tokens, goal.ceiling_tokens) - _kept_tokens(context, frozenset(free))
+    least = int(min(_LEAST_SHARE, goal.summary_share) * (goal.settle_tokens - pinned))
     groups = _most_valuable_first(context, frozenset(free))
-    reserve = min(max_summary_tokens, int(context.goal.summary_share * room))
+    reserve = min(max_summary_tokens, max(least, int(goal.summary_share * room)))
     while True:
         stay = _affordable(context, groups, room - reserve)
         span = [index for index in free if index not in stay]
         full = sum(context.tokens[index] for index in span) + (standing.tokens_after if standing else 0)
         usable = int(full * ratio)
         if usable >= reserve:
-            return Span(span, room - sum(map(context.weight, stay)))
+            return Span(span, max(reserve, room - sum(map(context.weight, stay))))
         reserve = usable
 
 
@@ -51,7 +56,7 @@ def _kept_tokens(context: PlanningContext, free: frozenset[int]) -> int:
         if index in pinned:
             return context.weight(index)
         is_unread = messages[index].role == "tool" and index > last_answer
-        share = _NEEDED_SHARE if is_unread or is_typed(messages[index]) else _LARGEST_SHARE
+        share = _UNREAD_SHARE if is_unread else _TYPED_SHARE if is_typed(messages[index]) else _LARGEST_SHARE
         return min(context.weight(index), int(share * target))
 
     return sum(map(tokens, kept))

@@ -48,12 +48,12 @@ def told(
     With `notes_gaps`, a line says how many calls were left out where they are a few in a row.
     """
 
-    def part(index: int) -> tuple[Step, bool]:
-        return pieces[index].step, pieces[index].origin is Origin.RESULT
+    def part(index: int) -> tuple[Step, bool, int]:
+        return pieces[index].step, pieces[index].origin is Origin.RESULT, pieces[index].place
 
     excerpts: list[tuple[Step, Excerpt]] = []
     called: set[Step] = set()
-    for (step, is_result), group in groupby(sorted(chosen, key=lambda index: (part(index), index)), key=part):
+    for (step, is_result, _), group in groupby(sorted(chosen, key=lambda index: (part(index), index)), key=part):
         parts = [pieces[index] for index in group]
         label = RESULT_LABEL if is_result and step in called else _label(parts[0], messages)
         excerpts.append((step, Excerpt(label, _joined(parts), messages[parts[0].place].id)))

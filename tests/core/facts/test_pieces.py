@@ -103,7 +103,7 @@ def test_a_single_character_is_an_answer() -> None:
     ]
 
 
-def test_each_origin_is_told_apart() -> None:
+def test_each_origin_is_told_apart_and_a_result_knows_its_call() -> None:
     messages = numbered(
         [
             Message("system", "be careful"),
@@ -114,14 +114,14 @@ def test_each_origin_is_told_apart() -> None:
             Message("tool", "an orphan", tool_call_id="nobody"),
         ]
     )
-    assert [(piece.origin, piece.label) for piece in cut_into_pieces(messages)] == [
-        (Origin.INSERTED, "system:"),
-        (Origin.TYPED, "user:"),
-        (Origin.INSERTED, "user:"),
-        (Origin.AGENT, "agent:"),
-        (Origin.CALL, "grep:"),
-        (Origin.RESULT, "grep →"),
-        (Origin.RESULT, "tool →"),
+    assert [(piece.origin, piece.step) for piece in cut_into_pieces(messages)] == [
+        (Origin.INSERTED, (0, -1)),
+        (Origin.TYPED, (1, -1)),
+        (Origin.INSERTED, (2, -1)),
+        (Origin.AGENT, (3, -1)),
+        (Origin.CALL, (3, 0)),
+        (Origin.RESULT, (3, 0)),
+        (Origin.RESULT, (5, -1)),
     ]
 
 

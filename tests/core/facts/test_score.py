@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from compact.core.facts.pieces import Origin, cut_into_pieces
-from compact.core.facts.score import HistoryScores, line_score
+from compact.core.facts.pieces import cut_into_pieces
+from compact.core.facts.score import HistoryScores
 from compact.core.log.messages import Message
 from conversations import Wire, histories
 from numbered import exchange, numbered
@@ -32,7 +32,6 @@ def test_every_need_is_a_chance(history: list[Wire]) -> None:
     needs = [*worth.string_scores.values(), *worth.word_scores.values()]
     assert all(0.0 < need < 1.0 for need in needs)
     assert {text for found in worth.strings for text in found} == set(worth.string_scores)
-    assert all(0.0 <= line_score(piece, 100.0) <= 1.0 for piece in pieces)
 
 
 def test_what_the_agent_took_up_is_needed_more_than_what_was_only_printed() -> None:
@@ -65,16 +64,3 @@ def test_words_that_people_use_are_needed_more_than_words_of_tools() -> None:
     printed = exchange("bash", "brontosaurus everywhere", command="ls")
     need = worth_of(user("find the pterodactyl"), printed).word_scores
     assert need["pterodactyl"] > need["brontosaurus"]
-
-
-def test_a_line_is_written_again_if_it_is_the_agents_own_and_new() -> None:
-    pieces = cut_into_pieces(numbered(exchange("edit", "the file was changed all right", text="limit = load_limit(5)")))
-    own, printed = (next(p for p in pieces if p.origin is origin) for origin in (Origin.CALL, Origin.RESULT))
-    assert line_score(own, 0) > line_score(printed, 0) > 0
-    assert line_score(own, 0) > line_score(own, 50_000) > 0
-
-
-def test_lines_that_are_too_short_or_too_long_are_not_written_again() -> None:
-    pieces = cut_into_pieces(numbered([agent("short\n" + "no pause " * 9)]))
-    assert line_score(pieces[0], 0) == 0.0
-    assert line_score(pieces[1], 0) > 0.0

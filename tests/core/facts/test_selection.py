@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compact.core.facts.pieces import Origin
 from compact.core.facts.selection import Selection
 from compact.core.log.messages import Message
 from compact.testing import WordTokenizer
@@ -47,7 +48,9 @@ def test_what_is_chosen_fits_and_nothing_is_chosen_twice(history: list[Wire], li
     selection = Selection(numbered(history), count_text=count)
     chosen = selection.choose(range(len(selection.pieces)), limit, label_tokens=label)
     pieces = [selection.pieces[index] for index in chosen]
-    cost = sum(count(piece.text) + 1 for piece in pieces) + label * len({piece.place for piece in pieces})
+    cost = sum(count(piece.text) + 1 for piece in pieces) + label * len(
+        {(piece.step, piece.origin) for piece in pieces}
+    )
     assert cost <= max(limit, 0)
     assert len({piece.text for piece in pieces}) == len(pieces)
 
@@ -93,6 +96,7 @@ def test_what_a_piece_adds_only_shrinks(history: list[Wire]) -> None:
 def test_a_process_with_other_hashes_chooses_the_same() -> None:
     script = """
 from compact.core.log.messages import Message
+from compact.core.facts.pieces import Origin
 from compact.core.facts.selection import Selection
 text = "\\n".join(
     f"the {a} of module_{n} reads src/app/{a}_{n}.py with limit {n}{n}{n} and harbour_{a}, or breaks {a}Error_{n} there"
@@ -130,7 +134,7 @@ def test_what_somebody_typed_comes_before_what_a_tool_printed() -> None:
 def test_what_the_dialogue_took_up_comes_before_what_nobody_used() -> None:
     printed = exchange("lookup", "order ORD-4711 is on hold\norder ORD-4712 is on hold")
     selection = selection_of(user("hello there"), printed, agent("ORD-4711 needs a look"))
-    results = [index for index, piece in enumerate(selection.pieces) if piece.label == "lookup →"]
+    results = [index for index, piece in enumerate(selection.pieces) if piece.origin is Origin.RESULT]
     chosen = selection.choose(results, 7)
     assert [selection.pieces[index].text for index in chosen] == ["order ORD-4711 is on hold"]
 
