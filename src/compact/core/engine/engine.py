@@ -130,7 +130,7 @@ class Engine:
     def _rehydrate(self, session: Session, budget: TokenBudget) -> Steps[None]:
         """Show the externalised content that the newest messages name, as far as there is room."""
         rehydrate = self.rehydrate
-        if rehydrate is None or not session.plan.externalizations:
+        if rehydrate is None or not session.plan.artifacts:
             return
         room = self.trigger.goal(session, budget).ceiling_tokens + budget.rehydration_reserve - session.prompt_tokens
         found = yield from self.persistence.call_store(
