@@ -108,7 +108,8 @@ class Session:
         self.calibration = Calibration()
         self.budget: TokenBudget | None = None
         self.decision: TriggerDecision | None = None
-        self.declined: DeclinedCompaction | None = None
+        # By the part of the prompt whose cap it was for; None is the cadence.
+        self.declined: Mapping[PromptPart | None, DeclinedCompaction] = {}
         self.stored = StoreState()
         # The slots of the prompt that went out last.
         self.last_sent: tuple[Slot, ...] = ()
@@ -146,7 +147,7 @@ class Session:
         # What was rehydrated for this turn is not in the prompt any more, and may be again.
         self.rehydration = self.rehydration.without_turn(self.turn.context.turn_number)
         self.turn, self.injected = TurnState(), ()
-        self.decision, self.declined, self._exhausted = None, None, None
+        self.decision, self.declined, self._exhausted = None, {}, None
         self.mark_saved(stored.head)
         call = stored.last_report
         is_current = call is not None and call.plan_version == stored.head.plan_version
@@ -327,9 +328,10 @@ class Session:
         """Remember what the last call decided."""
         self.decision = decision
 
-    def decline(self, reason: str) -> None:
-        """Remember that a compaction of the prompt as it stands would not pay."""
-        self.declined = DeclinedCompaction(self.plan.version, self.prompt.tokens, reason)
+    def decline(self, reason: str, part: PromptPart | None = None) -> None:
+        """Remember that a compaction of the prompt as it stands, or of one part of it, would not pay."""
+        declined = DeclinedCompaction(self.plan.version, self.prompt.tokens, reason)
+        self.declined = {**self.declined, part: declined}
 
     @property
     def _state(self) -> CompactionInputs:

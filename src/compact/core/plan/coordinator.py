@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from compact.core.errors import InsufficientBudget
 from compact.core.facts.constraints import ConstraintFinder, NoConstraints
-from compact.core.log.groups import calls_answered, group_messages, turn_numbers
+from compact.core.log.groups import Group, calls_answered, group_messages, turn_numbers
 from compact.core.log.messages import Message
 from compact.core.plan.economics import Economics
 from compact.core.plan.layers import KeepRules, Layers, partition
@@ -125,9 +125,12 @@ class CompactionCoordinator:
         before = start.total_tokens()
         context, kept, failures, counts = start, rules, list[StrategyFailure](), list[ProposalCount]()
         for kept in _reductions(rules, goal):
-            context, failures, counts = self._run_strategies(replace(start, layers=partition(messages, groups, kept)))
+            layers = within_part(partition(messages, groups, kept), groups, goal.part)
+            context, failures, counts = self._run_strategies(replace(start, layers=layers))
             if context.total_tokens() <= goal.settle_tokens:
                 break
+        if goal.part is PromptPart.DIALOGUE:
+            context = self._trim_dialogue(replace(context, layers=partition(messages, groups, rules)), rules)
         context = self._squeeze(context)
         after = context.total_tokens()
         if after > goal.ceiling_tokens:
@@ -190,9 +193,27 @@ class CompactionCoordinator:
         context = _squeeze_summary(context, max(_SMALLEST_SUMMARY_TOKENS, context.goal.ceiling_tokens // 3))
         return _squeeze_summary(self._shorten(context, lambda message, tokens: True), _SMALLEST_SUMMARY_TOKENS)
 
+    def _trim_dialogue(self, context: PlanningContext, rules: KeepRules) -> PlanningContext:
+        """Cut what was said, and the arguments of calls, until the dialogue is as small as its cap wants it.
+
+        What no summary could take in is left for this: the words and arguments of calls whose results stay.
+        """
+        tokens = 0
+        for index, message in enumerate(context.messages):
+            record = context.plan.get_action(message.id)[1]
+            if part_of(message, record, rules) is PromptPart.DIALOGUE:
+                tokens += context.weight(index)
+        old = {context.messages[index].id for index in context.layers.remainder}
+        return self._cut(
+            context, tokens - context.goal.part_tokens, lambda message, _: message.id in old and message.role != "tool"
+        )
+
     def _shorten(self, context: PlanningContext, may_cut: Callable[[Message, int], bool]) -> PlanningContext:
+        """Cut messages until the prompt fits its ceiling."""
+        return self._cut(context, context.total_tokens() - context.goal.ceiling_tokens, may_cut)
+
+    def _cut(self, context: PlanningContext, excess: int, may_cut: Callable[[Message, int], bool]) -> PlanningContext:
         """Cut messages that are too large; pinned ones and what a strategy already deals with are left alone."""
-        excess = context.total_tokens() - context.goal.ceiling_tokens
         if excess <= 0:
             return context
         standing = [index for index, message in enumerate(context.messages) if _stands(context.plan, message)]
@@ -203,6 +224,16 @@ class CompactionCoordinator:
         ]
         shortener = Shortener([context.messages[index] for index in standing], context.count_message, self.constraints)
         return _apply(context, [CompactionProposal(record) for record in shortener.shorten(candidates, excess)])
+
+
+def within_part(layers: Layers, groups: Sequence[Group], part: PromptPart | None) -> Layers:
+    """Return the layers with only one part of the prompt in the remainder: what is not of that part is kept."""
+    if part is None:
+        return layers
+    tools = {index for group in groups if group.is_tool for index in group.indices}
+    if part is PromptPart.TOOL_RESULTS:
+        return replace(layers, remainder=layers.remainder & tools, recent=layers.recent | (layers.remainder - tools))
+    return replace(layers, remainder=layers.remainder - tools, tool_io=layers.tool_io | (layers.remainder & tools))
 
 
 def _reductions(rules: KeepRules, goal: Goal) -> Iterator[KeepRules]:
