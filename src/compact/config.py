@@ -129,10 +129,14 @@ class CompactPolicy(ConfigSection):
 
 
 class DeduplicateConfig(ConfigSection):
-    """Stubs reads that were repeated later, or whose file was edited since; nothing is left to set."""
+    """Stubs reads that were repeated later, or whose file was edited since."""
 
     section = "strategies.deduplicate"
     moved = {"min_tokens": "DeduplicateStrategy.min_tokens (CompactManager(strategies=[…]))"}
+    near_duplicates: bool = Field(
+        default=False,
+        description="Experimental: also stubs what a later result of the tool repeats; lines that differ stay.",
+    )
 
 
 class ToolConfig(ConfigSection):
