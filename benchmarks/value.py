@@ -227,11 +227,11 @@ def orders(table: Mapping[ContentKind, Sequence[float]]) -> Iterator[Callable[[A
 
 def source_text(table: Table, cuts: Sequence[Cut], transcripts: int) -> str:
     """Return the module that the product reads."""
-    sources = len({cut.source for cut in cuts})
+    places, sources = len(cuts), len({cut.source for cut in cuts})
     rows = "".join(f"    ContentKind.{kind.name}: {values},\n" for kind, values in table.items())
     return f'''"""The value of a thousand tokens for what the agent goes on to write, by kind of content and age.
 
-Made by `python benchmarks/value.py --data FOLDER --write`, which says how, at {len(cuts)} places of {transcripts} public
+Made by `python benchmarks/value.py --data FOLDER --write`, which says how, at {places} places of {transcripts} public
 sessions of coding and service agents from {sources} sources.
 """
 

@@ -170,7 +170,12 @@ def build_strategies(config: CompactConfig, *, fills_target: bool = True) -> tup
     clear, externalize, window = settings.clear, settings.externalize, settings.window
     ratio = {name: value for name, value in summarizer.former.items() if name == "target_token_ratio"}
     strategies: dict[str, CompactionStrategy] = {
-        "deduplicate": DeduplicateStrategy(**settings.deduplicate.former),
+        "deduplicate": DeduplicateStrategy(
+            near_duplicates=settings.deduplicate.near_duplicates,
+            never_evict=clear.never_evict,
+            policies=policies,
+            **settings.deduplicate.former,
+        ),
         "clear": ClearStrategy(
             min_tokens=clear.min_tokens,
             keep_last=clear.keep_last,

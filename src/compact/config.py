@@ -101,7 +101,7 @@ class CompactPolicy(ConfigSection):
     output_reserve: int = Field(default=0, ge=0, description="Tokens set aside for the model's answer.")
     part_caps: dict[Literal["tool_results", "dialogue"], Share] = Field(
         default_factory=dict[Literal["tool_results", "dialogue"], Share],
-        description="Largest share of the window for one part of the prompt.",
+        description="Largest share of the window for one part of the prompt; only that part shrinks, its newest stays.",
     )
     keep_recent_turns: int = Field(default=6, ge=1, description="Newest user/assistant pairs kept verbatim.")
     keep_tool_io_pairs: int = Field(default=4, ge=1, description="Newest tool calls with their results kept verbatim.")
@@ -129,10 +129,14 @@ class CompactPolicy(ConfigSection):
 
 
 class DeduplicateConfig(ConfigSection):
-    """Stubs reads that were repeated later, or whose file was edited since; nothing is left to set."""
+    """Stubs reads that were repeated later, or whose file was edited since."""
 
     section = "strategies.deduplicate"
     moved = {"min_tokens": "DeduplicateStrategy.min_tokens (CompactManager(strategies=[…]))"}
+    near_duplicates: bool = Field(
+        default=False,
+        description="Experimental: also stubs what a later result of the tool repeats; lines that differ stay.",
+    )
 
 
 class ToolConfig(ConfigSection):

@@ -105,16 +105,34 @@ def test_recall_shows_confidential_entries_only_to_who_may_see_them() -> None:
         assert len(manager.recall("s", query, security=may).found) == 1, query
 
 
-def test_a_summary_takes_stubs_in_and_names_the_artifacts() -> None:
+def test_a_pointer_stays_beside_a_summary_with_its_call() -> None:
     manager, _ = watched()
     history = asked_history()
     manager.preflight("s", history)
     artifact_id = manager.current_plan("s").externalizations[0].artifact_id
     out = manager.manual_compact("s", [*history, *dialogue(4, words=30)])
+    assert manager.current_plan("s").summary is not None
+    pointer = next(place for place, m in enumerate(out) if f"[moved to artifact {artifact_id}" in str(m["content"]))
+    assert out[pointer - 1]["tool_calls"][0]["id"] == "ask-1"
+    assert check_chat([read_entry(m, "x") for m in out]) == ()
+
+
+def test_a_summary_takes_in_a_pointer_that_has_no_room_and_names_the_artifact(url: str) -> None:
+    manager, sink = watched(url)
+    history = asked_history()
+    manager.preflight("s", history)
+    artifact_id = manager.current_plan("s").externalizations[0].artifact_id
+    history += dialogue(4, words=30)
+    out = manager.manual_compact("s", history, target_tokens=250)
     assert manager.current_plan("s").externalizations == ()
+    assert [record.artifact_id for record in manager.current_plan("s").artifacts] == [artifact_id]
     assert artifact_id in next(m["content"] for m in out if "<COMPACT-SUMMARY" in str(m["content"]))
     assert check_chat([read_entry(m, "x") for m in out]) == ()
     assert "berth 42" in str(manager.recall("s", artifact_id))
+    # Named again, it is rehydrated: that its pointer is in the summary makes no difference.
+    back = manager.preflight("s", [*history, assistant(f"I need {artifact_id} again")])
+    assert "berth 42" in back[-1]["content"]
+    assert sink.of(ContentRehydratedEvent)[0].artifact_id == artifact_id
 
 
 def test_recall_by_id_by_artifact_and_by_words(url: str) -> None:

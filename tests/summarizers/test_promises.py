@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from compact import CompactConfig, CompactManager, StructuredSummary, SummaryRequest
-from compact.core.facts.ledger import FactKind
 from compact.testing import Wire, WordTokenizer, dialogue, tool_exchange, user
 
 
@@ -41,24 +40,63 @@ def test_results_that_may_never_be_cleared_stay_under_a_summary(summarizer: Any,
     assert [row for row in rows if row not in str(prompt)] == []
 
 
-def test_artifacts_stay_in_the_ledger_from_round_to_round() -> None:
-    manager = manager_with(4_000, externalize={"min_tokens": 100}, enabled=["externalize", "summarize"])
+@pytest.mark.parametrize("summarizer", [None, failing], ids=["by code", "by a model that fails"])
+def test_pointers_outlive_five_rounds(summarizer: Any) -> None:
+    """The newest as messages, older ones in the summary; each of them can be recalled."""
+    manager = manager_with(4_000, summarizer, externalize={"min_tokens": 100}, enabled=["externalize", "summarize"])
     history: list[Wire] = [user("Read the files.")]
-    ids: set[str] = set()
-    for round_ in range(3):
+    contents: dict[str, str] = {}
+    for round_ in range(5):
         for number in range(6):
-            history += tool_exchange(f"c{round_}-{number}", "word " * 500, path=f"src/f{round_}{number}.py")
+            text = f"file {round_}{number} " + "word " * 500
+            history += tool_exchange(f"c{round_}-{number}", text, path=f"src/f{round_}{number}.py")
             history += dialogue(1, words=20)
         manager.preflight("s", history)
-        ids |= {record.artifact_id for record in manager.current_plan("s").externalizations}
-        manager.manual_compact("s", history, target_tokens=1_200)
-    summary = manager.current_plan("s").summary
-    assert summary is not None
-    assert summary.summary is not None
-    kept = {fact.subject for fact in summary.summary.ledger.of(FactKind.ARTIFACT)}
-    still = {record.artifact_id for record in manager.current_plan("s").externalizations}
-    assert len(ids) >= 6
-    assert ids <= kept | still
+        contents |= {r.artifact_id: r.span.first for r in manager.current_plan("s").externalizations}
+        prompt = str(manager.manual_compact("s", history, target_tokens=2_000))
+        plan = manager.current_plan("s")
+        assert plan.externalizations, "the newest pointers stand as messages"
+        assert set(contents) <= {record.artifact_id for record in plan.artifacts}
+        missing = [artifact_id for artifact_id in contents if artifact_id not in prompt]
+        assert missing == [], (round_, len(contents))
+    assert len(contents) >= 12
+    for artifact_id, message_id in contents.items():
+        (found,) = manager.recall("s", artifact_id).found
+        assert (found.message_id, found.content[:5]) == (message_id, "file ")
+
+
+def test_an_artifact_in_a_summary_says_what_it_is() -> None:
+    manager = manager_with(4_000, externalize={"min_tokens": 100}, enabled=["externalize", "summarize"])
+    history = [user("Read it."), *tool_exchange("c1", "word " * 600, path="src/tax.py"), *dialogue(8, words=60)]
+    prompt = str(manager.manual_compact("s", history, target_tokens=300))
+    (record,) = manager.current_plan("s").artifacts
+    assert f"- {record.artifact_id} (read_file src/tax.py)" in prompt.replace("\\n", "\n")
+
+
+def test_hundreds_of_pointers_leave_room_for_the_rest() -> None:
+    manager = manager_with(6_000, externalize={"min_tokens": 50}, enabled=["externalize", "summarize"])
+    history: list[Wire] = [user("Read the files.")]
+    for number in range(300):
+        history += tool_exchange(f"c{number}", f"file {number} " + "word " * 200, path=f"src/f{number}.py")
+    history += [user("What did we find?")]
+    prompt = manager.manual_compact("s", history, target_tokens=2_000)
+    plan = manager.current_plan("s")
+    assert 0 < sum(record.tokens_after for record in plan.externalizations) <= 1_000
+    assert plan.externalizations[-1].span.first > plan.artifacts[0].span.first
+    assert len(plan.artifacts) > 200
+    assert prompt[-1] == history[-1]
+
+
+def test_an_answer_that_is_moved_and_summarised_at_once_is_in_its_artifact() -> None:
+    """A pointer that never stood in a prompt has no room in this one: the artifact is stored all the same."""
+    answer = "the customer said: berth 42. " + "detail " * 400
+    asked = tool_exchange("c1", answer, tool="ask_user", question="which berth?")
+    manager = manager_with(4_000)
+    prompt = str(manager.manual_compact("s", [user("Book."), *asked, *dialogue(9, words=60)], target_tokens=300))
+    (record,) = manager.current_plan("s").artifacts
+    assert manager.current_plan("s").externalizations == ()
+    assert record.artifact_id in prompt
+    assert "berth 42" in str(manager.recall("s", record.artifact_id))
 
 
 def test_a_summary_that_would_free_next_to_nothing_is_not_written() -> None:

@@ -7,6 +7,8 @@ window        keeps only so many turns or tokens of dialogue; off unless it is c
 summarize     has one summary stand for all that is left over
 drop          removes tool exchanges of which only stubs are left and which may be lost
 
+`near_duplicates` finds for `deduplicate`, if that is switched on, what a later result repeats almost word for word.
+
 Each proposes records for the plan and decides nothing: the coordinator weighs them and takes as many as it needs. The
 socket is `compact.core.plan.strategy`, `compact.testing.check_strategy` checks one, and `CompactManager(strategies=…)`
 takes any list of them.

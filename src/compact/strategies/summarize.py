@@ -12,6 +12,8 @@ from compact.strategies.span import Span, choose_span
 
 # Chosen: a shorter one would say nothing.
 _MIN_SUMMARY_TOKENS = 40
+# Chosen: the share of the target that pointers to artifacts may take; hundreds of them must not crowd out the rest.
+_POINTER_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +25,8 @@ class SummarizeStrategy:
     `target_token_ratio` of what it replaces.
 
     Results that may never be cleared (`never_evict`, `policies`) stay, with their calls; a summary that would free less
-    than `min_span_tokens` is not proposed.
+    than `min_span_tokens` is not proposed. Pointers to artifacts stay too, the newest of them: what is externalised
+    comes before what is summarised. Those there is no room for are named in the summary.
     """
 
     name: str = SUMMARIZE
@@ -38,12 +41,14 @@ class SummarizeStrategy:
     def propose(self, context: PlanningContext) -> Iterator[CompactionProposal]:
         """Propose at most one record: there is exactly one summary in a prompt."""
         kept = self._never_cleared(context)
-        rest = [i for i in sorted(context.layers.remainder - kept) if self._is_free(context, i)]
+        free = [i for i in sorted(context.layers.remainder - kept) if self._is_free(context, i)]
+        pointers = _standing_pointers(context, free)
+        rest = [i for i in free if i not in pointers]
         if len(rest) < self.min_span_messages or context.turn.should_skip_aggressive_compaction():
             return
         standing = context.plan.summary
         earlier = standing.span.message_ids if standing else ()
-        prefetched = self._prefetched(context, rest, earlier)
+        prefetched = self._prefetched(context, free, earlier)
         if prefetched:
             yield prefetched
             return
@@ -111,3 +116,21 @@ class SummarizeStrategy:
         """Return the pinned messages that are older than the end of the span: they stand before the summary."""
         last = max([last, *(context.places[message_id] for message_id in earlier)])
         return tuple(context.messages[index].id for index in sorted(context.layers.pinned) if index < last)
+
+
+def _standing_pointers(context: PlanningContext, free: list[int]) -> set[int]:
+    """Return the groups whose pointer to an artifact stays: the newest ones, as many as there is room for."""
+    goal, inside, layers = context.goal, set(free), context.layers
+    others = sum(context.weight(i) for i in range(len(context.messages)) if i not in inside)
+    share = int(_POINTER_SHARE * (goal.target_tokens - sum(map(context.weight, layers.pinned))))
+    room = min(share, goal.settle_tokens - others - _MIN_SUMMARY_TOKENS)
+    stay = set[int]()
+    for group in reversed(context.groups):
+        actions = (context.plan.get_action(context.messages[i].id)[0] for i in group.indices)
+        if not inside.issuperset(group.indices) or CompactionAction.EXTERNALIZE not in actions:
+            continue
+        room -= sum(map(context.weight, group.indices))
+        if room < 0:
+            break
+        stay.update(group.indices)
+    return stay

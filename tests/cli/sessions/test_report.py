@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from compact import CompactConfig, CompactManager
-from compact.testing import dialogue, tool_run, user
+from compact.testing import assistant, dialogue, tool_run, user
 
 CONSTRAINT = "From now on, never touch the table tide_log."
 NASTY = "\x1b[31mred_paint\x1b]0;title\x07 in src/\u202eevil.py"
@@ -53,6 +53,29 @@ def test_the_newest_is_told_in_full_and_those_before_it_in_a_line(cli: Run, buil
     assert done.out.count("\nall ") == 1
     every = cli("report", "the harbour", "--all", "--store", built)
     assert re.findall(r"^version (\d+):", every.out, re.MULTILINE) == [str(n) for n in range(1, newest + 1)]
+
+
+def test_decisions_are_told_with_where_they_are(cli: Run, tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path / 'state.db'}"
+    config = CompactConfig(
+        max_context_tokens=6_000,
+        state={"url": store},
+        storage={"adapter": "none"},
+        telemetry={"exporter": "none"},
+    )
+    said = [assistant(f"We decided to store the tide of berth {n} in table tide_{n}. Then on.") for n in range(30)]
+    with CompactManager(config) as manager:
+        manager.manual_compact("s", [user("Build it."), *said, *dialogue(20, words=100)], target_tokens=600)
+    done = cli("report", "s", "--store", store)
+    found = re.search(r"\ndecisions\n(.*)\nand (\d+) more; --all lists every decision\n", done.out, re.DOTALL)
+    assert found
+    listed = found[1].splitlines()
+    assert len(listed) == 20
+    assert all(re.match(r"(kept|in ledger|retrievable) +We decided to store .* \(m\d+\)$", line) for line in listed)
+    assert re.search(r"^decision +\d+ +\d+ +\d+ +0$", done.out, re.MULTILINE)
+    assert not re.search(r"^m\d+ +decision", done.out, re.MULTILINE), "told once"
+    (data,) = cli("report", "s", "--json", "--store", store).data["reports"]
+    assert len(data["decisions"]) == sum(data["counts"]["decision"].values()) == 20 + int(found[2])
 
 
 def test_what_is_gone_is_told_by_message(cli: Run, built: str) -> None:

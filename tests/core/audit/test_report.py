@@ -27,7 +27,7 @@ from compact.core.plan.plan import (
     SpanReference,
     SummarizationRecord,
 )
-from compact.core.summary.summary import Excerpt, StructuredSummary, SummaryCheck
+from compact.core.summary.summary import Decision, Excerpt, StructuredSummary, SummaryCheck
 from compact.stores.memory import InMemoryCompactionStore
 from compact.testing import RecordingSink, WordTokenizer, assistant, dialogue, system, tool_run, user
 
@@ -202,6 +202,52 @@ def test_a_constraint_in_the_prompt_is_no_news() -> None:
 def test_a_constraint_broken_over_lines_is_still_there() -> None:
     told = plan(summary_of("m1", narrative=CONSTRAINT.replace(" ", "\n  ")))
     assert report_of(HISTORY, NONE, told).missing_constraints == ()
+
+
+# -- decisions --------------------------------------------------------------------------------------------------------
+
+DECIDED = "We decided to use SQLite instead of PostgreSQL."
+RETOLD = "I'll go with UTC everywhere, it is simpler."
+LEFT_OUT = "Let's stick with the old parser for now."
+DECISIONS = [
+    Message("user", "Build the importer.", id="m1"),
+    Message("assistant", f"I looked at both. {DECIDED} The rest follows.", id="m2"),
+    Message("assistant", RETOLD, id="m3"),
+    Message("user", LEFT_OUT, id="m4"),
+    Message("tool", "we decided nothing: this is printed by a tool", tool_call_id="c", id="m5"),
+    Message("user", "Go on.", id="m6"),
+]
+
+
+def decisions(report: CompactionReport) -> dict[str, tuple[str, str]]:
+    return {entry.text: (entry.state.value, entry.message_id) for entry in report.decisions}
+
+
+def test_decisions_are_kept_told_in_the_summary_or_left_out() -> None:
+    told = (Decision("all times are UTC", "simpler", ("m3",)),)
+    after = plan(summary_of("m1", "m2", "m3", "m4", narrative=f"Both were tried. {DECIDED}", decisions=told))
+    report = report_of(DECISIONS, NONE, after)
+    assert decisions(report) == {DECIDED: ("kept", "m2"), RETOLD: ("in_ledger", "m3"), LEFT_OUT: ("retrievable", "m4")}
+    assert report.counts["decision"] == {"kept": 1, "in_ledger": 1, "retrievable": 1, "lost": 0}
+    assert [entry["text"] for entry in report.to_dict()["decisions"]] == [LEFT_OUT, RETOLD, DECIDED]
+
+
+def test_a_decision_is_in_the_ledger_or_lost_and_followed_through_every_round() -> None:
+    first = plan(summary_of("m2", "m3", ledger=Ledger((Fact(FactKind.DECISION, DECIDED, source_ids=("m2",)),))))
+    assert decisions(report_of(DECISIONS, NONE, first))[DECIDED] == ("in_ledger", "m2")
+    second = plan(summary_of("m2", "m3", "m4", version=2, narrative="we went on"), version=2)
+    assert decisions(report_of(DECISIONS, first, second))[DECIDED] == ("retrievable", "m2")
+    nobody = report_of(DECISIONS, first, second, recallable=lambda message: False)
+    assert decisions(nobody)[DECIDED] == ("lost", "m2")
+
+
+def test_a_decision_whose_message_stands_is_no_news_and_a_long_one_is_found_where_it_is_kept() -> None:
+    long = f"We decided to {'write it down and ' * 40}stop."
+    history = [*DECISIONS, Message("assistant", long, id="m7")]
+    dropped = plan(DropRecord(span=SpanReference(("m5",)), strategy="drop", reason="old"))
+    assert report_of(history, NONE, dropped).decisions == ()
+    told = report_of(history, NONE, plan(summary_of("m7", narrative=long)))
+    assert [(entry.state, entry.message_id) for entry in told.decisions] == [(EntityState.KEPT, "m7")]
 
 
 # -- the report as data -------------------------------------------------------------------------------------------

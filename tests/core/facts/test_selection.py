@@ -48,9 +48,8 @@ def test_what_is_chosen_fits_and_nothing_is_chosen_twice(history: list[Wire], li
     selection = Selection(numbered(history), count_text=count)
     chosen = selection.choose(range(len(selection.pieces)), limit, label_tokens=label)
     pieces = [selection.pieces[index] for index in chosen]
-    cost = sum(count(piece.text) + 1 for piece in pieces) + label * len(
-        {(piece.step, piece.origin) for piece in pieces}
-    )
+    labels = {(piece.step, piece.origin) for piece in pieces}
+    cost = sum(count(piece.text) + 1 for piece in pieces) + label * len(labels)
     assert cost <= max(limit, 0)
     assert len({piece.text for piece in pieces}) == len(pieces)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -47,10 +48,17 @@ summaries = st.builds(
     check=st.none() | st.builds(SummaryCheck, st.integers(0, 9), sources, sources, sources),
 )
 pieces = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=3).map(tuple)
+pointers = st.builds(ExternalizationRecord, **common, artifact_id=texts, preview=texts)
 records: st.SearchStrategy[Record] = st.one_of(
     st.builds(ClearRecord, **common, kept=pieces, preserved_fields=st.dictionaries(texts, texts, max_size=2)),
-    st.builds(SummarizationRecord, **common, version=st.integers(1, 9), summary=st.none() | summaries),
-    st.builds(ExternalizationRecord, **common, artifact_id=texts, preview=texts),
+    st.builds(
+        SummarizationRecord,
+        **common,
+        version=st.integers(1, 9),
+        summary=st.none() | summaries,
+        artifacts=st.lists(pointers, max_size=2).map(tuple),
+    ),
+    pointers,
     st.builds(DropRecord, **common),
 )
 plans = st.builds(CompactionPlan, texts, st.integers(0, 9), st.lists(records, max_size=5).map(tuple), ids, texts)
@@ -101,6 +109,19 @@ def test_a_wider_summary_takes_the_place_of_the_one_before() -> None:
     plan = CompactionPlan("t", records=(first, record(ClearRecord, "m3")))
     second = record(SummarizationRecord, "m1", "m2", "m3")
     assert plan.adding(second).records == (second,)
+
+
+def test_a_summary_takes_in_the_pointers_it_covers_and_keeps_those_of_the_summary_before() -> None:
+    pointers = [
+        replace(record(ExternalizationRecord, m), artifact_id=f"art-{m}", preview="x") for m in ("m1", "m3", "m5")
+    ]
+    plan = CompactionPlan("t", records=(pointers[0],)).summarizing(record(SummarizationRecord, "m0", "m1"), ())
+    plan = plan.adding(*pointers[1:]).summarizing(record(SummarizationRecord, "m0", "m1", "m3"), ())
+    assert plan.summary is not None
+    assert [pointer.artifact_id for pointer in plan.summary.artifacts] == ["art-m1", "art-m3"]
+    assert [pointer.artifact_id for pointer in plan.artifacts] == ["art-m1", "art-m3", "art-m5"]
+    assert plan.get_action("m3")[0] is CompactionAction.SUMMARIZE
+    assert plan.get_action("m5")[0] is CompactionAction.EXTERNALIZE
 
 
 def test_only_what_still_stands_is_left_after_an_edit() -> None:

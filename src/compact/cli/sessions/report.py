@@ -42,9 +42,10 @@ def report(
 ) -> None:
     """Report what each compaction kept and lost.
 
-    Counted are specific strings (paths, ids, numbers, names, quotations) and the constraints that the user gave. Kept:
-    the prompt still contains it. In ledger: it is among the facts of the summary. Retrievable: `compact recall` finds
-    it. Lost: nothing does. The newest compaction is shown in full, earlier ones in one line each.
+    Counted are specific strings (paths, ids, numbers, names, quotations), the constraints that the user gave, and the
+    decisions that were made. Kept: the prompt still contains it. In ledger: it is among the facts of the summary.
+    Retrievable: `compact recall` finds it. Lost: nothing does. The newest compaction is shown in full, earlier ones in
+    one line each.
     """
     with open_store(config, store) as opened:
         opened.session(session)
@@ -92,6 +93,12 @@ def _show(report: CompactionReport, *, every: bool) -> None:
         screen.heading("constraints")
         for item in report.constraints:
             _show_constraint(item)
+    if report.decisions:
+        screen.heading("decisions")
+        for item in report.decisions[: None if every else _EXAMPLES]:
+            _show_decision(item)
+        if not every and len(report.decisions) > _EXAMPLES:
+            screen.line(f"and {len(report.decisions) - _EXAMPLES:,} more; --all lists every decision")
     if every:
         screen.heading("every string")
         screen.table(_ITEM_COLUMNS, [_item_row(item) for item in report.items])
@@ -129,9 +136,15 @@ def _show_constraint(item: ReportItem) -> None:
     screen.line(f"{_STATE_NAMES[item.state.value]:<13}{text}  ({item.message_id})", style=style)
 
 
+def _show_decision(item: ReportItem) -> None:
+    text = screen.truncate(" ".join(item.text.split()), _LINE_CHARS)
+    screen.line(f"{_STATE_NAMES[item.state.value]:<13}{text}  ({item.message_id})")
+
+
 def _show_missing(report: CompactionReport) -> None:
-    """Print what left the prompt, the worst first, by the message that contains it; constraints are printed above."""
-    missing = [item for item in report.items if not item.is_in_prompt and item not in report.missing_constraints]
+    """Print what left the prompt, the worst first, by its message; constraints and decisions are printed above."""
+    above = {*report.missing_constraints, *report.decisions}
+    missing = [item for item in report.items if not item.is_in_prompt and item not in above]
     if not missing:
         return
     groups: dict[tuple[str, str, str, bool], list[ReportItem]] = {}

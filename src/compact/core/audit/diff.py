@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.facts.entities import EntityKind, entity_kinds
+from compact.core.facts.extraction import find_decisions
 from compact.core.facts.grounding import message_texts
 from compact.core.facts.ledger import FactKind, Ledger
-from compact.core.facts.text import stands_in
+from compact.core.facts.text import CUT_MARK, stands_in
 from compact.core.facts.tool_calls import is_typed
 from compact.core.log.messages import Message
 from compact.core.plan.plan import ClearRecord, CompactionPlan, ExternalizationRecord, Record
@@ -121,6 +122,13 @@ def removed_asks(
     for constraint in constraints.standing(messages):
         if plan.get_action(constraint.source_id)[1]:
             yield RemovedAsk(False, constraint.text, constraint.source_id)
+
+
+def removed_decisions(messages: Sequence[Message], plan: CompactionPlan) -> Iterator[tuple[str, str]]:
+    """Yield the decisions whose own message the plan has taken out, each once, with the newest message that has it."""
+    taken_out = (message for message in messages if plan.get_action(message.id)[1])
+    found = {fact.subject.removesuffix(CUT_MARK): fact.source_ids[-1] for fact in find_decisions(taken_out)}
+    yield from found.items()
 
 
 class PromptTexts:

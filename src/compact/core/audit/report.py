@@ -8,19 +8,20 @@ from enum import Enum
 from typing import Any
 
 from compact.core.audit.artifacts import SecurityContext
-from compact.core.audit.diff import PromptTexts, Removal, find_again, removed_asks, strings_of
+from compact.core.audit.diff import PromptTexts, Removal, find_again, removed_asks, removed_decisions, strings_of
 from compact.core.audit.records import ModelCall, PlanVersion, StoredSession
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.facts.entities import EntityKind
 from compact.core.log.messages import Message
 from compact.core.plan.plan import CompactionPlan
-from compact.core.summary.summary import SummaryCheck
+from compact.core.summary.summary import StructuredSummary, SummaryCheck
 
-CONSTRAINT, TASK = "constraint", "task"
+CONSTRAINT, TASK, DECISION = "constraint", "task", "decision"
 # What hurts most when it is gone comes first; numbers and phrases are many.
 KINDS = (
     CONSTRAINT,
     TASK,
+    DECISION,
     *(
         kind.value
         for kind in (
@@ -108,6 +109,11 @@ class CompactionReport:
         """The constraints that the model does not see any more: there should be none."""
         return tuple(item for item in self.constraints if not item.is_in_prompt)
 
+    @property
+    def decisions(self) -> tuple[ReportItem, ...]:
+        """The decisions, as code finds them, whose own message is not in the prompt as it came."""
+        return tuple(item for item in self.items if item.kind == DECISION)
+
     def total(self, state: EntityState) -> int:
         """Return how many strings are in a state."""
         return sum(item.state is state for item in self.items)
@@ -129,6 +135,7 @@ class CompactionReport:
             "removed_messages": len(self.removed_ids),
             "counts": self.counts,
             "constraints": [item.to_dict() for item in self.constraints],
+            "decisions": [item.to_dict() for item in self.decisions],
             "items" if examples is None else "not_in_prompt": [item.to_dict() for item in listed],
             "check": check
             and {
@@ -157,8 +164,9 @@ def report_of(
     """Report what the step from one plan to the next did; `messages` is the history as long as it was then.
 
     Counted is what the prompt showed before and no longer shows as it did: messages that left, and what stood for
-    others until then. What had left earlier is not counted again. `log` is where recall looks, if that is more than
-    the history: the caller may have edited the past.
+    others until then. What had left earlier is not counted again, but for the task, constraints and decisions: they
+    are followed from round to round. `log` is where recall looks, if that is more than the history: the caller may
+    have edited the past.
     """
     log = log or messages
     open_ids = frozenset(message.id for message in log if recallable(message))
@@ -166,6 +174,7 @@ def report_of(
     strings = strings_of(removal, log, open_ids)
     homeless = {text for text, found in strings.items() if not found.message_id}
     strings.update(find_again(homeless, log, open_ids))
+    summary = after.summary.summary if after.summary else None
     state_of = _StateOf(PromptTexts(messages, after), open_ids)
     items = [
         ReportItem(
@@ -174,10 +183,13 @@ def report_of(
         for ask in removed_asks(messages, after, constraints)
     ]
     items += [
+        ReportItem(DECISION, text, state_of.decision(text, message_id, summary), message_id, True)
+        for text, message_id in removed_decisions(messages, after)
+    ]
+    items += [
         ReportItem(found.kind.value, text, state_of(text, found.message_id), found.message_id, found.is_touched)
         for text, found in strings.items()
     ]
-    summary = after.summary.summary if after.summary else None
     return CompactionReport(
         session_id=after.session_id,
         version=after.version,
@@ -203,6 +215,12 @@ class _StateOf:
         if self.shown.ledger.has(text):
             return EntityState.IN_LEDGER
         return EntityState.RETRIEVABLE if message_id in self.open_ids else EntityState.LOST
+
+    def decision(self, text: str, message_id: str, summary: StructuredSummary | None) -> EntityState:
+        """Return where a decision is: a summary that tells it in other words names the message it is from."""
+        told = {source for decision in summary.decisions for source in decision.source_ids} if summary else ()
+        state = self(text, message_id)
+        return EntityState.IN_LEDGER if state is not EntityState.KEPT and message_id in told else state
 
 
 def reports_of(

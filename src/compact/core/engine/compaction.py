@@ -73,8 +73,9 @@ class Compactor:
             yield from self._compact(session, goal, reason, note, is_optional=is_optional)
 
     def _compact(self, session: Session, goal: Goal, reason: str, note: str, *, is_optional: bool) -> Steps[None]:
-        # A prefetched summary knows nothing of a note, and is of no use where no summary is to be.
-        is_usable = not note and SUMMARIZE not in goal.skip
+        # A prefetched summary knows nothing of a note, stands for more than one part of the prompt, and is of no use
+        # where no summary is to be.
+        is_usable = not note and goal.part is None and SUMMARIZE not in goal.skip
         prefetched = (yield from self.claiming.prefetched(session)) if is_usable else None
         try:
             # Planning reads the whole history: the runner may do that beside its event loop.
@@ -85,10 +86,12 @@ class Compactor:
         for failure in result.failures:
             fallback = f"continued without the strategy {failure.strategy}"
             self.emitter.error(session, failure.error, fallback=fallback)
-        if result.tokens_freed <= 0:
-            self._leave_unchanged(session, f"{reason}; nothing left to compact", note)
+        if result.tokens_freed < goal.min_freed_tokens:
+            if goal.part is not None:
+                session.decline(too_little_freed(goal), goal.part)
+            self._leave_unchanged(session, f"{reason}; {too_little_freed(goal)}", note)
             return
-        if is_optional and (yield from self._is_declined(session, result, reason)):
+        if is_optional and (yield from self._is_declined(session, result, goal, reason)):
             return
         if result.pending_summary:
             may_keep = session.prompt_tokens <= goal.ceiling_tokens
@@ -160,12 +163,12 @@ class Compactor:
             message += f", {missing} found no room: raise the budget, or protect the messages they stand in"
         self.emitter.notice(session, message, severity="high" if missing else "normal")
 
-    def _is_declined(self, session: Session, result: CompactionResult, reason: str) -> Steps[bool]:
+    def _is_declined(self, session: Session, result: CompactionResult, goal: Goal, reason: str) -> Steps[bool]:
         """Return True if an optional compaction would not pay; remembered until the prompt has grown."""
         priced = yield lambda: self.pricing.with_planned_price(session, result)
         why_not = self.pricing.reason_to_decline(priced)
         if why_not:
-            session.decline(why_not)
+            session.decline(why_not, goal.part)
             self._decide(session, TriggerDecision(False, f"{reason}; {why_not}", is_optional=True))
         return bool(why_not)
 
@@ -221,6 +224,13 @@ class Compactor:
         session.show(prompt)
         if repairs:
             self.emitter.repairs(session, repairs)
+
+
+def too_little_freed(goal: Goal) -> str:
+    """Return why a compaction is not done that would free less than its goal asks for."""
+    if goal.part is None:
+        return "nothing left to compact"
+    return f"less than {goal.min_freed_tokens:,} tokens of it can go"
 
 
 def _changed_ids(session: Session) -> list[str]:

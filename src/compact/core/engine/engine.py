@@ -11,7 +11,7 @@ from math import ceil
 
 from compact.core.audit.records import AddedMessage
 from compact.core.audit.store import VersionConflict
-from compact.core.engine.compaction import Compactor
+from compact.core.engine.compaction import Compactor, too_little_freed
 from compact.core.engine.emitter import EventEmitter
 from compact.core.engine.events import HistoryBranchedEvent
 from compact.core.engine.persistence import SessionPersistence
@@ -130,7 +130,7 @@ class Engine:
     def _rehydrate(self, session: Session, budget: TokenBudget) -> Steps[None]:
         """Show the externalised content that the newest messages name, as far as there is room."""
         rehydrate = self.rehydrate
-        if rehydrate is None or not session.plan.externalizations:
+        if rehydrate is None or not session.plan.artifacts:
             return
         room = self.trigger.goal(session, budget).ceiling_tokens + budget.rehydration_reserve - session.prompt_tokens
         found = yield from self.persistence.call_store(
@@ -186,6 +186,8 @@ class Engine:
         if decision.triggered:
             result = compactor.pricing.with_planned_price(session, compactor.plan(session, goal))
             why_not = compactor.pricing.reason_to_decline(result) if decision.is_optional else ""
+            if result.tokens_freed < goal.min_freed_tokens:
+                why_not = too_little_freed(goal)
             if not why_not:
                 return replace(result, reason=reason)
             reason, economics = f"{reason}; {why_not}", result.economics

@@ -277,7 +277,7 @@ class PrunedMessagesEvent(CompactionEvent):
 
 @event
 class CompactionReportEvent(CompactionEvent):
-    """What became of the specific strings and the constraints that a compaction took out of the prompt.
+    """What became of the specific strings, the constraints and the decisions that a compaction took out of the prompt.
 
     Computed when it is read: `report` has all of it, `to_dict` the counts. Severity is `high` if the model
     does not see a constraint any more.

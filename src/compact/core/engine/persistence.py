@@ -110,10 +110,10 @@ class SessionPersistence:
             self.emitter.error(session, error, fallback="the report is used, but not stored")
 
     def _store_artifacts(self, session: Session, plan: CompactionPlan) -> Steps[None]:
-        """Write the content that a new plan externalises."""
-        for record in plan.externalizations:
+        """Write the content that a new plan externalises; what the stored plan names already is there."""
+        for record in plan.artifacts:
             message = session.log.get(record.span.first)
-            if message is None:
+            if message is None or record.artifact_id in session.stored.artifact_ids:
                 continue
             metadata = ArtifactMetadata(
                 artifact_id=record.artifact_id,

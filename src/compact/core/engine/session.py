@@ -76,11 +76,15 @@ class PromptTail:
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """How far the store has come with a session, whether the view must be written again, and plans it has not seen."""
+    """How far the store has come with a session, whether the view must be written again, and plans it has not seen.
+
+    `artifact_ids` are the artifacts of the newest plan that the store has.
+    """
 
     head: SessionHead = field(default_factory=SessionHead)
     has_branched: bool = False
     unsaved_plans: tuple[CompactionPlan, ...] = ()
+    artifact_ids: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -104,7 +108,8 @@ class Session:
         self.calibration = Calibration()
         self.budget: TokenBudget | None = None
         self.decision: TriggerDecision | None = None
-        self.declined: DeclinedCompaction | None = None
+        # By the part of the prompt whose cap it was for; None is the cadence.
+        self.declined: Mapping[PromptPart | None, DeclinedCompaction] = {}
         self.stored = StoreState()
         # The slots of the prompt that went out last.
         self.last_sent: tuple[Slot, ...] = ()
@@ -142,8 +147,8 @@ class Session:
         # What was rehydrated for this turn is not in the prompt any more, and may be again.
         self.rehydration = self.rehydration.without_turn(self.turn.context.turn_number)
         self.turn, self.injected = TurnState(), ()
-        self.decision, self.declined, self._exhausted = None, None, None
-        self.stored = StoreState(stored.head)
+        self.decision, self.declined, self._exhausted = None, {}, None
+        self.mark_saved(stored.head)
         call = stored.last_report
         is_current = call is not None and call.plan_version == stored.head.plan_version
         reported = call.tokens_reported if call and is_current else None
@@ -323,9 +328,10 @@ class Session:
         """Remember what the last call decided."""
         self.decision = decision
 
-    def decline(self, reason: str) -> None:
-        """Remember that a compaction of the prompt as it stands would not pay."""
-        self.declined = DeclinedCompaction(self.plan.version, self.prompt.tokens, reason)
+    def decline(self, reason: str, part: PromptPart | None = None) -> None:
+        """Remember that a compaction of the prompt as it stands, or of one part of it, would not pay."""
+        declined = DeclinedCompaction(self.plan.version, self.prompt.tokens, reason)
+        self.declined = {**self.declined, part: declined}
 
     @property
     def _state(self) -> CompactionInputs:
@@ -381,7 +387,8 @@ class Session:
 
     def mark_saved(self, head: SessionHead) -> None:
         """Note that the store has everything."""
-        self.stored = StoreState(head)
+        artifact_ids = frozenset(record.artifact_id for record in self.plan.artifacts)
+        self.stored = StoreState(head, artifact_ids=artifact_ids)
 
     def mark_outdated(self) -> None:
         """Note that another process has written to the store: the next call must read it first."""
@@ -389,7 +396,7 @@ class Session:
 
     def mark_lost(self) -> None:
         """Note that the store has lost the session: it gets all of it again."""
-        self.stored = replace(self.stored, head=SessionHead(), has_branched=True)
+        self.stored = replace(self.stored, head=SessionHead(), has_branched=True, artifact_ids=frozenset())
 
     @property
     def is_deleted(self) -> bool:

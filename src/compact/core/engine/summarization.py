@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from compact.core.audit.store import SummaryCache
@@ -22,6 +22,9 @@ from compact.core.errors import (
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.facts.extraction import find_facts
 from compact.core.facts.ledger import REQUIRED, Fact, FactKind, Ledger, merged
+from compact.core.facts.text import cut_line, first_line
+from compact.core.facts.tool_calls import command_of, path_of
+from compact.core.log.groups import calls_answered, group_messages
 from compact.core.log.messages import Message
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.plan import SummarizationRecord
@@ -229,14 +232,27 @@ def _with_message_ids(ledger: Ledger, request: SummaryRequest) -> Ledger:
     return Ledger((*ledger.facts, *ids))
 
 
+def _artifact_facts(pending: SummarizationRecord, span: Sequence[Message]) -> list[Fact]:
+    """Return a fact for each artifact that a summary takes in: its id, and which call gave it."""
+    if not pending.artifacts:
+        return []
+    calls = {span[index].id: call for index, call in calls_answered(span, group_messages(span)).items()}
+    facts: list[Fact] = []
+    for record in pending.artifacts:
+        call = calls.get(record.span.first)
+        subject = path_of(call) or first_line(command_of(call) or "") if call else ""
+        detail = cut_line(f"{call.name} {subject}".strip()) if call else record.reason
+        facts.append(Fact(FactKind.ARTIFACT, record.artifact_id, detail, record.span.message_ids))
+    return facts
+
+
 def _with_carried_facts(before: SummarizationRecord | None, found: Ledger) -> Ledger:
     """Return what was found, with facts of the summary before that no message of the log can give again.
 
-    Those are artifacts, whose records the summary took in, and all of them where the log began with a summary: what is
-    then found as the task was only asked later.
+    There are such where the log began with a summary: what is then found as the task was only asked later.
     """
     known = before.summary.ledger if before and before.summary else Ledger()
-    carried = Ledger(tuple(fact for fact in known if not fact.source_ids or fact.kind is FactKind.ARTIFACT))
+    carried = Ledger(tuple(fact for fact in known if not fact.source_ids))
     if carried.of(FactKind.TASK):
         asked_later = tuple(replace(fact, kind=FactKind.LATEST_ASK) for fact in found.of(FactKind.TASK))
         latest = found.of(FactKind.LATEST_ASK) or asked_later
@@ -320,11 +336,7 @@ class SummaryWriter:
         pending, before = room.pending, session.plan.summary
         inside, known = set(pending.span), set(before.span if before else ())
         span = tuple(message for message in session.log.view if message.id in inside)
-        artifacts = (
-            Fact(FactKind.ARTIFACT, record.artifact_id, record.reason, record.span.message_ids)
-            for record in session.plan.externalizations
-            if inside.issuperset(record.span)
-        )
+        artifacts = _artifact_facts(pending, span)
         request = SummaryRequest(
             messages=tuple(message for message in span if message.id not in known),
             span=span,

@@ -14,6 +14,8 @@ from compact.core.plan.strategy import SUMMARIZE, Goal
 _SUMMARY_SHARE_OF_TARGET = 0.62
 # Chosen: how much a prompt must have grown before a compaction that did not pay is looked at again.
 _GROWN = 1.05
+# Chosen: the share of a cap that must be freed for it to be worth a new prefix; less would be a new plan at every call.
+_SMALLEST_TRIM = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,19 +51,21 @@ class Trigger:
     def _decide_below_trigger(
         self, session: Session, budget: TokenBudget, goal: Goal, usage: str
     ) -> tuple[TriggerDecision, Goal]:
-        """Decide below the trigger: only the free strategies run, and only if that pays."""
-        declined = session.declined
-        is_same_plan = declined is not None and declined.plan_version == session.plan.version
-        if declined and is_same_plan and session.prompt_tokens <= _GROWN * declined.prompt_tokens:
-            return TriggerDecision(False, f"{usage}; {declined.reason}"), goal
-        free_only = replace(goal, target_tokens=0, skip=frozenset({SUMMARIZE}))
-        if over := _over_cap(session, budget.part_caps):
-            free_only = replace(free_only, target_tokens=max(0, session.prompt_tokens - max(over.values())))
-            caps = ", ".join(f"{part} is over its cap of {budget.part_caps[part]:,}" for part in over)
-            return TriggerDecision(True, f"{usage}; {caps}", is_optional=True), free_only
+        """Decide below the trigger: for a cap, or by the cadence, and only if that pays."""
+        why_not: list[str] = []
+        for part, cap in _over_cap(session, budget.part_caps):
+            reason = f"{part} is over its cap of {cap:,}"
+            if declined := _declined(session, part):
+                why_not.append(f"{reason}; {declined}")
+                continue
+            return TriggerDecision(True, f"{usage}; {reason}", is_optional=True), _cap_goal(session, goal, part, cap)
         if self.every_call:
-            return TriggerDecision(True, f"{usage}; cadence is every call", is_optional=True), free_only
-        return TriggerDecision(False, f"{usage}; below the trigger of {budget.trigger_tokens:,}"), goal
+            if not (declined := _declined(session, None)):
+                free_only = replace(goal, target_tokens=0, skip=frozenset({SUMMARIZE}))
+                return TriggerDecision(True, f"{usage}; cadence is every call", is_optional=True), free_only
+            why_not.append(declined)
+        below = f"below the trigger of {budget.trigger_tokens:,}"
+        return TriggerDecision(False, "; ".join((usage, *(why_not or (below,))))), goal
 
     def goal(self, session: Session, budget: TokenBudget) -> Goal:
         """Return the thresholds in estimated tokens of messages alone."""
@@ -96,7 +100,33 @@ class Trigger:
         return replace(goal, target_tokens=limit, settle_tokens=limit, ceiling_tokens=limit)
 
 
-def _over_cap(session: Session, caps: Mapping[str, int]) -> dict[str, int]:
-    """Return for each part of the prompt above its cap the tokens over half the cap: what a compaction should free."""
+def _over_cap(session: Session, caps: Mapping[str, int]) -> list[tuple[PromptPart, int]]:
+    """Return the parts of the prompt that are above their cap, each with its cap; the furthest above it first."""
     tokens = session.prompt.tokens_by_part
-    return {part: tokens[PromptPart(part)] - cap // 2 for part, cap in caps.items() if tokens[PromptPart(part)] > cap}
+    over = [(PromptPart(part), cap) for part, cap in caps.items() if tokens[PromptPart(part)] > cap]
+    return sorted(over, key=lambda entry: entry[1] - tokens[entry[0]])
+
+
+def _cap_goal(session: Session, goal: Goal, part: PromptPart, cap: int) -> Goal:
+    """Return the goal that only one part has to meet: half its cap, or the next message would be over it again.
+
+    What is newest is not given up for a cap, and results go without a summary: clearing them is free.
+    """
+    excess = session.prompt.tokens_by_part[part] - cap // 2
+    return replace(
+        goal,
+        target_tokens=max(0, session.prompt_tokens - excess),
+        settle_tokens=goal.ceiling_tokens,
+        skip=frozenset({SUMMARIZE}) if part is PromptPart.TOOL_RESULTS else frozenset[str](),
+        part=part,
+        part_tokens=cap // 2,
+        min_freed_tokens=max(1, int(_SMALLEST_TRIM * cap)),
+    )
+
+
+def _declined(session: Session, part: PromptPart | None) -> str:
+    """Return why a compaction that nothing forces was declined, as long as another look would find the same."""
+    declined = session.declined.get(part)
+    if declined is None or declined.plan_version != session.plan.version:
+        return ""
+    return declined.reason if session.prompt_tokens <= _GROWN * declined.prompt_tokens else ""

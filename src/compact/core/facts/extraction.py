@@ -68,7 +68,7 @@ def find_facts(
         (
             *(fact for fact in _asks(whole) if inside.issuperset(fact.source_ids)),
             *(Fact(FactKind.CONSTRAINT, found.text, source_ids=(found.source_id,)) for found in standing),
-            *_decisions(messages),
+            *find_decisions(messages),
             *find_open_items(messages),
             *_files(uses),
             *_commands(uses),
@@ -96,7 +96,7 @@ def _asks(messages: Sequence[Message]) -> Iterator[Fact]:
         yield Fact(FactKind.LATEST_ASK, typed[-1].text.strip(), source_ids=(typed[-1].id,))
 
 
-def _decisions(messages: Sequence[Message]) -> Iterator[Fact]:
+def find_decisions(messages: Iterable[Message]) -> Iterator[Fact]:
     """Yield the sentences of the dialogue in which something was decided."""
     for message in messages:
         if message.role == "assistant" or is_typed(message):

@@ -1,7 +1,7 @@
 """The value of a thousand tokens for what the agent goes on to write, by kind of content and age.
 
-Made by `python benchmarks/value.py --data FOLDER --write`, which says how, at 549 places of 187 public sessions of
-coding and service agents from 11 sources.
+Made by `python benchmarks/value.py --data FOLDER --write`, which says how, at 549 places of 187 public
+sessions of coding and service agents from 11 sources.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from compact.core.errors import InsufficientBudget
 from compact.core.facts.constraints import ConstraintFinder, NoConstraints
-from compact.core.log.groups import calls_answered, group_messages, turn_numbers
+from compact.core.log.groups import Group, calls_answered, group_messages, turn_numbers
 from compact.core.log.messages import Message
 from compact.core.plan.economics import Economics
 from compact.core.plan.layers import KeepRules, Layers, partition
@@ -130,10 +130,15 @@ class CompactionCoordinator:
         before = start.total_tokens()
         context, kept, failures, counts = start, rules, list[StrategyFailure](), list[ProposalCount]()
         for kept in _reductions(rules, goal):
-            context, failures, counts = self._run_strategies(replace(start, layers=partition(messages, groups, kept)))
+            layers = within_part(partition(messages, groups, kept), groups, goal.part)
+            context, failures, counts = self._run_strategies(replace(start, layers=layers))
             if context.total_tokens() <= goal.settle_tokens:
                 break
-        context = self._refill(self._squeeze(context), plan)
+        if goal.part is PromptPart.DIALOGUE:
+            context = self._trim_dialogue(replace(context, layers=partition(messages, groups, rules)), rules)
+        context = self._squeeze(context)
+        if goal.part is None:
+            context = self._refill(context, plan)
         after = context.total_tokens()
         if after > goal.ceiling_tokens:
             budget = goal.ceiling_tokens + sum(goal.fixed.values())
@@ -200,31 +205,40 @@ class CompactionCoordinator:
         spare = context.goal.target_tokens - context.total_tokens()
         if spare < max(_MIN_SPARE_TOKENS, _MIN_SPARE_SHARE * context.goal.target_tokens):
             return context
-        standing = {id(record) for record in before.records}
-        cleared: dict[str, ClearRecord] = {}
-        candidates: list[Candidate] = []
-        wanted = _REFILL_CHOICE * spare
-        for index in range(len(context.messages) - 1, -1, -1):
-            message, record = context.messages[index], context.plan.get_action(context.messages[index].id)[1]
-            if (
-                wanted > 0
-                and isinstance(record, ClearRecord)
-                and record.strategy == CLEAR
-                and id(record) not in standing
-            ):
-                candidates.insert(0, Candidate(message, context.tokens[index], record.tokens_after))
-                cleared[message.id] = record
-                wanted -= context.tokens[index]
-        if not candidates:
+        cleared = _newly_cleared(context, before, _REFILL_CHOICE * spare)
+        if not cleared:
             return context
-        around = [m for m in context.messages if m.id in cleared or _stands(context.plan, m)]
+        around = [message for message in context.messages if message.id in cleared or _stands(context.plan, message)]
+        candidates = [
+            Candidate(message, context.tokens[context.places[message.id]], cleared[message.id].tokens_after)
+            for message in around
+            if message.id in cleared
+        ]
         shortener = Shortener(around, context.count_message, self.constraints)
         longer = shortener.lengthen(candidates, cleared, spare)
         return _apply(context, [CompactionProposal(record) for record in longer])
 
+    def _trim_dialogue(self, context: PlanningContext, rules: KeepRules) -> PlanningContext:
+        """Cut what was said, and the arguments of calls, until the dialogue is as small as its cap wants it.
+
+        What no summary could take in is left for this: the words and arguments of calls whose results stay.
+        """
+        tokens = 0
+        for index, message in enumerate(context.messages):
+            record = context.plan.get_action(message.id)[1]
+            if part_of(message, record, rules) is PromptPart.DIALOGUE:
+                tokens += context.weight(index)
+        old = {context.messages[index].id for index in context.layers.remainder}
+        return self._cut(
+            context, tokens - context.goal.part_tokens, lambda message, _: message.id in old and message.role != "tool"
+        )
+
     def _shorten(self, context: PlanningContext, may_cut: Callable[[Message, int], bool]) -> PlanningContext:
+        """Cut messages until the prompt fits its ceiling."""
+        return self._cut(context, context.total_tokens() - context.goal.ceiling_tokens, may_cut)
+
+    def _cut(self, context: PlanningContext, excess: int, may_cut: Callable[[Message, int], bool]) -> PlanningContext:
         """Cut messages that are too large; pinned ones and what a strategy already deals with are left alone."""
-        excess = context.total_tokens() - context.goal.ceiling_tokens
         if excess <= 0:
             return context
         standing = [index for index, message in enumerate(context.messages) if _stands(context.plan, message)]
@@ -235,6 +249,16 @@ class CompactionCoordinator:
         ]
         shortener = Shortener([context.messages[index] for index in standing], context.count_message, self.constraints)
         return _apply(context, [CompactionProposal(record) for record in shortener.shorten(candidates, excess)])
+
+
+def within_part(layers: Layers, groups: Sequence[Group], part: PromptPart | None) -> Layers:
+    """Return the layers with only one part of the prompt in the remainder: what is not of that part is kept."""
+    if part is None:
+        return layers
+    tools = {index for group in groups if group.is_tool for index in group.indices}
+    if part is PromptPart.TOOL_RESULTS:
+        return replace(layers, remainder=layers.remainder & tools, recent=layers.recent | (layers.remainder - tools))
+    return replace(layers, remainder=layers.remainder - tools, tool_io=layers.tool_io | (layers.remainder & tools))
 
 
 def _reductions(rules: KeepRules, goal: Goal) -> Iterator[KeepRules]:
@@ -269,6 +293,20 @@ def _apply(context: PlanningContext, proposals: Sequence[CompactionProposal]) ->
             plan = plan.summarizing(proposal.record, proposal.pinned)
     others = [p.record for p in proposals if not isinstance(p.record, SummarizationRecord)]
     return replace(context, plan=plan.adding(*others) if others else plan)
+
+
+def _newly_cleared(context: PlanningContext, before: CompactionPlan, max_tokens: int) -> dict[str, ClearRecord]:
+    """Return what this compaction has cleared, the newest first, up to so many tokens in full."""
+    standing = {id(record) for record in before.records}
+    found: dict[str, ClearRecord] = {}
+    for index in range(len(context.messages) - 1, -1, -1):
+        record = context.plan.get_action(context.messages[index].id)[1]
+        if isinstance(record, ClearRecord) and record.strategy == CLEAR and id(record) not in standing:
+            found[record.span.first] = record
+            max_tokens -= context.tokens[index]
+            if max_tokens <= 0:
+                break
+    return found
 
 
 def _stands(plan: CompactionPlan, message: Message) -> bool:

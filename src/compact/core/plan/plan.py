@@ -88,16 +88,6 @@ class ClearRecord(_Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SummarizationRecord(_Record):
-    """One summary stands for the span; until it is written (`summary is None`) it weighs `max_tokens`."""
-
-    action: ClassVar[CompactionAction] = CompactionAction.SUMMARIZE
-    version: int = 1
-    max_tokens: int = 0
-    summary: StructuredSummary | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalizationRecord(_Record):
     """The content lives in the artifact store; a pointer and a preview stand for it."""
 
@@ -105,6 +95,20 @@ class ExternalizationRecord(_Record):
     artifact_id: str
     preview: str = ""
     sensitivity: str = "internal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummarizationRecord(_Record):
+    """One summary stands for the span; until it is written (`summary is None`) it weighs `max_tokens`.
+
+    `artifacts` are the pointers that it and the summaries before it took in: its ledger names them.
+    """
+
+    action: ClassVar[CompactionAction] = CompactionAction.SUMMARIZE
+    version: int = 1
+    max_tokens: int = 0
+    summary: StructuredSummary | None = None
+    artifacts: tuple[ExternalizationRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +182,11 @@ class CompactionPlan:
         return tuple(record for record in self.records if isinstance(record, ExternalizationRecord))
 
     @property
+    def artifacts(self) -> tuple[ExternalizationRecord, ...]:
+        """Every artifact that the prompt names: those the summary took in, then those whose pointer stands."""
+        return (*(self.summary.artifacts if self.summary else ()), *self.externalizations)
+
+    @property
     def drops(self) -> tuple[DropRecord, ...]:
         """The records that leave nothing."""
         return tuple(record for record in self.records if isinstance(record, DropRecord))
@@ -202,12 +211,19 @@ class CompactionPlan:
         return replace(self, records=tuple(r for r in (*self.records, *records) if id(r) in deciding))
 
     def summarizing(self, record: SummarizationRecord, pinned: tuple[str, ...]) -> CompactionPlan:
-        """Return this plan with one summary for a span; it takes in what was put there before, pointers included."""
+        """Return this plan with one summary for a span; it takes in what was put there before, pointers included.
+
+        By precedence a pointer would stay. Whoever names its messages in the span has no room for it: what it points
+        to goes on in `SummarizationRecord.artifacts`, from one summary to the next.
+        """
         covered = set(record.span)
-        kept = tuple(
-            r for r in self.records if not (isinstance(r, ExternalizationRecord) and covered.issuperset(r.span))
-        )
-        return replace(self, records=kept, pinned=pinned).adding(record)
+        taken_in = [pointer for pointer in self.externalizations if covered.issuperset(pointer.span)]
+        earlier = self.summary.artifacts if self.summary else ()
+        # The preview is not shown any more, and plans are stored whole.
+        artifacts = {pointer.artifact_id: replace(pointer, preview="") for pointer in (*earlier, *taken_in)}
+        gone = {id(pointer) for pointer in taken_in}
+        kept = tuple(r for r in self.records if id(r) not in gone)
+        return replace(self, records=kept, pinned=pinned).adding(replace(record, artifacts=tuple(artifacts.values())))
 
     def standing_on(self, message_ids: Iterable[str]) -> CompactionPlan:
         """Return the part of this plan whose messages are all still there (after the caller edited the past)."""
@@ -277,6 +293,7 @@ def _record_to_dict(record: Record) -> dict[str, Any]:
             data["version"] = record.version
             data["max_tokens"] = record.max_tokens
             data["summary"] = record.summary.to_dict() if record.summary else None
+            data["artifacts"] = [_record_to_dict(pointer) for pointer in record.artifacts]
         case ExternalizationRecord():
             data["artifact_id"] = record.artifact_id
             data["preview"] = record.preview
@@ -295,4 +312,6 @@ def _record_from_dict(data: Mapping[str, Any]) -> Record:
             fields[name] = tuple((start, end) for start, end in fields[name])
     if fields.get("summary"):
         fields["summary"] = StructuredSummary.from_dict(fields["summary"])
+    if "artifacts" in fields:
+        fields["artifacts"] = tuple(_record_from_dict(pointer) for pointer in fields["artifacts"])
     return kind(**fields)

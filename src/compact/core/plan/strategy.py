@@ -38,6 +38,9 @@ class Goal:
     to `summary_share` of the room; beyond `ceiling_tokens` nothing may be sent. `must_run` names strategies that run
     even if the target is already met, `skip` those that do not run at all. `fixed` has the tokens of the parts that
     are sent beside the messages; errors name them.
+
+    For a cap on one part of the prompt, `part` is the only one that may shrink, to `part_tokens`. A compaction that
+    would free less than `min_freed_tokens` is not done.
     """
 
     target_tokens: int
@@ -47,6 +50,9 @@ class Goal:
     must_run: frozenset[str] = frozenset()
     skip: frozenset[str] = frozenset()
     fixed: Mapping[PromptPart, int] = field(default_factory=dict[PromptPart, int])
+    part: PromptPart | None = None
+    part_tokens: int = 0
+    min_freed_tokens: int = 1
 
     @property
     def is_exact(self) -> bool:

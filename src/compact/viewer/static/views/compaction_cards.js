@@ -206,7 +206,7 @@ export function reportCard(report, openMessage) {
           ),
           h("tbody", null, kinds.map(countRow)),
         )
-      : h("p", { class: "quiet" }, "No path, id, number, name or constraint left the prompt."),
+      : h("p", { class: "quiet" }, "No path, id, number, name, constraint or decision left the prompt."),
     report.items?.length
       ? h(
           "details",
