@@ -38,7 +38,7 @@ from compact.core.log.messages import Message
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import TokenBudget
 from compact.core.plan.coordinator import CompactionResult
-from compact.core.plan.plan import CompactionPlan
+from compact.core.plan.plan import CompactionAction, CompactionPlan
 from compact.core.plan.renderer import RenderedPrompt
 from compact.core.plan.strategy import CompactionStrategy
 from compact.core.steps import Steps
@@ -367,8 +367,10 @@ class CompactManager:
     def recall(
         self, session_id: str, query: str, *, max_tokens: int = 2000, security: SecurityContext | None = None
     ) -> Recall:
-        """Return what left the prompt: by message or artifact id exactly, by words otherwise, within `max_tokens`."""
+        """Return what left the prompt, within `max_tokens`: the entry of an id, or the best matches for a question."""
         started_at, count_text = time.time(), self._engine.tokenizer.count_text
+        held = self._sessions.get(session_id)
+        plan = held.session.plan if held else CompactionPlan(session_id)
         answer = recall(
             session_id,
             query,
@@ -378,18 +380,18 @@ class CompactManager:
             count_text=count_text,
             max_tokens=max_tokens,
             default_sensitivity=self.config.strategies.externalize.default_sensitivity,
+            is_shown=lambda message_id: plan.get_action(message_id)[0] is CompactionAction.INCLUDE,
         )
-        held = self._sessions.get(session_id)
         self._events(
             ContentRecalledEvent(
                 session_id=session_id,
                 turn_number=held.session.turn_number if held else 0,
-                plan_version=held.session.plan.version if held else 0,
+                plan_version=plan.version,
                 started_at=started_at,
                 ended_at=max(started_at, time.time()),
                 query=answer.query,
-                message_ids=tuple(found.message_id for found in answer.found),
-                tokens=sum(count_text(found.content) for found in answer.found),
+                message_ids=tuple(entry.message_id for entry in answer.entries),
+                tokens=sum(count_text(entry.content) for entry in answer.entries),
             )
         )
         return answer

@@ -1,7 +1,8 @@
 """How an agent gets to what left its prompt: by naming an artifact, or by asking for it.
 
 rehydration  shows an artifact at the end of the prompt for a turn when the newest messages name it
-search       finds entries of the log by id or by words, within a number of tokens
+search       finds entries of the log by id or by a question, within a number of tokens
+passage      chooses the part of a long entry that a question is about
 tool         the tool by which an agent asks
 """
 

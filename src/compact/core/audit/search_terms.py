@@ -1,0 +1,221 @@
+"""The terms by which log entries are found: the same for every store, for an entry and for a query.
+
+A term is the stem of a word, or a whole name (an id, a path, an error code), of which the letters and digits count:
+`src/app/main.py` is the term `src_app_main_py`, and its words are terms too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from compact.core.audit.stemming import stem
+from compact.core.facts.common_words import COMMON_WORDS
+from compact.core.facts.tool_calls import argument_texts
+from compact.core.log.messages import Message
+
+# Words joined by what paths, ids and names are joined by; a sentence's full stop and its blank end one.
+_PIECE = re.compile(r"[^\W_]+(?:[_./\\:@#-]{1,3}[^\W_]+)*")
+_WORD = re.compile(r"[^\W_]+")
+_HUMP = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
+_HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_PATH_ENDS = re.compile(r"[:@#]+")
+_SEPARATORS = re.compile(r"[/\\]+")
+# What a hyphen joins may be plain words ("read-only"); what these join, or has a digit in it, is a name.
+_NAME_MARK = re.compile(r"[0-9_./\\:@#]")
+# Scripts without blanks between words: two neighbouring letters are a term.
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
+# Chosen: of an entry that is larger, its beginning and its end are searched.
+_HEAD_CHARS, _TAIL_CHARS = 200_000, 50_000
+# PostgreSQL takes up to 1 MB of terms; a character of them takes four bytes at most.
+_MAX_CHARS = 250_000
+# Chosen: no word or name is longer; of longer ones (keys, encoded data) this much is compared.
+_MAX_TERM_CHARS = 100
+# Chosen: nobody writes a path's end with more folders than that when asking for it.
+_PATH_END_SEGMENTS = 3
+# From here on more occurrences of a term make next to no difference to a score (BM25 levels off).
+MAX_FREQUENCY = 8
+# Chosen: a longer question is a text; what it is about is said at its beginning.
+_MAX_QUERY_TERMS = 32
+
+# Words of questions and of grammar, which say nothing about what is looked for.
+_GRAMMAR = """
+a about after again all also am an and any anything are as at be because been before being between both but by can
+could did do does doing done each either else ever every everything few find for from get give got had has have having
+he her here hers him his how i if in into is it its just know let like look made make many may me might mine more most
+much must my need no nor not now of off on once one only onto or other our ours out over own please recall remember
+said same say says see she should show so some something such tell than that the their theirs them then there these
+they thing things this those through to told too under until up us use used using very want wanted was we were what
+whatever when where whether which while who whom whose why will with within without would you your yours ll re ve don
+doesn didn isn wasn weren aren couldn shouldn wouldn won hasn haven hadn s t d m
+"""
+_STOP_WORDS = frozenset(_GRAMMAR.split())
+
+
+@dataclass(frozen=True, slots=True)
+class EntryTerms:
+    """What is compared of a log entry: `words` are its terms between blanks, each as often as it occurs, side by side.
+
+    `length` is how many words the entry has.
+    """
+
+    words: str
+    length: int
+
+    def frequency(self, term: str) -> int:
+        """Return how often a term occurs, up to a number from which on it makes no difference."""
+        sought, step = f" {term} ", len(term) + 1
+        found = place = self.words.find(sought)
+        if found < 0:
+            return 0
+        while self.words.startswith(sought, place + step):
+            place += step
+        return (place - found) // step + 1
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """What a query looks for: `terms` that count, and of them the `names` that are looked for exactly."""
+
+    terms: tuple[str, ...]
+    names: frozenset[str]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The terms that are words."""
+        return tuple(term for term in self.terms if "_" not in term)
+
+
+def read_query(query: str) -> SearchQuery:
+    """Return what a query looks for; words of questions count only if it has no others."""
+    stemmer = _Stemmer()
+    terms: dict[str, None] = {}
+    stops: dict[str, None] = {}
+    names: set[str] = set()
+    for found in _PIECE.finditer(query[:_HEAD_CHARS]):
+        piece = found[0]
+        if len(terms) >= _MAX_QUERY_TERMS:
+            break
+        if piece.lower() in _STOP_WORDS:
+            stops[piece.lower()] = None
+            continue
+        terms.update(dict.fromkeys(_words_of(piece, stemmer)))
+        if is_name(piece):
+            terms[_name(piece)] = None
+            names.add(_name(piece))
+    return SearchQuery(tuple(terms or stops), frozenset(names))
+
+
+def is_name(piece: str) -> bool:
+    """Return True for an id, a path, an identifier or an error code; False for a plain word or number."""
+    return bool(_HUMP.search(piece) or (_NAME_MARK.search(piece) and not piece.isdecimal()))
+
+
+def text_terms(text: str) -> frozenset[str]:
+    """Return the terms of a short text, names included."""
+    stemmer = _Stemmer()
+    pieces = _PIECE.findall(text)
+    return frozenset(term for piece in pieces for term in (*_words_of(piece, stemmer), *_names_of(piece)))
+
+
+def entry_terms(message: Message) -> EntryTerms:
+    """Return the terms of a log entry: of its text, its calls and their arguments, and the ids of calls."""
+    stemmer = _Stemmer()
+    counts: Counter[str] = Counter()
+    length = 0
+    # Texts repeat themselves: each piece is taken apart once.
+    for piece, times in Counter(_PIECE.findall(_searched(message))).items():
+        words = _words_of(piece, stemmer)
+        length += len(words) * times
+        for term in words:
+            counts[term] += times
+        if len(words) > 1:
+            # A name is there or it is not.
+            counts.update(dict.fromkeys(_names_of(piece) - counts.keys(), 1))
+    return EntryTerms(_written(counts), length)
+
+
+def _written(counts: Mapping[str, int]) -> str:
+    parts: list[str] = [""]
+    chars = 0
+    for term, times in counts.items():
+        repeated = min(times, MAX_FREQUENCY)
+        chars += (len(term) + 1) * repeated
+        if chars > _MAX_CHARS:
+            break
+        parts += [term] * repeated
+    return " ".join((*parts, ""))
+
+
+def _searched(message: Message) -> str:
+    text = "\n".join(piece for piece in _pieces(message) if piece)
+    if len(text) > _HEAD_CHARS + _TAIL_CHARS:
+        return f"{text[:_HEAD_CHARS]}\n{text[-_TAIL_CHARS:]}"
+    return text
+
+
+def _pieces(message: Message) -> Iterator[str]:
+    yield message.text
+    yield message.tool_call_id or ""
+    for call in message.tool_calls:
+        yield f"{call.id} {call.name}"
+        yield from argument_texts(call, with_names=True)
+
+
+def _words_of(piece: str, stemmer: _Stemmer) -> list[str]:
+    """Return the terms of the words of a piece; a name in camel case is also the words it is made of."""
+    if piece.isascii() and piece.islower() and piece.isalpha():
+        return [stemmer.stem(piece[:_MAX_TERM_CHARS])]
+    found: list[str] = []
+    for word in _WORD.findall(piece):
+        if not word.isascii() and _UNSPACED.search(word):
+            found += [word[i : i + 2].lower() for i in range(max(1, len(word) - 1))]
+        elif _HUMP.search(word):
+            found.append(word.lower()[:_MAX_TERM_CHARS])
+            found += [stemmer.stem(part.lower()) for part in _HUMPS.findall(word[:_MAX_TERM_CHARS])]
+        else:
+            found.append(stemmer.stem(word.lower()[:_MAX_TERM_CHARS]))
+    return found
+
+
+def _names_of(piece: str) -> set[str]:
+    """Return the names in a piece: the whole, each segment of a path, and how the path ends."""
+    names = {_name(piece)}
+    for path in _PATH_ENDS.split(piece):
+        segments = [segment for segment in _SEPARATORS.split(path) if segment]
+        names.update(map(_name, segments))
+        names.update(_name("/".join(segments[-count:])) for count in range(2, _PATH_END_SEGMENTS + 1))
+        names.add(_name(path))
+    return {name for name in names if "_" in name}
+
+
+def _name(piece: str) -> str:
+    """Return a name as a term: databases, and people, differ in what they write between its parts."""
+    return "_".join(_WORD.findall(piece.lower()))[-_MAX_TERM_CHARS:]
+
+
+class _Stemmer:
+    """Stems each word once; what it knows of a text goes with it, since the text may be a secret."""
+
+    def __init__(self) -> None:
+        self._stems: dict[str, str] = {}
+
+    def stem(self, word: str) -> str:
+        """Return the stem of a word in lower case; anything else stays as it is."""
+        found = self._stems.get(word)
+        if found is None:
+            found = _common_stems().get(word) or (stem(word) if word.isascii() and word.isalpha() else word)
+            self._stems[word] = found
+        return found
+
+
+_COMMON_STEMS: dict[str, str] = {}
+
+
+def _common_stems() -> dict[str, str]:
+    """Return the stems of words that every conversation has, found once in a process."""
+    if not _COMMON_STEMS:
+        _COMMON_STEMS.update((word, stem(word)) for word in COMMON_WORDS | _STOP_WORDS)
+    return _COMMON_STEMS
