@@ -18,7 +18,7 @@ _SATURATION, _LENGTH_SHARE = 1.2, 0.75
 # Measured: the mean of the transcripts of docs/measurements.md.
 _USUAL_LENGTH = 250
 # Chosen: a term that more entries hold tells them apart too little to be looked up entry by entry.
-MAX_HOLDERS = 2000
+MAX_HOLDERS = 1000
 # Chosen: so many entries are compared in some ten milliseconds.
 _MAX_COMPARED = 1000
 # Chosen: what matches so much less than the best entry is noise.

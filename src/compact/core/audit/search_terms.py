@@ -21,8 +21,9 @@ _PIECE = re.compile(r"[^\W_]+(?:[_./\\:@#-]{1,3}[^\W_]+)*")
 _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
 _HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_PATH_ENDS = re.compile(r"[:@#]+")
-_SEPARATORS = re.compile(r"[/\\]+")
+_SEPARATOR = re.compile(r"[/\\:@#]")
+_PATH_END = re.compile(r"[:@#]+")
+_FOLDER_END = re.compile(r"[/\\]+")
 # What a hyphen joins may be plain words ("read-only"); what these join, or has a digit in it, is a name.
 _NAME_MARK = re.compile(r"[0-9_./\\:@#]")
 # Scripts without blanks between words: two neighbouring letters are a term.
@@ -90,21 +91,21 @@ class SearchQuery:
 
 def read_query(query: str) -> SearchQuery:
     """Return what a query looks for; words of questions count only if it has no others."""
-    stemmer = _Stemmer()
+    stems = _Stems()
+    stop_terms = {stems[word] for word in _STOP_WORDS}
     terms: dict[str, None] = {}
     stops: dict[str, None] = {}
     names: set[str] = set()
     for found in _PIECE.finditer(query[:_HEAD_CHARS]):
-        piece = found[0]
         if len(terms) >= _MAX_QUERY_TERMS:
             break
-        if piece.lower() in _STOP_WORDS:
-            stops[piece.lower()] = None
-            continue
-        terms.update(dict.fromkeys(_words_of(piece, stemmer)))
-        if is_name(piece):
-            terms[_name(piece)] = None
-            names.add(_name(piece))
+        for word in _words_of(found[0], stems):
+            (stops if word in stop_terms else terms)[word] = None
+        if is_name(found[0]):
+            # With its parts: `src/main.py:42` is about `main.py`, if nobody speaks of that line.
+            named = _names_of(found[0]) or [_name(found[0])]
+            terms.update(dict.fromkeys(named))
+            names.update(named)
     return SearchQuery(tuple(terms or stops), frozenset(names))
 
 
@@ -115,26 +116,27 @@ def is_name(piece: str) -> bool:
 
 def text_terms(text: str) -> frozenset[str]:
     """Return the terms of a short text, names included."""
-    stemmer = _Stemmer()
+    stems = _Stems()
     pieces = _PIECE.findall(text)
-    return frozenset(term for piece in pieces for term in (*_words_of(piece, stemmer), *_names_of(piece)))
+    return frozenset(term for piece in pieces for term in (*_words_of(piece, stems), *_names_of(piece)))
 
 
 def entry_terms(message: Message) -> EntryTerms:
     """Return the terms of a log entry: of its text, its calls and their arguments, and the ids of calls."""
-    stemmer = _Stemmer()
-    counts: Counter[str] = Counter()
+    stems = _Stems()
+    counts: dict[str, int] = {}
+    names: dict[str, int] = {}
     length = 0
     # Texts repeat themselves: each piece is taken apart once.
     for piece, times in Counter(_PIECE.findall(_searched(message))).items():
-        words = _words_of(piece, stemmer)
+        words = _words_of(piece, stems)
         length += len(words) * times
         for term in words:
-            counts[term] += times
+            counts[term] = counts.get(term, 0) + times
         if len(words) > 1:
             # A name is there or it is not.
-            counts.update(dict.fromkeys(_names_of(piece) - counts.keys(), 1))
-    return EntryTerms(_written(counts), length)
+            names.update(dict.fromkeys(_names_of(piece), 1))
+    return EntryTerms(_written({**counts, **names}), length)
 
 
 def _written(counts: Mapping[str, int]) -> str:
@@ -164,31 +166,32 @@ def _pieces(message: Message) -> Iterator[str]:
         yield from argument_texts(call, with_names=True)
 
 
-def _words_of(piece: str, stemmer: _Stemmer) -> list[str]:
+def _words_of(piece: str, stems: _Stems) -> list[str]:
     """Return the terms of the words of a piece; a name in camel case is also the words it is made of."""
-    if piece.isascii() and piece.islower() and piece.isalpha():
-        return [stemmer.stem(piece[:_MAX_TERM_CHARS])]
+    if len(piece) <= _MAX_TERM_CHARS and piece.isalpha() and piece.isascii() and piece[1:].islower():
+        return [stems[piece.lower()]]
     found: list[str] = []
     for word in _WORD.findall(piece):
         if not word.isascii() and _UNSPACED.search(word):
             found += [word[i : i + 2].lower() for i in range(max(1, len(word) - 1))]
-        elif _HUMP.search(word):
+        elif not word.islower() and _HUMP.search(word):
             found.append(word.lower()[:_MAX_TERM_CHARS])
-            found += [stemmer.stem(part.lower()) for part in _HUMPS.findall(word[:_MAX_TERM_CHARS])]
+            found += [stems[part.lower()] for part in _HUMPS.findall(word[:_MAX_TERM_CHARS])]
         else:
-            found.append(stemmer.stem(word.lower()[:_MAX_TERM_CHARS]))
+            found.append(stems[word.lower()[:_MAX_TERM_CHARS]])
     return found
 
 
-def _names_of(piece: str) -> set[str]:
+def _names_of(piece: str) -> list[str]:
     """Return the names in a piece: the whole, each segment of a path, and how the path ends."""
-    names = {_name(piece)}
-    for path in _PATH_ENDS.split(piece):
-        segments = [segment for segment in _SEPARATORS.split(path) if segment]
-        names.update(map(_name, segments))
-        names.update(_name("/".join(segments[-count:])) for count in range(2, _PATH_END_SEGMENTS + 1))
-        names.add(_name(path))
-    return {name for name in names if "_" in name}
+    names = [_name(piece)]
+    if _SEPARATOR.search(piece):
+        for path in _PATH_END.split(piece):
+            segments = [name for segment in _FOLDER_END.split(path) if (name := _name(segment))]
+            names += segments
+            names += ["_".join(segments[-count:])[-_MAX_TERM_CHARS:] for count in range(2, _PATH_END_SEGMENTS + 1)]
+            names.append("_".join(segments)[-_MAX_TERM_CHARS:])
+    return [name for name in names if "_" in name]
 
 
 def _name(piece: str) -> str:
@@ -196,18 +199,17 @@ def _name(piece: str) -> str:
     return "_".join(_WORD.findall(piece.lower()))[-_MAX_TERM_CHARS:]
 
 
-class _Stemmer:
-    """Stems each word once; what it knows of a text goes with it, since the text may be a secret."""
+class _Stems(dict[str, str]):
+    """The stems of words in lower case, each found once; anything else is its own stem.
+
+    What it learns of a text goes with it, since the text may be a secret; what every conversation has is known.
+    """
 
     def __init__(self) -> None:
-        self._stems: dict[str, str] = {}
+        super().__init__(_common_stems())
 
-    def stem(self, word: str) -> str:
-        """Return the stem of a word in lower case; anything else stays as it is."""
-        found = self._stems.get(word)
-        if found is None:
-            found = _common_stems().get(word) or (stem(word) if word.isascii() and word.isalpha() else word)
-            self._stems[word] = found
+    def __missing__(self, word: str) -> str:
+        found = self[word] = stem(word) if word.isascii() and word.isalpha() else word
         return found
 
 
@@ -217,5 +219,5 @@ _COMMON_STEMS: dict[str, str] = {}
 def _common_stems() -> dict[str, str]:
     """Return the stems of words that every conversation has, found once in a process."""
     if not _COMMON_STEMS:
-        _COMMON_STEMS.update((word, stem(word)) for word in COMMON_WORDS | _STOP_WORDS)
+        _COMMON_STEMS.update({word: stem(word) for word in COMMON_WORDS | _STOP_WORDS})
     return _COMMON_STEMS
