@@ -11,6 +11,8 @@ from compact.core.audit.search_terms import text_terms
 CUT = "…"
 # Chosen: a line that is longer (JSON, minified code) is looked at in pieces of this size.
 _MAX_LINE_CHARS = 400
+# Chosen: what is looked for lies within so much of the passage; the rest of it is what follows.
+_WINDOW_SHARE = 0.6
 # Chosen: of a larger text, the beginning is looked through; it takes some ten milliseconds.
 _SEARCHED_CHARS = 200_000
 
@@ -30,7 +32,7 @@ def best_passage(text: str, terms: Sequence[str], max_tokens: int, count_text: C
         return text
     chars = int(len(text) * max_tokens / max(tokens, 1))
     lines = list(_lines(text[:_SEARCHED_CHARS]))
-    start = _best_start(lines, frozenset(terms), chars)
+    start = _best_start(lines, frozenset(terms), int(chars * _WINDOW_SHARE))
     if start == 0:
         return fitting(text, max_tokens, count_text)
     return fitting(f"{CUT}\n{text[sum(map(len, lines[:start])) :]}", max_tokens, count_text)

@@ -22,7 +22,8 @@ STEMS = {
     "by": "by", "say": "say", "cries": "cri", "ties": "tie", "gas": "gas", "this": "this", "kiwis": "kiwi",
     "proceed": "proceed", "agreed": "agre", "luxuriated": "luxuri", "sized": "size", "falling": "fall",
     "rational": "ration", "relational": "relat", "hopefulness": "hope", "formality": "formal", "apologist": "apolog",
-    "electricity": "electr", "adoption": "adopt", "controlling": "control", "ies": "ie", "yes": "yes", "evening": "evening",
+    "electricity": "electr", "adoption": "adopt", "controlling": "control", "ies": "ie", "yes": "yes",
+    "evening": "evening",
 }  # fmt: skip
 
 
