@@ -30,6 +30,8 @@ _REACH = 8
 _NEIGHBOUR_SHARE = 8
 # Chosen: a page of pasted ids must not become a page of questions to the store.
 _MAX_LOOKUPS = 8
+# The usual value (Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion", 2009).
+_FUSION_OFFSET = 60
 _PIECE = re.compile(r"[^\s,;()\[\]{}<>'\"`]+")
 # How our own answers begin: one that is in the log holds every word of its question, and nothing new.
 _OWN_ANSWER = re.compile(r"\[[^\n]{1,200}, entry \d+|nothing in this session's log matches")
@@ -86,13 +88,15 @@ def recall(
     max_tokens: int,
     default_sensitivity: str = "internal",
     is_shown: Callable[[str], bool] | None = None,
+    similar: Callable[[str], Sequence[StoredMessage]] | None = None,
 ) -> Recall:
     """Return the entry of a session that an id names, or the entries that match a query, the best first.
 
     `default_sensitivity` is that of tool results which say nothing of their own, as it is when they are externalised.
-    `is_shown` says of a message whether the prompt has it as it is: what left the prompt comes first.
+    `is_shown` says of a message whether the prompt has it as it is: what left the prompt comes first. `similar` finds
+    entries that mean what a query means.
     """
-    source = _Source(session_id, reader, artifacts, security, default_sensitivity, is_shown or _never)
+    source = _Source(session_id, reader, artifacts, security, default_sensitivity, is_shown or _never, similar)
     matches, terms = source.by_id(query.strip()), ()
     if matches is None:
         matches, terms = source.matches(query), read_query(query).terms
@@ -114,6 +118,7 @@ class _Source:
     security: SecurityContext
     default_sensitivity: str
     is_shown: Callable[[str], bool]
+    similar: Callable[[str], Sequence[StoredMessage]] | None
 
     def by_id(self, query: str) -> list[StoredMessage] | None:
         """Return the entry that an id names, if it may be read; None if the query is no id."""
@@ -129,7 +134,10 @@ class _Source:
     def matches(self, query: str) -> list[StoredMessage]:
         """Return what a query names by id, then what matches it and left the prompt, then what did not."""
         named = [entry for piece in _ids_in(query) for entry in self.by_id(piece) or ()]
-        found = [e for e in self.reader.search(self.session_id, query, _MAX_LOOKED_AT) if not self._is_ours(e)]
+        ranked = self.reader.search(self.session_id, query, _MAX_LOOKED_AT)
+        if self.similar:
+            ranked = _fused(ranked, self.similar(query), is_exact=bool(read_query(query).names))
+        found = [entry for entry in ranked if not self._is_ours(entry)]
         found.sort(key=lambda entry: self.is_shown(entry.message.id))
         return list({entry.seq: entry for entry in (*named, *found) if self._may_read(entry)}.values())
 
@@ -150,7 +158,7 @@ class _Source:
 
     def _may_read(self, entry: StoredMessage) -> bool:
         """Return True if the requester may read an entry: the log has what artifacts have, under the same rules."""
-        return self.security.may_read_sensitivity(_sensitivity(entry.message, self.default_sensitivity))
+        return self.security.may_read_sensitivity(sensitivity_of(entry.message, self.default_sensitivity))
 
     def _is_ours(self, entry: StoredMessage) -> bool:
         """Return True for a call of the recall tool, and for its result."""
@@ -204,13 +212,28 @@ class _Answer:
         return Recalled(entry.message.id, entry.seq, entry.message.role, cut, cut == text) if cut else None
 
 
+def _fused(
+    ranked: Sequence[StoredMessage], similar: Sequence[StoredMessage], *, is_exact: bool
+) -> Sequence[StoredMessage]:
+    """Return both lists as one, by reciprocal rank; where a name is asked for, what has it stays first."""
+    entries = {entry.seq: entry for entry in (*ranked, *similar)}
+    if is_exact:
+        return list(entries.values())
+    scores: dict[int, float] = dict.fromkeys(entries, 0.0)
+    for found in (ranked, similar):
+        for place, entry in enumerate(found, 1):
+            scores[entry.seq] += 1 / (_FUSION_OFFSET + place)
+    return [entries[seq] for seq in sorted(scores, key=lambda seq: (-scores[seq], -seq))]
+
+
 def _ids_in(query: str) -> list[str]:
     """Return the pieces of a query that may be ids of messages or artifacts."""
     pieces = (piece.strip(".:!?") for piece in _PIECE.findall(query))
     return [piece for piece in dict.fromkeys(pieces) if is_name(piece)][:_MAX_LOOKUPS]
 
 
-def _sensitivity(message: Message, default: str) -> str:
+def sensitivity_of(message: Message, default: str) -> str:
+    """Return how sensitive a message is; `default` is that of tool results which do not say."""
     usual = default if message.role == "tool" else "internal"
     return str(message.meta.get("sensitivity", usual))
 

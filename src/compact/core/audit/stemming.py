@@ -66,7 +66,7 @@ _SUFFIXES_3 = {
     "ful": "",
 }
 _ENDINGS_4 = "ement ance ence able ible ment ant ent ism ate iti ous ive ize ion al er ic"
-_SUFFIXES_4 = dict.fromkeys(_ENDINGS_4.split(), "")
+_SUFFIXES_4: dict[str, str] = dict.fromkeys(_ENDINGS_4.split(), "")
 _LI_ENDINGS = frozenset("cdeghkmnrt")
 
 
