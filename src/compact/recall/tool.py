@@ -15,8 +15,8 @@ TOOL_SCHEMA: dict[str, Any] = {
         "name": TOOL_NAME,
         "description": (
             "Read earlier parts of this conversation that were cleared, summarised or moved out of your prompt. "
-            "Give an id from a stub (such as m42 or art-…) for exactly that entry, or a question in plain words: names, "
-            "paths and error codes are found exactly, other words in all their forms. The best match comes first."
+            "Give an id from a stub (such as m42 or art-…) for exactly that entry, or a question in plain words: "
+            "names, paths and error codes are found exactly, other words in all their forms. The best match is first."
         ),
         "parameters": {
             "type": "object",

@@ -85,6 +85,8 @@ def test_names_come_first_however_often_their_parts_occur_elsewhere() -> None:
     assert found("how does parse_headers parse a header", *texts)[0] == 3
     many = ["error E4712 and error E4710, errors"] * 30
     assert found("error error E4711", *many, "E4711", *many)[0] == 31
+    long = "a step of the work, " * 100 + "E4711"
+    assert found("harbour, berth and lighthouse of E4711", "harbour berth lighthouse", long, *many) == [2, 1]
 
 
 @pytest.mark.parametrize("name", ["E4711", "parse_header", "src/app", "main.py", "ValueError", "id-4711", "a:b", "m42"])
