@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from compact.core.audit.search_terms import text_terms
+from compact.core.audit.search_terms import line_terms
 
 CUT = "…"
 # Chosen: a line that is longer (JSON, minified code) is looked at in pieces of this size.
@@ -46,7 +46,7 @@ def _lines(text: str) -> Iterator[str]:
 
 def _best_start(lines: Sequence[str], terms: frozenset[str], chars: int) -> int:
     """Return the line at which a window of so many characters begins that holds most; of equals, the first."""
-    held = [terms & text_terms(line) for line in lines]
+    held = [terms & found for found in line_terms(lines)]
     holders = Counter(term for found in held for term in found)
     weights = {term: math.log(1 + len(lines) / count) for term, count in holders.items()}
     inside: Counter[str] = Counter()

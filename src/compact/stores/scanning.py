@@ -40,8 +40,10 @@ class ScanningReader(ABC):
 
     def search(self, session_id: str, words: str, limit: int) -> tuple[StoredMessage, ...]:
         """Return log entries that match a query, best first."""
+        best = rank(read_query(words), self._index(session_id), limit)
+        # Read after the index, which may know entries that came meanwhile; a session may also go meanwhile.
         entries = {entry.seq: entry for entry in self._entries(session_id)}
-        return tuple(entries[seq] for seq in rank(read_query(words), self._index(session_id), limit))
+        return tuple(entries[seq] for seq in best if seq in entries)
 
     def sessions_with(self, words: str) -> frozenset[str]:
         """Return the sessions that have a log entry with all the words in it."""

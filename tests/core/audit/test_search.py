@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from compact.core.audit import ranking
 from compact.core.audit.ranking import MemoryIndex, rank
-from compact.core.audit.search_terms import MAX_FREQUENCY, EntryTerms, entry_terms, is_name, read_query, text_terms
+from compact.core.audit.search_terms import MAX_FREQUENCY, EntryTerms, entry_terms, is_name, line_terms, read_query
 from compact.core.audit.stemming import stem
 from compact.core.log.messages import Message, ToolCall
 
@@ -147,7 +147,7 @@ def test_no_query_raises_and_what_is_found_holds_something_of_it(texts: list[str
     places = found(query, *texts)
     assert len(set(places)) == len(places)
     for place in places:
-        assert set(sought.terms) & text_terms(texts[place - 1]), (query, texts[place - 1])
+        assert set(sought.terms) & line_terms(texts[place - 1 : place])[0], (query, texts[place - 1])
 
 
 @given(st.lists(TEXTS, max_size=6), TEXTS)
@@ -162,7 +162,7 @@ def test_terms_are_what_every_database_takes_as_they_are(text: str) -> None:
     for term in words.split(" ")[1:-1]:
         assert term
         assert all(letter.isalnum() or letter == "_" or ord(letter) > 127 for letter in term)
-        assert term in text_terms(text)
+        assert term in line_terms([text])[0]
 
 
 def test_no_entries_no_limit_no_words() -> None:

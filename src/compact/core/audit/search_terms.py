@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from compact.core.audit.stemming import stem
@@ -114,11 +114,16 @@ def is_name(piece: str) -> bool:
     return bool(_HUMP.search(piece) or (_NAME_MARK.search(piece) and not piece.isdecimal()))
 
 
-def text_terms(text: str) -> frozenset[str]:
-    """Return the terms of a short text, names included."""
+def line_terms(lines: Iterable[str]) -> list[frozenset[str]]:
+    """Return the terms of each line of a text, names included."""
     stems = _Stems()
-    pieces = _PIECE.findall(text)
-    return frozenset(term for piece in pieces for term in (*_words_of(piece, stems), *_names_of(piece)))
+    pieces = (_PIECE.findall(line) for line in lines)
+    return [frozenset(term for piece in found for term in _terms_of(piece, stems)) for found in pieces]
+
+
+def _terms_of(piece: str, stems: _Stems) -> list[str]:
+    words = _words_of(piece, stems)
+    return [*words, *_names_of(piece)] if len(words) > 1 else words
 
 
 def entry_terms(message: Message) -> EntryTerms:
