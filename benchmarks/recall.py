@@ -1,6 +1,7 @@
 """How often recall finds what an agent needs again, asked in the agent's own words.
 
     COMPACT_DATA=path/to/transcripts python benchmarks/recall.py [--check] [--json] [--semantic]
+    COMPACT_DATA=path/to/transcripts python benchmarks/recall.py --speed [--entries 12000]
 
 Questions are made from recorded sessions, without a model and without the product's own word lists. Two kinds:
 
@@ -18,6 +19,8 @@ At most 20 questions are taken of a session and kind, evenly. The figures are sh
 `all words` is the search that was there before: an entry must hold every word literally, the newest comes first.
 `ranked` is what a store returns, `as shown` what an agent is shown: the first three results with their neighbours.
 `semantic` is the same with `recall.semantic` on; it needs the extra of that name.
+
+`--speed` writes so many messages of the transcripts into one session of each store, and prints how long questions take.
 """
 
 from __future__ import annotations
@@ -30,8 +33,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+from preflight import milliseconds
+from store import databases
 from transcripts import Transcript, data_folder, read_transcripts, text_of
 
 from compact.core.audit.artifacts import SecurityContext
@@ -40,7 +46,9 @@ from compact.core.log.entries import read_entry
 from compact.recall.packaged_model import load_packaged_model
 from compact.recall.search import recall
 from compact.recall.semantic import Embed, SemanticSearch
+from compact.stores.database import Database
 from compact.stores.memory import InMemoryCompactionStore
+from compact.stores.sql import SqlCompactionStore
 
 MIN_DISTANCE = 10  # messages: what is nearer is still in every prompt
 MAX_PER_SESSION = 20
@@ -49,6 +57,14 @@ MIN_WORDS = 4  # fewer are no question
 MAX_CHARS = 400  # more are a text
 # Shares found in the first three: a little below what was measured.
 FLOORS = {"fact, whole": 0.62, "fact, keywords": 0.53, "again, whole": 0.46, "again, keywords": 0.30}
+# From words that few entries hold to words that most of them hold.
+SPEED_QUESTIONS = (
+    "which berth has the lighthouse?",
+    "what was the refund limit?",
+    "src/app/main.py",
+    "let me read the file and run the tests again",
+    "test file code error function",
+)
 SEARCHES = ("all words", "ranked", "as shown")
 
 _WORD = re.compile(r"[A-Za-z0-9]+")
@@ -246,16 +262,41 @@ def measure(transcripts: Sequence[Transcript], embed: Embed | None = None) -> tu
     return table, sorted(times)[len(times) // 2] * 1000 if times else 0.0
 
 
+def print_speed(transcripts: Sequence[Transcript], entries: int) -> None:
+    """Print how long an entry takes to be written, and a question to be answered, in each store."""
+    messages = [message for transcript in transcripts for message in transcript.messages if message["role"] != "system"]
+    print(f"{entries:,} entries in one session, milliseconds\n")
+    with databases(["memory", "sqlite", "postgresql"]) as urls:
+        for name, url in urls.items():
+            store = InMemoryCompactionStore() if name == "memory" else SqlCompactionStore(Database(url))
+            start, head = time.perf_counter(), SessionHead()
+            for at in range(0, entries, 500):
+                places = range(at, min(at + 500, entries))
+                new = [replace(read_entry(messages[i % len(messages)], ""), id=f"m{i + 1}") for i in places]
+                stored = tuple(StoredMessage(i + 1, message, 0) for i, message in zip(places, new, strict=True))
+                head = store.commit(Commit(session_id="s", expected=head, messages=stored))
+            print(f"{name:12}{(time.perf_counter() - start) * 1000 / entries:>10.2f}  to write an entry")
+            for question in SPEED_QUESTIONS:
+                store.search("s", question, 8)
+                print(f"{'':12}{milliseconds(partial(store.search, 's', question, 8)):>10.1f}  {question}")
+            store.close()
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--check", action="store_true", help="fail if less is found than was")
     parser.add_argument("--json", action="store_true", help="print data instead of a table")
     parser.add_argument("--semantic", action="store_true", help="measure the search by meaning, too")
+    parser.add_argument("--speed", action="store_true", help="measure how long it takes instead")
+    parser.add_argument("--entries", type=int, default=12_000, help="how long the session is for --speed")
     options = parser.parse_args()
     transcripts = read_transcripts(data_folder())
     if not transcripts:
         sys.exit(f"no transcripts in {data_folder()}")
+    if options.speed:
+        print_speed(transcripts, options.entries)
+        return
     table, median = measure(transcripts, load_packaged_model() if options.semantic else None)
     if options.json:
         print(json.dumps(table))
