@@ -73,6 +73,14 @@ BREAKS = (
     # -- around the core
     Break("secrets stay", "redaction/spans.py", 'MARK = "<REDACTED>"', 'MARK = "<KEPT>"', "tests/redaction"),
     Break("tenants read each other's artifacts", "core/audit/artifacts.py", "metadata.tenant_id == self.tenant_id and", "", "tests/recall"),
+    Break("names are words like all others", "core/audit/ranking.py", "scores.append((-named, -score, -seq))", "scores.append((0.0, -score, -seq))", "tests/core/audit/test_search.py"),
+    Break("words are found as they are written only", "core/audit/search_terms.py", "stem(word) if word.isascii() and word.isalpha() else word", "word", "tests/core/audit/test_search.py"),
+    Break("words of questions count", "core/audit/search_terms.py", "(stops if word in stop_terms else terms)[word] = None", "terms[word] = None", "tests/core/audit/test_search.py"),
+    Break("a neighbour is shown to everybody", "recall/search.py", "near = [entry for entry in self._around(match) if self._may_read(entry)]", "near = list(self._around(match))", "tests/recall/test_questions.py"),
+    Break("recall finds what recall wrote", "recall/search.py", "found = [entry for entry in ranked if not self._is_ours(entry)]", "found = list(ranked)", "tests/recall/test_questions.py"),
+    Break("what is in the prompt comes first", "recall/search.py", "found.sort(key=lambda entry: self.is_shown(entry.message.id))", "pass", "tests/recall/test_questions.py"),
+    Break("confidential content goes to a model", "recall/semantic.py", "for e in entries if self._is_open(e.message)", "for e in entries", "tests/recall/test_semantic.py"),
+    Break("entries of a former version are not found", "stores/schema.py", 'connection.execute(insert(unindexed).from_select(["tenant_id", "session_id"], known))', "pass", "tests/stores/test_search.py"),
     Break("a note of ours is sent to the provider", "dialects/translation.py", "_KnownBlock((copy_plain(item),), (_without_meta(item),), own.entries)", "_KnownBlock((copy_plain(item),), (item,), own.entries)", "tests/dialects"),
     Break("clearing forgets how a call went", "strategies/clear.py", "*outcome_lines(text, self.keep_lines)", "", "tests/strategies/test_strategies.py"),
 )  # fmt: skip

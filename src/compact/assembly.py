@@ -37,7 +37,10 @@ from compact.core.plan.turn import Rehydrate
 from compact.core.summary.summarizer import Summarizer
 from compact.injection import Injection, Injector
 from compact.pricing import ModelPricer, model_prices
+from compact.recall.packaged_model import load_packaged_model
 from compact.recall.rehydration import RehydrationConfig, RehydrationInterceptor
+from compact.recall.search import sensitivity_of
+from compact.recall.semantic import Embed, SemanticSearch
 from compact.redaction import Redactor
 from compact.stores.memory import InMemoryCompactionStore, InProcessSharedStore
 from compact.strategies import (
@@ -214,6 +217,17 @@ def build_rehydration_config(config: CompactConfig) -> RehydrationConfig | None:
         reserve_tokens=config.policy.former.get("rehydration_reserve", 0),
         **settings.former,
     )
+
+
+def build_semantic_search(config: CompactConfig, embed: Embed | None) -> SemanticSearch | None:
+    """Build the search by meaning, if it is asked for; confidential content is not shown to its model."""
+    if embed is None:
+        if not config.recall.semantic:
+            return None
+        embed = load_packaged_model()
+    usual = config.strategies.externalize.default_sensitivity
+    anybody = SecurityContext()
+    return SemanticSearch(embed, is_open=lambda m: anybody.may_read_sensitivity(sensitivity_of(m, usual)))
 
 
 def build_rehydration(

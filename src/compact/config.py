@@ -285,6 +285,15 @@ class RehydrationSettings(ConfigSection):
     )
 
 
+class RecallSettings(ConfigSection):
+    """How an agent's questions about what left its prompt are answered."""
+
+    section = "recall"
+    semantic: bool = Field(
+        default=False, description="True also finds what is said in other words; needs the extra `semantic`."
+    )
+
+
 class PricingConfig(ConfigSection):
     """What the model costs, in dollars per million tokens; by default what the bundled price list says."""
 
@@ -382,6 +391,7 @@ class CompactConfig(ConfigSection):
     strategies: StrategiesConfig = StrategiesConfig()
     summarizer: SummarizerConfig = SummarizerConfig()
     rehydration: RehydrationSettings = RehydrationSettings()
+    recall: RecallSettings = RecallSettings()
     pricing: PricingConfig = PricingConfig()
     state: StateConfig = StateConfig()
     storage: StorageConfig = StorageConfig()

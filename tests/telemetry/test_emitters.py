@@ -370,8 +370,8 @@ def test_a_recall_is_told_with_what_it_found() -> None:
         answer = manager.recall("s", "migrations")
     (event,) = sink.of(ContentRecalledEvent)
     assert event.query == "migrations"
-    assert event.message_ids == tuple(entry.message_id for entry in answer.found) != ()
-    assert event.tokens == sum(len(entry.content.split()) for entry in answer.found)
+    assert event.message_ids == tuple(entry.message_id for entry in answer.entries) != ()
+    assert event.tokens == sum(len(entry.content.split()) for entry in answer.entries)
     assert event.plan_version == 1
     assert event.ended_at >= event.started_at > 0
 

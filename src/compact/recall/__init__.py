@@ -1,8 +1,11 @@
 """How an agent gets to what left its prompt: by naming an artifact, or by asking for it.
 
-rehydration  shows an artifact at the end of the prompt for a turn when the newest messages name it
-search       finds entries of the log by id or by words, within a number of tokens
-tool         the tool by which an agent asks
+rehydration     shows an artifact at the end of the prompt for a turn when the newest messages name it
+search          finds entries of the log by id or by a question, within a number of tokens
+semantic        finds entries by what they mean, if a model is at hand
+packaged_model  a small embedding model out of a package
+passage         chooses the part of a long entry that a question is about
+tool            the tool by which an agent asks
 """
 
 from compact.core.plan.turn import (

@@ -1,35 +1,62 @@
-"""Recall what left the prompt: an entry of the log by its id, or entries by their words, within a number of tokens."""
+"""Recall what left the prompt: an entry of the log by its id, or the entries that a question is about.
+
+The best match comes first, each with what it cannot be understood without: a result with its call, a call with its
+results, a question with its answer. Of a long entry, the passage that the question is about is shown.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from compact.core.audit.artifacts import ArtifactStore, SecurityContext
 from compact.core.audit.records import StoredMessage
+from compact.core.audit.search_terms import is_name, read_query
 from compact.core.audit.store import SessionReader
 from compact.core.json_data import is_list
 from compact.core.log.messages import Message
+from compact.recall.passage import best_passage
+from compact.recall.tool import TOOL_NAME
 
 _ARTIFACT_ID = re.compile(r"art-[0-9a-f]{16}")
-# Chosen: more than an agent reads of one answer.
-_MAX_ENTRIES = 8
+# Chosen: more than an agent reads of one answer; and how many are looked at, since some may not be read or are ours.
+_MAX_ENTRIES, _MAX_LOOKED_AT = 8, 24
+# Chosen: only the best matches are shown with their neighbours, and each has two at most.
+_WITH_NEIGHBOURS, _MAX_NEIGHBOURS = 3, 2
+# Chosen: a call and all the results of a usual batch of calls lie within so many entries.
+_REACH = 8
+# Chosen: so much of all the tokens for a neighbour that is no match itself.
+_NEIGHBOUR_SHARE = 8
+# Chosen: a page of pasted ids must not become a page of questions to the store.
+_MAX_LOOKUPS = 8
+# The usual value (Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion", 2009).
+_FUSION_OFFSET = 60
+_PIECE = re.compile(r"[^\s,;()\[\]{}<>'\"`]+")
+# How our own answers begin: one that is in the log holds every word of its question, and nothing new.
+_OWN_ANSWER = re.compile(r"\[[^\n]{1,200}, entry \d+|nothing in this session's log matches")
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """One entry of the log that was found; `content` is its beginning if it is not whole."""
+    """One entry of the log that was found; `content` is a passage of it if it is not whole.
+
+    `neighbours` are the entries without which it makes no sense: the call of a result, the answer to a question.
+    """
 
     message_id: str
     seq: int
     role: str
     content: str
     is_whole: bool
+    neighbours: tuple[Recalled, ...] = ()
 
     def __str__(self) -> str:
+        return "\n\n".join((self._titled(), *(entry._titled(f", with {self.message_id}") for entry in self.neighbours)))
+
+    def _titled(self, relation: str = "") -> str:
         cut = "" if self.is_whole else ", cut to fit"
-        return f"[{self.message_id}, {self.role}, entry {self.seq}{cut}]\n{self.content}"
+        return f"[{self.message_id}, {self.role}, entry {self.seq}{relation}{cut}]\n{self.content}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +65,11 @@ class Recall:
 
     query: str
     found: tuple[Recalled, ...]
+
+    @property
+    def entries(self) -> tuple[Recalled, ...]:
+        """Everything that is shown, neighbours included."""
+        return tuple(entry for found in self.found for entry in (found, *found.neighbours))
 
     def __str__(self) -> str:
         if not self.found:
@@ -55,44 +87,153 @@ def recall(
     count_text: Callable[[str], int],
     max_tokens: int,
     default_sensitivity: str = "internal",
+    is_shown: Callable[[str], bool] | None = None,
+    similar: Callable[[str], Sequence[StoredMessage]] | None = None,
 ) -> Recall:
-    """Return the entries of a session that a query names: by artifact or message id exactly, by words otherwise.
+    """Return the entry of a session that an id names, or the entries that match a query, the best first.
 
     `default_sensitivity` is that of tool results which say nothing of their own, as it is when they are externalised.
+    `is_shown` says of a message whether the prompt has it as it is: what left the prompt comes first. `similar` finds
+    entries that mean what a query means.
     """
-    entries = _entries_by_id(session_id, query.strip(), reader, artifacts, security)
-    if entries is None:
-        entries = reader.search(session_id, query, _MAX_ENTRIES)
-    found: list[Recalled] = []
-    left = max_tokens
-    for entry in entries:
-        # The log has what artifacts have: the same rules say who may read it.
-        if not security.may_read_sensitivity(_sensitivity(entry.message, default_sensitivity)):
-            continue
+    source = _Source(session_id, reader, artifacts, security, default_sensitivity, is_shown or _never, similar)
+    matches, terms = source.by_id(query.strip()), ()
+    if matches is None:
+        matches, terms = source.matches(query), read_query(query).terms
+    answer = _Answer(source, matches[:_MAX_ENTRIES], terms, count_text, max_tokens)
+    return Recall(query, tuple(answer.found()))
+
+
+def _never(_: str) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The entries of one session that the requester may read."""
+
+    session_id: str
+    reader: SessionReader
+    artifacts: ArtifactStore
+    security: SecurityContext
+    default_sensitivity: str
+    is_shown: Callable[[str], bool]
+    similar: Callable[[str], Sequence[StoredMessage]] | None
+
+    def by_id(self, query: str) -> list[StoredMessage] | None:
+        """Return the entry that an id names, if it may be read; None if the query is no id."""
+        message_id = query
+        if _ARTIFACT_ID.fullmatch(query):
+            artifact = self.artifacts.retrieve_artifact(query, self.security)
+            if artifact is None or artifact.metadata.session_id != self.session_id:
+                return []
+            message_id = artifact.metadata.message_id
+        found = self.reader.message(self.session_id, message_id) if message_id else None
+        return [found] * self._may_read(found) if found else None
+
+    def matches(self, query: str) -> list[StoredMessage]:
+        """Return what a query names by id, then what matches it and left the prompt, then what did not."""
+        named = [entry for piece in _ids_in(query) for entry in self.by_id(piece) or ()]
+        ranked = self.reader.search(self.session_id, query, _MAX_LOOKED_AT)
+        if self.similar:
+            ranked = _fused(ranked, self.similar(query), is_exact=bool(read_query(query).names))
+        found = [entry for entry in ranked if not self._is_ours(entry)]
+        found.sort(key=lambda entry: self.is_shown(entry.message.id))
+        return list({entry.seq: entry for entry in (*named, *found) if self._may_read(entry)}.values())
+
+    def neighbours(self, match: StoredMessage) -> list[StoredMessage]:
+        """Return what a match needs beside it: a result its call, a call its results, a question its answer."""
+        near = [entry for entry in self._around(match) if self._may_read(entry)]
+        before = [entry for entry in near if entry.seq < match.seq]
+        after = [entry for entry in near if entry.seq > match.seq]
+        message = match.message
+        if message.role == "tool":
+            return [e for e in before if any(call.id == message.tool_call_id for call in e.message.tool_calls)][-1:]
+        if message.tool_calls:
+            ids = {call.id for call in message.tool_calls}
+            return [entry for entry in after if entry.message.tool_call_id in ids][:_MAX_NEIGHBOURS]
+        if message.role == "user":
+            return [entry for entry in after[:1] if entry.message.role == "assistant"]
+        return [entry for entry in before[-1:] if entry.message.role == "user"]
+
+    def _may_read(self, entry: StoredMessage) -> bool:
+        """Return True if the requester may read an entry: the log has what artifacts have, under the same rules."""
+        return self.security.may_read_sensitivity(sensitivity_of(entry.message, self.default_sensitivity))
+
+    def _is_ours(self, entry: StoredMessage) -> bool:
+        """Return True for a call of the recall tool, and for its result."""
+        message = entry.message
+        if message.tool_calls:
+            return all(call.name == TOOL_NAME for call in message.tool_calls)
+        if message.role != "tool" or not _OWN_ANSWER.search(message.text[:300]):
+            return False
+        callers = (near.message for near in self._around(entry) if near.seq < entry.seq)
+        return any(c.id == message.tool_call_id and c.name == TOOL_NAME for near in callers for c in near.tool_calls)
+
+    def _around(self, entry: StoredMessage) -> tuple[StoredMessage, ...]:
+        start = max(0, entry.seq - _REACH - 1)
+        return self.reader.messages(self.session_id, after_seq=start, limit=2 * _REACH + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """Matches with their neighbours, within a number of tokens."""
+
+    source: _Source
+    matches: Sequence[StoredMessage]
+    terms: Sequence[str]
+    count_text: Callable[[str], int]
+    max_tokens: int
+
+    def found(self) -> Iterator[Recalled]:
+        """Yield the matches, the best first; a match that is shown as a neighbour is not shown again."""
+        left, waiting = self.max_tokens, {entry.seq for entry in self.matches}
+        for number, match in enumerate(self.matches):
+            if match.seq not in waiting:
+                continue
+            near = self.source.neighbours(match) if self.terms and number < _WITH_NEIGHBOURS else []
+            shown = self._passage(match, left if len(waiting) == 1 and not near else left // 2)
+            if not shown:
+                return
+            left -= self.count_text(shown.content)
+            neighbours: list[Recalled] = []
+            for entry in near:
+                # A neighbour that matches itself has as much room as every match.
+                limit = left // 2 if entry.seq in waiting else min(left // 2, self.max_tokens // _NEIGHBOUR_SHARE)
+                if neighbour := self._passage(entry, limit):
+                    neighbours.append(neighbour)
+                    left -= self.count_text(neighbour.content)
+            waiting -= {entry.seq for entry in (shown, *neighbours)}
+            yield replace(shown, neighbours=tuple(neighbours))
+
+    def _passage(self, entry: StoredMessage, max_tokens: int) -> Recalled | None:
         text = _text(entry.message)
-        cut = _fitting(text, left, count_text)
-        if not cut:
-            break
-        found.append(Recalled(entry.message.id, entry.seq, entry.message.role, cut, cut == text))
-        left -= count_text(cut)
-    return Recall(query, tuple(found))
+        cut = best_passage(text, self.terms, max_tokens, self.count_text)
+        return Recalled(entry.message.id, entry.seq, entry.message.role, cut, cut == text) if cut else None
 
 
-def _entries_by_id(
-    session_id: str, query: str, reader: SessionReader, artifacts: ArtifactStore, security: SecurityContext
-) -> tuple[StoredMessage, ...] | None:
-    """Return the entry that an id names, if there is one; None if the query is no id."""
-    message_id = query
-    if _ARTIFACT_ID.fullmatch(query):
-        artifact = artifacts.retrieve_artifact(query, security)
-        if artifact is None or artifact.metadata.session_id != session_id:
-            return ()
-        message_id = artifact.metadata.message_id
-    found = reader.message(session_id, message_id) if message_id else None
-    return (found,) if found else None
+def _fused(
+    ranked: Sequence[StoredMessage], similar: Sequence[StoredMessage], *, is_exact: bool
+) -> Sequence[StoredMessage]:
+    """Return both lists as one, by reciprocal rank; where a name is asked for, what has it stays first."""
+    entries = {entry.seq: entry for entry in (*ranked, *similar)}
+    if is_exact:
+        return list(entries.values())
+    scores: dict[int, float] = dict.fromkeys(entries, 0.0)
+    for found in (ranked, similar):
+        for place, entry in enumerate(found, 1):
+            scores[entry.seq] += 1 / (_FUSION_OFFSET + place)
+    return [entries[seq] for seq in sorted(scores, key=lambda seq: (-scores[seq], -seq))]
 
 
-def _sensitivity(message: Message, default: str) -> str:
+def _ids_in(query: str) -> list[str]:
+    """Return the pieces of a query that may be ids of messages or artifacts."""
+    pieces = (piece.strip(".:!?") for piece in _PIECE.findall(query))
+    return [piece for piece in dict.fromkeys(pieces) if is_name(piece)][:_MAX_LOOKUPS]
+
+
+def sensitivity_of(message: Message, default: str) -> str:
+    """Return how sensitive a message is; `default` is that of tool results which do not say."""
     usual = default if message.role == "tool" else "internal"
     return str(message.meta.get("sensitivity", usual))
 
@@ -103,11 +244,3 @@ def _text(message: Message) -> str:
     text = "\n".join(piece for piece in (message.text, *calls) if piece)
     parts = message.content if is_list(message.content) else ()
     return text or " ".join(f"[{part.get('type', 'part')}]" for part in parts) or "[empty]"
-
-
-def _fitting(text: str, max_tokens: int, count_text: Callable[[str], int]) -> str:
-    """Return the text, or as much of its beginning as fits."""
-    while text and (tokens := count_text(text)) > max_tokens:
-        keep = int(len(text) * max_tokens / tokens * 0.95)
-        text = text[: min(keep, len(text) - 1)] if max_tokens > 0 else ""
-    return text

@@ -15,11 +15,12 @@ TOOL_SCHEMA: dict[str, Any] = {
         "name": TOOL_NAME,
         "description": (
             "Read earlier parts of this conversation that were cleared, summarised or moved out of your prompt. "
-            "Give an id from a stub (such as m42 or art-…) for exactly that entry, or words to search for."
+            "Give an id from a stub (such as m42 or art-…) for exactly that entry, or a question in plain words: "
+            "names, paths and error codes are found exactly, other words in all their forms. The best match is first."
         ),
         "parameters": {
             "type": "object",
-            "properties": {"query": {"type": "string", "description": "An id, or words that the entry holds."}},
+            "properties": {"query": {"type": "string", "description": "An id, or what you want to know."}},
             "required": ["query"],
             "additionalProperties": False,
         },
@@ -35,5 +36,5 @@ def answer_tool_call(recall: Callable[[str], object], arguments: str) -> str:
         parsed = None
     query = cast(dict[str, object], parsed).get("query") if isinstance(parsed, dict) else None
     if not isinstance(query, str) or not query.strip():
-        return 'call recall with {"query": "an id such as m42, or words to search for"}'
+        return 'call recall with {"query": "an id such as m42, or what you want to know"}'
     return str(recall(query))

@@ -2,10 +2,10 @@
 
 memory         everything in dictionaries, as long as the process lives
 scanning       what readers ask, for stores that can only load a session
-entry_text     a log entry as JSON, and the words of it that a search compares
+entry_text     a log entry as JSON
 sql            sessions in SQLite or PostgreSQL, with
   sql_calls      model calls, and what each prompt was made of
-  sql_search     search for words in the database's own index
+  sql_search     which entries hold a term, in the database's own index
   sql_artifacts  artifacts
   sql_shared     claims on summaries and cached summaries, shared between processes
 database       connections, and what to do when the database is away

@@ -1,18 +1,15 @@
-"""A log entry as text: the JSON that a store writes and reads again, and the words that a search compares."""
+"""A log entry as text: the JSON that a store writes and reads again."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
 from compact.core.log.entries import read_entry
 from compact.core.log.messages import Message, ToolCall
-
-_WORDS = re.compile(r"[^\W_]+")
 
 
 def dump_message(message: Message) -> str:
@@ -37,22 +34,6 @@ def load_message(body: str) -> Message:
 def content_hash(body: str) -> str:
     """Return the fingerprint of a message as `dump_message` wrote it."""
     return hashlib.sha256(body.encode()).hexdigest()
-
-
-def search_text(message: Message) -> str:
-    """Return the words of a message (text, tool names and arguments) as every store compares them."""
-    pieces = [message.text, *(f"{call.name} {call.arguments}" for call in message.tool_calls)]
-    return _words("\n".join(pieces))
-
-
-def search_phrases(query: str) -> list[str]:
-    """Return what a query looks for: a phrase for each of its words, since `main.py` is two words in a row."""
-    return [phrase for piece in query.split() if (phrase := _words(piece))]
-
-
-def _words(text: str) -> str:
-    """Return letters and digits only: databases differ in what they take a path or an id for."""
-    return " ".join(_WORDS.findall(text.lower()))
 
 
 def _to_json(data: object) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from compact.core.audit.artifacts import Artifact, ArtifactMetadata, SecurityContext
+from compact.core.audit.ranking import MemoryIndex
 from compact.core.audit.records import (
     AddedMessage,
     Commit,
@@ -21,6 +22,7 @@ from compact.core.audit.records import (
     StoredMessage,
     StoredSession,
 )
+from compact.core.audit.search_terms import entry_terms
 from compact.core.audit.store import PlanMethods, VersionConflict
 from compact.core.plan.plan import CompactionPlan
 from compact.core.summary.summarizer import SummaryCacheKey
@@ -49,6 +51,13 @@ class _StoredData:
     calls: list[ModelCall] = field(default_factory=list[ModelCall])
     added: dict[int, tuple[AddedMessage, ...]] = field(default_factory=dict[int, tuple[AddedMessage, ...]])
     branches: list[_Branch] = field(default_factory=lambda: [_Branch()])
+    index: MemoryIndex = field(default_factory=MemoryIndex)
+
+    def indexed(self) -> MemoryIndex:
+        """Return the terms of all entries; those of new ones are found when somebody searches."""
+        for entry in self.messages[self.index.size :]:
+            self.index.add(entry.seq, entry_terms(entry.message))
+        return self.index
 
     def write(self, commit: Commit, now: float) -> None:
         """Add what a commit holds."""
@@ -180,6 +189,11 @@ class InMemoryCompactionStore(ScanningReader, PlanMethods):
                 for session_id, data in self._sessions.items()
             ]
         return tuple(sorted(infos, key=lambda info: (-info.updated_at, info.session_id)))
+
+    def _index(self, session_id: str) -> MemoryIndex:
+        with self._lock:
+            data = self._sessions.get(session_id)
+            return data.indexed() if data else MemoryIndex()
 
 
 class InMemoryArtifactStore:

@@ -9,9 +9,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
+from compact.core.audit.ranking import MemoryIndex, rank
 from compact.core.audit.records import EntrySize, ModelCall, SentPrompt, SessionInfo, StoredMessage, StoredSession
+from compact.core.audit.search_terms import entry_terms, read_query
 from compact.core.audit.store import SessionReader, SessionStore, StoreError
-from compact.stores.entry_text import search_phrases, search_text
 
 
 class ScanningReader(ABC):
@@ -38,16 +39,18 @@ class ScanningReader(ABC):
         return tuple(EntrySize(entry.message.id, entry.tokens) for entry in self._entries(session_id))
 
     def search(self, session_id: str, words: str, limit: int) -> tuple[StoredMessage, ...]:
-        """Return log entries that hold all the words, the newest first."""
-        phrases = [f" {phrase} " for phrase in search_phrases(words)]
-        if not phrases:
-            return ()
-        return tuple(islice((e for e in reversed(self._entries(session_id)) if _holds_all(e, phrases)), limit))
+        """Return log entries that match a query, best first."""
+        best = rank(read_query(words), self._index(session_id), limit)
+        # Read after the index, which may know entries that came meanwhile; a session may also go meanwhile.
+        entries = {entry.seq: entry for entry in self._entries(session_id)}
+        return tuple(entries[seq] for seq in best if seq in entries)
 
     def sessions_with(self, words: str) -> frozenset[str]:
         """Return the sessions that have a log entry with all the words in it."""
-        known = (info.session_id for info in self.sessions())
-        return frozenset(session_id for session_id in known if self.search(session_id, words, 1))
+        sought = read_query(words).words
+        if not sought:
+            return frozenset()
+        return frozenset(i.session_id for i in self.sessions() if self._index(i.session_id).has_entry_with(sought))
 
     def recent_calls(self, session_ids: Sequence[str], limit: int) -> Mapping[str, tuple[ModelCall, ...]]:
         """Return the newest calls of each of these sessions, oldest first."""
@@ -72,6 +75,13 @@ class ScanningReader(ABC):
     def _entries(self, session_id: str) -> tuple[StoredMessage, ...]:
         stored = self.load(session_id)
         return stored.messages if stored else ()
+
+    def _index(self, session_id: str) -> MemoryIndex:
+        """Return the terms of a session; made anew for each search, since nothing says when a session is deleted."""
+        index = MemoryIndex()
+        for entry in self._entries(session_id):
+            index.add(entry.seq, entry_terms(entry.message))
+        return index
 
     def _missing(self, method: str, what: str) -> StoreError:
         name = self._store_name
@@ -99,8 +109,3 @@ class _ReaderOfStore(ScanningReader):
 def reader_of(store: SessionStore) -> SessionReader:
     """Return what answers readers: the store itself, or a reader that scans what it loads."""
     return store if isinstance(store, SessionReader) else _ReaderOfStore(store)
-
-
-def _holds_all(entry: StoredMessage, phrases: Sequence[str]) -> bool:
-    text = f" {search_text(entry.message)} "
-    return all(phrase in text for phrase in phrases)

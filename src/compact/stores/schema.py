@@ -22,13 +22,12 @@ from sqlalchemy import (
     inspect,
     select,
     text,
+    update,
 )
 
 from compact.core.audit.store import StoreError
 
-SCHEMA_VERSION = 1
-# PostgreSQL indexes words of up to 1 MB; a character of them takes four bytes at most, places included.
-_INDEXED_CHARS = 250_000
+SCHEMA_VERSION = 2
 _ESCAPED = "\x01"
 metadata = MetaData()
 _Key = BigInteger().with_variant(Integer, "sqlite")
@@ -83,9 +82,29 @@ messages = Table(
     Column("body", Text, nullable=False),
     Column("content_hash", String(64), nullable=False),
     Column("tokens", Integer, nullable=False),
-    Column("words", Text, nullable=False),
     Column("created_at", Float, nullable=False),
     UniqueConstraint("tenant_id", "session_id", "message_id"),
+)
+
+# What searches compare of each log entry: made from `messages`, and made again from it if it is missing.
+search = Table(
+    "compact_search",
+    metadata,
+    Column("number", _Key, primary_key=True, autoincrement=True),
+    Column("tenant_id", Exact, nullable=False),
+    Column("session_id", Exact, nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("length", Integer, nullable=False),
+    Column("words", Text, nullable=False),
+    UniqueConstraint("tenant_id", "session_id", "seq"),
+)
+
+# Sessions whose entries were written by a former version, until somebody searches them.
+unindexed = Table(
+    "compact_unindexed",
+    metadata,
+    Column("tenant_id", Exact, primary_key=True),
+    Column("session_id", Exact, primary_key=True),
 )
 
 # The view of a caller is written only when it edits the past; otherwise it is the last one and all that came after.
@@ -184,33 +203,52 @@ summary_cache = Table(
     Index("compact_summary_cache_by_session", "tenant_id", "session_id"),
 )
 
-# Everything that goes when a session goes, the session itself last.
-BY_SESSION = (artifacts, summary_cache, messages, branches, plans, summaries, added, model_calls, sessions)
+# Everything that goes when a session goes. The session itself is first: whoever writes to it locks its row first, too,
+# so nothing is added to a session while it goes.
+BY_SESSION = (
+    sessions, artifacts, summary_cache, messages, search, unindexed, branches, plans, summaries, added, model_calls,
+)  # fmt: skip
 
-TSVECTOR = f"to_tsvector('simple', left(words, {_INDEXED_CHARS}))"
+# Terms are compared as they are: what a word is, and its stem, is decided by us and not by the database.
+TSVECTOR = "array_to_tsvector(string_to_array(words, ' '))"
 _FULL_TEXT = {
     "sqlite": (
-        "CREATE VIRTUAL TABLE IF NOT EXISTS compact_words USING fts5("
-        "words, content='compact_messages', content_rowid='rowid', tokenize='unicode61 remove_diacritics 0')",
-        "CREATE TRIGGER IF NOT EXISTS compact_words_in AFTER INSERT ON compact_messages BEGIN "
-        "INSERT INTO compact_words(rowid, words) VALUES (new.rowid, new.words); END",
-        "CREATE TRIGGER IF NOT EXISTS compact_words_out AFTER DELETE ON compact_messages BEGIN "
-        "INSERT INTO compact_words(compact_words, rowid, words) VALUES ('delete', old.rowid, old.words); END",
+        "CREATE VIRTUAL TABLE IF NOT EXISTS compact_terms USING fts5("
+        "words, content='compact_search', content_rowid='number', detail='none', tokenize=\"ascii tokenchars '_'\")",
+        "CREATE TRIGGER IF NOT EXISTS compact_terms_in AFTER INSERT ON compact_search BEGIN "
+        "INSERT INTO compact_terms(rowid, words) VALUES (new.number, new.words); END",
+        "CREATE TRIGGER IF NOT EXISTS compact_terms_out AFTER DELETE ON compact_search BEGIN "
+        "INSERT INTO compact_terms(compact_terms, rowid, words) VALUES ('delete', old.number, old.words); END",
     ),
-    "postgresql": (f"CREATE INDEX IF NOT EXISTS compact_words ON compact_messages USING gin ({TSVECTOR})",),
+    "postgresql": (f"CREATE INDEX IF NOT EXISTS compact_terms ON compact_search USING gin (({TSVECTOR}))",),
+}
+# Version 1 had the words of an entry beside it, and an index of them.
+_WITHOUT_FORMER_WORDS = {
+    "sqlite": (
+        "DROP TRIGGER compact_words_in",
+        "DROP TRIGGER compact_words_out",
+        "DROP TABLE compact_words",
+        "ALTER TABLE compact_messages RENAME TO compact_messages_1",
+    ),
+    "postgresql": ("DROP INDEX compact_words", "ALTER TABLE compact_messages DROP COLUMN words"),
 }
 
 
 def prepare(connection: Connection) -> None:
-    """Create the tables, unless they are there; refuse a database of another version."""
-    dialect = connection.dialect.name
-    if dialect == "postgresql":
+    """Create the tables unless they are there, bring those of version 1 up to date, and refuse any other version."""
+    if connection.dialect.name == "postgresql":
         # Several processes may start at once: one creates, the others find it done.
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('compact_schema'))"))
     found = _found_version(connection)
     if found == SCHEMA_VERSION:
         return
-    if found is not None:
+    if found is None:
+        _create(connection)
+        connection.execute(insert(schema_version).values(version=SCHEMA_VERSION))
+    elif found == 1:
+        _migrate_from_1(connection)
+        connection.execute(update(schema_version).values(version=SCHEMA_VERSION))
+    else:
         advice = (
             "upgrade compact-context" if found > SCHEMA_VERSION else "use the version of compact-context that made it"
         )
@@ -218,10 +256,31 @@ def prepare(connection: Connection) -> None:
             f"the database has schema version {found}, this build knows {SCHEMA_VERSION}",
             hint=f"{advice}, or point state.url at another database",
         )
+
+
+def _create(connection: Connection) -> None:
     metadata.create_all(connection)
-    for statement in _FULL_TEXT[dialect]:
+    for statement in _FULL_TEXT[connection.dialect.name]:
         connection.execute(text(statement))
-    connection.execute(insert(schema_version).values(version=SCHEMA_VERSION))
+
+
+def _migrate_from_1(connection: Connection) -> None:
+    """Take the former index away; entries get into the new one when their session is searched, not now.
+
+    Nothing is computed here: an agent's turn may be waiting for it.
+    """
+    dialect = connection.dialect.name
+    for statement in _WITHOUT_FORMER_WORDS[dialect]:
+        connection.execute(text(statement))
+    _create(connection)
+    if dialect == "sqlite":
+        # Written anew, because older versions of SQLite cannot drop a column.
+        columns = ", ".join(column.name for column in messages.columns)
+        copy = f"INSERT INTO compact_messages ({columns}) SELECT {columns} FROM compact_messages_1 ORDER BY rowid"
+        connection.execute(text(copy))
+        connection.execute(text("DROP TABLE compact_messages_1"))
+    known = select(sessions.c.tenant_id, sessions.c.session_id)
+    connection.execute(insert(unindexed).from_select(["tenant_id", "session_id"], known))
 
 
 def _found_version(connection: Connection) -> int | None:

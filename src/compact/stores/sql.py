@@ -24,6 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
+from compact.core.audit.ranking import rank
 from compact.core.audit.records import (
     Commit,
     EntrySize,
@@ -35,14 +36,14 @@ from compact.core.audit.records import (
     StoredMessage,
     StoredSession,
 )
+from compact.core.audit.search_terms import read_query
 from compact.core.audit.store import PlanMethods, VersionConflict
 from compact.core.plan.plan import CompactionPlan
-from compact.stores import schema, sql_calls
+from compact.stores import schema, sql_calls, sql_search
 from compact.stores.database import Database
-from compact.stores.entry_text import content_hash, dump_message, search_text
+from compact.stores.entry_text import content_hash, dump_message
 from compact.stores.sql_artifacts import SqlArtifactStore
 from compact.stores.sql_calls import stored_message
-from compact.stores.sql_search import search_entries, search_sessions
 from compact.stores.sql_shared import SqlSummaryCache, SqlSummaryClaims
 
 # Chosen: longer than a commit takes, shorter than anybody notices.
@@ -125,6 +126,7 @@ class SqlCompactionStore(PlanMethods):
         if commit.messages:
             rows = [{**keys, **_message_row(stored), "created_at": now} for stored in commit.messages]
             connection.execute(insert(schema.messages), rows)
+            sql_search.add_terms(connection, self._tenant_id, commit.session_id, commit.messages)
         if commit.view_ids is not None:
             view = {"branch": after.branch, "after_seq": after.last_seq, "view_ids": json.dumps(commit.view_ids)}
             connection.execute(insert(schema.branches), {**keys, **view, "created_at": now})
@@ -188,7 +190,7 @@ class SqlCompactionStore(PlanMethods):
         """Remove a session and all that belongs to it."""
         with self._database.writing() as connection:
             gone = [connection.execute(delete(t).where(self._own(t, session_id))) for t in schema.BY_SESSION]
-        return gone[-1].rowcount == 1
+        return gone[0].rowcount == 1
 
     def close(self) -> None:
         """Close all connections."""
@@ -257,15 +259,25 @@ class SqlCompactionStore(PlanMethods):
             return tuple(EntrySize(row.message_id, row.tokens) for row in connection.execute(query))
 
     def search(self, session_id: str, words: str, limit: int) -> tuple[StoredMessage, ...]:
-        """Return log entries that hold all the words, best first."""
+        """Return log entries that match a query, best first."""
+        sql_search.index_former_entries(self._database, self._tenant_id, session_id)
         with self._database.reading() as connection:
-            rows = search_entries(connection, self._tenant_id, session_id, words, limit)
-            return tuple(stored_message(row) for row in rows)
+            head = self._head(connection, session_id)
+            if head is None:
+                return ()
+            index = sql_search.SqlTermIndex(connection, self._tenant_id, session_id, head.last_seq)
+            best = rank(read_query(words), index, limit)
+            table = schema.messages.c
+            query = select(table.seq, table.body, table.tokens).where(self._own(schema.messages, session_id))
+            rows = connection.execute(query.where(table.seq.in_(best)))
+            found = {row.seq: stored_message(row) for row in rows}
+        return tuple(found[seq] for seq in best)
 
     def sessions_with(self, words: str) -> frozenset[str]:
         """Return the sessions that have a log entry with all the words in it."""
+        sql_search.index_former_entries(self._database, self._tenant_id)
         with self._database.reading() as connection:
-            return search_sessions(connection, self._tenant_id, words)
+            return sql_search.search_sessions(connection, self._tenant_id, words)
 
     def _own(self, table: Table, session_id: str) -> ColumnElement[bool]:
         return and_(table.c.tenant_id == self._tenant_id, table.c.session_id == session_id)
@@ -279,7 +291,6 @@ def _message_row(stored: StoredMessage) -> dict[str, Any]:
         "body": body,
         "content_hash": content_hash(body),
         "tokens": stored.tokens,
-        "words": search_text(stored.message),
     }
 
 

@@ -204,7 +204,10 @@ def _check_search(store: ReadableStore, clock: ManualClock) -> None:
         "harbour": [1],
         "HARBOUR berths": [1],
         "master": [1, 4],
-        "master counts near": [],
+        "master counts nowhere": [1, 4],
+        "berth": [1],
+        "counting": [1],
+        "What is a lighthouse?": [5],
         "берег": [4],
         "lighthouse": [5],
         "beacon": [6],
@@ -218,6 +221,15 @@ def _check_search(store: ReadableStore, clock: ManualClock) -> None:
     for words, places in expected.items():
         assert found(words) == places, f"{words!r} is in {places}, found in {found(words)}"
     assert len(found("master", 1)) == 1, "no more than asked for"
+    for words, first in {
+        "what did the master count": 1,
+        "is the master near": 4,
+        "who raised a value error": 3,
+        "the master and main.py": 2,
+        "the берег": 4,
+    }.items():
+        best = store.search("s", words, 1)
+        assert [stored.seq for stored in best] == [first], f"{words!r} is about {first}, found {best}"
     for words in (
         "nowhere",
         "",
@@ -227,13 +239,38 @@ def _check_search(store: ReadableStore, clock: ManualClock) -> None:
         '"unclosed',
         "NOT",
         "AND OR",
-        "NEAR(x y)",
+        "FAR(x y)",
         "q:z*",
         "-",
         "\x00",
         "\ud800",
     ):
         assert found(words) == [], f"{words!r} is nowhere"
+
+
+def _check_search_order(store: ReadableStore, clock: ManualClock) -> None:
+    """What the order depends on, one thing at a time; the same in every store."""
+    texts = (
+        "refund limit",
+        "the limit " + "of many other things that are said here as well " * 20,
+        "limit limit refund",
+        "a limit",
+        "nothing of it",
+        "the refunded refunds: limits of a refund_limit, src/app/limits.py",
+        "a limit",
+        *("unrelated",) * 20,
+    )
+    append_texts(store, *texts)
+
+    def order(words: str) -> list[int]:
+        return [stored.seq for stored in store.search("s", words, 10)]
+
+    assert order("refund limit")[:3] == [6, 3, 1], "more of the words, and more often"
+    assert order("limit") == [6, 3, 7, 4, 1, 2], "of equals the newest; a long entry counts less"
+    assert order("what was said as well") == [2], "words of questions need not be there"
+    assert order("nothing unrelated") == [5], "what matches so much less than the best is left out"
+    assert order("refund_limit: limit limit refund")[0] == 6, "who has a name exactly comes first"
+    assert order("app/limits.py")[0] == order("limits.py")[0] == 6, "a path is known by its end, too"
 
 
 def _check_deletion_for_readers(store: ReadableStore, clock: ManualClock) -> None:
@@ -260,5 +297,6 @@ READER_CHECKS = (
     _check_odd_names_read,
     _check_large_entries_found,
     _check_search,
+    _check_search_order,
     _check_deletion_for_readers,
 )

@@ -267,7 +267,9 @@ def test_recall(cli, state):
     assert (entry["seq"], entry["role"], entry["is_whole"]) == (9, "tool", True)
     assert cli("recall", "demo", "m9").out.startswith("m9, tool, entry 9\nresult-3 word")
     assert "entry 9, cut to fit --max-tokens\n" in cli("recall", "demo", "m9", "--max-tokens", 20).out
-    assert cli("recall", "demo", "file_7.py").out.endswith('read_file({"path": "src/file_7.py"})\n')
+    called = cli("recall", "demo", "what is in file_7.py?").out
+    assert called.startswith('m16, assistant, entry 16\nread_file({"path": "src/file_7.py"})\n\n')
+    assert "\nm17, tool, entry 17, with m16\n" in called
     assert cli("recall", "demo", "word", "--max-tokens", 300).out.count("\n\nm") >= 1
     done = cli("recall", "demo", "xyzzy")
     assert (done.code, done.out) == (1, "nothing in this session's log matches 'xyzzy'\n")

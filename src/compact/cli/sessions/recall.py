@@ -14,9 +14,7 @@ from compact.cli.store import open_store
 if TYPE_CHECKING:
     from compact.recall.search import Recalled
 
-Query = Annotated[
-    str, typer.Argument(metavar="QUERY", help="The id of a message or an artifact, or words that are all in it.")
-]
+Query = Annotated[str, typer.Argument(metavar="QUERY", help="The id of a message or an artifact, or a question.")]
 MaxTokens = Annotated[int, typer.Option("--max-tokens", metavar="N", min=1, help="The most tokens to return.")]
 
 
@@ -46,10 +44,12 @@ def recall(
         raise typer.Exit(1)
 
 
-def _show(entry: Recalled, *, is_first: bool) -> None:
+def _show(entry: Recalled, *, is_first: bool, relation: str = "") -> None:
     if not is_first:
         screen.line()
     cut = "" if entry.is_whole else ", cut to fit --max-tokens"
-    screen.line(f"{entry.message_id}, {entry.role}, entry {entry.seq}{cut}", style="bold")
+    screen.line(f"{entry.message_id}, {entry.role}, entry {entry.seq}{relation}{cut}", style="bold")
     for row in entry.content.splitlines():
         screen.line(row)
+    for neighbour in entry.neighbours:
+        _show(neighbour, is_first=False, relation=f", with {entry.message_id}")

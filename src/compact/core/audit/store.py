@@ -125,7 +125,7 @@ class SessionReader(Protocol):
         ...
 
     def search(self, session_id: str, words: str, limit: int) -> tuple[StoredMessage, ...]:
-        """Return log entries that hold all the words, best first."""
+        """Return log entries that match a query, best first: `core.audit.ranking` says which these are."""
         ...
 
     def sessions_with(self, words: str) -> frozenset[str]:
