@@ -40,10 +40,11 @@ class ClearStrategy:
     def propose(self, context: PlanningContext) -> Iterator[CompactionProposal]:
         """Propose to clear results that are past their age and count, oldest first."""
         policies = tool_policies(self.never_evict, self.policies)
+        missed = Counter(context.answered[i].name for i in context.layers.missed if i in context.answered)
         for index, result in reversed(list(self._expired(context, policies))):
             is_untouched = context.plan.get_action(result.message.id)[1] is None
             if is_untouched and index in context.layers.remainder and context.tokens[index] >= self.min_tokens:
-                yield CompactionProposal(self._record(result, context, index))
+                yield CompactionProposal(self._record(result, context, index, kept_longer=missed[result.tool_name]))
 
     def _expired(
         self, context: PlanningContext, policies: Mapping[str, ToolDurabilityPolicy]
@@ -61,16 +62,19 @@ class ClearStrategy:
             if result.may_clear and not is_young and seen[result.tool_name] > keep_last:
                 yield index, result
 
-    def _record(self, result: ToolResultEnvelope, context: PlanningContext, index: int) -> ClearRecord:
+    def _record(
+        self, result: ToolResultEnvelope, context: PlanningContext, index: int, *, kept_longer: int
+    ) -> ClearRecord:
         text, turns_ago = result.message.text, context.turns[-1] - context.turns[index]
         again = "; calling it again gives the same" if result.determinism.is_verifiable else ""
         age = f", {turns_ago} turns ago" if turns_ago else ""
+        missed = f"; {kept_longer} that came back kept longer" if kept_longer else ""
         # Where a size is asked for, results stay in what is left as messages; otherwise the summary takes them in.
         head = head_range(text, self.keep_head_chars) if context.goal.is_exact else ()
         return ClearRecord(
             span=SpanReference((result.message.id,)),
             strategy=self.name,
-            reason=f"old {result.tool_name} result{age}{again}",
+            reason=f"old {result.tool_name} result{age}{again}{missed}",
             kept=joined_ranges((*head, *outcome_lines(text, self.keep_lines))),
             preserved_fields=result.preserved_fields(),
         )

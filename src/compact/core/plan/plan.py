@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, ClassVar, TypeAlias
 
+from compact.core.plan.regret import Regrets
 from compact.core.summary.summary import StructuredSummary
 
 # The reason of a plan that is left of another because the caller edited the past.
@@ -125,7 +126,8 @@ class CompactionPlan:
     """All records of one session at one version, and the action they come to for each message.
 
     `pinned` are the messages that stand before the summary. `reason` says what made this version. A plan that was
-    restored has the version it came from as `origin`, and is `held`: it stays until the budget forbids it.
+    restored has the version it came from as `origin`, and is `held`: it stays until the budget forbids it. `regrets`
+    are what the agent missed until then.
     """
 
     session_id: str
@@ -137,6 +139,7 @@ class CompactionPlan:
     tokens_after: int = 0
     origin: int | None = None
     held: bool = False
+    regrets: Regrets = field(default_factory=Regrets)
     _actions: dict[str, Record] = field(init=False, repr=False, compare=False, default_factory=dict[str, "Record"])
 
     def __post_init__(self) -> None:
@@ -229,6 +232,7 @@ class CompactionPlan:
             "tokens_after": self.tokens_after,
             "origin": self.origin,
             "held": self.held,
+            "regrets": self.regrets.to_dict(),
         }
 
     @classmethod
@@ -244,6 +248,8 @@ class CompactionPlan:
             tokens_after=data["tokens_after"],
             origin=data["origin"],
             held=data["held"],
+            # Plans that were stored before regrets were counted have none.
+            regrets=Regrets.from_dict(data["regrets"]) if "regrets" in data else Regrets(),
         )
 
 
