@@ -224,13 +224,13 @@ class SessionPage {
         this.top,
         this.chart,
         this.emptyCard,
+        this.regrets.el,
         h(
           "div",
           { class: "columns" },
           card("Compactions", "", this.plans),
           card("Model calls", "newest first", this.list.el),
         ),
-        this.regrets.el,
       ),
     );
     this.draw();
