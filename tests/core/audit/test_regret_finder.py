@@ -154,6 +154,8 @@ def test_what_a_stub_keeps_was_not_removed() -> None:
 def test_each_removed_message_is_counted_once() -> None:
     twice = [*read("c2", "src/a.py"), *read("c3", "src/a.py")]
     assert [regret.message_id for regret in found(clearing("m3"), READ, twice)] == ["m3"]
+    twice = [*recalled("m3", "m3"), *recalled("m3", "m3")]
+    assert [regret.message_id for regret in found(clearing("m3"), READ, twice)] == ["m3"]
 
 
 def test_what_came_back_can_be_missed_again() -> None:
