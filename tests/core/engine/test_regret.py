@@ -9,11 +9,12 @@ import pytest
 
 from compact import CompactConfig, CompactManager
 from compact.core.audit.records import Commit, SessionHead
+from compact.core.audit.regret_finder import read_regrets
 from compact.core.audit.store import VersionConflict
 from compact.core.engine.events import RegretEvent
 from compact.core.plan.plan import CompactionAction
 from compact.stores.memory import InMemoryCompactionStore
-from compact.testing import RecordingSink, tool_exchange, user
+from compact.testing import RecordingSink, as_log, tool_exchange, user
 
 S = "the agent"
 Wire = dict[str, Any]
@@ -217,7 +218,11 @@ def test_a_plan_that_was_stored_before_regrets_were_counted_is_read() -> None:
         plan = agent.current_plan(S)
     data = plan.to_dict()
     del data["regrets"]
-    assert type(plan).from_dict(data).regrets.found == ()
+    read = type(plan).from_dict(data)
+    assert read.records == plan.records
+    log = as_log([*FIRST, *AGAIN])
+    assert read_regrets(plan, log, log, lambda _: 7).found  # what came after it counts
+    assert read_regrets(read, log, log, lambda _: 7).found == []  # here nobody knows what did
 
 
 def test_the_report_of_the_compaction_that_removed_it_has_the_regret() -> None:

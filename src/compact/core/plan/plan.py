@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from sys import maxsize
 from typing import Any, ClassVar, TypeAlias
 
 from compact.core.plan.regret import Regrets
@@ -248,8 +249,8 @@ class CompactionPlan:
             tokens_after=data["tokens_after"],
             origin=data["origin"],
             held=data["held"],
-            # Plans that were stored before regrets were counted have none.
-            regrets=Regrets.from_dict(data["regrets"]) if "regrets" in data else Regrets(),
+            # A plan from before regrets were counted does not say how long the log was: none counts under it.
+            regrets=Regrets.from_dict(data["regrets"]) if "regrets" in data else Regrets(log_length=maxsize),
         )
 
 
