@@ -57,6 +57,16 @@ BREAKS = (
     Break("the trigger is a share of the budget", "core/plan/budget.py", "round(self.trigger_pct * self.max_context_tokens)", "round(self.trigger_pct * self.ceiling_tokens)", "tests/core/plan/test_budget.py"),
     Break("dropped messages are not accounted for", "core/plan/renderer.py", "hidden.append(message.id)", "pass", "tests/core/plan/test_renderer.py"),
     Break("a failing strategy fails the call", "core/plan/coordinator.py", "failures.append(StrategyFailure(strategy.name, error))", "raise", "tests/strategies/test_strategies.py"),
+    # -- regret
+    Break("what is still in the prompt counts as missed", "core/audit/regret_finder.py", "if self._is_shown(lines, earlier):", "if False:", "tests/core/audit/test_regret_finder.py"),
+    Break("a file that was edited counts as missed", "core/audit/regret_finder.py", "not self._is_outdated(other) and ", "", "tests/core/audit/test_regret_finder.py"),
+    Break("a regret is counted twice", "core/audit/regret_finder.py", " or message_id in self._counted", "", "tests/core/audit/test_regret_finder.py"),
+    Break("what was missed is kept for ever", "core/audit/regret_finder.py", ">= _KEPT_COMPACTIONS", ">= 10**9", "tests/core/audit/test_regret_finder.py"),
+    Break("what was missed is not kept", "core/plan/layers.py", "older = tools[:first_kept] if rules.missed else []", "older = tools[:0]", "tests/core/engine/test_regret.py"),
+    Break("what was missed takes any room", "core/engine/compaction.py", "if tokens <= room_tokens:", "if True:", "tests/core/engine/test_regret.py"),
+    Break("regrets are forgotten with the next plan", "core/engine/session.py", "Regrets(self.regrets, len(self.log.entries))", "Regrets((), len(self.log.entries))", "tests/core/engine/test_regret.py"),
+    Break("a call that is made again tells of its regrets again", "core/engine/engine.py", " if regret not in emitted]", "]", "tests/core/engine/test_regret.py"),
+    Break("missed things are kept though that is off", "assembly.py", "config.regret.max_share if config.regret.keep_longer else 0.0", "config.regret.max_share", "tests/core/engine/test_regret.py"),
     # -- the engine
     Break("a repair costs nothing", "core/engine/trigger.py", "estimate - budget.fixed_tokens - repair_tokens", "estimate - budget.fixed_tokens", "tests/test_manager.py"),
     Break("compact again and again", "core/engine/trigger.py", "if session.is_exhausted and", "if False and", "tests/test_manager.py"),

@@ -131,6 +131,7 @@ def build_engine(
         claiming=claiming,
         constraints=constraints,
         rules=build_rules(config),
+        missed_share=config.regret.max_share if config.regret.keep_longer else 0.0,
         pricing=CompactionPricing(
             emitter=emitter, price=build_pricer(config, summarizer), expected_calls=policy.expected_calls
         ),

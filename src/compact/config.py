@@ -294,6 +294,13 @@ class RecallSettings(ConfigSection):
     )
 
 
+class RegretConfig(ConfigSection):
+    """What stays longer because a compaction had removed it and the agent asked for it again; counted in any case."""
+
+    keep_longer: bool = Field(default=True, description="False counts what was missed, and keeps nothing longer.")
+    max_share: Share = Field(default=0.2, description="Share of a compaction's target that it may take.")
+
+
 class PricingConfig(ConfigSection):
     """What the model costs, in dollars per million tokens; by default what the bundled price list says."""
 
@@ -392,6 +399,7 @@ class CompactConfig(ConfigSection):
     summarizer: SummarizerConfig = SummarizerConfig()
     rehydration: RehydrationSettings = RehydrationSettings()
     recall: RecallSettings = RecallSettings()
+    regret: RegretConfig = RegretConfig()
     pricing: PricingConfig = PricingConfig()
     state: StateConfig = StateConfig()
     storage: StorageConfig = StorageConfig()

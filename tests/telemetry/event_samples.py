@@ -104,6 +104,16 @@ def _samples() -> list[CompactionEvent]:
         e.ContentRehydratedEvent(**WHERE, artifact_id="art-1"),
         e.RehydrationBlockedEvent(**WHERE, artifact_id="art-2", reason="cooldown"),
         e.ContentRecalledEvent(**WHERE, query="migrations", message_ids=("m1",), tokens=40),
+        e.RegretEvent(
+            **WHERE,
+            message_id="m1",
+            found_in="m9",
+            tool="read_file",
+            action="clear",
+            strategy="clear",
+            how="reread",
+            tokens=40,
+        ),
     ]
 
 

@@ -29,10 +29,11 @@ INJECTED = "with-notes"
 LOSSY = "lossy"
 INVENTED = "invented"
 EDITED = "edited-past"
+MISSED = "missed"
 HOSTILE = "<img src=x onerror=alert(1)>"
 ODD_ID = "a/b ../c?d=e#f%2e%2e&\u202egnp"
 LONG = "ten-thousand"
-SESSIONS = (QUIET, BUSY, UNDONE, INJECTED, LOSSY, INVENTED, EDITED, HOSTILE, ODD_ID)
+SESSIONS = (QUIET, BUSY, UNDONE, INJECTED, LOSSY, INVENTED, EDITED, MISSED, HOSTILE, ODD_ID)
 
 WINDOW_TOKENS = 12_000
 CONSTRAINT = "Never touch the billing schema without asking me first."
@@ -54,7 +55,7 @@ _FILES = ("src/checkout/cart.py", "src/checkout/price.py", "src/api/orders.py", 
 def seed(folder: Path, *, window_tokens: int = WINDOW_TOKENS) -> str:
     """Write every session but the long one, and return the URL of their store."""
     url = f"sqlite:///{folder / 'state.db'}"
-    for write in (_quiet, _busy, _undone, _injected, _lossy, _invented, _edited, _hostile, _odd_id):
+    for write in (_quiet, _busy, _undone, _injected, _lossy, _invented, _edited, _missed, _hostile, _odd_id):
         write(url, window_tokens)
     return url
 
@@ -198,6 +199,16 @@ def _edited(url: str, window_tokens: int) -> None:
         run_agent(
             manager, EDITED, [*history[:30], user("Forget that: look at docs/api.md instead."), *work(3, start=50)]
         )
+
+
+def _missed(url: str, window_tokens: int) -> None:
+    """Files that are read again, and one that is recalled, after compactions had removed them."""
+    first = work(24)
+    files = [message for message in first if message["role"] == "tool"][:2]
+    again = [*tool_exchange("again-1", files[0]["content"], tool="read_file", path=_FILES[0], line=0)]
+    again += [*tool_exchange("again-2", f"[m10, tool, entry 10]\n{files[1]['content']}", tool="recall", query="m10")]
+    with manager_on(url, window_tokens=window_tokens) as manager:
+        run_agent(manager, MISSED, [*first, user("Look at the first two again."), *again, *work(14, start=24)])
 
 
 def _hostile(url: str, window_tokens: int) -> None:

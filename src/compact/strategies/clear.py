@@ -52,9 +52,11 @@ class ClearStrategy:
             and index in context.layers.remainder
             and context.tokens[index] >= self.min_tokens
         ]
+        missed = Counter(context.answered[i].name for i in context.layers.missed if i in context.answered)
         heads = self._heads(context, [index for index, _ in expired])
         for index, result in reversed(expired):
-            yield CompactionProposal(self._record(result, context, index, heads[index]))
+            record = self._record(result, context, index, head_chars=heads[index], kept_longer=missed[result.tool_name])
+            yield CompactionProposal(record)
 
     def _heads(self, context: PlanningContext, newest_first: Iterable[int]) -> dict[int, int]:
         """Return how many characters stay of how each result begins: the newest share some room, others have a head."""
@@ -81,15 +83,18 @@ class ClearStrategy:
             if result.may_clear and not is_young and seen[result.tool_name] > keep_last:
                 yield index, result
 
-    def _record(self, result: ToolResultEnvelope, context: PlanningContext, index: int, head_chars: int) -> ClearRecord:
+    def _record(
+        self, result: ToolResultEnvelope, context: PlanningContext, index: int, *, head_chars: int, kept_longer: int
+    ) -> ClearRecord:
         text, turns_ago = result.message.text, context.turns[-1] - context.turns[index]
         again = "; calling it again gives the same" if result.determinism.is_verifiable else ""
         age = f", {turns_ago} turns ago" if turns_ago else ""
+        missed = f"; {kept_longer} that came back kept longer" if kept_longer else ""
         head = head_range(text, head_chars)
         return ClearRecord(
             span=SpanReference((result.message.id,)),
             strategy=self.name,
-            reason=f"old {result.tool_name} result{age}{again}",
+            reason=f"old {result.tool_name} result{age}{again}{missed}",
             kept=joined_ranges((*head, *outcome_lines(text, self.keep_lines))),
             preserved_fields=result.preserved_fields(),
         )

@@ -160,6 +160,11 @@ async def why(request: Request) -> Response:
     return JsonResponse(await run_in_threadpool(session_pages.why_page, _source(request), _id(request), phrase))
 
 
+async def regrets(request: Request) -> Response:
+    """Answer with what the agent asked for again after it was removed."""
+    return JsonResponse(await run_in_threadpool(session_pages.regrets_page, _source(request), _id(request)))
+
+
 async def undo(request: Request) -> Response:
     """Undo the last compaction."""
     body = await _read_change(request)
@@ -300,6 +305,7 @@ ROUTES = [
     Route(f"{_SESSION}/messages", messages),
     Route(f"{_SESSION}/messages/{{message_id}}", message),
     Route(f"{_SESSION}/why", why),
+    Route(f"{_SESSION}/regrets", regrets),
     Route(f"{_SESSION}/undo", undo, methods=["POST"]),
     Route(f"{_SESSION}/restore", restore, methods=["POST"]),
     Route("/ingest", ingest, methods=["POST"]),

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from compact.assembly import build_budget, build_engine, build_pricer, build_store
 from compact.config import CompactConfig
 from compact.core.audit.records import ModelCall, PlanVersion, SentPrompt, SessionHead, SessionInfo, StoredSession
+from compact.core.audit.regret_finder import regrets_of
 from compact.core.audit.report import CompactionReport
 from compact.core.engine.events import CompactionEvent
 from compact.core.engine.session import Session
@@ -19,6 +20,7 @@ from compact.core.log.messages import Slot
 from compact.core.plan.economics import Pricer, PromptChange
 from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import CompactionPlan
+from compact.core.plan.regret import Regret
 from compact.manager import CompactManager
 from compact.viewer.json_http import HttpError
 
@@ -77,6 +79,7 @@ class DataSource:
         self._plans: LruCache[tuple[PlanVersion, ...]] = LruCache(16)
         self._reports: LruCache[CompactionReport | None] = LruCache(64)
         self._prompts: LruCache[RebuiltPrompt] = LruCache(8)
+        self._regrets: LruCache[tuple[Regret, ...]] = LruCache(64)
         self._prices: LruCache[Any] = LruCache(256)
         self._prices_loading = threading.Event()
 
@@ -134,6 +137,15 @@ class DataSource:
 
     def _report(self, session_id: str, version: int) -> CompactionReport | None:
         return next(iter(self.manager.report(session_id, version=version)), None)
+
+    def regrets(self, info: SessionInfo) -> tuple[Regret, ...]:
+        """Return what the agent of a session asked for again; its log is read for that."""
+        key = (info.session_id, info.created_at, info.plan_version, info.messages)
+        return self._regrets.get(key, lambda: self._read_regrets(info.session_id))
+
+    def _read_regrets(self, session_id: str) -> tuple[Regret, ...]:
+        stored = self.store.load(session_id)
+        return regrets_of(stored) if stored else ()
 
     def prompt(self, info: SessionInfo, number: int) -> RebuiltPrompt:
         """Return the prompt of one call, rendered again."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from compact import CompactConfig, CompactManager
-from compact.testing import assistant, dialogue, tool_run, user
+from compact.testing import assistant, dialogue, tool_exchange, tool_run, user
 
 CONSTRAINT = "From now on, never touch the table tide_log."
 NASTY = "\x1b[31mred_paint\x1b]0;title\x07 in src/\u202eevil.py"
@@ -152,3 +152,38 @@ def test_looking_changes_nothing(cli: Run, built: str) -> None:
     before = path.read_bytes()
     assert cli("report", "the harbour", "--store", built).code == 0
     assert path.read_bytes() == before
+
+
+@pytest.fixture(scope="module")
+def regretted(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A store with a session whose agent read a file again that had been removed."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('regret') / 'state.db'}"
+    config = CompactConfig(
+        max_context_tokens=6_000, state={"url": url}, storage={"adapter": "none"}, telemetry={"exporter": "none"}
+    )
+    history = tool_run(60, words=120)
+    first = next(message for message in history if message["role"] == "tool")
+    again = tool_exchange("again", first["content"], path="src/file_1.py")
+    with CompactManager(config) as manager:
+        for sent in (history, [*history, *again]):
+            manager.preflight("the harbour", sent)
+    return url
+
+
+def test_what_was_asked_for_again_is_told_with_the_compaction_that_removed_it(cli: Run, regretted: str) -> None:
+    done = cli("report", "the harbour", "--version", "1", "--store", regretted)
+    assert re.search(r"^regret +1 of \d+ removed messages asked for again$", done.out, re.MULTILINE)
+    line = r"^ +read_file, \w+ by \w+: 0 recalled, 1 read again; [\d,]+ tokens$"
+    assert re.search(line, done.out, re.MULTILINE)
+    (report,) = cli("report", "the harbour", "--version", "1", "--json", "--store", regretted).data["reports"]
+    assert [(regret["tool"], regret["how"]) for regret in report["regrets"]] == [("read_file", "reread")]
+
+
+def test_the_session_shows_its_regrets(cli: Run, regretted: str, built: str) -> None:
+    done = cli("show", "the harbour", "--store", regretted)
+    assert "\n1 removed message asked for again\n" in done.out
+    assert re.search(r"^tool +action +by +recalled +read again +tokens$", done.out, re.MULTILINE)
+    assert re.search(r"^read_file +\w+ +\w+ +0 +1 +[\d,]+$", done.out, re.MULTILINE)
+    data = cli("show", "the harbour", "--json", "--store", regretted).data
+    assert data["status"]["regrets"][0]["rereads"] == 1
+    assert "asked for again" not in cli("show", "the harbour", "--store", built).out

@@ -83,7 +83,7 @@ def test_the_list_is_sorted_and_comes_in_pages(api: Running) -> None:
     assert [row["messages"] for row in rows] == sorted((row["messages"] for row in rows), reverse=True)
     by_tokens = listed(api, sort="tokens")
     pages = [listed(api, sort="tokens", offset=offset, limit=4) for offset in (0, 4, 8, 12)]
-    assert [len(page) for page in pages] == [4, 4, 1, 0]
+    assert [len(page) for page in pages] == [4, 4, 2, 0]
     assert list(chain(*pages)) == by_tokens
     assert listed(api, sort="updated")[0] == ODD_ID
 
@@ -151,6 +151,16 @@ def test_plans_are_listed_with_the_first_call_under_them(api: Running) -> None:
     assert any(plan["actions"].get("clear") for plan in page["plans"])
 
 
+def test_what_was_asked_for_again_is_counted(api: Running) -> None:
+    page = api.get(of(seeding.MISSED, "regrets"))
+    assert page["total"] == 2
+    rows = {row["source"]: (row["recalls"], row["rereads"]) for row in page["counts"]}
+    assert rows == {"read_file": (0, 1), "run_tests": (1, 0)}
+    assert all(row["tokens"] > 0 and row["action"] == row["by"] == "summarize" for row in page["counts"])
+    assert [pair["removed"] for pair in page["newest"]] == ["m10", "m8"]
+    assert api.get(of(QUIET, "regrets")) == {"total": 0, "counts": [], "newest": []}
+
+
 def test_why_it_did_or_did_not_compact(api: Running) -> None:
     decision = api.get(of(QUIET))["decision"]
     assert decision["triggered"] is False
@@ -166,6 +176,7 @@ def test_why_it_did_or_did_not_compact(api: Running) -> None:
         of("nobody", "plans", 1),
         of("nobody", "calls", 1),
         of("nobody", "why") + "?q=x",
+        of("nobody", "regrets"),
         of(BUSY, "messages", "nothing"),
         of(BUSY, "plans", 99),
         of(BUSY, "calls", 99_999_999),

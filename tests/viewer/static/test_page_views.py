@@ -110,6 +110,20 @@ def test_the_timeline_stacks_what_each_prompt_was_made_of(window: Look, api: Run
     expect(page.locator(".mark")).to_have_count(len(known["plans"]))
 
 
+def test_what_was_asked_for_again_has_a_card_and_leads_to_the_messages(window: Look) -> None:
+    """A session without regrets has no such card."""
+    page = window.go("s", seeding.MISSED)
+    card = page.locator(".regrets")
+    expect(card.locator("tbody tr")).to_have_count(2)
+    expect(card.locator("tbody tr").first).to_contain_text("read_file")
+    expect(card.locator("tbody tr").first).to_contain_text("summarised")
+    card.get_by_role("button", name="m8", exact=True).click()
+    expect(page.locator(".drawer")).to_contain_text("src/checkout/cart.py:0")
+    page = window.go("s", seeding.QUIET)
+    expect(page.locator(".figures")).to_be_visible()
+    expect(page.locator(".regrets")).to_be_hidden()
+
+
 def test_the_cursor_reads_out_a_call_by_mouse_and_by_key(window: Look, api: Running) -> None:
     """Pointing at a call tells its number and its parts; arrow keys move on."""
     page = window.go("s", seeding.BUSY)

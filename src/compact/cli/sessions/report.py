@@ -44,8 +44,8 @@ def report(
 
     Counted are specific strings (paths, ids, numbers, names, quotations), the constraints that the user gave, and the
     decisions that were made. Kept: the prompt still contains it. In ledger: it is among the facts of the summary.
-    Retrievable: `compact recall` finds it. Lost: nothing does. The newest compaction is shown in full, earlier ones in
-    one line each.
+    Retrievable: `compact recall` finds it. Lost: nothing does. Regret: what the agent asked for again afterwards. The
+    newest compaction is shown in full, earlier ones in one line each.
     """
     with open_store(config, store) as opened:
         opened.session(session)
@@ -83,7 +83,7 @@ def _show(report: CompactionReport, *, every: bool) -> None:
     removed = f"{screen.quantity(len(report.removed_ids), 'message')} left the prompt"
     screen.line(f"version {report.version}: {size}; {removed}", style="bold")
     screen.line(f"{'because':<13}{report.reason}")
-    for topic, text in _check_lines(report):
+    for topic, text in (*_check_lines(report), *_regret_lines(report)):
         screen.line(f"{topic:<13}{text}")
     if not report.items:
         return
@@ -118,6 +118,17 @@ def _check_lines(report: CompactionReport) -> Iterator[tuple[str, str]]:
             shown = "; ".join(screen.first_line(text, chars=60) for text in texts[:3])
             more = f"; and {len(texts) - 3:,} more" if len(texts) > 3 else ""
             yield topic, f"{len(texts):,}: {shown}{more}"
+
+
+def _regret_lines(report: CompactionReport) -> Iterator[tuple[str, str]]:
+    """Yield how much of what left the agent asked for again, by tool."""
+    if not report.regrets:
+        return
+    removed = screen.quantity(len(report.removed_ids), "removed message")
+    yield "regret", f"{len(report.regrets):,} of {removed} asked for again"
+    for count in report.regret_counts:
+        ways = f"{count.recalls:,} recalled, {count.rereads:,} read again"
+        yield "", f"{count.source}, {count.action} by {count.strategy}: {ways}; {count.tokens:,} tokens"
 
 
 def _rows(report: CompactionReport) -> Iterator[tuple[object, ...]]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from compact.core.engine.status import SessionStatus
     from compact.core.log.messages import Message, Slot
     from compact.core.plan.plan import Record
+    from compact.core.plan.regret import RegretCount
 
 # Chosen: what fits on a screen of 80 columns; --json has everything.
 _CALLS = 10
@@ -26,6 +27,7 @@ _LINE_CHARS = 76
 _ID_CHARS = 16
 _PLAN_COLUMNS = ("version", "when", "before", "after", "restored", "reason")
 _CALL_COLUMNS = ("call", "when", "plan", "summary", "messages", "left out", "tokens (reported)")
+_REGRET_COLUMNS = ("tool", "action", "by", "recalled", "read again", "tokens")
 _RECORD_COLUMNS = ("messages", "action", "by", "before", "after", "reason")
 
 OnePlan = Annotated[
@@ -76,6 +78,7 @@ def _overview(opened: OpenStore, session: str, *, is_printed: bool) -> dict[str,
     status, plans, calls = manager.status(session), manager.plans(session), manager.model_calls(session)
     if is_printed:
         _print_status(status)
+        _print_regrets(status.regrets)
         _print_plans(plans)
         _print_calls(calls)
     return {
@@ -100,6 +103,15 @@ def _print_status(status: SessionStatus) -> None:
         screen.line(f"{name:<{width}}{screen.quantity(part.tokens, 'token')}{messages}")
     actions = ", ".join(f"{count:,} {action}" for action, count in status.actions.items())
     screen.line(f"{'log':<{width}}{screen.quantity(status.messages_in_log, 'message')}: {actions}")
+
+
+def _print_regrets(regrets: Sequence[RegretCount]) -> None:
+    """Print what compactions removed and the agent asked for again, if there is any."""
+    if not regrets:
+        return
+    screen.heading(f"{screen.quantity(sum(count.total for count in regrets), 'removed message')} asked for again")
+    rows = [(c.source, c.action, c.strategy, c.recalls, c.rereads, c.tokens) for c in regrets]
+    screen.table(_REGRET_COLUMNS, rows)
 
 
 def _print_plans(plans: Sequence[PlanVersion]) -> None:

@@ -1,13 +1,14 @@
 """What is kept about a session, and asked later.
 
-records       what a store keeps, and what one call adds
-store         the sockets for stores, claims and the summary cache
-artifacts     content outside the prompt, and who may read it
-archive       the socket for archives
-diff          what left the prompt between two plans
-report        what became of each string that left
-why           where a phrase is now, and since when
-search_terms  the terms by which entries are found
-stemming      the stem of an English word
-ranking       which entries match a query best
+records        what a store keeps, and what one call adds
+store          the sockets for stores, claims and the summary cache
+artifacts      content outside the prompt, and who may read it
+archive        the socket for archives
+diff           what left the prompt between two plans
+report         what became of each string that left
+regret_finder  what was removed, and the agent asked for again
+why            where a phrase is now, and since when
+search_terms   the terms by which entries are found
+stemming       the stem of an English word
+ranking        which entries match a query best
 """

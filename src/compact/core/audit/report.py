@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import pairwise
 from typing import Any
 
 from compact.core.audit.artifacts import SecurityContext
 from compact.core.audit.diff import PromptTexts, Removal, find_again, removed_asks, removed_decisions, strings_of
 from compact.core.audit.records import ModelCall, PlanVersion, StoredSession
+from compact.core.audit.regret_finder import regrets_of
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.facts.entities import EntityKind
 from compact.core.log.messages import Message
 from compact.core.plan.plan import CompactionPlan
+from compact.core.plan.regret import Regret, RegretCount, count_regrets
 from compact.core.summary.summary import StructuredSummary, SummaryCheck
 
 CONSTRAINT, TASK, DECISION = "constraint", "task", "decision"
@@ -79,7 +82,10 @@ class ReportItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionReport:
-    """What one plan version did to the prompt before it; `items` are sorted, the worst first."""
+    """What one plan version did to the prompt before it; `items` are sorted, the worst first.
+
+    `regrets` are those of its removed messages that the agent asked for again later.
+    """
 
     session_id: str
     version: int
@@ -89,6 +95,7 @@ class CompactionReport:
     removed_ids: tuple[str, ...]
     items: tuple[ReportItem, ...]
     check: SummaryCheck | None = None
+    regrets: tuple[Regret, ...] = ()
 
     @property
     def counts(self) -> dict[str, dict[str, int]]:
@@ -113,6 +120,11 @@ class CompactionReport:
     def decisions(self) -> tuple[ReportItem, ...]:
         """The decisions, as code finds them, whose own message is not in the prompt as it came."""
         return tuple(item for item in self.items if item.kind == DECISION)
+
+    @property
+    def regret_counts(self) -> tuple[RegretCount, ...]:
+        """The regrets by tool, action and strategy, the most frequent first."""
+        return count_regrets(self.regrets)
 
     def total(self, state: EntityState) -> int:
         """Return how many strings are in a state."""
@@ -144,6 +156,7 @@ class CompactionReport:
                 "appended": list(check.appended),
                 "ungrounded": list(check.ungrounded),
             },
+            "regrets": [regret.to_dict() for regret in self.regrets],
         }
 
 
@@ -235,7 +248,7 @@ def reports_of(
 
     Where the past was edited since, messages that the plan does not name may not have been there, and are left out.
     """
-    now = frozenset(stored.view_ids)
+    now, regrets = frozenset(stored.view_ids), _by_version(regrets_of(stored), [entry.plan for entry in plans])
     before = CompactionPlan(stored.session_id)
     for plan in (entry.plan for entry in plans):
         if version is None or version == plan.version:
@@ -244,8 +257,23 @@ def reports_of(
             last_seq = next((c.last_seq for c in calls if c.plan_version >= plan.version), len(stored.messages))
             log = [item.message for item in stored.messages if item.seq <= last_seq]
             history = [message for message in log if message.id in now or message.id in named]
-            yield report_of(history, before, plan, constraints=constraints, log=log)
+            report = report_of(history, before, plan, constraints=constraints, log=log)
+            yield replace(report, regrets=tuple(regrets.get(plan.version, ())))
         before = plan
+
+
+def _by_version(regrets: Iterable[Regret], plans: Sequence[CompactionPlan]) -> dict[int, list[Regret]]:
+    """Return the regrets by the plan version that removed their message: the newest up to the one in force then."""
+    found: dict[int, list[Regret]] = {}
+    for regret in regrets:
+        version = 0
+        for before, plan in pairwise((None, *plans)):
+            is_removed = plan is not None and plan.get_action(regret.message_id)[1] is not None
+            was_removed = before is not None and before.get_action(regret.message_id)[1] is not None
+            if plan and plan.version <= regret.plan_version and is_removed and not was_removed:
+                version = plan.version
+        found.setdefault(version, []).append(regret)
+    return found
 
 
 _STATES = {state: rank for rank, state in enumerate(EntityState)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,12 +16,12 @@ from compact.core.engine.session import Session, TriggerDecision
 from compact.core.engine.summarization import SummaryWriter
 from compact.core.errors import InsufficientBudget
 from compact.core.facts.constraints import ConstraintFinder
-from compact.core.log.groups import group_messages
+from compact.core.log.groups import calls_answered, group_messages
 from compact.core.log.legality import repair_chat
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.constraint_guard import ConstraintGuard
 from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult
-from compact.core.plan.layers import KeepRules, partition
+from compact.core.plan.layers import KeepRules, Layers, partition
 from compact.core.plan.plan import CompactionAction, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.strategy import SUMMARIZE, Goal
@@ -44,6 +45,8 @@ class Compactor:
     constraints: ConstraintFinder
     rules: KeepRules = field(default_factory=KeepRules)
     renderer: PromptRenderer = field(default_factory=PromptRenderer)
+    # The share of the target that what was missed before may take; with 0 nothing is kept longer.
+    missed_share: float = 0.0
 
     def plan(
         self,
@@ -59,11 +62,27 @@ class Compactor:
             session.plan,
             tokens=session.tokens_of(view),
             count_message=self.tokenizer.count_message,
-            rules=rules or self.rules,
+            rules=rules or self.rules_of(session, goal),
             goal=goal,
             turn=session.turn.context,
             prefetched=prefetched,
         )
+
+    def rules_of(self, session: Session, goal: Goal) -> KeepRules:
+        """Return the rules for what stays verbatim, with what was missed before, as far as it has room."""
+        missed_ids = tuple(session.missed_ids()) if self.missed_share else ()
+        if not missed_ids:
+            return self.rules
+        view = session.log.view
+        groups = {view[i].id: group for group in group_messages(view) for i in group.indices}
+        room_tokens, kept = int(self.missed_share * goal.target_tokens), set[str]()
+        for message_id in missed_ids:
+            # A result stays with its call and what else that call brought.
+            tokens = sum(session.tokens_of([view[i] for i in groups[message_id].indices]))
+            if tokens <= room_tokens:
+                room_tokens -= tokens
+                kept.add(message_id)
+        return replace(self.rules, missed=frozenset(kept))
 
     def compact(
         self, session: Session, goal: Goal, reason: str, note: str = "", *, is_optional: bool = False
@@ -122,7 +141,7 @@ class Compactor:
         result = self._plan_without_rehydrated(session, goal, prefetched)
         if prefetched is None or result.pending_summary is None:
             return result
-        rules = rules_without(prefetched.span, session.log.view, self.rules)
+        rules = rules_without(prefetched.span, session.log.view, self.rules_of(session, goal))
         closer = self.plan(session, goal, prefetched, rules) if rules else result
         if closer.pending_summary is None:
             return closer
@@ -185,7 +204,7 @@ class Compactor:
         plan = replace(
             result.plan,
             version=session.plan.version + 1,
-            reason=f"{reason}: {note}" if note else reason,
+            reason=_with_kept_longer(f"{reason}: {note}" if note else reason, session, result.layers),
             tokens_before=session.prompt_tokens,
             origin=None,
             held=False,
@@ -237,3 +256,13 @@ def _changed_ids(session: Session) -> list[str]:
     """Return the messages of the current line that are not in the prompt as they came."""
     plan = session.plan
     return [m.id for m in session.log.view if plan.get_action(m.id)[0] is not CompactionAction.INCLUDE]
+
+
+def _with_kept_longer(reason: str, session: Session, layers: Layers) -> str:
+    """Return the reason of a plan, with what it keeps because it was missed before."""
+    if not layers.missed:
+        return reason
+    answered = calls_answered(session.log.view, group_messages(session.log.view))
+    tools = Counter(answered[index].name for index in sorted(layers.missed) if index in answered)
+    results = ", ".join(f"{count} of {tool}" for tool, count in sorted(tools.items()))
+    return f"{reason}; kept longer, because it was asked for again after an earlier compaction: {results}"

@@ -29,6 +29,7 @@ from compact.core.engine.events import (
     ProposalGeneratedEvent,
     ProposalRejectedEvent,
     PrunedMessagesEvent,
+    RegretEvent,
     RehydrationBlockedEvent,
     TokenEstimateEvent,
     TriggerDecisionEvent,
@@ -40,6 +41,7 @@ from compact.core.plan.budget import TokenBudget
 from compact.core.plan.coordinator import CompactionResult, ProposalCount
 from compact.core.plan.parts import LAYERS, PromptPart, in_order
 from compact.core.plan.plan import CompactionPlan, DropRecord, ExternalizationRecord, Record, SummarizationRecord
+from compact.core.plan.regret import Regret
 from compact.core.plan.turn import Rehydration
 
 
@@ -182,6 +184,21 @@ class EventEmitter:
             self.emit(session, ContentRehydratedEvent, artifact_id=artifact_id)
         for blocked in found.blocked:
             self.emit(session, RehydrationBlockedEvent, artifact_id=blocked.artifact_id, reason=blocked.reason)
+
+    def regrets(self, session: Session, regrets: Sequence[Regret]) -> None:
+        """Emit that the agent asked again for what had been removed."""
+        for regret in regrets:
+            self.emit(
+                session,
+                RegretEvent,
+                message_id=regret.message_id,
+                found_in=regret.found_in,
+                tool=regret.tool,
+                action=regret.action,
+                strategy=regret.strategy,
+                how=regret.how,
+                tokens=regret.tokens,
+            )
 
     def repairs(self, session: Session, repairs: Sequence[Repair]) -> None:
         """Emit how the prompt was made legal."""

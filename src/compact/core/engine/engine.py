@@ -25,6 +25,7 @@ from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import TokenBudget
 from compact.core.plan.coordinator import CompactionResult
 from compact.core.plan.plan import EDITED_PAST, SummarizationRecord
+from compact.core.plan.regret import Regret
 from compact.core.plan.turn import Rehydrate
 from compact.core.steps import Steps
 
@@ -113,11 +114,13 @@ class Engine:
         """Ingest the list, do the work and store what is new; if another process was quicker, do it again on that."""
         if not incoming:
             return []
-        match, added = Match((), []), None
+        match, added, emitted = Match((), []), None, frozenset[Regret]()
         for _ in range(_MAX_TRIES):
             yield from self.persistence.catch_up(session, self.compactor.render)
             budget = _as_provider_counts(window, session)
             match = self.ingest(session, incoming, budget)
+            self.emitter.regrets(session, [regret for regret in session.new_regrets if regret not in emitted])
+            emitted |= frozenset(session.new_regrets)
             yield from work(budget)
             yield from self._rehydrate(session, budget)
             if self.inject:  # once in a call, and after all reduction: nothing is compacted for what is injected
@@ -148,6 +151,7 @@ class Engine:
     def ingest(self, session: Session, incoming: Sequence[object], budget: TokenBudget) -> Match:
         """Match a caller's list with the log and bring the prompt up to date."""
         match = session.ingest(incoming, self.tokenizer.count_message)
+        session.find_regrets(match)
         session.set_budget(budget)
         if match.branched:
             remaining = session.plan.standing_on(session.log.view_ids)
@@ -256,7 +260,8 @@ class Engine:
             result = self.compactor.plan_with(session, goal, ready)
         except InsufficientBudget:
             return None  # the call itself raises it, and says what to do
-        will_do = result.tokens_after <= goal.settle_tokens and result.rules in smaller_rules(self.compactor.rules)
+        rules = smaller_rules(self.compactor.rules_of(session, goal))
+        will_do = result.tokens_after <= goal.settle_tokens and result.rules in rules
         return result.pending_summary if will_do else None
 
 

@@ -47,6 +47,7 @@ class CompactionEventType(Enum):
     CONTENT_EXTERNALIZED = "compact.content_externalized"
     CONTENT_DROPPED = "compact.content_dropped"
     CONTENT_RECALLED = "compact.content_recalled"
+    REGRET = "compact.regret"
     CONTENT_REHYDRATED = "compact.content_rehydrated"
     REHYDRATION_BLOCKED = "compact.rehydration_blocked"
     VERSION_CONFLICT = "compact.version_conflict"
@@ -489,6 +490,43 @@ class ContentRecalledEvent(CompactionEvent):
     )
     query: str
     message_ids: tuple[str, ...]
+    tokens: int
+
+
+@event
+class RegretEvent(CompactionEvent):
+    """The agent asked again for what a compaction had removed: by `recall`, or by reading it again (`how`).
+
+    `action` and `strategy` removed the message `message_id`, a result of `tool`; `found_in` brought it back.
+    """
+
+    type = CompactionEventType.REGRET
+    spec = EventSpec(
+        "info",
+        "asked for again ({how}): {message_id} of {tool}, removed by {strategy} ({action}): {tokens:,} tokens",
+        metrics=(
+            Metric(
+                "compact.regrets",
+                "Removed messages that the agent asked for again, by what had removed them.",
+                unit="{message}",
+                label=("action", "action"),
+                attributes={"tool": lambda data: data["tool"] or None, "strategy": "strategy", "how": "how"},
+            ),
+            Metric(
+                "compact.regret.tokens",
+                "Tokens of what brought them back.",
+                unit="{token}",
+                value="tokens",
+                label=("action", "action"),
+            ),
+        ),
+    )
+    message_id: str
+    found_in: str
+    tool: str
+    action: str
+    strategy: str
+    how: str
     tokens: int
 
 

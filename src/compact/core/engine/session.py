@@ -5,10 +5,12 @@ A session is the only owner of its state: others read its attributes and change 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from compact.core.audit.records import AddedMessage, Commit, ModelCall, SessionHead, StoredMessage, StoredSession
+from compact.core.audit.regret_finder import RegretFinder, read_regrets
 from compact.core.engine.prompt import CurrentPrompt
 from compact.core.log.entries import read_entry, write_entry
 from compact.core.log.log import KnownList, Log, Match
@@ -17,6 +19,7 @@ from compact.core.plan.budget import Calibration, TokenBudget
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import CompactionPlan
+from compact.core.plan.regret import Regret, Regrets
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.turn import RehydrationState, TurnContext
 from compact.core.summary.summarizer import Spending
@@ -123,6 +126,9 @@ class Session:
         self._tokens: dict[str, int] = {}
         self._tails: tuple[PromptTail, ...] = ()
         self._previous: CurrentPrompt | None = None
+        # What the newest list brought back; and what reads the log under the plan in force, made when it is needed.
+        self.new_regrets: tuple[Regret, ...] = ()
+        self._regret_finder: RegretFinder | None = None
         # The newest item of the caller's, whose kind our own messages take.
         self._like: object = None
 
@@ -143,6 +149,7 @@ class Session:
         self._tokens = {entry.message.id: entry.tokens for entry in stored.messages}
         self._like = entries[-1].original if entries else None
         self.plan, self.prompt, self._previous = stored.plan, CurrentPrompt(), None
+        self._regret_finder = None
         self.turn_number = sum(message.role == "user" for message in entries)
         # What was rehydrated for this turn is not in the prompt any more, and may be again.
         self.rehydration = self.rehydration.without_turn(self.turn.context.turn_number)
@@ -254,6 +261,40 @@ class Session:
             added = [replace(message, original=None) for message in added]
         return [write_entry(message, self._like) for message in added]
 
+    # -- what was missed --------------------------------------------------------------------------------------------
+
+    @property
+    def regrets(self) -> tuple[Regret, ...]:
+        """What compactions removed and the agent asked for again, oldest first."""
+        return tuple(self._regrets_so_far().found)
+
+    def find_regrets(self, match: Match) -> None:
+        """Look for regrets among the entries that a match has just brought; a plan that removes nothing has none."""
+        self.new_regrets = ()
+        if match.branched or match.rejoined or not self.plan.records:
+            self._regret_finder = None
+        if not self.plan.records:
+            return
+        if self._regret_finder is None:
+            finder = self._regrets_so_far()
+        else:
+            finder = self._regret_finder
+            for message in match.new:
+                finder.add(message, tokens=self._tokens[message.id])
+        new_ids = {message.id for message in match.new}
+        newest = takewhile(lambda regret: regret.found_in in new_ids, reversed(finder.found))
+        self.new_regrets = tuple(reversed(list(newest)))
+
+    def missed_ids(self) -> Iterator[str]:
+        """Yield the messages that brought back what was missed, newest first."""
+        return self._regrets_so_far().missed_ids()
+
+    def _regrets_so_far(self) -> RegretFinder:
+        """Return what reads the log under the plan in force; made once for each plan."""
+        if self._regret_finder is None:
+            self._regret_finder = read_regrets(self.plan, self.log.entries, self.log.view, self.message_tokens)
+        return self._regret_finder
+
     # -- tokens -----------------------------------------------------------------------------------------------------
 
     def tokens_of(self, messages: Sequence[Message]) -> list[int]:
@@ -303,7 +344,8 @@ class Session:
         """Put a new plan version in force; a version that the store has not seen yet is kept for it."""
         if self.plan.version not in (plan.version, self.stored.head.plan_version):
             self.stored = replace(self.stored, unsaved_plans=(*self.stored.unsaved_plans, self.plan))
-        self.plan = plan
+        regrets = Regrets(self.regrets, len(self.log.entries))
+        self.plan, self._regret_finder = replace(plan, regrets=regrets), None
         if is_compaction:
             self.calibration = self.calibration.after_compaction()
 

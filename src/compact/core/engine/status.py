@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from compact.core.engine.session import Session, TriggerDecision
 from compact.core.plan.parts import LAYERS, PromptPart
+from compact.core.plan.regret import RegretCount, count_regrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,10 @@ class PartStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStatus:
-    """A session as it stands; `parts` has every part of the prompt that there is, in its order."""
+    """A session as it stands; `parts` has every part of the prompt that there is, in its order.
+
+    `regrets` counts what compactions removed and the agent asked for again.
+    """
 
     session_id: str
     turn_number: int
@@ -32,6 +36,7 @@ class SessionStatus:
     messages_in_log: int
     actions: Mapping[str, int]
     decision: TriggerDecision | None
+    regrets: tuple[RegretCount, ...] = ()
 
     @property
     def usage_pct(self) -> float:
@@ -59,6 +64,9 @@ class SessionStatus:
             lines.append(f"{name:<{width}}  {part.tokens:>9,} tokens, {part.messages:,} message{plural}")
         actions = ", ".join(f"{count:,} {action}" for action, count in self.actions.items())
         lines.append(f"log     {self.messages_in_log:,} messages: {actions}")
+        if self.regrets:
+            missed = sum(count.total for count in self.regrets)
+            lines.append(f"regret  {missed:,} removed message{'' if missed == 1 else 's'} asked for again")
         if self.decision:
             lines.append(f"{'compacted' if self.decision.triggered else 'not compacted'}: {self.decision.reason}")
         return "\n".join(lines)
@@ -88,4 +96,5 @@ def status_of(session: Session, *, used_tokens: int) -> SessionStatus:
         messages_in_log=len(session.log.entries),
         actions={action.value: count for action, count in session.prompt.rendered.actions.items() if count},
         decision=session.decision,
+        regrets=count_regrets(session.regrets),
     )

@@ -13,6 +13,7 @@ arguments         tool-call arguments cut to parts of their texts
 parts             the one division of a prompt
 durability        how long the result of a tool matters
 economics         what a compaction costs and saves
+regret            what was removed and asked for again, as data
 turn              the turn in hand, and what is rehydrated in it
 """
 

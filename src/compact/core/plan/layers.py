@@ -21,6 +21,8 @@ class KeepRules:
     unread_results: bool = True
     pinned_roles: frozenset[str] = frozenset({"system", "developer"})
     protected_flag: str = "protected"
+    # What was missed after an earlier compaction, by the ids of the messages that brought it back.
+    missed: frozenset[str] = frozenset()
 
     def pins(self, message: Message) -> bool:
         """Return True if a message is never touched."""
@@ -29,9 +31,15 @@ class KeepRules:
         return message.role in self.pinned_roles or bool(marks.get(self.protected_flag) or marks.get("protected"))
 
     def reductions(self) -> Iterator[KeepRules]:
-        """Yield these rules, then ever smaller ones: one pair less, one tool group less, in turn, down to (1, 1)."""
+        """Yield these rules, then ever smaller ones: one pair less, one tool group less, in turn, down to (1, 1).
+
+        What was missed goes first: it may be read once more, what is newest may not have been used yet.
+        """
         rules = self
         yield rules
+        if rules.missed:
+            rules = replace(rules, missed=frozenset())
+            yield rules
         while rules.recent_turns > 1 or rules.tool_io_pairs > 1:
             if rules.recent_turns > 1:
                 rules = replace(rules, recent_turns=rules.recent_turns - 1)
@@ -51,6 +59,8 @@ class Layers:
     remainder: frozenset[int]
     recent_turns: int
     tool_pairs: int
+    # Those of `tool_io` that stay only because they were missed before.
+    missed: frozenset[int] = frozenset()
 
     @property
     def kept(self) -> frozenset[int]:
@@ -59,7 +69,7 @@ class Layers:
 
 
 def partition(messages: Sequence[Message], groups: Sequence[Group], rules: KeepRules) -> Layers:
-    """Sort a history into layers, whole groups at a time.
+    """Sort a history into layers, whole groups at a time; what was missed before is kept beside the newest tool groups.
 
     A group with one pinned member is pinned whole. The newest user message is always kept: it is what is being asked.
     So is a tool group that ends the history: its results have not been read yet.
@@ -71,7 +81,10 @@ def partition(messages: Sequence[Message], groups: Sequence[Group], rules: KeepR
     kept_pairs = pairs[max(0, len(pairs) - rules.recent_turns) :]
     tools = [group for group in free if group.is_tool]
     is_unread = bool(tools) and tools[-1].indices[-1] == len(messages) - 1
-    kept_tools = tools[max(0, len(tools) - max(rules.tool_io_pairs, int(is_unread and rules.unread_results))) :]
+    first_kept = max(0, len(tools) - max(rules.tool_io_pairs, int(is_unread and rules.unread_results)))
+    older = tools[:first_kept] if rules.missed else []
+    missed = [group for group in older if any(messages[i].id in rules.missed for i in group.indices)]
+    kept_tools = [*missed, *tools[first_kept:]]
     recent = {index for pair in kept_pairs for index in pair}
     newest_ask = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "user"), None)
     if newest_ask is not None and newest_ask not in pinned_starts:
@@ -80,7 +93,15 @@ def partition(messages: Sequence[Message], groups: Sequence[Group], rules: KeepR
     layer_tools = frozenset(i for group in kept_tools for i in group.indices)
     layer_recent = frozenset(recent)
     remainder = frozenset(range(len(messages))) - layer_pinned - layer_tools - layer_recent
-    return Layers(layer_pinned, layer_recent, layer_tools, remainder, len(kept_pairs), len(kept_tools))
+    return Layers(
+        pinned=layer_pinned,
+        recent=layer_recent,
+        tool_io=layer_tools,
+        remainder=remainder,
+        recent_turns=len(kept_pairs),
+        tool_pairs=len(kept_tools),
+        missed=frozenset(i for group in missed for i in group.indices if messages[i].id in rules.missed),
+    )
 
 
 def _dialogue_pairs(messages: Sequence[Message], dialogue: Sequence[Group]) -> list[list[int]]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from sys import maxsize
 from typing import Any, ClassVar, TypeAlias
 
+from compact.core.plan.regret import Regrets
 from compact.core.summary.summary import StructuredSummary
 
 # The reason of a plan that is left of another because the caller edited the past.
@@ -129,7 +131,8 @@ class CompactionPlan:
     """All records of one session at one version, and the action they come to for each message.
 
     `pinned` are the messages that stand before the summary. `reason` says what made this version. A plan that was
-    restored has the version it came from as `origin`, and is `held`: it stays until the budget forbids it.
+    restored has the version it came from as `origin`, and is `held`: it stays until the budget forbids it. `regrets`
+    are what the agent missed until then.
     """
 
     session_id: str
@@ -141,6 +144,7 @@ class CompactionPlan:
     tokens_after: int = 0
     origin: int | None = None
     held: bool = False
+    regrets: Regrets = field(default_factory=Regrets)
     _actions: dict[str, Record] = field(init=False, repr=False, compare=False, default_factory=dict[str, "Record"])
 
     def __post_init__(self) -> None:
@@ -245,6 +249,7 @@ class CompactionPlan:
             "tokens_after": self.tokens_after,
             "origin": self.origin,
             "held": self.held,
+            "regrets": self.regrets.to_dict(),
         }
 
     @classmethod
@@ -260,6 +265,8 @@ class CompactionPlan:
             tokens_after=data["tokens_after"],
             origin=data["origin"],
             held=data["held"],
+            # A plan from before regrets were counted does not say how long the log was: none counts under it.
+            regrets=Regrets.from_dict(data["regrets"]) if "regrets" in data else Regrets(log_length=maxsize),
         )
 
 

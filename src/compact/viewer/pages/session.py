@@ -1,4 +1,4 @@
-"""One session: its calls as a timeline, its plans, its log, and where a phrase is."""
+"""One session: its calls as a timeline, its plans, what was missed, its log, and where a phrase is."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from compact.core.audit.why import Sighting
 from compact.core.errors import UnknownSession
 from compact.core.log.messages import Message
 from compact.core.plan.parts import SENT_PARTS
+from compact.core.plan.regret import count_regrets
 from compact.viewer.json_http import HttpError
 from compact.viewer.source import DataSource
 
@@ -19,6 +20,7 @@ from compact.viewer.source import DataSource
 PREVIEW_CHARS = 300
 _MAX_CALLS = 2_000
 _MAX_SIGHTINGS = 500
+_MAX_REGRETS = 6
 # Chosen: how many entries before a page are read to find the call that its first results answer.
 _ENTRIES_BEFORE = 40
 
@@ -89,6 +91,27 @@ def _plans(plans: Sequence[PlanVersion], calls: Sequence[ModelCall], current: in
             "first_call": first_calls.get(plan.version),
             "actions": dict(actions),
         }
+
+
+# -- what was missed ----------------------------------------------------------------------------------------------
+
+
+def regrets_page(source: DataSource, session_id: str) -> dict[str, Any]:
+    """Return what compactions removed and the agent asked for again: counted, and the newest ones."""
+    regrets = source.regrets(source.info(session_id))
+    counts = [
+        {
+            "source": count.source,
+            "action": count.action,
+            "by": count.strategy,
+            "recalls": count.recalls,
+            "rereads": count.rereads,
+            "tokens": count.tokens,
+        }
+        for count in count_regrets(regrets)
+    ]
+    newest = [{"removed": regret.message_id, "found_in": regret.found_in} for regret in regrets[-_MAX_REGRETS:][::-1]]
+    return {"total": len(regrets), "counts": counts, "newest": newest}
 
 
 # -- the log ------------------------------------------------------------------------------------------------------

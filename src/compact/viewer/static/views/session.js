@@ -12,6 +12,7 @@ import { to } from "../router.js";
 import { empty, loading } from "../widgets/states.js";
 import { VirtualList } from "../widgets/virtual_list.js";
 import { confirmUndo, planCards } from "./plans.js";
+import { RegretsCard } from "./regrets.js";
 import { sessionTabs } from "./tabs.js";
 
 function figures(session) {
@@ -149,6 +150,7 @@ class SessionPage {
       label: "Model calls, newest first",
     });
     this.top = h("div");
+    this.regrets = new RegretsCard(ctx, id);
     this.plans = h("div", { class: "plan-list" });
     this.chart = h(
       "section",
@@ -179,6 +181,7 @@ class SessionPage {
   async reload() {
     this.session = await readSession(this.ctx, this.id);
     this.draw();
+    await this.regrets.load();
   }
 
   head() {
@@ -221,6 +224,7 @@ class SessionPage {
         this.top,
         this.chart,
         this.emptyCard,
+        this.regrets.el,
         h(
           "div",
           { class: "columns" },
@@ -231,6 +235,7 @@ class SessionPage {
     );
     this.draw();
     // The banner shows a failure, and the next update tries again.
+    this.regrets.load().catch(() => {});
     const reloadSoon = debounce(() => this.reload().catch(() => {}), 300);
     this.ctx.onLive((event) => {
       if (event.type === "refresh" || (event.type === "session" && event.id === this.id)) reloadSoon();

@@ -1,0 +1,249 @@
+"""Find regrets: entries of a log that bring back what a plan had removed from the prompt.
+
+An agent brings something back by the tool `recall`, by the same call, or by reading the same file again. It is no
+regret if the content is still in the prompt, if the agent changed the file in between, or if the answer is another one:
+then it needed the new content. Each removed message is counted once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from posixpath import dirname, normpath
+from typing import TypeAlias
+
+from compact.core.audit.records import StoredSession
+from compact.core.facts.outcomes import failure_line
+from compact.core.facts.tool_calls import READS, arguments_of, command_of, files_changed, fits_name, path_of
+from compact.core.log.messages import Message, ToolCall
+from compact.core.plan.plan import ClearRecord, CompactionPlan, ExternalizationRecord, Record
+from compact.core.plan.regret import Regret
+
+# What two results have in common that tell the same: a tool with its arguments, or a file ("" for the tool).
+Key: TypeAlias = tuple[str, str]
+
+# The tool that stubs and summaries name; frameworks put a prefix before it.
+_RECALL = re.compile(r"(?:.*[^a-z])?recall")
+# How an entry begins in the answer of that tool: `[m42, tool, entry 42]`.
+_RECALLED_ENTRY = re.compile(r"^\[([^\s,\]]+), (?:system|developer|user|assistant|tool), entry \d", re.MULTILINE)
+# A shell command that only prints a file; the file comes last.
+_PRINTS_FILE = re.compile(r"(?:cd \S+ && )?(?:cat|head|tail|nl|less|more|bat|sed -n)\s(?:[^|;&<>]*\s)?([^\s|;&<>]+)")
+# Chosen: longer commands do more than that.
+_MAX_COMMAND_CHARS = 1000
+# Chosen: a call that is answered more briefly ("ok", "nothing to commit") is made again for what it does.
+_MIN_CHARS = 200
+# Chosen: readers put a line of their own above or below; one that changed in ten means that there is something new.
+_SAME_SHARE = 0.9
+# Chosen: through so many compactions something stays for having been missed; if it is missed once more, so many again.
+_KEPT_COMPACTIONS = 4
+# Chosen: the newest results of the same file that a new one is compared with.
+_MAX_COMPARED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """A tool result, the call it answers, and its place in the history."""
+
+    message: Message
+    call: ToolCall
+    place: int
+
+
+class RegretFinder:
+    """Reads a history entry by entry under one plan; what it costs grows with what is new.
+
+    `found` are the regrets so far, those of earlier plans first.
+    """
+
+    def __init__(self, plan: CompactionPlan) -> None:
+        self.found = list(plan.regrets.found)
+        self._plan = plan
+        self._counted = {regret.message_id for regret in self.found}
+        self._artifacts = {record.artifact_id: record.span.first for record in plan.externalizations}
+        self._waiting: dict[str, list[ToolCall]] = {}
+        self._results: dict[Key, list[_Result]] = {}
+        # Removed results by the id of their message; None for what no tool said.
+        self._removed: dict[str, _Result | None] = {}
+        self._by_id: dict[str, _Result] = {}  # those that change no file
+        # Where each file, and each folder with it, was last changed by the agent; and where any was.
+        self._changed: dict[str, int] = {}
+        self._last_change = 0
+        self._place = 0
+
+    def add(self, message: Message, *, tokens: int = 0, is_new: bool = True) -> None:
+        """Read the next entry; one that is not new was there when the plan was made, and is no regret."""
+        self._place += 1
+        for call in message.tool_calls:
+            self._waiting.setdefault(call.id, []).append(call)
+        calls = self._waiting.get(message.tool_call_id or "") if message.role == "tool" else None
+        result = _Result(message, calls.pop(), self._place) if calls else None
+        if self._plan.get_action(message.id)[1] is not None:
+            self._removed[message.id] = result
+        if result is not None:
+            self._add_result(result, tokens, is_new=is_new)
+
+    def _add_result(self, result: _Result, tokens: int, *, is_new: bool) -> None:
+        changed = files_changed(result.call)
+        if changed:
+            if not failure_line(result.message.text, result.call):
+                self._note_change(changed)
+            return
+        keys = _keys(result.call)
+        missed = self._missed_by(result, keys) if is_new else None
+        if missed is not None:
+            self._count(missed, result, tokens)
+        self._by_id[result.message.id] = result
+        for key in keys:
+            self._results.setdefault(key, []).append(result)
+
+    def missed_ids(self) -> Iterator[str]:
+        """Yield the messages that brought back what was missed lately, newest first, as far as they are up to date."""
+        seen = set[str]()
+        for regret in reversed(self.found):
+            if self._plan.version - regret.plan_version >= _KEPT_COMPACTIONS:
+                break
+            result, removed = self._by_id.get(regret.found_in), self._removed.get(regret.message_id)
+            if result is None or regret.found_in in self._removed or regret.found_in in seen:
+                continue
+            seen.add(regret.found_in)
+            path = read_path(removed.call if removed else result.call)
+            is_newest = self._results[_keys(result.call)[0]][-1] is result
+            if is_newest and (path is None or self._changed.get(path, 0) < result.place):
+                yield regret.found_in
+
+    def _note_change(self, paths: tuple[str, ...]) -> None:
+        self._last_change = self._place
+        for path in map(normpath, paths):
+            while path not in ("", ".", "/"):
+                self._changed[path] = self._place
+                path = dirname(path)
+
+    def _count(self, message_id: str, result: _Result, tokens: int) -> None:
+        removed, record = self._removed[message_id], self._plan.get_action(message_id)[1]
+        if record is None or message_id in self._counted:
+            return
+        self._counted.add(message_id)
+        self.found.append(
+            Regret(
+                message_id=message_id,
+                found_in=result.message.id,
+                tool=removed.call.name if removed else "",
+                action=record.action.value,
+                strategy=record.strategy,
+                how="recall" if _is_recall(result.call) else "reread",
+                plan_version=self._plan.version,
+                tokens=tokens,
+            )
+        )
+
+    def _missed_by(self, result: _Result, keys: tuple[Key, ...]) -> str | None:
+        """Return the removed message that a result brings back, if it is one of those that count."""
+        if _is_recall(result.call):
+            return self._missed_by_recall(result)
+        text, earlier = result.message.text, self._newest(keys)
+        if not earlier or len(text) < _MIN_CHARS or failure_line(text, result.call):
+            return None
+        lines = _lines(text)
+        if self._is_shown(lines, earlier):
+            return None
+        for other in earlier:
+            record = self._plan.get_action(other.message.id)[1]
+            if record and not self._is_outdated(other) and _tells(_removed_text(other.message, record), lines):
+                return other.message.id
+        return None
+
+    def _missed_by_recall(self, result: _Result) -> str | None:
+        missed = next((i for i in self._recalled_ids(result) if i in self._removed), None)
+        removed = self._removed[missed] if missed else None
+        if removed and self._is_shown(_lines(removed.message.text), self._newest(_keys(removed.call))):
+            return None
+        return missed
+
+    def _newest(self, keys: tuple[Key, ...]) -> list[_Result]:
+        """Return the newest results of these calls and files, newest first."""
+        found = {result.place: result for key in keys for result in self._results.get(key, ())[-_MAX_COMPARED:]}
+        return [found[place] for place in sorted(found, reverse=True)]
+
+    def _is_shown(self, lines: frozenset[str], results: list[_Result]) -> bool:
+        """Return True if one of these results is in the prompt as it came, and tells the same."""
+        standing = (other for other in results if self._plan.get_action(other.message.id)[1] is None)
+        return any(_tells(other.message.text, lines) for other in standing)
+
+    def _is_outdated(self, result: _Result) -> bool:
+        """Return True if the agent changed what a result tells about since; a command may tell about any file."""
+        path = read_path(result.call)
+        return (self._last_change if path is None else self._changed.get(path, 0)) > result.place
+
+    def _recalled_ids(self, result: _Result) -> Iterator[str]:
+        """Yield the messages that a call of `recall` was about: the one it names, else those found, best first."""
+        query = arguments_of(result.call).get("query")
+        named = query.strip() if isinstance(query, str) else ""
+        yield self._artifacts.get(named, named)
+        yield from _RECALLED_ENTRY.findall(result.message.text)
+
+
+def read_regrets(
+    plan: CompactionPlan, log: Sequence[Message], view: Iterable[Message], tokens_of: Callable[[str], int]
+) -> RegretFinder:
+    """Return a finder that has read a line of the log under a plan; what the log got after the plan is new."""
+    finder = RegretFinder(plan)
+    if plan.records:
+        known = {message.id for message in log[: plan.regrets.log_length]}
+        for message in view:
+            finder.add(message, tokens=tokens_of(message.id), is_new=message.id not in known)
+    return finder
+
+
+def regrets_of(stored: StoredSession) -> tuple[Regret, ...]:
+    """Return all regrets of a session as a store has it, oldest first."""
+    log, tokens = [entry.message for entry in stored.messages], {e.message.id: e.tokens for e in stored.messages}
+    by_id = {message.id: message for message in log}
+    view = (by_id[message_id] for message_id in stored.view_ids)
+    return tuple(read_regrets(stored.plan, log, view, tokens.__getitem__).found)
+
+
+def read_path(call: ToolCall) -> str | None:
+    """Return the file or folder that a call only reads."""
+    path = path_of(call)
+    if path is not None and (fits_name(call.name, READS) or arguments_of(call).get("command") == "view"):
+        return normpath(path)
+    command = command_of(call)
+    printed = _PRINTS_FILE.fullmatch(command.strip()) if command and len(command) <= _MAX_COMMAND_CHARS else None
+    return normpath(printed[1].strip("'\"")) if printed else None
+
+
+def _is_recall(call: ToolCall) -> bool:
+    return _RECALL.fullmatch(call.name.lower()) is not None
+
+
+def _keys(call: ToolCall) -> tuple[Key, ...]:
+    arguments = arguments_of(call)
+    text = json.dumps(arguments, sort_keys=True) if arguments else call.arguments.strip()
+    # Arguments may be whole files: their digest does.
+    same_call = (call.name, blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest())
+    path = read_path(call)
+    return (same_call,) if path is None else (same_call, ("", path))
+
+
+def _removed_text(message: Message, record: Record) -> str:
+    """Return what of a message is not in the prompt any more; a stub keeps some of it, a pointer has a preview."""
+    text = message.text
+    if isinstance(record, ClearRecord):
+        for start, end in reversed(record.kept):
+            text = f"{text[:start]}\n{text[end:]}"
+    elif isinstance(record, ExternalizationRecord) and record.preview:
+        shown = _lines(record.preview)
+        text = "\n".join(line for line in text.splitlines() if line.strip() not in shown)
+    return text
+
+
+def _tells(text: str, lines: frozenset[str]) -> bool:
+    """Return True if a text has nearly all of these lines."""
+    return bool(lines) and len(lines & _lines(text)) >= _SAME_SHARE * len(lines)
+
+
+def _lines(text: str) -> frozenset[str]:
+    return frozenset(line.strip() for line in text.splitlines() if line.strip())
