@@ -174,7 +174,7 @@ def test_what_stands_before_the_first_change_is_kept() -> None:
     history = tool_run(20, words=100)
     manager.preflight("s", history)
     result = manager.plan("s", history, target_tokens=1_900)
-    assert dict(result.proposals) == {"clear": 4}
+    assert set(result.proposals) == {"clear"}
     assert result.economics is not None
     first_call = WordTokenizer().count_text('{"path": "src/file_1.py"}')
     assert result.economics.prefix_kept_tokens == 3 + WordTokenizer().count_text("do the whole thing") + first_call

@@ -88,9 +88,9 @@ def test_only_a_whole_summary_in_its_place_is_one() -> None:
 
 
 def test_headings_inside_a_task_are_part_of_it() -> None:
-    task = "Write the page.\n## Task\n- not a section\n## Nonsense\nEnd."
+    task = "Write the page.\n## Task\n- not a section\n## Nonsense\n" + "more " * 60 + "\nEnd."
     text = compact.compact(
-        [user(task), *dialogue(60, words=25)], config=CONFIG, tokenizer=WordTokenizer()
+        [user(task), *dialogue(200, words=25)], config=CONFIG, tokenizer=WordTokenizer()
     ).summary_content
     parsed = parse_summary_text(text)
     assert parsed is not None

@@ -1,13 +1,13 @@
 """What makes a prompt smaller: one strategy a file, in the order in which they run by default, cheapest first.
 
 deduplicate   clears reads that were repeated later, or whose file was edited since
-clear         clears old tool results, with the lines that say how they went in their place
+clear         clears old tool results, with how they begin and the lines that say how they went in their place
 externalize   moves large tool results into artifacts, with a preview in their place
 window        keeps only so many turns or tokens of dialogue; off unless it is configured
-summarize     has one summary stand for all that is left over
+summarize     has one summary stand for what has the least value
 drop          removes tool exchanges of which only stubs are left and which may be lost
 
-`near_duplicates` finds for `deduplicate`, if that is switched on, what a later result repeats almost word for word.
+`span` chooses for `summarize` what the summary stands for. `near_duplicates` finds for `deduplicate`, if that is switched on, what a later result repeats almost word for word.
 
 Each proposes records for the plan and decides nothing: the coordinator weighs them and takes as many as it needs. The
 socket is `compact.core.plan.strategy`, `compact.testing.check_strategy` checks one, and `CompactManager(strategies=…)`

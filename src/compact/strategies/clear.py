@@ -59,7 +59,12 @@ class ClearStrategy:
             yield CompactionProposal(record)
 
     def _heads(self, context: PlanningContext, newest_first: Iterable[int]) -> dict[int, int]:
-        """Return how many characters stay of how each result begins: the newest share some room, others have a head."""
+        """Return how many characters stay of how each result begins: the newest share some room, others have a head.
+
+        None where only results are too large: there all of the room goes to the newest.
+        """
+        if context.goal.part is not None:
+            return dict.fromkeys(newest_first, 0)
         room = int(_NEWEST_SHARE * context.goal.target_tokens)
         heads: dict[int, int] = {}
         for index in newest_first:
@@ -101,8 +106,8 @@ class ClearStrategy:
 
 
 def head_range(text: str, max_chars: int) -> tuple[tuple[int, int], ...]:
-    """Return how a text begins, three quarters of it at most, up to the end of a line or a word, as a range."""
-    most = min(max_chars, len(text) * 3 // 4)
+    """Return how a text begins, half of it at most, up to the end of a line or a word, as a range."""
+    most = min(max_chars, len(text) // 2)
     line, word = (text.rfind(end, most // 2, most) for end in ("\n", " "))
     cut = line if line > 0 else word
     return ((0, cut),) if cut > 0 and text[:cut].strip() else ()

@@ -58,8 +58,9 @@ class SummarizeStrategy:
         replaced = sum(map(context.weight, span.indices)) + (standing.tokens_after if standing else 0)
         if replaced < self.min_span_tokens + _MIN_SUMMARY_TOKENS:
             return
+        new = (context.messages[index].id for index in span.indices)
         record = SummarizationRecord(
-            span=SpanReference((*earlier, *(context.messages[i].id for i in span.indices))),
+            span=SpanReference(tuple(sorted((*earlier, *new), key=context.places.__getitem__))),
             strategy=self.name,
             reason=f"{len(span.indices):,} messages of the least value for what comes next",
             version=standing.version + 1 if standing else 1,

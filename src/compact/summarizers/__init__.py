@@ -1,6 +1,7 @@
 """What writes summaries: code, or a model.
 
 extractive       by code, without a model: the default
+chronicle        tells chosen pieces step by step
 llm/             by a model: prompts, answers, merging
 clients/         the models' clients: OpenAI, Anthropic, litellm; retries and errors
 spending         limits on what the summaries of a session may cost

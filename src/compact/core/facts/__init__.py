@@ -11,6 +11,8 @@ extraction    finds the facts of a span: the ledger
 grounding     whether the sources of a summary have a string, and whose words it is in
 pieces        messages cut into lines and parts of lines
 common_words  words that stand in every conversation (made by benchmarks/common_words.py)
-score         how likely each string, word and line is to be needed again
+score         how likely each string and word is to be needed again
+value         the value of content by kind and age, for what the agent writes next
+value_table   the values (made by benchmarks/value.py)
 selection     chooses pieces for a budget by what they add
 """
