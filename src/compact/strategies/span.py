@@ -11,6 +11,8 @@ from compact.core.facts.value_table import VALUES
 from compact.core.log.groups import Group
 from compact.core.plan.strategy import PlanningContext
 
+# Chosen: a shorter summary would say nothing.
+MIN_SUMMARY_TOKENS = 40
 # Chosen: what is kept and takes more than this share of the target is cut afterwards, and counts so much here; more of
 # what a person typed, and of a result that the agent has not read yet.
 _LARGEST_SHARE = 0.25
@@ -35,12 +37,12 @@ def choose_span(context: PlanningContext, free: Sequence[int], *, max_summary_to
     room = min(goal.target_tokens, goal.ceiling_tokens) - _kept_tokens(context, frozenset(free))
     least = int(min(_LEAST_SHARE, goal.summary_share) * (goal.settle_tokens - pinned))
     groups = _most_valuable_first(context, frozenset(free))
-    reserve = min(max_summary_tokens, max(least, int(goal.summary_share * room)))
+    reserve = max(min(max_summary_tokens, max(least, int(goal.summary_share * room))), MIN_SUMMARY_TOKENS)
     while True:
         stay = _affordable(context, groups, room - reserve)
         span = [index for index in free if index not in stay]
         full = sum(context.tokens[index] for index in span) + (standing.tokens_after if standing else 0)
-        usable = int(full * ratio)
+        usable = max(int(full * ratio), MIN_SUMMARY_TOKENS)
         if usable >= reserve:
             return Span(span, max(reserve, room - sum(map(context.weight, stay))))
         reserve = usable

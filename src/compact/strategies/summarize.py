@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from compact.core.plan.durability import ToolDurabilityPolicy, envelope, tool_policies
 from compact.core.plan.plan import CompactionAction, SpanReference, SummarizationRecord
 from compact.core.plan.strategy import SUMMARIZE, CompactionProposal, PlanningContext
-from compact.strategies.span import Span, choose_span
+from compact.strategies.span import MIN_SUMMARY_TOKENS, Span, choose_span
 
-# Chosen: a shorter one would say nothing.
-_MIN_SUMMARY_TOKENS = 40
 # Chosen: the share of the target that pointers to artifacts may take; hundreds of them must not crowd out the rest.
 _POINTER_SHARE = 0.25
 
@@ -56,7 +54,7 @@ class SummarizeStrategy:
         if len(span.indices) < self.min_span_messages:
             return
         replaced = sum(map(context.weight, span.indices)) + (standing.tokens_after if standing else 0)
-        if replaced < self.min_span_tokens + _MIN_SUMMARY_TOKENS:
+        if replaced < self.min_span_tokens + MIN_SUMMARY_TOKENS:
             return
         new = (context.messages[index].id for index in span.indices)
         record = SummarizationRecord(
@@ -81,7 +79,7 @@ class SummarizeStrategy:
         allowed = span.room_tokens if self.fills_target else min(self.max_tokens, span.room_tokens)
         full = sum(context.tokens[index] - context.weight(index) for index in span.indices) + replaced
         most = replaced - self.min_span_tokens
-        return max(min(allowed, int(full * self.target_token_ratio), most), _MIN_SUMMARY_TOKENS)
+        return max(min(allowed, int(full * self.target_token_ratio), most), MIN_SUMMARY_TOKENS)
 
     def _prefetched(
         self, context: PlanningContext, rest: list[int], earlier: tuple[str, ...]
@@ -124,7 +122,7 @@ def _standing_pointers(context: PlanningContext, free: list[int]) -> set[int]:
     goal, inside, layers = context.goal, set(free), context.layers
     others = sum(context.weight(i) for i in range(len(context.messages)) if i not in inside)
     share = int(_POINTER_SHARE * (goal.target_tokens - sum(map(context.weight, layers.pinned))))
-    room = min(share, goal.settle_tokens - others - _MIN_SUMMARY_TOKENS)
+    room = min(share, goal.settle_tokens - others - MIN_SUMMARY_TOKENS)
     stay = set[int]()
     for group in reversed(context.groups):
         actions = (context.plan.get_action(context.messages[i].id)[0] for i in group.indices)
