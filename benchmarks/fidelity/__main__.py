@@ -6,8 +6,8 @@
     python benchmarks/fidelity natural               against real summaries of a model, at their size
     python benchmarks/fidelity chained               eight rounds through the longest transcripts
 
-The transcripts are read from the folder that COMPACT_DATA names; those of the sample are made. Exits with 1 if an output
-fails a gate or, with --check, a floor.
+The transcripts are read from the folder that COMPACT_DATA names; those of the sample are made. Exits with 1 if an
+output fails a gate or, with --check, a floor.
 """
 
 from __future__ import annotations
