@@ -18,23 +18,25 @@ from fidelity.baselines import BASELINES
 from fidelity.cache import cached_facts
 from fidelity.chained import chains_of
 from fidelity.facts import Facts
-from fidelity.floors import FLOORS, FLOORS_PCT, NATURAL_FLOORS, shortfalls
+from fidelity.floors import NATURAL_FLOORS, RECALL_FLOORS, SAMPLE_FLOORS, shortfalls
 from fidelity.natural import MODEL_SUMMARY, SYSTEMS, NaturalTask, load_compactions, natural_means
 from fidelity.product import Failure
 from fidelity.running import PRODUCT, Outcome, Task, load, longest_first, map_tasks
+from fidelity.sample.rows import sample_folder
 from fidelity.scores import mean_scores
 from fidelity.transcripts import data_folder
 
 BUDGETS = (25.0, 12.5, 6.25)
 DEFAULT_SYSTEMS = (PRODUCT, "recency", "clear-keep-3", "mask", "head-tail", "coverage", "prototype")
+SAMPLE_SYSTEMS = (PRODUCT, "recency", "clear-keep-3", "mask")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what was asked for; 0 if every gate held."""
     options = parse(arguments)
-    folder = data_folder()
+    folder = sample_folder() if options.sample else data_folder()
     if not any(folder.glob("*.jsonl.gz")):
-        hint = "set COMPACT_DATA to the folder that holds *.jsonl.gz"
+        hint = "set COMPACT_DATA to the folder that holds *.jsonl.gz, or measure with --sample"
         print(f"no transcripts in {folder}\nhint: {hint}", file=sys.stderr)
         return 2
     _prepare(folder)
@@ -51,8 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options."""
-    parser = argparse.ArgumentParser(prog="fidelity", description="what survives a compaction, on real transcripts")
+    parser = argparse.ArgumentParser(prog="fidelity", description="what survives a compaction")
     parser.add_argument("part", nargs="?", choices=("recall", "natural", "chained"), default="recall")
+    parser.add_argument(
+        "--sample", action="store_true", help="measure on conversations that the project makes itself; needs no data"
+    )
     parser.add_argument("--budget", type=float, action="append", help="percent of the prefix; may be repeated")
     parser.add_argument("--only", metavar="SOURCE", help="transcripts whose id starts with this")
     parser.add_argument("--limit", type=int, metavar="N", help="at most N transcripts of each source, or N chains")
@@ -66,6 +71,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--check", action="store_true", help="exit with 1 if a floor is not reached")
     options = parser.parse_args(arguments)
     options.systems = options.systems.split(",") if options.systems else None
+    if options.sample and options.part == "natural":
+        parser.error("the sample has no summaries that a model wrote: leave out natural or --sample")
     unknown = set(options.systems or ()) - {PRODUCT, MODEL_SUMMARY, *BASELINES}
     if unknown:
         parser.error(f"unknown systems: {', '.join(sorted(unknown))}")
@@ -79,7 +86,9 @@ Measured = tuple[Mapping[Any, Any], list[Failure], list[str]]
 def measure_recall(folder: Path, options: argparse.Namespace) -> Measured:
     """Score systems at several budgets on every transcript."""
     facts = load(folder)[1]
-    budgets, systems = options.budget or list(BUDGETS), options.systems or list(DEFAULT_SYSTEMS)
+    floors = SAMPLE_FLOORS if options.sample else RECALL_FLOORS
+    budgets = options.budget or list(SAMPLE_FLOORS if options.sample else BUDGETS)
+    systems = options.systems or list(SAMPLE_SYSTEMS if options.sample else DEFAULT_SYSTEMS)
     places = _chosen(facts, options)
     tasks = longest_first(
         Task(folder, system, place, budget, options.chars_per_token)
@@ -94,8 +103,13 @@ def measure_recall(folder: Path, options: argparse.Namespace) -> Measured:
         first = [o for o in outcomes if o.task.system == systems[0] and o.task.budget_pct == budgets[0]]
         tables.print_worst(first, options.worst)
     failures = [failure for outcome in outcomes for failure in outcome.failures]
-    measured = figures.get(FLOORS_PCT, {}).get(PRODUCT)
-    return figures, failures, shortfalls(measured["mean"], FLOORS) if measured else []
+    short = [
+        f"at {budget:g} %: {line}"
+        for budget, wanted in floors.items()
+        if (measured := figures.get(budget, {}).get(PRODUCT))
+        for line in shortfalls(measured["mean"], wanted)
+    ]
+    return figures, failures, short
 
 
 def measure_natural(folder: Path, options: argparse.Namespace) -> Measured:

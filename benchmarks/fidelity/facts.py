@@ -118,8 +118,8 @@ class Commons:
         return self._strings[string] - (string in self._sources[source]) >= GENERAL_SOURCES
 
     def is_rare(self, word: str) -> bool:
-        """Whether few transcripts use a word."""
-        return self._words[word] <= RARE_SHARE * self._transcripts
+        """Whether few transcripts use a word; one is few, however small the sample."""
+        return self._words[word] <= max(1, RARE_SHARE * self._transcripts)
 
 
 class Future:

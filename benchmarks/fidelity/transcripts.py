@@ -49,9 +49,9 @@ def data_folder() -> Path:
 
 def domain_of(source: str) -> str:
     """The domain of a source."""
-    if source.startswith("minisweagent"):
+    if source.startswith(("minisweagent", "sample-shell")):
         return "swe-bench"
-    if source.startswith(("tau", "agentdojo")):
+    if source.startswith(("tau", "agentdojo", "sample-service")):
         return "service"
     return "coding"
 
