@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -173,14 +173,19 @@ def test_a_tier_can_be_hidden_and_shown_again(window: Look) -> None:
 # -- a compaction -------------------------------------------------------------------------------------------------
 
 
+def cleared_row(rows: list[dict[str, Any]]) -> tuple[int, dict[str, Any]]:
+    """The first message that was whole before and is cleared now, and its place among those that changed."""
+    return next((n, row) for n, row in enumerate(rows) if row["after"]["action"] == "clear")
+
+
 def test_a_mark_leads_to_the_compaction_side_by_side(window: Look, api: Running) -> None:
     """Before and after, message by message: action, tokens and reason, and the price above."""
     page = window.go("s", seeding.BUSY)
-    page.locator(".mark").nth(1).click()
-    expect(page.locator("h1")).to_have_text("Compaction v2")
-    plan = api.get(f"/api/sessions/{seeding.BUSY}/plans/2")
-    first = plan["rows"][0]
-    shown = page.locator(".diff-row").first
+    page.locator(".mark").first.click()
+    expect(page.locator("h1")).to_have_text("Compaction v1")
+    plan = api.get(f"/api/sessions/{seeding.BUSY}/plans/1")
+    place, first = cleared_row(plan["rows"])
+    shown = page.locator(".diff-row").nth(place)
     expect(shown.locator(".side").first).to_contain_text("kept")
     expect(shown.locator(".side").nth(1)).to_contain_text("cleared")
     expect(shown.locator(".side").nth(1)).to_contain_text(f"{first['after']['tokens']:,} tokens")
@@ -191,9 +196,9 @@ def test_a_mark_leads_to_the_compaction_side_by_side(window: Look, api: Running)
 
 def test_a_stub_leads_to_the_original_word_for_word(window: Look, api: Running) -> None:
     """What was cleared is one click away, whole."""
-    page = window.go("s", seeding.BUSY, "p", 2)
-    first = api.get(f"/api/sessions/{seeding.BUSY}/plans/2")["rows"][0]
-    page.locator(".diff-row").first.click()
+    page = window.go("s", seeding.BUSY, "p", 1)
+    place, first = cleared_row(api.get(f"/api/sessions/{seeding.BUSY}/plans/1")["rows"])
+    page.locator(".diff-row").nth(place).click()
     original = api.get(f"/api/sessions/{seeding.BUSY}/messages/{first['id']}")["text"]
     blocks = page.locator(".drawer pre.text")
     expect(blocks.first).to_have_text(first["after"]["text"])
