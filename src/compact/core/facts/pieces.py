@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import sys
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
+from itertools import count
 
+from compact.core.facts.entities import EntityKind, entity_kinds
+from compact.core.facts.text import ends_of, words_of
 from compact.core.facts.tool_calls import argument_texts, command_of, is_typed, path_of
 from compact.core.log.groups import calls_answered, group_messages
 from compact.core.log.messages import Message, ToolCall
@@ -28,7 +33,8 @@ class Piece:
 
     `label` is its origin for a reader (`agent:`, `bash →`). Arguments of calls are not in the text of their message:
     their `start` is in the texts of all the arguments, one after the other. `gap` is the blanks between it and the
-    piece before it, if nothing else and no end of line is between them.
+    piece before it, if nothing else and no end of line is between them. `strings` are the specific strings in it,
+    `words` its words in lower case, and `kinds` says what each string of its message is.
     """
 
     place: int
@@ -39,6 +45,9 @@ class Piece:
     label: str
     text: str
     gap: str | None = None
+    strings: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    kinds: Mapping[str, EntityKind] = field(default_factory=dict[str, EntityKind], compare=False, repr=False)
 
     @property
     def end(self) -> int:
@@ -69,49 +78,148 @@ _PAUSE = re.compile(r"(?<=[.!?;,])\s+|(?<=[}\]])\s*,?\s*|(?<!\s)\s+(?=[({\[])")
 _LINE = re.compile(r"[^\n]+")
 
 
+# Shorter words tell nothing about what a line is about. Chosen.
+_MIN_WORD_CHARS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _MessageText:
+    """A text of a message, its origin, and the label for it; a result's label is the name of the call it answers."""
+
+    origin: Origin
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _CutText:
+    """The pieces of a text in numbers, which take little room: they are kept as long as the message is.
+
+    For each piece, `places` has the line, where it starts and ends, and how many strings and words are in it; `found`
+    has the numbers of these, in the same order.
+    """
+
+    source: _MessageText
+    places: array[int]
+    found: array[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _CutMessage:
+    """The texts of a message in pieces; `strings` and `words` have everything that was found in them, each once."""
+
+    texts: tuple[_CutText, ...]
+    strings: tuple[str, ...]
+    kinds: tuple[EntityKind, ...]
+    words: tuple[str, ...]
+
+
 def cut_into_pieces(messages: Sequence[Message]) -> list[Piece]:
-    """Return every piece of a history, in order; a tool result is labelled with the call that it answers."""
+    """Return every piece of a history, in order; a tool result is labelled with the call that it answers.
+
+    Of a very long text only the two ends are cut into pieces.
+    """
     answered = calls_answered(messages, group_messages(messages))
     pieces: list[Piece] = []
     for place, message in enumerate(messages):
-        pieces.extend(_pieces_of(place, message, answered.get(place)))
+        call = answered.get(place)
+        cut = message.read_once(_cut_numbered if _has_numbers(message, call) else _cut_plain)
+        pieces.extend(_pieces_of(place, cut, f"{call.name if call else 'tool'} →"))
     return pieces
 
 
-def _pieces_of(place: int, message: Message, call: ToolCall | None) -> Iterator[Piece]:
-    order = number = arguments_before = 0
-    numbers = _line_numbers(message, call)
-    for origin, label, text in _texts_of(message, call):
-        for line in _LINE.finditer(text):
-            number += 1
-            end = -1
-            for start, part in _parts(line.group(), numbers):
-                order += 1
-                between = line.group()[end:start] if end >= 0 else "-"
-                gap = None if between.strip() else between
-                yield Piece(place, order, number, arguments_before + line.start() + start, origin, label, part, gap)
-                end = start + len(part)
+def _pieces_of(place: int, cut: _CutMessage, result_label: str) -> Iterator[Piece]:
+    kinds = dict(zip(cut.strings, cut.kinds, strict=True))
+    string, word = cut.strings.__getitem__, cut.words.__getitem__
+    orders, arguments_before = count(1), 0
+    for part in cut.texts:
+        origin, text, found = part.source.origin, part.source.text, part.found
+        label = part.source.label or result_label
+        line_before, end_before, done = 0, 0, 0
+        numbers = iter(part.places)
+        for line, start, end, strings, words in zip(numbers, numbers, numbers, numbers, numbers, strict=True):
+            between = text[end_before:start] if line == line_before else "-"
+            middle, last = done + strings, done + strings + words
+            yield Piece(
+                place,
+                next(orders),
+                line,
+                arguments_before + start,
+                origin,
+                label,
+                text[start:end],
+                None if between.strip() else between,
+                tuple(map(string, found[done:middle])),
+                tuple(map(word, found[middle:last])),
+                kinds,
+            )
+            line_before, end_before, done = line, end, last
         arguments_before += len(text) if origin is Origin.CALL else 0
 
 
-def _line_numbers(message: Message, call: ToolCall | None) -> re.Pattern[str] | None:
-    """Return what the numbers look like that a tool has put before lines."""
-    if message.role != "tool":
-        return None
-    reads_file = call is not None and (path_of(call) or _NUMBERING.search(command_of(call) or ""))
-    return _LINE_NUMBER if reads_file else _ARROW_NUMBER
+def _cut_numbered(message: Message) -> _CutMessage:
+    return _cut_message(message, _LINE_NUMBER)
 
 
-def _texts_of(message: Message, call: ToolCall | None) -> Iterator[tuple[Origin, str, str]]:
-    """Yield the texts of a message, each with its origin and the label for it."""
+def _cut_plain(message: Message) -> _CutMessage:
+    return _cut_message(message, _ARROW_NUMBER if message.role == "tool" else None)
+
+
+def _cut_message(message: Message, numbers: re.Pattern[str] | None) -> _CutMessage:
+    """Cut a message into pieces, and read each of them."""
+    strings: dict[str, int] = {}
+    words: dict[str, int] = {}
+    kinds: list[EntityKind] = []
+    texts: list[_CutText] = []
+    line = 0
+    for source in _texts_of(message):
+        places, found = array("I"), array("I")
+        for line, start, end in _ranges(source.text, numbers, line):
+            here = entity_kinds(source.text[start:end])
+            said = sorted(words_of(source.text[start:end], min_chars=_MIN_WORD_CHARS))
+            kinds.extend(kind for string, kind in here.items() if string not in strings)
+            places.extend((line, start, end, len(here), len(said)))
+            found.extend(_numbered(here, strings))
+            found.extend(_numbered(said, words))
+        texts.append(_CutText(source, places, found))
+    return _CutMessage(tuple(texts), tuple(strings), tuple(kinds), tuple(words))
+
+
+def _numbered(found: Iterable[str], known: dict[str, int]) -> Iterator[int]:
+    """Yield the number of each string, new ones with the next; a string is in memory once, however many have it."""
+    for string in found:
+        number = known.get(string)
+        if number is None:
+            number = known[sys.intern(string)] = len(known)
+        yield number
+
+
+def _ranges(text: str, numbers: re.Pattern[str] | None, line: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the pieces of a text: the line, counted from a number on, and where the piece starts and ends."""
+    for first, last in ends_of(text):
+        for found in _LINE.finditer(text, first, last):
+            line += 1
+            for start, part in _parts(found.group(), numbers):
+                yield line, found.start() + start, found.start() + start + len(part)
+
+
+def _has_numbers(message: Message, call: ToolCall | None) -> bool:
+    """Return True for a result in which a tool has put numbers before the lines of a file."""
+    if message.role != "tool" or call is None:
+        return False
+    return bool(path_of(call) or _NUMBERING.search(command_of(call) or ""))
+
+
+def _texts_of(message: Message) -> Iterator[_MessageText]:
     if message.role == "tool":
-        yield Origin.RESULT, f"{call.name if call else 'tool'} →", message.text
+        yield _MessageText(Origin.RESULT, "", message.text)
     elif message.role == "assistant":
-        yield Origin.AGENT, "agent:", message.text
+        yield _MessageText(Origin.AGENT, "agent:", message.text)
         for made in message.tool_calls:
-            yield Origin.CALL, f"{made.name}:", "".join(f"{text}\n" for text in argument_texts(made))
+            text = "".join(f"{text}\n" for text in argument_texts(made))
+            yield _MessageText(Origin.CALL, f"{made.name}:", text)
     else:
-        yield Origin.TYPED if is_typed(message) else Origin.INSERTED, f"{message.role}:", message.text
+        yield _MessageText(Origin.TYPED if is_typed(message) else Origin.INSERTED, f"{message.role}:", message.text)
 
 
 def _parts(line: str, numbers: re.Pattern[str] | None) -> Iterator[tuple[int, str]]:

@@ -17,6 +17,9 @@ CUT_MARK = " …"
 _LINE_CHARS = 240
 # Chosen: how far `line_around` looks to either side; longer lines are data.
 _REACH_CHARS = 400
+# Chosen: of a text longer than both of its ends together, only these are read. They are more than any window of today
+# has room for, and take less than a second.
+_END_CHARS = 200_000
 PUNCTUATION = " .,;:!?"
 
 # -- ranges and lines -------------------------------------------------------------------------------------------------
@@ -46,6 +49,19 @@ def line_around(text: str, place: int) -> TextRange:
     if end < 0 and farthest < len(text):
         end = text.rfind(" ", place + 1, farthest)
     return start, end if end >= 0 else min(farthest, len(text))
+
+
+def ends_of(text: str) -> tuple[TextRange, ...]:
+    """Return where a text is read: all of it, or the two ends of a very long one, cut at a line end or between words.
+
+    So no text costs more than its ends, whatever its length.
+    """
+    if len(text) <= 2 * _END_CHARS:
+        return ((0, len(text)),)
+    head = max(text.rfind(mark, _END_CHARS - _REACH_CHARS, _END_CHARS) for mark in "\n ")
+    rest = len(text) - _END_CHARS
+    tail = min((place for mark in "\n " if (place := text.find(mark, rest, rest + _REACH_CHARS)) >= 0), default=rest)
+    return (0, head if head > 0 else _END_CHARS), (tail, len(text))
 
 
 def encodable(text: str) -> str:
