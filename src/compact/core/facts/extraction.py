@@ -10,15 +10,15 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.facts.entities import EntityKind, entity_kinds
 from compact.core.facts.ledger import Fact, FactKind, Ledger, merged
 from compact.core.facts.open_items import find_open_items
 from compact.core.facts.outcomes import failure_of
-from compact.core.facts.text import cut_line, ends_of, first_line, joined_ranges, line_around, sentence_ranges
-from compact.core.facts.tool_calls import arguments_of, command_of, files_changed, fits_name, is_typed, path_of
+from compact.core.facts.text import cut_line, ends_of, joined_ranges, line_around, sentence_ranges
+from compact.core.facts.tool_calls import LAST_LINE, CallSubject, call_subjects, fits_name, is_typed
 from compact.core.log.groups import calls_answered, group_messages
 from compact.core.log.messages import Message, ToolCall
 
@@ -32,22 +32,10 @@ _MENTIONS = (EntityKind.ID, EntityKind.NUMBER, EntityKind.DATE, EntityKind.URL, 
 _SEARCHES = ("list*", "ls", "glob*", "grep*", "search*", "find*")
 # Chosen: longer ones are texts that ended up in the wrong argument.
 _MAX_PATH_CHARS = 400
-_LAST_LINE = 10**9
 # A search that finds nothing ends like that: it is an outcome, not an error.
 _NOTHING_FOUND = "exit 1"
 # Chosen: the newest changes are the likely cause of a test that passes again.
 _MAX_CHANGES_NAMED = 3
-
-
-@dataclass(frozen=True, slots=True)
-class _ReadCall:
-    """What a tool call is about: a file, the files it changes, the lines of it that it reads, a command."""
-
-    path: str | None
-    changed: tuple[str, ...]
-    lines_read: tuple[tuple[int, int], ...]
-    command: str
-    is_search: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +45,7 @@ class _ToolUse:
     call_message_id: str
     result_message_id: str
     call: ToolCall
-    about: _ReadCall
+    about: CallSubject
     failure: str
 
     @property
@@ -101,26 +89,8 @@ def _tool_uses(messages: Sequence[Message]) -> Iterator[_ToolUse]:
     callers = {index: messages[group.indices[0]] for group in groups for index in group.indices[1:]}
     for index, call in sorted(calls_answered(messages, groups).items(), key=lambda item: item[0]):
         result, caller = messages[index], callers[index]
-        about = caller.read_once(_read_calls)[call.id]
+        about = call_subjects(caller)[call.id]
         yield _ToolUse(caller.id, result.id, call, about, failure_of(result, call))
-
-
-def _read_calls(message: Message) -> dict[str, _ReadCall]:
-    """Return what each call of a message is about, by its id; each is parsed once."""
-    return {call.id: _read_call(call) for call in message.tool_calls}
-
-
-def _read_call(call: ToolCall) -> _ReadCall:
-    changed, path = files_changed(call), path_of(call)
-    is_search = fits_name(call.name, _SEARCHES)
-    is_read = path is not None and not changed and not is_search
-    return _ReadCall(
-        path,
-        changed,
-        tuple(_lines_read(arguments_of(call))) if is_read else (),
-        first_line(command_of(call) or ""),
-        is_search,
-    )
 
 
 def _asks(messages: Sequence[Message]) -> Iterator[Fact]:
@@ -165,8 +135,8 @@ def _files(uses: Iterable[_ToolUse]) -> Iterator[Fact]:
         if use.failure:
             continue
         modified.update(changed)
-        if path and not changed and not use.about.is_search:
-            read.setdefault(path, []).extend(use.about.lines_read)
+        if path and not changed and not fits_name(use.call.name, _SEARCHES):
+            read.setdefault(path, []).extend((use.about.lines,) if use.about.lines else ())
         for name in changed or (path,):
             if _is_file_name(name) and (name in modified or name in read):
                 yield Fact(FactKind.FILE, name, _file_detail(name in modified, read.get(name)), use.ids)
@@ -179,24 +149,9 @@ def _is_file_name(name: str | None) -> TypeGuard[str]:
 def _file_detail(is_modified: bool, ranges: list[tuple[int, int]] | None) -> str:
     parts = ["modified"] if is_modified else []
     if ranges is not None:
-        lines = (f"{start}-{'' if end >= _LAST_LINE else end}" for start, end in joined_ranges(ranges))
+        lines = (f"{start}-{'' if end >= LAST_LINE else end}" for start, end in joined_ranges(ranges))
         parts.append(f"read {', '.join(lines)}".rstrip())
     return "; ".join(parts)
-
-
-def _lines_read(arguments: dict[str, Any]) -> list[tuple[int, int]]:
-    match arguments:
-        case {"view_range": [int(start), int(end), *_]} | {"start_line": int(start), "end_line": int(end)}:
-            end = _LAST_LINE if end == -1 else end
-        case {"offset": int(start), "limit": int(count)}:
-            end = start + count - 1
-        case {"offset": int(start)} | {"start_line": int(start)}:
-            end = _LAST_LINE
-        case {"limit": int(end)}:
-            start = 1
-        case _:
-            return []
-    return [(int(start), int(end))] if 0 <= start <= end else []
 
 
 def _commands(uses: Iterable[_ToolUse]) -> Iterator[Fact]:

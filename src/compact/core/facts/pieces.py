@@ -12,9 +12,9 @@ from itertools import count
 
 from compact.core.facts.entities import EntityKind, entity_kinds
 from compact.core.facts.text import ends_of, words_of
-from compact.core.facts.tool_calls import argument_texts, command_of, is_typed, path_of
+from compact.core.facts.tool_calls import argument_texts, call_subjects, is_typed
 from compact.core.log.groups import calls_answered, group_messages
-from compact.core.log.messages import Message, ToolCall
+from compact.core.log.messages import Message
 
 
 class Origin(Enum):
@@ -72,12 +72,14 @@ _DATA = re.compile(r'"\s*:\s*["\d\[{]|\},\s*\{')
 # asked for, unless a file was.
 _LINE_NUMBER = re.compile(r"\s{0,8}\d{1,6}(?:→|\t|\|\s?)")
 _ARROW_NUMBER = re.compile(r"\s{0,8}\d{1,6}→")
-_NUMBERING = re.compile(r"\bcat -\w*n|\bnl\b")
 _NO_WORD = re.compile(r"[\W_]*")
 _PAUSE = re.compile(r"(?<=[.!?;,])\s+|(?<=[}\]])\s*,?\s*|(?<!\s)\s+(?=[({\[])")
 _LINE = re.compile(r"[^\n]+")
 
 
+# Chosen: of a text that has more pieces than these at both of its ends, only these are read. Lists of short lines have
+# so many; 200,000 characters of code have fewer.
+_MAX_PIECES_OF_END = 5_000
 # Shorter words tell nothing about what a line is about. Chosen.
 _MIN_WORD_CHARS = 4
 
@@ -119,11 +121,14 @@ def cut_into_pieces(messages: Sequence[Message]) -> list[Piece]:
 
     Of a very long text only the two ends are cut into pieces.
     """
-    answered = calls_answered(messages, group_messages(messages))
+    groups = group_messages(messages)
+    answered = calls_answered(messages, groups)
+    callers = {place: messages[group.indices[0]] for group in groups for place in group.indices[1:]}
     pieces: list[Piece] = []
     for place, message in enumerate(messages):
         call = answered.get(place)
-        cut = message.read_once(_cut_numbered if _has_numbers(message, call) else _cut_plain)
+        has_numbers = call is not None and call_subjects(callers[place])[call.id].prints_numbers
+        cut = message.read_once(_cut_numbered if has_numbers else _cut_plain)
         pieces.extend(_pieces_of(place, cut, f"{call.name if call else 'tool'} →"))
     return pieces
 
@@ -171,16 +176,17 @@ def _cut_message(message: Message, numbers: re.Pattern[str] | None) -> _CutMessa
     words: dict[str, int] = {}
     kinds: list[EntityKind] = []
     texts: list[_CutText] = []
-    line = 0
+    lines = 0
     for source in _texts_of(message):
         places, found = array("I"), array("I")
-        for line, start, end in _ranges(source.text, numbers, line):
+        for line, start, end in _ranges(source.text, numbers, lines + 1):
             here = entity_kinds(source.text[start:end])
             said = sorted(words_of(source.text[start:end], min_chars=_MIN_WORD_CHARS))
             kinds.extend(kind for string, kind in here.items() if string not in strings)
             places.extend((line, start, end, len(here), len(said)))
             found.extend(_numbered(here, strings))
             found.extend(_numbered(said, words))
+            lines = line
         texts.append(_CutText(source, places, found))
     return _CutMessage(tuple(texts), tuple(strings), tuple(kinds), tuple(words))
 
@@ -194,20 +200,17 @@ def _numbered(found: Iterable[str], known: dict[str, int]) -> Iterator[int]:
         yield number
 
 
-def _ranges(text: str, numbers: re.Pattern[str] | None, line: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the pieces of a text: the line, counted from a number on, and where the piece starts and ends."""
-    for first, last in ends_of(text):
-        for found in _LINE.finditer(text, first, last):
-            line += 1
-            for start, part in _parts(found.group(), numbers):
-                yield line, found.start() + start, found.start() + start + len(part)
-
-
-def _has_numbers(message: Message, call: ToolCall | None) -> bool:
-    """Return True for a result in which a tool has put numbers before the lines of a file."""
-    if message.role != "tool" or call is None:
-        return False
-    return bool(path_of(call) or _NUMBERING.search(command_of(call) or ""))
+def _ranges(text: str, numbers: re.Pattern[str] | None, first_line: int) -> list[tuple[int, int, int]]:
+    """Return the pieces of a text: the line, counted from a number on, and where the piece starts and ends."""
+    lines = (found for first, last in ends_of(text) for found in _LINE.finditer(text, first, last))
+    ranges = [
+        (number, line.start() + start, line.start() + start + len(part))
+        for number, line in enumerate(lines, first_line)
+        for start, part in _parts(line.group(), numbers)
+    ]
+    if len(ranges) > 2 * _MAX_PIECES_OF_END:
+        del ranges[_MAX_PIECES_OF_END:-_MAX_PIECES_OF_END]
+    return ranges
 
 
 def _texts_of(message: Message) -> Iterator[_MessageText]:
