@@ -34,6 +34,9 @@ _SEARCHES = ("list*", "ls", "glob*", "grep*", "search*", "find*")
 _MAX_PATH_CHARS = 400
 # A search that finds nothing ends like that: it is an outcome, not an error.
 _NOTHING_FOUND = "exit 1"
+# Chosen: more than these in one message, and what is further from both ends of a text, are data.
+_MAX_MENTIONS = 5_000
+_MENTIONS_END_CHARS = 50_000
 # Chosen: the newest changes are the likely cause of a test that passes again.
 _MAX_CHANGES_NAMED = 3
 
@@ -199,11 +202,11 @@ def _read_mentions(message: Message) -> tuple[str, ...]:
     if not _is_dialogue(message):
         return ()
     texts = (message.text, *(call.arguments for call in message.tool_calls))
-    parts = (text[first:last] for text in texts for first, last in ends_of(text))
+    parts = (text[first:last] for text in texts for first, last in ends_of(text, _MENTIONS_END_CHARS))
     found = dict.fromkeys(
         sys.intern(string) for part in parts for string, kind in entity_kinds(part).items() if kind in _MENTIONS
     )
-    return tuple(found)
+    return tuple(found)[:_MAX_MENTIONS]
 
 
 def _sentence_at(text: str, place: int) -> tuple[str, int]:

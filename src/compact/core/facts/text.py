@@ -51,17 +51,17 @@ def line_around(text: str, place: int) -> TextRange:
     return start, end if end >= 0 else min(farthest, len(text))
 
 
-def ends_of(text: str) -> tuple[TextRange, ...]:
+def ends_of(text: str, end_chars: int = _END_CHARS) -> tuple[TextRange, ...]:
     """Return where a text is read: all of it, or the two ends of a very long one, cut at a line end or between words.
 
     So no text costs more than its ends, whatever its length.
     """
-    if len(text) <= 2 * _END_CHARS:
+    if len(text) <= 2 * end_chars:
         return ((0, len(text)),)
-    head = max(text.rfind(mark, _END_CHARS - _REACH_CHARS, _END_CHARS) for mark in "\n ")
-    rest = len(text) - _END_CHARS
+    head = max(text.rfind(mark, end_chars - _REACH_CHARS, end_chars) for mark in "\n ")
+    rest = len(text) - end_chars
     tail = min((place for mark in "\n " if (place := text.find(mark, rest, rest + _REACH_CHARS)) >= 0), default=rest)
-    return (0, head if head > 0 else _END_CHARS), (tail, len(text))
+    return (0, head if head > 0 else end_chars), (tail, len(text))
 
 
 def encodable(text: str) -> str:
@@ -255,7 +255,11 @@ def json_leaves(value: object, *, with_names: bool = False) -> Iterator[str]:
             yield from json_leaves(inner, with_names=with_names)
     elif isinstance(value, list):
         for inner in cast(list[object], value):
-            yield from json_leaves(inner, with_names=with_names)
+            # Not by a call for each: lists of a hundred thousand numbers occur.
+            if isinstance(inner, str | int | float) and not isinstance(inner, bool):
+                yield str(inner)
+            else:
+                yield from json_leaves(inner, with_names=with_names)
     elif value is not None and (with_names or not isinstance(value, bool)):
         yield str(value)
 
