@@ -85,7 +85,7 @@ class Engine:
         return self.trigger.enabled and self.trigger.used_tokens(session, budget) >= budget.prefetch_tokens
 
     def _is_postponed(self, session: Session, decision: TriggerDecision, *, fits: bool) -> Steps[bool]:
-        if self.prefetch is None or decision.is_optional:
+        if self.prefetch is None or (decision.is_optional and not self.prefetch.is_quick):
             return False
         return (yield from self.prefetch.postpones_compaction(session, decision, fits=fits))
 
