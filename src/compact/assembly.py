@@ -448,7 +448,7 @@ class Prefetcher(Protocol):
 def build_prefetcher(
     config: CompactConfig, prefetch: Callable[[Session], bool], *, is_quick: bool
 ) -> Prefetcher | None:
-    """Build what prefetches summaries; those of the built-in summariser (`is_quick`) are not worth a job in a queue."""
+    """Build what prefetches summaries; those of the built-in summariser (`is_quick`) need no job in a queue."""
     when = config.summarizer.prefetch
     if when == "never":
         return None

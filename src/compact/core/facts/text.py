@@ -58,7 +58,7 @@ def ends_of(text: str, end_chars: int = _END_CHARS) -> tuple[TextRange, ...]:
     """
     if len(text) <= 2 * end_chars:
         return ((0, len(text)),)
-    head = max(text.rfind(mark, end_chars - _REACH_CHARS, end_chars) for mark in "\n ")
+    head = max(text.rfind(mark, max(0, end_chars - _REACH_CHARS), end_chars) for mark in "\n ")
     rest = len(text) - end_chars
     tail = min((place for mark in "\n " if (place := text.find(mark, rest, rest + _REACH_CHARS)) >= 0), default=rest)
     return (0, head if head > 0 else end_chars), (tail, len(text))
