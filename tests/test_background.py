@@ -25,6 +25,7 @@ from compact.core.engine.events import (
 )
 from compact.core.engine.session import Session
 from compact.core.plan.plan import SummarizationRecord
+from compact.runner import run_steps
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import RecordingSink, Wire, WordTokenizer, assistant, dialogue, system, tool_run, user
 
@@ -507,6 +508,27 @@ def test_the_same_calls_have_the_same_prompts_however_busy_the_process_is() -> N
     write = preparer_of(slow).prefetch
     preparer_of(slow).prefetch = lambda session: (time.sleep(0.05), write(session))
     assert grown_prompts(slow, settle=False) == expected
+
+
+def test_the_same_calls_have_the_same_prompts_whichever_process_makes_them(tmp_path: Path) -> None:
+    stays, _ = watched(None)
+    expected = grown_prompts(stays, settle=True)
+    for pairs, prompt in zip(range(6, 40), expected, strict=True):
+        with watched(None, state={"url": f"sqlite:///{tmp_path}/state.db"}, storage={"adapter": "none"})[0] as manager:
+            assert manager.preflight("s", [system("be careful"), *dialogue(pairs, words=40)]) == prompt
+
+
+@pytest.mark.parametrize("is_once", [True, False])
+def test_a_session_is_looked_at_once_for_each_plan_if_so_asked(is_once: bool) -> None:
+    manager, _ = watched(None, summarizer={"prefetch": "never"})
+    manager.preflight("s", HISTORY)
+    claiming = manager._engine.compactor.claiming
+    with manager._open("s") as session:
+        begun: list[bool] = []
+        for _ in range(2):
+            begun.append(run_steps(claiming.begin_prefetch(session, is_once=is_once)))
+            run_steps(claiming.end_prefetch(session))
+    assert begun == [True, not is_once]
 
 
 def test_a_prefetch_by_code_that_fails_leaves_the_turn_to_itself() -> None:

@@ -226,7 +226,8 @@ class Engine:
         With `waits`, wait for another process that is at it, and look again then.
         """
         claiming = self.compactor.claiming
-        if session.budget is None or not (yield from claiming.begin_prefetch(session, waits=waits)):
+        is_once = not waits and self.prefetch is not None and self.prefetch.is_quick
+        if session.budget is None or not (yield from claiming.begin_prefetch(session, waits=waits, is_once=is_once)):
             return False
         try:
             with self.emitter.operation(session, "prefetch"):
