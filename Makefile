@@ -53,6 +53,7 @@ docs: $(READY)  ## build the site, in site/
 
 bench: $(READY)  ## measure what a preflight costs, and how it grows
 	$(BIN)/python benchmarks/preflight.py
+	$(BIN)/python benchmarks/rounds.py
 	$(BIN)/python benchmarks/store.py
 
 fidelity: $(READY)  ## measure what survives a compaction, on the transcripts in the folder that COMPACT_DATA names

@@ -25,6 +25,7 @@ from compact.core.engine.events import (
 )
 from compact.core.engine.session import Session
 from compact.core.plan.plan import SummarizationRecord
+from compact.runner import run_steps
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import RecordingSink, Wire, WordTokenizer, assistant, dialogue, system, tool_run, user
 
@@ -461,10 +462,92 @@ def test_nothing_is_kept_of_what_is_over() -> None:
         time.sleep(0.01)
 
 
-def test_the_built_in_summariser_is_not_worth_a_thread() -> None:
-    assert watched(None)[0]._prefetcher is None
-    assert watched(None, summarizer={"prefetch": "always"})[0]._prefetcher is not None
+# -- what code writes --------------------------------------------------------------------------------------------------
+
+
+def test_a_summary_by_code_is_prefetched_too() -> None:
+    manager, sink = watched(None)
+    assert preparer_of(manager).is_quick
+    manager.preflight("s", HISTORY)
+    wait_until_prepared(manager)
+    assert len(sink.of(SummaryCreatedEvent)) == 1
+    manager.preflight("s", MORE)
+    assert is_written_ahead(manager)
+    assert len(sink.of(SummaryCreatedEvent)) == 1, "the call that crosses the trigger takes what is there"
+
+
+@pytest.mark.parametrize("prefetch", ["never", "always", "auto"])
+def test_whether_a_summary_by_code_is_prefetched_can_be_chosen(prefetch: str) -> None:
+    manager, _ = watched(None, summarizer={"prefetch": prefetch})
+    assert (manager._prefetcher is None) == (prefetch == "never")
     assert watched(SlowSummarizer(), summarizer={"prefetch": "never"})[0]._prefetcher is None
+    slow, _ = watched(SlowSummarizer(), summarizer={"prefetch": prefetch})
+    assert prefetch == "never" or not preparer_of(slow).is_quick
+
+
+def grown_prompts(manager: CompactManager, *, settle: bool) -> list[list[Wire]]:
+    """The prompts of a session that grows through some compactions."""
+    prompts: list[list[Wire]] = []
+    for pairs in range(6, 40):
+        prompts.append(manager.preflight("s", [system("be careful"), *dialogue(pairs, words=40)]))
+        if settle:
+            wait_until_prepared(manager)
+    return prompts
+
+
+def test_the_same_calls_have_the_same_prompts_however_busy_the_process_is() -> None:
+    idle, _ = watched(None)
+    expected = grown_prompts(idle, settle=True)
+    assert summary_of(idle).version >= 3
+    assert is_written_ahead(idle)
+    hasty, sink = watched(None)
+    assert grown_prompts(hasty, settle=False) == expected
+    assert not [event for event in sink.of(TriggerDecisionEvent) if "is being prefetched" in event.reason]
+    no_thread_free, _ = watched(None)
+    preparer_of(no_thread_free).max_threads = 0
+    assert grown_prompts(no_thread_free, settle=False) == expected
+    slow, _ = watched(None)
+    write = preparer_of(slow).prefetch
+    preparer_of(slow).prefetch = lambda session: (time.sleep(0.05), write(session))
+    assert grown_prompts(slow, settle=False) == expected
+
+
+def test_the_same_calls_have_the_same_prompts_whichever_process_makes_them(tmp_path: Path) -> None:
+    stays, _ = watched(None)
+    expected = grown_prompts(stays, settle=True)
+    for pairs, prompt in zip(range(6, 40), expected, strict=True):
+        with watched(None, state={"url": f"sqlite:///{tmp_path}/state.db"}, storage={"adapter": "none"})[0] as manager:
+            assert manager.preflight("s", [system("be careful"), *dialogue(pairs, words=40)]) == prompt
+
+
+@pytest.mark.parametrize("is_once", [True, False])
+def test_a_session_is_looked_at_once_for_each_plan_if_so_asked(is_once: bool) -> None:
+    manager, _ = watched(None, summarizer={"prefetch": "never"})
+    manager.preflight("s", HISTORY)
+    claiming = manager._engine.compactor.claiming
+    with manager._open("s") as session:
+        begun: list[bool] = []
+        for _ in range(2):
+            begun.append(run_steps(claiming.begin_prefetch(session, is_once=is_once)))
+            run_steps(claiming.end_prefetch(session))
+    assert begun == [True, not is_once]
+
+
+def test_a_prefetch_by_code_that_fails_leaves_the_turn_to_itself() -> None:
+    manager, _ = watched(None)
+
+    def fail(session: Session) -> None:
+        raise RuntimeError("no")
+
+    preparer_of(manager).prefetch = fail
+    for threads in (4, 0):
+        preparer_of(manager).max_threads = threads
+        session_id = f"s{threads}"
+        manager.preflight(session_id, HISTORY)
+        manager.preflight(session_id, MORE)
+        summary = manager.current_plan(session_id).summary
+        assert summary is not None
+        assert ", prefetched" not in summary.reason
 
 
 # -- several processes ------------------------------------------------------------------------------------------------

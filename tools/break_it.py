@@ -45,6 +45,8 @@ BREAKS = (
     Break("calls and results are split", "core/log/groups.py", "members[callers.pop()].append(index)", "members.append([index]); is_tool.append(True)", "tests/core/log/test_legality.py tests/core/plan/test_layers.py"),
     Break("orphans are dropped", "core/log/legality.py", "out.append(_orphan_as_text(head, repairs))", "pass", "tests/core/log/test_legality.py"),
     # -- facts and the summary
+    Break("a message is read again in every round", "core/log/messages.py", "if read not in readings:", "if True:", "tests/core/facts/test_reading.py"),
+    Break("all of a very long text is read", "core/facts/text.py", "if len(text) <= 2 * end_chars:", "if True:", "tests/core/facts/test_reading.py tests/core/facts/test_text.py"),
     Break("the summary invents a task", "core/facts/extraction.py", "yield Fact(FactKind.TASK, typed[0].text.strip(),", 'yield Fact(FactKind.TASK, "Plan 4711",', "tests/core/facts/test_extraction.py tests/core/facts/test_ledger.py"),
     Break("deleted to-dos come back as open", "core/facts/open_items.py", '"deleted"', '"_"', "tests/core/summary/test_verification.py"),
     Break("the old summary stays beside the new one", "core/plan/plan.py", "if id(r) in deciding", "", "tests/core/plan/test_plan.py"),
@@ -82,6 +84,7 @@ BREAKS = (
     Break("a compaction need not shrink", "core/engine/compaction.py", "if result.tokens_freed < goal.min_freed_tokens:", "if False:", "tests/test_manager.py"),
     Break("a dry run writes to the live log", "core/engine/session.py", "twin.log, twin.prompt = self.log.fork(), self.prompt.copy()", "twin.log, twin.prompt = self.log, self.prompt", "tests/core/engine/test_session.py"),
     Break("a conflict is taken for success", "core/engine/persistence.py", "session.mark_outdated()\n            return False", "return True", "tests/core/engine tests/stores/test_crowd.py"),
+    Break("a summary by code may come late", "core/engine/prefetch.py", "if self.is_quick or not fits:", "if not fits:", "tests/test_background.py"),
     # -- around the core
     Break("secrets stay", "redaction/spans.py", 'MARK = "<REDACTED>"', 'MARK = "<KEPT>"', "tests/redaction"),
     Break("tenants read each other's artifacts", "core/audit/artifacts.py", "metadata.tenant_id == self.tenant_id and", "", "tests/recall"),

@@ -468,20 +468,27 @@ class Prefetcher(Protocol):
 def build_prefetcher(
     config: CompactConfig, prefetch: Callable[[Session], bool], *, is_quick: bool
 ) -> Prefetcher | None:
-    """Build what prefetches summaries; None for the built-in summariser (`is_quick`), which is quicker than a job."""
+    """Build what prefetches summaries; those of the built-in summariser (`is_quick`) need no job in a queue."""
     when = config.summarizer.prefetch
-    if when == "never" or (when == "auto" and is_quick and not config.summarizer.uses_model):
+    if when == "never":
         return None
-    if config.state.url.startswith("postgresql"):
+    is_quick = is_quick and when == "auto" and not config.summarizer.uses_model
+    if config.state.url.startswith("postgresql") and not is_quick:
         from compact.job_queue import QueuePrefetcher  # procrastinate is only loaded where it is used
 
         return QueuePrefetcher(config.state.url, tenant_id=config.state.tenant_id)
-    return InProcessPrefetcher(prefetch)
+    return InProcessPrefetcher(prefetch, is_quick=is_quick)
 
 
 def build_prefetch(engine: Engine, prefetcher: Prefetcher) -> Prefetch:
     """Build how an engine prefetches; what a queue is asked for is under way in another process."""
     claiming, emitter = engine.compactor.claiming, engine.emitter
     if isinstance(prefetcher, InProcessPrefetcher):
-        return Prefetch(claiming=claiming, emitter=emitter, start=prefetcher, running=prefetcher.running)
+        return Prefetch(
+            claiming=claiming,
+            emitter=emitter,
+            start=prefetcher,
+            running=prefetcher.running,
+            is_quick=prefetcher.is_quick,
+        )
     return Prefetch(claiming=claiming, emitter=emitter, start=prefetcher)

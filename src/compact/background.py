@@ -42,9 +42,13 @@ class InProcessPrefetcher:
 
     A session is looked at once, and again when its plan has changed or its prompt has grown. `wait_seconds` is how
     long a turn waits that cannot go on without the summary, `close_seconds` how long `close` does.
+
+    What code writes (`is_quick`) must not depend on how busy the process is: a session is looked at once for each plan,
+    and a turn that needs the summary before a thread got to it has it written at once.
     """
 
     prefetch: Callable[[Session], object]
+    is_quick: bool = False
     max_threads: int = 4
     wait_seconds: float = 60.0
     close_seconds: float = 10.0
@@ -60,7 +64,7 @@ class InProcessPrefetcher:
         """Start prefetching, unless that is under way or was done for this session as it is."""
         with self._lock:
             before = self._attempts.get(session)
-            if self._is_closed or (before and not (before.done.is_set() and before.is_outgrown_by(session))):
+            if self._is_closed or (before and not self._is_due_again(before, session)):
                 return
             attempt = _Attempt(session.plan.version, session.prompt_tokens, session.fork())
             self._attempts[session] = attempt
@@ -71,6 +75,11 @@ class InProcessPrefetcher:
             self._threads += 1
         threading.Thread(target=self._work, name="compact-prefetch", daemon=True).start()
 
+    def _is_due_again(self, before: _Attempt, session: Session) -> bool:
+        if self.is_quick:
+            return session.plan.version != before.plan_version
+        return before.done.is_set() and before.is_outgrown_by(session)
+
     def running(self, session: Session) -> Callable[[], object] | None:
         """Return how to wait for what is being prefetched for a session; None if nothing is."""
         attempt = self._attempts.get(session)
@@ -80,9 +89,13 @@ class InProcessPrefetcher:
 
     def _wait_for(self, attempt: _Attempt) -> None:
         with self._lock:
-            if attempt in self._waiting:  # no thread was free: the turn is quicker alone
+            is_mine = attempt in self._waiting
+            if is_mine:  # no thread was free
                 self._waiting.remove(attempt)
+            if is_mine and not self.is_quick:  # the turn is quicker alone
                 self._finish(attempt)
+        if is_mine and self.is_quick:
+            self._write(attempt)
         attempt.done.wait(self.wait_seconds)
 
     def _work(self) -> None:
@@ -92,15 +105,18 @@ class InProcessPrefetcher:
                     self._threads -= 1
                     return
                 attempt = self._waiting.popleft()
-            try:
-                if attempt.session:
-                    self.prefetch(attempt.session)
-            except BaseException as error:  # noqa: BLE001
-                # Reported as an event where it happened; the thread must go on.
-                _log.debug("a summary could not be prefetched: %s", error, exc_info=error)
-            finally:
-                with self._lock:
-                    self._finish(attempt)
+            self._write(attempt)
+
+    def _write(self, attempt: _Attempt) -> None:
+        try:
+            if attempt.session:
+                self.prefetch(attempt.session)
+        except BaseException as error:  # noqa: BLE001
+            # Reported as an event where it happened; the thread must go on.
+            _log.debug("a summary could not be prefetched: %s", error, exc_info=error)
+        finally:
+            with self._lock:
+                self._finish(attempt)
 
     def _finish(self, attempt: _Attempt) -> None:
         self._unfinished.discard(attempt)

@@ -257,7 +257,8 @@ class SummarizerConfig(ConfigSection):
     )
     max_tokens: int = Field(default=4096, ge=128, description="The most a summary may take.")
     prefetch: Literal["auto", "always", "never"] = Field(
-        default="auto", description="Whether summaries are prefetched; `auto` does so if the summariser is slow."
+        default="auto",
+        description="Whether summaries are prefetched; with `always`, a queue is asked even if no model is.",
     )
     on_failure: Literal["prune", "keep", "raise"] = Field(
         default="prune",

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compact import CompactConfig, CompactManager, ConfigError, InsufficientBudget, StructuredSummary, SummaryRequest
+from compact.background import InProcessPrefetcher
 from compact.core.engine.events import CompactionErrorEvent, NoticeEvent
 from compact.core.errors import SummarizerUnavailable
 from compact.core.log.entries import read_entry
@@ -104,9 +105,11 @@ def test_a_model_is_only_asked_if_one_is_named() -> None:
 
 
 def test_a_slow_summariser_is_prepared_ahead_by_itself() -> None:
-    assert watched(summarizer={"kind": "llm"})[0]._prefetcher is not None
+    slow, quick = watched(summarizer={"kind": "llm"})[0]._prefetcher, watched()[0]._prefetcher
+    assert isinstance(slow, InProcessPrefetcher)
+    assert isinstance(quick, InProcessPrefetcher)
+    assert (slow.is_quick, quick.is_quick) == (False, True)
     assert watched(summarizer={"kind": "llm", "prefetch": "never"})[0]._prefetcher is None
-    assert watched()[0]._prefetcher is None
 
 
 def test_a_variable_that_is_not_set_is_a_mistake_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,6 +70,14 @@ class _Standing:
     words: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What a sentence says: words that may take something back, or "", and a constraint that ends with it, if any."""
+
+    retraction: str
+    constraint: Constraint | None
+
+
 class LearnedConstraints:
     """Finds constraints by cues and words whose weights were learned from examples.
 
@@ -93,6 +101,19 @@ class LearnedConstraints:
                 held, just_said = self._after_message(held, message, just_said=just_said)
         return _within_room([item.constraint for item in held], sum(len(message.text) for message in messages))
 
+    def _read(self, message: Message) -> tuple[_Said, ...]:
+        """Return what the sentences of a message may say about constraints, in order."""
+        text = message.text
+        candidates = self._candidates(text)
+        constraints = {found.end: found for found in _constraints_in(text, candidates)}
+        found: list[_Said] = []
+        for candidate in candidates:
+            words, new = text[candidate.sentence.start : candidate.end], constraints.get(candidate.end)
+            may_retract = not candidate.sentence.pasted and may_withdraw(words)
+            said = Constraint(text[new.start : new.end], "", new.start, new.score) if new else None
+            found.append(_Said(words if may_retract else "", said))
+        return tuple(found)
+
     def _candidates(self, text: str) -> list[_Candidate]:
         weights = feature_weights() if self._own_weights is None else self._own_weights
         found: list[_Candidate] = []
@@ -108,18 +129,15 @@ class LearnedConstraints:
         self, held: list[_Standing], message: Message, *, just_said: bool
     ) -> tuple[list[_Standing], bool]:
         """Return the constraints after one more message, and whether it ends with one."""
-        text = message.text
-        candidates = self._candidates(text)
-        constraints = {found.end: found for found in _constraints_in(text, candidates)}
-        for candidate in candidates:
-            words, left = text[candidate.sentence.start : candidate.end], held
-            if not candidate.sentence.pasted and may_withdraw(words):
-                left = _without_withdrawn(held, words, just_said=just_said)
-            new = constraints.get(candidate.end)
-            if new and (left is held or not asks_nothing_new(words)):
-                left = _with_new(left, Constraint(text[new.start : new.end], message.id, new.start, new.score))
-            held, just_said = left, new is not None and new.score >= MIN_SCORE
-        return held, just_said and bool(candidates)
+        sentences = message.read_once(self._read)
+        for said in sentences:
+            left, new = held, said.constraint
+            if said.retraction:
+                left = _without_withdrawn(held, said.retraction, just_said=just_said)
+            if new and (left is held or not asks_nothing_new(said.retraction)):
+                left = _with_new(left, replace(new, source_id=message.id))
+            held, just_said = left, new is not None and new.weight >= MIN_SCORE
+        return held, just_said and bool(sentences)
 
 
 def _constraints_in(text: str, candidates: Sequence[_Candidate]) -> list[_Candidate]:

@@ -7,7 +7,8 @@ window        keeps only so many turns or tokens of dialogue; off unless it is c
 summarize     has one summary stand for what has the least value
 drop          removes tool exchanges of which only stubs are left and which may be lost
 
-`span` chooses for `summarize` what the summary stands for. `near_duplicates` finds for `deduplicate`, if that is switched on, what a later result repeats almost word for word.
+`span` chooses for `summarize` what the summary stands for. `near_duplicates` finds for `deduplicate`, if that is
+switched on, what a later result repeats almost word for word.
 
 Each proposes records for the plan and decides nothing: the coordinator weighs them and takes as many as it needs. The
 socket is `compact.core.plan.strategy`, `compact.testing.check_strategy` checks one, and `CompactManager(strategies=…)`

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from compact.core.facts.outcomes import failure_line
+from compact.core.facts.outcomes import failure_of
 from compact.core.facts.tool_calls import PATH_ARGUMENTS, READS, WRITES, files_changed, fits_name, path_of
 from compact.core.json_data import is_list
 from compact.core.log.messages import ToolCall
@@ -45,7 +45,7 @@ class DeduplicateStrategy:
         stale: list[CompactionProposal] = []
         for index in sorted(context.answered, reverse=True):
             call, message = context.answered[index], context.messages[index]
-            message_id, has_failed = message.id, bool(failure_line(message.text, call))
+            message_id, has_failed = message.id, bool(failure_of(message, call))
             reason = self._staleness(call, read_again, edited) if self._is_read(call) else None
             if reason and self._may_clear(context, index):
                 record = ClearRecord(span=SpanReference((message_id,)), strategy=self.name, reason=reason)

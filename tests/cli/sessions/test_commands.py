@@ -40,9 +40,10 @@ HISTORY = [
 
 
 def config_for(path: Path) -> CompactConfig:
-    """A small window, so that a short session is compacted several times."""
+    """A small window, so that a short session is compacted several times, each time up to what is kept then."""
     return CompactConfig(
         max_context_tokens=4000,
+        summarizer={"prefetch": "never"},
         state={"url": f"sqlite:///{path}"},
         storage={"adapter": "none"},
         telemetry={"exporter": "none"},

@@ -15,6 +15,7 @@ from compact.core.facts.text import (
     WordBag,
     change_json_leaves,
     cut_line,
+    ends_of,
     first_half,
     first_line,
     is_same_statement,
@@ -250,3 +251,16 @@ def test_no_text_takes_long(unit: str) -> None:
     is_same_statement(text, text[:-1])
     WordBag(text)
     assert time.process_time() - began < 4.0
+
+
+def test_of_a_very_long_text_the_two_ends_are_read_up_to_whole_words() -> None:
+    assert ends_of("") == ((0, 0),)
+    assert ends_of("a b c", 2) == ((0, 1), (3, 5))
+    assert ends_of("four", 2) == ((0, 4),)
+    text = "".join(f"word{number} " for number in range(100_000))
+    (first, head), (tail, last) = ends_of(text)
+    assert (first, last) == (0, len(text))
+    assert 199_000 < head <= 200_000 <= last - tail + 1_000 <= 201_000
+    assert text[head] == text[tail] == " "
+    (_, head), (tail, _) = ends_of("x" * 500_000)
+    assert (head, tail) == (200_000, 300_000)

@@ -160,3 +160,11 @@ def test_one_line_of_a_megabyte_is_cut_in_time() -> None:
     messages = numbered([Message("user", "look"), Message("tool", "x1y2 " * 200_000)])
     record = shorten(messages, 190_000, only=[1])["m1"]
     assert record.tokens_after <= 10_100
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_what_is_left_of_a_text_of_megabytes_uses_the_room_there_is(share: float) -> None:
+    (message,) = numbered([Message("user", " ".join(f"word_{n}" for n in range(150_000)))])
+    excess = int((1 - share) * count(message))
+    record = shorten([message], excess)[message.id]
+    assert 0.6 * share * count(message) < record.tokens_after <= count(message) - excess

@@ -20,6 +20,8 @@ from compact.core.summary.summary import StructuredSummary
 _CLAIM_ROUNDS = 3
 # The key that is claimed by whoever prefetches a session's next summary, whatever its span.
 _PREFETCH = "prefetch"
+# A claim that is never stale: a hundred years, in seconds.
+_FOREVER = 100 * 365 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,11 +139,18 @@ class SummaryClaiming:
         except Exception as error:  # noqa: BLE001 - a store is a plug-in
             self.emitter.error(session, error, fallback="a prefetched summary may be used once more")
 
-    def begin_prefetch(self, session: Session, *, waits: bool = False) -> Steps[bool]:
-        """Return True for the one process that is to prefetch a session's next summary."""
+    def begin_prefetch(self, session: Session, *, waits: bool = False, is_once: bool = False) -> Steps[bool]:
+        """Return True for the one process that is to prefetch a session's next summary.
+
+        With `is_once` none is to after that, as long as the plan is the same: whoever makes the next call, what was
+        prefetched is the same.
+        """
         claims, session_id, hold = self.claims, session.session_id, self.claim_seconds
         ask = self.persistence.call_store
+        mark = f"{_PREFETCH} on plan {session.plan.version}"
         try:
+            if is_once and not (yield from ask(lambda: claims.claim(session_id, mark, stale_after_seconds=_FOREVER))):
+                return False
             for round_ in range(2 if waits else 1):
                 if round_:
                     yield from ask(lambda: claims.wait(session_id, _PREFETCH, timeout_seconds=hold))

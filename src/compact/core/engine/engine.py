@@ -86,7 +86,7 @@ class Engine:
         return self.trigger.enabled and self.trigger.used_tokens(session, budget) >= budget.prefetch_tokens
 
     def _is_postponed(self, session: Session, decision: TriggerDecision, *, fits: bool) -> Steps[bool]:
-        if self.prefetch is None or decision.is_optional:
+        if self.prefetch is None or (decision.is_optional and not self.prefetch.is_quick):
             return False
         return (yield from self.prefetch.postpones_compaction(session, decision, fits=fits))
 
@@ -232,7 +232,8 @@ class Engine:
         With `waits`, wait for another process that is at it, and look again then.
         """
         claiming = self.compactor.claiming
-        if session.budget is None or not (yield from claiming.begin_prefetch(session, waits=waits)):
+        is_once = not waits and self.prefetch is not None and self.prefetch.is_quick
+        if session.budget is None or not (yield from claiming.begin_prefetch(session, waits=waits, is_once=is_once)):
             return False
         try:
             with self.emitter.operation(session, "prefetch"):

@@ -29,19 +29,23 @@ class Prefetch:
 
     `start` begins to write a summary for a session, unless one is under way, and never waits; `running` returns how to
     wait for the one that this process is writing. What other processes do is asked of the store.
+
+    A summary that code writes is quick (`is_quick`): a turn waits the moment until it is there, so that the same calls
+    always have the same prompts.
     """
 
     claiming: SummaryClaiming
     emitter: EventEmitter
     start: Callable[[Session], None]
     running: Callable[[Session], Wait | None] = _none_running
+    is_quick: bool = False
 
     def postpones_compaction(self, session: Session, decision: TriggerDecision, *, fits: bool) -> Steps[bool]:
         """Return True if a summary is being written and the prompt still fits: the turn does not wait for it.
 
         A prompt that no longer fits does wait: a second summary would take as long, and cost as much again.
         """
-        if not fits:
+        if self.is_quick or not fits:
             yield from self.wait(session)
             return False
         if not (self.running(session) or (yield from self.claiming.prefetch_elsewhere(session))):
@@ -57,6 +61,8 @@ class Prefetch:
         here = self.running(session)
         if here:
             yield here
+        if self.is_quick:  # the turn is as quick as another process
+            return
         elsewhere = yield from self.claiming.prefetch_elsewhere(session)
         if elsewhere:
             yield elsewhere

@@ -1,19 +1,24 @@
-"""Find the facts of a history: without a model, the same every time, each with the messages it is from."""
+"""Find the facts of a history: without a model, the same every time, each with the messages it is from.
+
+What stands in one message is read once in its life; only what became of it (a command that failed and then went well)
+is put together each time.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from compact.core.facts.constraints import ConstraintFinder
-from compact.core.facts.entities import EntityKind, find_entities
+from compact.core.facts.entities import EntityKind, entity_kinds
 from compact.core.facts.ledger import Fact, FactKind, Ledger, merged
 from compact.core.facts.open_items import find_open_items
-from compact.core.facts.outcomes import failure_line
-from compact.core.facts.text import cut_line, first_line, joined_ranges, line_around, sentence_ranges
-from compact.core.facts.tool_calls import arguments_of, command_of, files_changed, fits_name, is_typed, path_of
+from compact.core.facts.outcomes import failure_of
+from compact.core.facts.text import cut_line, ends_of, joined_ranges, line_around, sentence_ranges
+from compact.core.facts.tool_calls import LAST_LINE, CallSubject, call_subjects, fits_name, is_typed
 from compact.core.log.groups import calls_answered, group_messages
 from compact.core.log.messages import Message, ToolCall
 
@@ -27,20 +32,23 @@ _MENTIONS = (EntityKind.ID, EntityKind.NUMBER, EntityKind.DATE, EntityKind.URL, 
 _SEARCHES = ("list*", "ls", "glob*", "grep*", "search*", "find*")
 # Chosen: longer ones are texts that ended up in the wrong argument.
 _MAX_PATH_CHARS = 400
-_LAST_LINE = 10**9
 # A search that finds nothing ends like that: it is an outcome, not an error.
 _NOTHING_FOUND = "exit 1"
+# Chosen: more than these in one message, and what is further from both ends of a text, are data.
+_MAX_MENTIONS = 5_000
+_MENTIONS_END_CHARS = 50_000
 # Chosen: the newest changes are the likely cause of a test that passes again.
 _MAX_CHANGES_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class _ToolUse:
-    """A tool call that was answered, the messages of call and result, and how it failed, if it did."""
+    """A tool call that was answered, what it is about, the messages of call and result, and how it failed, if so."""
 
     call_message_id: str
     result_message_id: str
     call: ToolCall
+    about: CallSubject
     failure: str
 
     @property
@@ -81,10 +89,11 @@ def find_facts(
 
 def _tool_uses(messages: Sequence[Message]) -> Iterator[_ToolUse]:
     groups = group_messages(messages)
-    callers = {index: messages[group.indices[0]].id for group in groups for index in group.indices[1:]}
+    callers = {index: messages[group.indices[0]] for group in groups for index in group.indices[1:]}
     for index, call in sorted(calls_answered(messages, groups).items(), key=lambda item: item[0]):
-        result = messages[index]
-        yield _ToolUse(callers[index], result.id, call, failure_line(result.text, call))
+        result, caller = messages[index], callers[index]
+        about = call_subjects(caller)[call.id]
+        yield _ToolUse(caller.id, result.id, call, about, failure_of(result, call))
 
 
 def _asks(messages: Sequence[Message]) -> Iterator[Fact]:
@@ -99,12 +108,25 @@ def _asks(messages: Sequence[Message]) -> Iterator[Fact]:
 def find_decisions(messages: Iterable[Message]) -> Iterator[Fact]:
     """Yield the sentences of the dialogue in which something was decided."""
     for message in messages:
-        if message.role == "assistant" or is_typed(message):
-            sentence_end = 0
-            for match in _DECIDED.finditer(message.text):
-                if match.start() >= sentence_end:
-                    sentence, sentence_end = _sentence_at(message.text, match.start())
-                    yield Fact(FactKind.DECISION, sentence, source_ids=(message.id,))
+        for sentence in message.read_once(_read_decisions):
+            yield Fact(FactKind.DECISION, sentence, source_ids=(message.id,))
+
+
+def _read_decisions(message: Message) -> tuple[str, ...]:
+    if not _is_dialogue(message):
+        return ()
+    text, sentence_end = message.text, 0
+    found: list[str] = []
+    for first, last in ends_of(text):
+        for match in _DECIDED.finditer(text, first, last):
+            if match.start() >= sentence_end:
+                sentence, sentence_end = _sentence_at(text, match.start())
+                found.append(sentence)
+    return tuple(found)
+
+
+def _is_dialogue(message: Message) -> bool:
+    return message.role == "assistant" or is_typed(message)
 
 
 def _files(uses: Iterable[_ToolUse]) -> Iterator[Fact]:
@@ -112,12 +134,12 @@ def _files(uses: Iterable[_ToolUse]) -> Iterator[Fact]:
     modified: set[str] = set()
     read: dict[str, list[tuple[int, int]]] = {}
     for use in uses:
-        changed, path = files_changed(use.call), path_of(use.call)
+        changed, path = use.about.changed, use.about.path
         if use.failure:
             continue
         modified.update(changed)
         if path and not changed and not fits_name(use.call.name, _SEARCHES):
-            read.setdefault(path, []).extend(_lines_read(arguments_of(use.call)))
+            read.setdefault(path, []).extend((use.about.lines,) if use.about.lines else ())
         for name in changed or (path,):
             if _is_file_name(name) and (name in modified or name in read):
                 yield Fact(FactKind.FILE, name, _file_detail(name in modified, read.get(name)), use.ids)
@@ -130,31 +152,15 @@ def _is_file_name(name: str | None) -> TypeGuard[str]:
 def _file_detail(is_modified: bool, ranges: list[tuple[int, int]] | None) -> str:
     parts = ["modified"] if is_modified else []
     if ranges is not None:
-        lines = (f"{start}-{'' if end >= _LAST_LINE else end}" for start, end in joined_ranges(ranges))
+        lines = (f"{start}-{'' if end >= LAST_LINE else end}" for start, end in joined_ranges(ranges))
         parts.append(f"read {', '.join(lines)}".rstrip())
     return "; ".join(parts)
 
 
-def _lines_read(arguments: dict[str, Any]) -> list[tuple[int, int]]:
-    match arguments:
-        case {"view_range": [int(start), int(end), *_]} | {"start_line": int(start), "end_line": int(end)}:
-            end = _LAST_LINE if end == -1 else end
-        case {"offset": int(start), "limit": int(count)}:
-            end = start + count - 1
-        case {"offset": int(start)} | {"start_line": int(start)}:
-            end = _LAST_LINE
-        case {"limit": int(end)}:
-            start = 1
-        case _:
-            return []
-    return [(int(start), int(end))] if 0 <= start <= end else []
-
-
 def _commands(uses: Iterable[_ToolUse]) -> Iterator[Fact]:
     for use in uses:
-        command = command_of(use.call)
-        if command and command.strip():
-            yield Fact(FactKind.COMMAND, cut_line(first_line(command)), use.failure or "ok", use.ids)
+        if use.about.command:
+            yield Fact(FactKind.COMMAND, cut_line(use.about.command), use.failure or "ok", use.ids)
 
 
 def _errors(uses: Iterable[_ToolUse]) -> Iterator[Fact]:
@@ -162,8 +168,8 @@ def _errors(uses: Iterable[_ToolUse]) -> Iterator[Fact]:
     changes: list[str] = []
     open_errors: dict[str, list[tuple[Fact, int]]] = {}
     for use in uses:
-        command = first_line(command_of(use.call) or "")
-        subject = f"{use.call.name} {path_of(use.call) or command or use.call.arguments}"
+        command = use.about.command
+        subject = f"{use.call.name} {use.about.path or command or use.call.arguments}"
         if use.failure and use.failure != _NOTHING_FOUND:
             # A bare number says nothing without what it is the end of.
             text = f"{command}: {use.failure}" if command and use.failure.startswith("exit ") else use.failure
@@ -174,7 +180,7 @@ def _errors(uses: Iterable[_ToolUse]) -> Iterator[Fact]:
             continue
         for error, place in open_errors.pop(subject, ()):
             yield Fact(FactKind.ERROR, error.subject, _resolution(changes[place:]), (*error.source_ids, *use.ids))
-        changes.extend(files_changed(use.call))
+        changes.extend(use.about.changed)
 
 
 def _resolution(changes: Sequence[str]) -> str:
@@ -188,13 +194,19 @@ def _resolution(changes: Sequence[str]) -> str:
 def _mentions(messages: Sequence[Message]) -> Iterator[Fact]:
     """Yield identifiers and numbers that the dialogue has used: those that only a tool printed are not among them."""
     for message in messages:
-        if message.role != "assistant" and not is_typed(message):
-            continue
-        texts = (message.text, *(call.arguments for call in message.tool_calls))
-        for text in texts:
-            for entity in find_entities(text):
-                if entity.kind in _MENTIONS:
-                    yield Fact(FactKind.MENTION, entity.text, source_ids=(message.id,))
+        for text in message.read_once(_read_mentions):
+            yield Fact(FactKind.MENTION, text, source_ids=(message.id,))
+
+
+def _read_mentions(message: Message) -> tuple[str, ...]:
+    if not _is_dialogue(message):
+        return ()
+    texts = (message.text, *(call.arguments for call in message.tool_calls))
+    parts = (text[first:last] for text in texts for first, last in ends_of(text, _MENTIONS_END_CHARS))
+    found = dict.fromkeys(
+        sys.intern(string) for part in parts for string, kind in entity_kinds(part).items() if kind in _MENTIONS
+    )
+    return tuple(found)[:_MAX_MENTIONS]
 
 
 def _sentence_at(text: str, place: int) -> tuple[str, int]:

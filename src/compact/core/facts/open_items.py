@@ -9,10 +9,10 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import TypeAlias, cast
 
 from compact.core.facts.ledger import Fact, FactKind
-from compact.core.facts.text import PUNCTUATION, cut_line, first_line, line_around, normalized
+from compact.core.facts.text import PUNCTUATION, cut_line, ends_of, first_line, line_around, normalized
 from compact.core.facts.tool_calls import arguments_of, fits_name
 from compact.core.log.messages import Message, ToolCall
 
@@ -50,6 +50,55 @@ class TodoItem:
         return self.status in _SETTLED_STATUSES
 
 
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """A line with a box: something to do, or ticked."""
+
+    text: str
+    is_ticked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenLine:
+    """A line that leaves something open."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _NewTask:
+    """A call that creates a task; the result says under which number."""
+
+    call_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _TaskNumber:
+    """What the result of a call may say about a task that it created."""
+
+    call_id: str
+    number: str
+
+
+@dataclass(frozen=True, slots=True)
+class _TaskStatus:
+    """A call that changes the status of a task."""
+
+    number: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    """A call that writes a to-do list: the text of each item, and its status."""
+
+    items: tuple[tuple[str, str], ...]
+
+
+_Note: TypeAlias = _Box | _OpenLine | _NewTask | _TaskNumber | _TaskStatus | _List
+
+
 @dataclass(slots=True)
 class TodoList:
     """The state of everything noted in a history: in the agent's text, on its newest list, and as single tasks."""
@@ -65,13 +114,8 @@ class TodoList:
         """Return the state at the end of a history."""
         todos = cls()
         for message in messages:
-            if message.role == "assistant":
-                todos._read_boxes(message)
-                todos._read_open_lines(message)
-                for call in message.tool_calls:
-                    todos._read_call(call, message.id)
-            elif message.role == "tool":
-                todos._read_result(message)
+            for note in message.read_once(_read_notes):
+                todos._take(note, message.id)
         return todos
 
     def open_items(self) -> Iterator[TodoItem]:
@@ -88,55 +132,83 @@ class TodoList:
         self._newest[_key(item.text)] = item
         return item
 
-    def _read_boxes(self, message: Message) -> None:
-        for box in _BOX.finditer(message.text):
-            is_ticked = bool(box[2]) or box[1] in ("x", "X")
-            text = box[3].strip()[:_MAX_ITEM_CHARS]
-            item = self._note(TodoItem(text, "done" if is_ticked else "", message.id))
-            if is_ticked:
-                self._noted.pop(_key(text), None)
-            else:
-                self._noted[_key(text)] = item
+    def _take(self, note: _Note, message_id: str) -> None:
+        """Bring the state up to what a message says."""
+        match note:
+            case _Box(text, is_ticked):
+                item = self._note(TodoItem(text, "done" if is_ticked else "", message_id))
+                if is_ticked:
+                    self._noted.pop(_key(text), None)
+                else:
+                    self._noted[_key(text)] = item
+            case _OpenLine(line):
+                self._noted.setdefault(_key(line), TodoItem(line, "", message_id))
+            case _NewTask(call_id, text):
+                self._unnumbered[call_id] = self._note(TodoItem(text, "pending", message_id))
+            case _TaskNumber(call_id, number):
+                created = self._unnumbered.pop(call_id, None)
+                if created:
+                    self._tasks[number or created.text] = created
+            case _TaskStatus(number, status):
+                known = self._tasks.get(number)
+                if known:
+                    self._tasks[number] = self._note(replace(known, status=status))
+            case _List(items):
+                self._read_list([TodoItem(text, status, message_id) for text, status in items])
 
-    def _read_open_lines(self, message: Message) -> None:
-        boxes = {box.start() for box in _BOX.finditer(message.text)}
-        line_end = 0
-        for match in _LEFT_OPEN.finditer(message.text):
-            if match.start() < line_end:
-                continue
-            start, line_end = line_around(message.text, match.start())
-            line = message.text[start:line_end].strip()
-            # What ends in a colon only announces; the entries below it say what is to be done.
-            if start not in boxes and not line.endswith(":"):
-                self._noted.setdefault(_key(line), TodoItem(line, "", message.id))
-
-    def _read_call(self, call: ToolCall, message_id: str) -> None:
-        arguments = arguments_of(call)
-        if fits_name(call.name, _CREATE_TOOLS):
-            text = _item_text(arguments)
-            if text:
-                self._unnumbered[call.id] = self._note(TodoItem(text, "pending", message_id))
-        elif fits_name(call.name, _UPDATE_TOOLS):
-            number = next((str(arguments[name]) for name in _TASK_ID_FIELDS if name in arguments), "")
-            item, status = self._tasks.get(number), arguments.get("status")
-            if item and isinstance(status, str):
-                self._tasks[number] = self._note(replace(item, status=status.lower()))
-        else:
-            self._read_list(_list_items(call.name, arguments, message_id))
-
-    def _read_list(self, items: Sequence[TodoItem]) -> None:
-        self._listed = list(items) or self._listed
+    def _read_list(self, items: list[TodoItem]) -> None:
+        self._listed = items
         for item in items:
             self._note(item)
             if item.is_settled:
                 self._noted.pop(_key(item.text), None)
 
-    def _read_result(self, message: Message) -> None:
-        """Read the number by which a new task is known from now on."""
-        item = self._unnumbered.pop(message.tool_call_id or "", None)
-        if item:
-            number = _NEW_TASK_ID.search(message.text, 0, _MAX_ITEM_CHARS)
-            self._tasks[number[1] if number else item.text] = item
+
+def _read_notes(message: Message) -> tuple[_Note, ...]:
+    """Return what a message notes, in the order in which it counts."""
+    if message.role == "tool":
+        number = _NEW_TASK_ID.search(message.text, 0, _MAX_ITEM_CHARS)
+        return (_TaskNumber(message.tool_call_id or "", number[1] if number else ""),)
+    if message.role != "assistant":
+        return ()
+    text, calls = message.text, map(_read_call, message.tool_calls)
+    return (*_read_boxes(text), *_read_open_lines(text), *(note for note in calls if note))
+
+
+def _boxes_in(text: str) -> Iterator[re.Match[str]]:
+    return (box for first, last in ends_of(text) for box in _BOX.finditer(text, first, last))
+
+
+def _read_boxes(text: str) -> Iterator[_Box]:
+    for box in _boxes_in(text):
+        yield _Box(box[3].strip()[:_MAX_ITEM_CHARS], bool(box[2]) or box[1] in ("x", "X"))
+
+
+def _read_open_lines(text: str) -> Iterator[_OpenLine]:
+    boxes = {box.start() for box in _boxes_in(text)}
+    line_end = 0
+    for first, last in ends_of(text):
+        for match in _LEFT_OPEN.finditer(text, first, last):
+            if match.start() < line_end:
+                continue
+            start, line_end = line_around(text, match.start())
+            line = text[start:line_end].strip()
+            # What ends in a colon only announces; the entries below it say what is to be done.
+            if start not in boxes and not line.endswith(":"):
+                yield _OpenLine(line)
+
+
+def _read_call(call: ToolCall) -> _Note | None:
+    arguments = arguments_of(call)
+    if fits_name(call.name, _CREATE_TOOLS):
+        text = _item_text(arguments)
+        return _NewTask(call.id, text) if text else None
+    if fits_name(call.name, _UPDATE_TOOLS):
+        number = next((str(arguments[name]) for name in _TASK_ID_FIELDS if name in arguments), "")
+        status = arguments.get("status")
+        return _TaskStatus(number, status.lower()) if isinstance(status, str) else None
+    items = _list_items(call.name, arguments)
+    return _List(items) if items else None
 
 
 def find_open_items(messages: Iterable[Message]) -> Iterator[Fact]:
@@ -145,8 +217,8 @@ def find_open_items(messages: Iterable[Message]) -> Iterator[Fact]:
         yield Fact(FactKind.OPEN_ITEM, cut_line(item.text), item.status.replace("_", " "), (item.message_id,))
 
 
-def _list_items(tool_name: str, arguments: Mapping[str, object], message_id: str) -> Sequence[TodoItem]:
-    """Return the entries of the to-do list that a call writes.
+def _list_items(tool_name: str, arguments: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    """Return the entries of the to-do list that a call writes, each with its status.
 
     Other lists have things with a title, too: they count only if a tool for to-do lists or the name of the argument
     says so and, unless both do, if each entry has a status.
@@ -154,11 +226,11 @@ def _list_items(tool_name: str, arguments: Mapping[str, object], message_id: str
     is_todo_tool = fits_name(tool_name, _LIST_TOOLS)
     for name in dict.fromkeys((*_LIST_ARGUMENTS, *(arguments if is_todo_tool else ()))):
         needs_status = not is_todo_tool or name not in _LIST_ARGUMENTS
-        items = [
-            TodoItem(text, str(entry.get("status") or "").lower(), message_id)
+        items = tuple(
+            (text, str(entry.get("status") or "").lower())
             for entry in _entries(arguments.get(name))
             if (text := _item_text(entry)) and (isinstance(entry.get("status"), str) or not needs_status)
-        ]
+        )
         if items:
             return items
     return ()

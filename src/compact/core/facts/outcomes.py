@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from compact.core.facts.text import cut_line
+from compact.core.facts.text import cut_line, ends_of
 from compact.core.facts.tool_calls import READS, fits_name
-from compact.core.log.messages import ToolCall
+from compact.core.log.messages import Message, ToolCall
 
 # Chosen: a line of an error is recognised by how it begins; the rest is not searched.
 _HEAD_CHARS = 300
@@ -51,15 +51,34 @@ _IS_CODE = re.compile(
 _NO_FAILURE = re.compile(r"\b(?:0|no|without|zero) (?:errors?|failures?|failed)\b", re.IGNORECASE)
 
 
+def failure_of(message: Message, call: ToolCall) -> str:
+    """Return the line of a tool result that says how its call failed, or "" if it went well; looked for once."""
+    return message.read_once(_failure_of_read if fits_name(call.name, READS) else _failure_of_other)
+
+
+def _failure_of_read(message: Message) -> str:
+    return _read_failure(message.text)
+
+
+def _failure_of_other(message: Message) -> str:
+    return _other_failure(message.text)
+
+
 def failure_line(result: str, call: ToolCall) -> str:
-    """Return the line of a tool result that says how it failed, or "" if it went well."""
-    if fits_name(call.name, READS):
-        lines = result.strip().split("\n", 1)[:1] if len(result) < _MAX_FAILED_READ_CHARS else []
-        return next(_failure_lines(lines), "")
+    """Return the line of a text that says how a call failed, or "" if it went well."""
+    return _read_failure(result) if fits_name(call.name, READS) else _other_failure(result)
+
+
+def _read_failure(result: str) -> str:
+    lines = result.strip().split("\n", 1)[:1] if len(result) < _MAX_FAILED_READ_CHARS else []
+    return next(_failure_lines(lines), "")
+
+
+def _other_failure(result: str) -> str:
     code = _exit_code(result)
     if code == "0":
         return ""
-    lines = [line for line in result.splitlines() if line.strip()]
+    lines = [line for first, last in ends_of(result) for line in result[first:last].splitlines() if line.strip()]
     if len(lines) > _HEAD_LINES + _TAIL_LINES:
         lines = [*lines[:_HEAD_LINES], *lines[-_TAIL_LINES:]]
     failure = next(_failure_lines(lines), "")

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import sys
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
+from itertools import count
 from typing import TypeAlias
 
-from compact.core.facts.tool_calls import argument_texts, command_of, is_typed, path_of
+from compact.core.facts.entities import EntityKind, entity_kinds
+from compact.core.facts.text import ends_of, words_of
+from compact.core.facts.tool_calls import argument_texts, call_subjects, is_typed
 from compact.core.log.groups import calls_answered, group_messages
-from compact.core.log.messages import Message, ToolCall
+from compact.core.log.messages import Message
 
 # The place of the message that makes a call, and which of its calls it is; -1 for a text that is no part of a call.
 Step: TypeAlias = tuple[int, int]
@@ -32,7 +37,8 @@ class Piece:
 
     `step` is the call that it belongs to, as an argument or as a part of the result. Arguments of calls are not in the
     text of their message: their `start` is in the texts of all the arguments, one after the other. `gap` is the blanks
-    between it and the piece before it, if nothing else and no end of line is between them.
+    between it and the piece before it, if nothing else and no end of line is between them. `strings` are the specific strings in
+    it, `words` its words in lower case, and `kinds` says what each string of its message is.
     """
 
     place: int
@@ -43,6 +49,9 @@ class Piece:
     step: Step
     text: str
     gap: str | None = None
+    strings: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    kinds: Mapping[str, EntityKind] = field(default_factory=dict[str, EntityKind], compare=False, repr=False)
 
     @property
     def end(self) -> int:
@@ -67,61 +76,159 @@ _DATA = re.compile(r'"\s*:\s*["\d\[{]|\},\s*\{')
 # asked for, unless a file was.
 _LINE_NUMBER = re.compile(r"\s{0,8}\d{1,6}(?:→|\t|\|\s?)")
 _ARROW_NUMBER = re.compile(r"\s{0,8}\d{1,6}→")
-_NUMBERING = re.compile(r"\bcat -\w*n|\bnl\b")
 _NO_WORD = re.compile(r"[\W_]*")
 _PAUSE = re.compile(r"(?<=[.!?;,])\s+|(?<=[}\]])\s*,?\s*|(?<!\s)\s+(?=[({\[])")
 _LINE = re.compile(r"[^\n]+")
 
 
+# Chosen: of a text that has more pieces than these at both of its ends, only these are read. Lists of short lines have
+# so many; 200,000 characters of code have fewer.
+_MAX_PIECES_OF_END = 5_000
+# Shorter words tell nothing about what a line is about. Chosen.
+_MIN_WORD_CHARS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _MessageText:
+    """A text of a message, and its origin."""
+
+    origin: Origin
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _CutText:
+    """The pieces of a text in numbers, which take little room: they are kept as long as the message is.
+
+    For each piece, `places` has the line, where it starts and ends, and how many strings and words are in it; `found`
+    has the numbers of these, in the same order.
+    """
+
+    source: _MessageText
+    places: array[int]
+    found: array[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _CutMessage:
+    """The texts of a message in pieces; `strings` and `words` have everything that was found in them, each once."""
+
+    texts: tuple[_CutText, ...]
+    strings: tuple[str, ...]
+    kinds: tuple[EntityKind, ...]
+    words: tuple[str, ...]
+
+
 def cut_into_pieces(messages: Sequence[Message]) -> list[Piece]:
-    """Return every piece of a history, in order; those of a tool result know the call that it answers."""
+    """Return every piece of a history, in order; those of a tool result know the call that it answers.
+
+    Of a very long text only the two ends are cut into pieces.
+    """
     groups = group_messages(messages)
     answered = calls_answered(messages, groups)
-    callers = {index: group.indices[0] for group in groups for index in group.indices[1:]}
+    callers = {place: group.indices[0] for group in groups for place in group.indices[1:]}
     pieces: list[Piece] = []
     for place, message in enumerate(messages):
-        call, caller = answered.get(place), callers.get(place)
-        step = (caller, messages[caller].tool_calls.index(call)) if call and caller is not None else None
-        pieces.extend(_pieces_of(place, message, call, step or (place, -1)))
+        call, step, has_numbers = answered.get(place), (place, -1), False
+        if call is not None:
+            caller = messages[callers[place]]
+            step = (callers[place], caller.tool_calls.index(call))
+            has_numbers = call_subjects(caller)[call.id].prints_numbers
+        cut = message.read_once(_cut_numbered if has_numbers else _cut_plain)
+        pieces.extend(_pieces_of(place, cut, step))
     return pieces
 
 
-def _pieces_of(place: int, message: Message, call: ToolCall | None, step: Step) -> Iterator[Piece]:
-    order = number = arguments_before = 0
-    numbers = _line_numbers(message, call)
-    for which, (origin, text) in enumerate(_texts_of(message), start=-1):
+def _pieces_of(place: int, cut: _CutMessage, step: Step) -> Iterator[Piece]:
+    kinds = dict(zip(cut.strings, cut.kinds, strict=True))
+    string, word = cut.strings.__getitem__, cut.words.__getitem__
+    orders, arguments_before = count(1), 0
+    for which, part in enumerate(cut.texts, start=-1):
+        origin, text, found = part.source.origin, part.source.text, part.found
         text_step = (place, which) if origin is Origin.CALL else step
-        for line in _LINE.finditer(text):
-            number += 1
-            end = -1
-            for start, part in _parts(line.group(), numbers):
-                order += 1
-                between = line.group()[end:start] if end >= 0 else "-"
-                gap = None if between.strip() else between
-                at = arguments_before + line.start() + start
-                yield Piece(place, order, number, at, origin, text_step, part, gap)
-                end = start + len(part)
+        line_before, end_before, done = 0, 0, 0
+        numbers = iter(part.places)
+        for line, start, end, strings, words in zip(numbers, numbers, numbers, numbers, numbers, strict=True):
+            between = text[end_before:start] if line == line_before else "-"
+            middle, last = done + strings, done + strings + words
+            yield Piece(
+                place,
+                next(orders),
+                line,
+                arguments_before + start,
+                origin,
+                text_step,
+                text[start:end],
+                None if between.strip() else between,
+                tuple(map(string, found[done:middle])),
+                tuple(map(word, found[middle:last])),
+                kinds,
+            )
+            line_before, end_before, done = line, end, last
         arguments_before += len(text) if origin is Origin.CALL else 0
 
 
-def _line_numbers(message: Message, call: ToolCall | None) -> re.Pattern[str] | None:
-    """Return what the numbers look like that a tool has put before lines."""
-    if message.role != "tool":
-        return None
-    reads_file = call is not None and (path_of(call) or _NUMBERING.search(command_of(call) or ""))
-    return _LINE_NUMBER if reads_file else _ARROW_NUMBER
+def _cut_numbered(message: Message) -> _CutMessage:
+    return _cut_message(message, _LINE_NUMBER)
 
 
-def _texts_of(message: Message) -> Iterator[tuple[Origin, str]]:
-    """Yield the texts of a message, each with its origin; the arguments of its calls come after its own text."""
+def _cut_plain(message: Message) -> _CutMessage:
+    return _cut_message(message, _ARROW_NUMBER if message.role == "tool" else None)
+
+
+def _cut_message(message: Message, numbers: re.Pattern[str] | None) -> _CutMessage:
+    """Cut a message into pieces, and read each of them."""
+    strings: dict[str, int] = {}
+    words: dict[str, int] = {}
+    kinds: list[EntityKind] = []
+    texts: list[_CutText] = []
+    lines = 0
+    for source in _texts_of(message):
+        places, found = array("I"), array("I")
+        for line, start, end in _ranges(source.text, numbers, lines + 1):
+            here = entity_kinds(source.text[start:end])
+            said = sorted(words_of(source.text[start:end], min_chars=_MIN_WORD_CHARS))
+            kinds.extend(kind for string, kind in here.items() if string not in strings)
+            places.extend((line, start, end, len(here), len(said)))
+            found.extend(_numbered(here, strings))
+            found.extend(_numbered(said, words))
+            lines = line
+        texts.append(_CutText(source, places, found))
+    return _CutMessage(tuple(texts), tuple(strings), tuple(kinds), tuple(words))
+
+
+def _numbered(found: Iterable[str], known: dict[str, int]) -> Iterator[int]:
+    """Yield the number of each string, new ones with the next; a string is in memory once, however many have it."""
+    for string in found:
+        number = known.get(string)
+        if number is None:
+            number = known[sys.intern(string)] = len(known)
+        yield number
+
+
+def _ranges(text: str, numbers: re.Pattern[str] | None, first_line: int) -> list[tuple[int, int, int]]:
+    """Return the pieces of a text: the line, counted from a number on, and where the piece starts and ends."""
+    lines = (found for first, last in ends_of(text) for found in _LINE.finditer(text, first, last))
+    ranges = [
+        (number, line.start() + start, line.start() + start + len(part))
+        for number, line in enumerate(lines, first_line)
+        for start, part in _parts(line.group(), numbers)
+    ]
+    if len(ranges) > 2 * _MAX_PIECES_OF_END:
+        del ranges[_MAX_PIECES_OF_END:-_MAX_PIECES_OF_END]
+    return ranges
+
+
+def _texts_of(message: Message) -> Iterator[_MessageText]:
+    """Yield the texts of a message; the arguments of its calls come after its own text."""
     if message.role == "tool":
-        yield Origin.RESULT, message.text
+        yield _MessageText(Origin.RESULT, message.text)
     elif message.role == "assistant":
-        yield Origin.AGENT, message.text
+        yield _MessageText(Origin.AGENT, message.text)
         for made in message.tool_calls:
-            yield Origin.CALL, "".join(f"{text}\n" for text in argument_texts(made))
+            yield _MessageText(Origin.CALL, "".join(f"{text}\n" for text in argument_texts(made)))
     else:
-        yield Origin.TYPED if is_typed(message) else Origin.INSERTED, message.text
+        yield _MessageText(Origin.TYPED if is_typed(message) else Origin.INSERTED, message.text)
 
 
 def _parts(line: str, numbers: re.Pattern[str] | None) -> Iterator[tuple[int, str]]:

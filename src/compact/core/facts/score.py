@@ -13,11 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from compact.core.facts.common_words import COMMON_WORDS
-from compact.core.facts.entities import EntityKind, entity_kinds
+from compact.core.facts.entities import EntityKind
 from compact.core.facts.pieces import Origin, Piece
-from compact.core.facts.text import words_of
 
-_MIN_WORD_CHARS = 4
 _NAME_PART = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}")
 # More mentions than these add nothing.
 _MAX_MENTIONS = 8
@@ -93,13 +91,12 @@ class HistoryScores:
         strings: dict[str, Mentions] = {}
         words: dict[str, Mentions] = {}
         for piece in pieces:
-            kinds, piece_words = entity_kinds(piece.text), words_of(piece.text, min_chars=_MIN_WORD_CHARS)
-            self.strings.append(frozenset(kinds))
-            self.words.append(frozenset(piece_words))
-            place, origin = piece.place, piece.origin
-            for text, kind in kinds.items():
-                (strings.get(text) or strings.setdefault(text, Mentions(kind, place))).add(place, origin)
-            for word in piece_words:
+            self.strings.append(frozenset(piece.strings))
+            self.words.append(frozenset(piece.words))
+            place, origin, kinds = piece.place, piece.origin, piece.kinds
+            for text in piece.strings:
+                (strings.get(text) or strings.setdefault(text, Mentions(kinds[text], place))).add(place, origin)
+            for word in piece.words:
                 (words.get(word) or words.setdefault(word, Mentions(None, place))).add(place, origin)
         dialogue = Dialogue(pieces)
         self.string_scores = {text: _string_score(text, known, dialogue) for text, known in strings.items()}

@@ -17,6 +17,9 @@ CUT_MARK = " …"
 _LINE_CHARS = 240
 # Chosen: how far `line_around` looks to either side; longer lines are data.
 _REACH_CHARS = 400
+# Chosen: of a text longer than both of its ends together, only these are read. Together they are about 100,000 tokens,
+# and reading them takes less than a second.
+_END_CHARS = 200_000
 PUNCTUATION = " .,;:!?"
 
 # -- ranges and lines -------------------------------------------------------------------------------------------------
@@ -46,6 +49,19 @@ def line_around(text: str, place: int) -> TextRange:
     if end < 0 and farthest < len(text):
         end = text.rfind(" ", place + 1, farthest)
     return start, end if end >= 0 else min(farthest, len(text))
+
+
+def ends_of(text: str, end_chars: int = _END_CHARS) -> tuple[TextRange, ...]:
+    """Return where a text is read: all of it, or the two ends of a very long one, cut at a line end or between words.
+
+    So no text costs more than its ends, whatever its length.
+    """
+    if len(text) <= 2 * end_chars:
+        return ((0, len(text)),)
+    head = max(text.rfind(mark, max(0, end_chars - _REACH_CHARS), end_chars) for mark in "\n ")
+    rest = len(text) - end_chars
+    tail = min((place for mark in "\n " if (place := text.find(mark, rest, rest + _REACH_CHARS)) >= 0), default=rest)
+    return (0, head if head > 0 else end_chars), (tail, len(text))
 
 
 def encodable(text: str) -> str:
@@ -239,7 +255,11 @@ def json_leaves(value: object, *, with_names: bool = False) -> Iterator[str]:
             yield from json_leaves(inner, with_names=with_names)
     elif isinstance(value, list):
         for inner in cast(list[object], value):
-            yield from json_leaves(inner, with_names=with_names)
+            # Not by a call for each: lists of a hundred thousand numbers occur.
+            if isinstance(inner, str | int | float) and not isinstance(inner, bool):
+                yield str(inner)
+            else:
+                yield from json_leaves(inner, with_names=with_names)
     elif value is not None and (with_names or not isinstance(value, bool)):
         yield str(value)
 

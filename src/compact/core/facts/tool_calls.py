@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, cast
 
-from compact.core.facts.text import json_leaves
+from compact.core.facts.text import first_line, json_leaves
 from compact.core.log.messages import Message, ToolCall
 
 READS = ("read*", "view*", "cat*", "open*", "get_file*", "list*", "ls", "glob*", "grep*", "search*", "find*", "fetch*")
@@ -21,6 +22,10 @@ PATH_ARGUMENTS = ("path", "file_path", "filepath", "filename", "file", "target_f
 _COMMAND_ARGUMENTS = ("command", "cmd", "script", "code")
 # Editors with one tool for everything say in `command` what they do: some only look.
 _EDITOR_READS, _EDITOR_CHANGES = ("view",), ("create", "str_replace", "insert", "undo_edit", "delete", "rename")
+# Commands that put numbers before lines.
+_NUMBERING = re.compile(r"\bcat -\w*n|\bnl\b")
+# Where a file is read to its end.
+LAST_LINE = 10**9
 _SHELL_FLAGS = ("-c", "-lc", "-ic", "/c", "-Command")
 _PATCHED_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (\S[^\n]{0,400})$", re.MULTILINE)
 # One call is asked several things in a row, so the newest few parses are kept: at most 128 of 4 kB each. Longer
@@ -61,6 +66,8 @@ def _is_deep(value: object) -> bool:
     """Return True if something in it lies deeper than anybody looks."""
     level: list[object] = [value]
     for _ in range(_MAX_DEPTH):
+        if not level:
+            return False
         level = [inner for outer in level for inner in _inside(outer)]
     return bool(level)
 
@@ -84,29 +91,75 @@ def argument_texts(call: ToolCall, *, with_names: bool = False) -> Iterator[str]
 
 def path_of(call: ToolCall, names: tuple[str, ...] = PATH_ARGUMENTS) -> str | None:
     """Return the file that a call names."""
-    arguments = _parsed(call.arguments)
-    return next((path for name in names if isinstance(path := arguments.get(name), str) and path.strip()), None)
+    return _path_in(_parsed(call.arguments), names)
 
 
 def files_changed(
     call: ToolCall, writes: tuple[str, ...] = WRITES, path_arguments: tuple[str, ...] = PATH_ARGUMENTS
 ) -> tuple[str, ...]:
     """Return the files that a call writes to: the one it names, or those of a patch."""
-    if not fits_name(call.name, writes) or _parsed(call.arguments).get("command") in _EDITOR_READS:
-        return ()
-    path = path_of(call, path_arguments)
-    if path is not None:
-        return (path,)
-    texts = [text for text in _parsed(call.arguments).values() if isinstance(text, str)] or [call.arguments]
-    return tuple(dict.fromkeys(name.strip() for text in texts for name in _PATCHED_FILE.findall(text)))
+    return _changed_in(call, _parsed(call.arguments), path_arguments) if fits_name(call.name, writes) else ()
 
 
 def command_of(call: ToolCall) -> str | None:
     """Return the command that a call runs."""
+    return _command_in(_parsed(call.arguments))
+
+
+@dataclass(frozen=True, slots=True)
+class CallSubject:
+    """What a call is about: the file it names, the files it changes, the first line of the command it runs.
+
+    `prints_numbers` says that its result has the numbers of lines before the lines of a file; `lines` are the first and
+    the last line that it asks for.
+    """
+
+    path: str | None
+    changed: tuple[str, ...]
+    command: str
+    prints_numbers: bool
+    lines: tuple[int, int] | None
+
+
+def call_subjects(message: Message) -> Mapping[str, CallSubject]:
+    """Return what each call of a message is about, by the id of the call; its arguments are parsed once in its life."""
+    return message.read_once(_read_subjects)
+
+
+def _read_subjects(message: Message) -> Mapping[str, CallSubject]:
+    return {call.id: _read_subject(call) for call in message.tool_calls}
+
+
+def _read_subject(call: ToolCall) -> CallSubject:
     arguments = _parsed(call.arguments)
+    path, command = _path_in(arguments, PATH_ARGUMENTS), _command_in(arguments) or ""
+    return CallSubject(
+        path=path,
+        changed=_changed_in(call, arguments, PATH_ARGUMENTS) if fits_name(call.name, WRITES) else (),
+        command=first_line(command),
+        prints_numbers=bool(path or _NUMBERING.search(command)),
+        lines=_lines_in(arguments),
+    )
+
+
+def _path_in(arguments: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+    return next((path for name in names if isinstance(path := arguments.get(name), str) and path.strip()), None)
+
+
+def _changed_in(call: ToolCall, arguments: Mapping[str, Any], path_arguments: tuple[str, ...]) -> tuple[str, ...]:
+    if arguments.get("command") in _EDITOR_READS:
+        return ()
+    path = _path_in(arguments, path_arguments)
+    if path is not None:
+        return (path,)
+    texts = [text for text in arguments.values() if isinstance(text, str)] or [call.arguments]
+    return tuple(dict.fromkeys(name.strip() for text in texts for name in _PATCHED_FILE.findall(text)))
+
+
+def _command_in(arguments: Mapping[str, Any]) -> str | None:
     found = next((arguments[name] for name in _COMMAND_ARGUMENTS if arguments.get(name)), None)
     match found:
-        case str() if found in (*_EDITOR_READS, *_EDITOR_CHANGES) and path_of(call) is not None:
+        case str() if found in (*_EDITOR_READS, *_EDITOR_CHANGES) and _path_in(arguments, PATH_ARGUMENTS) is not None:
             return None
         case str():
             return found
@@ -116,6 +169,21 @@ def command_of(call: ToolCall) -> str | None:
             return " ".join(map(str, cast(list[object], found)))
         case _:
             return None
+
+
+def _lines_in(arguments: Mapping[str, Any]) -> tuple[int, int] | None:
+    match arguments:
+        case {"view_range": [int(start), int(end), *_]} | {"start_line": int(start), "end_line": int(end)}:
+            end = LAST_LINE if end == -1 else end
+        case {"offset": int(start), "limit": int(count)}:
+            end = start + count - 1
+        case {"offset": int(start)} | {"start_line": int(start)}:
+            end = LAST_LINE
+        case {"limit": int(end)}:
+            start = 1
+        case _:
+            return None
+    return (int(start), int(end)) if 0 <= start <= end else None
 
 
 def is_typed(message: Message) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 Part: TypeAlias = Mapping[str, Any]
 Content: TypeAlias = str | tuple[Part, ...] | None
+
+T = TypeVar("T")
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 
@@ -38,6 +40,8 @@ class Message:
     id: str = ""
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
     original: object = field(default=None, compare=False, repr=False)
+    # What was read in it: of no other message, so that it goes when the message does.
+    _readings: dict[object, object] | None = field(default=None, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         # Callers pass lists; a frozen entry holds tuples and its own copy of `meta`.
@@ -45,6 +49,20 @@ class Message:
             object.__setattr__(self, "content", tuple(self.content))
         object.__setattr__(self, "tool_calls", tuple(self.tool_calls))
         object.__setattr__(self, "meta", dict(self.meta))
+
+    def read_once(self, read: Callable[[Message], T]) -> T:
+        """Return what a pure function reads in this message; it is called once in the life of the message.
+
+        What it returns is kept as long as the message is, and should be small. Where a message would be read in two
+        ways, these are two functions.
+        """
+        readings = self._readings
+        if readings is None:
+            readings = dict[object, object]()
+            object.__setattr__(self, "_readings", readings)
+        if read not in readings:
+            readings[read] = read(self)
+        return cast(T, readings[read])
 
     @property
     def text(self) -> str:

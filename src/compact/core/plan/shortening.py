@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.facts.pieces import Origin, Piece
 from compact.core.facts.selection import Selection
-from compact.core.facts.text import first_half, joined_ranges
+from compact.core.facts.text import ends_of, first_half, joined_ranges
 from compact.core.log.messages import Message
 from compact.core.plan.plan import ClearRecord, SpanReference
 from compact.core.plan.stubs import render_cleared
@@ -81,8 +81,9 @@ class Shortener:
         records = [self._cut(candidate, kept) for candidate, kept in self._chosen(candidates, allowed)]
         spare = (allowed - sum(record.tokens_after for record in records)) // len(candidates)
         now = {candidate.message.id: candidate.now for candidate in candidates}
-        begun = (self._with_beginning(*pair, spare) for pair in zip(candidates, records, strict=True))
-        return [record for record in begun if record.tokens_after < now[record.span.first]]
+        begun = [self._with_beginning(*pair, spare) for pair in zip(candidates, records, strict=True)]
+        filled = (self._with_middle(*pair, spare) for pair in zip(candidates, begun, strict=True))
+        return [record for record in filled if record.tokens_after < now[record.span.first]]
 
     def _chosen(self, candidates: Sequence[Candidate], allowed_tokens: int) -> list[tuple[Candidate, Kept]]:
         """Choose the lines that stay from all of the messages at once, so that the best of them do."""
@@ -107,6 +108,22 @@ class Shortener:
             longer = self._cut(candidate, Kept([(0, len(text))]))
             if longer.tokens_after <= record.tokens_after + spare_tokens:
                 return longer
+        return record
+
+    def _with_middle(self, candidate: Candidate, record: ClearRecord, spare_tokens: int) -> ClearRecord:
+        """Return a record that keeps more of a text of which only the ends were read, as far as there is room."""
+        text = candidate.message.text
+        (_, head), *tail = ends_of(text)
+        if not tail or not record.kept or spare_tokens < _ROOM_FOR_ENDS:
+            return record
+        chars = min(tail[0][0] - head, spare_tokens * len(text) // candidate.tokens)
+        while chars > 0:
+            end = text.rfind(" ", head, head + chars) if head + chars < tail[0][0] else tail[0][0]
+            kept = Kept([*record.kept, (head, max(end, head))], [*(record.kept_arguments or ())])
+            longer = self._cut(candidate, kept)
+            if longer.tokens_after <= record.tokens_after + spare_tokens:
+                return longer
+            chars = chars * 3 // 4
         return record
 
     def _count_text(self, text: str) -> int:
