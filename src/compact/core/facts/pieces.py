@@ -37,8 +37,8 @@ class Piece:
 
     `step` is the call that it belongs to, as an argument or as a part of the result. Arguments of calls are not in the
     text of their message: their `start` is in the texts of all the arguments, one after the other. `gap` is the blanks
-    between it and the piece before it, if nothing else and no end of line is between them. `strings` are the specific strings in
-    it, `words` its words in lower case, and `kinds` says what each string of its message is.
+    between it and the piece before it, if nothing else and no end of line is between them. `strings` are the specific
+    strings in it, `words` its words in lower case, and `kinds` says what each string of its message is.
     """
 
     place: int
