@@ -59,10 +59,9 @@ _ACTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """A tool call that was answered: the places of the two messages, and how it failed, if it did."""
+    """A tool call that was answered: the place of the message that makes it, its result, how it failed, if it did."""
 
     place: int
-    result_place: int
     call: ToolCall
     result: str
     failure: str
@@ -162,8 +161,7 @@ def _uses(span: Sequence[Message]) -> list[_Use]:
     callers = {index: group.indices[0] for group in groups for index in group.indices[1:]}
     answered = sorted(calls_answered(span, groups).items(), key=lambda item: item[0])
     return [
-        _Use(callers[place], place, call, span[place].text, failure_line(span[place].text, call))
-        for place, call in answered
+        _Use(callers[place], call, span[place].text, failure_line(span[place].text, call)) for place, call in answered
     ]
 
 
