@@ -49,6 +49,8 @@ BREAKS = (
     Break("all of a very long text is read", "core/facts/text.py", "if len(text) <= 2 * end_chars:", "if True:", "tests/core/facts/test_reading.py tests/core/facts/test_text.py"),
     Break("the summary invents a task", "core/facts/extraction.py", "yield Fact(FactKind.TASK, typed[0].text.strip(),", 'yield Fact(FactKind.TASK, "Plan 4711",', "tests/core/facts/test_extraction.py tests/core/facts/test_ledger.py"),
     Break("deleted to-dos come back as open", "core/facts/open_items.py", '"deleted"', '"_"', "tests/core/summary/test_verification.py"),
+    Break("every form of a summary by code is the usual one", "summarizers/extractive.py", "FORMS.get(request.form, ", "(", "tests/summarizers/test_forms.py"),
+    Break("a result can make parts of an entry of its own", "summarizers/entries.py", '.replace(SEPARATOR, " : ")', "", "tests/summarizers/test_forms.py"),
     Break("the old summary stays beside the new one", "core/plan/plan.py", "if id(r) in deciding", "", "tests/core/plan/test_plan.py"),
     Break("a failing summariser fails the call", "core/engine/summarization.py", 'if self.on_failure == "raise":', "if True:", "tests/test_manager.py"),
     Break("names count for nothing in a summary", "core/facts/selection.py", "return strings * weights.strings + words", "return words", "tests/benchmarks/test_fidelity_sample.py"),

@@ -108,7 +108,7 @@ class CompactPolicy(ConfigSection):
     roles_never_prune: tuple[str, ...] = Field(default=("system", "developer"), description="Roles that are pinned.")
     protected_flag: str = Field(default="protected", min_length=1, description="The `meta` key that pins a message.")
     summary_form: Literal["task_state", "brief", "decision_log", "code_delta", "session_summary"] = Field(
-        default="task_state", description="The form of the summary."
+        default="task_state", description="The form of the summary, by code or by a model."
     )
     cadence: Literal["batched", "every_call"] = Field(
         default="batched",

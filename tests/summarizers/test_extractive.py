@@ -23,6 +23,7 @@ from compact.core.plan.renderer import summary_message
 from compact.core.summary.summarizer import SummaryRequest
 from compact.core.summary.summary import GAP_LABEL, RESULT_LABEL, StructuredSummary, render_summary_text
 from compact.summarizers.extractive import extractive_summary
+from compact.summarizers.forms import FORMS
 from compact.testing import WordTokenizer
 from compact.tokens import get_tokenizer
 from conversations import Wire, histories
@@ -34,6 +35,7 @@ CONSTRAINT = "From now on, never touch the table tide_log."
 words = WordTokenizer()
 exact = get_tokenizer("gpt-4o")
 simple = get_tokenizer("some-model", "simple")
+forms = st.sampled_from(list(FORMS))
 
 
 def request(
@@ -88,13 +90,15 @@ def work(exchanges: int, *, lines: int = 20) -> list[Message]:
     st.one_of(st.integers(40, 120), st.integers(40, 2500)),
     st.sampled_from([words, exact, simple]),
     st.integers(0, 4),
+    forms,
 )
 def test_any_history_fits_any_room_from_forty_tokens_on(
-    history: list[Wire], max_tokens: int, tokenizer: Any, kept: int
+    history: list[Wire], max_tokens: int, tokenizer: Any, kept: int, form: str
 ) -> None:
     messages = numbered(history)
     span = messages[: len(messages) - kept] or messages
-    summary = extractive_summary(request(span, max_tokens, kept=messages[len(span) :], tokenizer=tokenizer))
+    asked = request(span, max_tokens, kept=messages[len(span) :], tokenizer=tokenizer, form=form)
+    summary = extractive_summary(asked)
     record = SummarizationRecord(
         span=SpanReference(tuple(m.id for m in span) or ("m",)), strategy="s", reason="r", summary=summary
     )
@@ -102,10 +106,12 @@ def test_any_history_fits_any_room_from_forty_tokens_on(
 
 
 @settings(max_examples=60)
-@given(histories(max_size=15), st.integers(40, 1800))
-def test_excerpts_are_verbatim_and_each_result_stands_behind_its_call(history: list[Wire], max_tokens: int) -> None:
+@given(histories(max_size=15), st.integers(40, 1800), forms)
+def test_excerpts_are_verbatim_and_each_result_stands_behind_its_call(
+    history: list[Wire], max_tokens: int, form: str
+) -> None:
     messages = numbered(history)
-    summary = extractive_summary(request(messages, max_tokens))
+    summary = extractive_summary(request(messages, max_tokens, form=form))
     groups = group_messages(messages)
     first = {messages[index].id: group.indices[0] for group in groups for index in group.indices}
     told = [excerpt for excerpt in summary.excerpts if excerpt.label != GAP_LABEL]
@@ -123,11 +129,11 @@ def test_excerpts_are_verbatim_and_each_result_stands_behind_its_call(history: l
 
 
 @settings(max_examples=40)
-@given(histories(min_size=2, max_size=15), st.integers(40, 1800))
-def test_nothing_that_is_kept_is_told_again(history: list[Wire], max_tokens: int) -> None:
+@given(histories(min_size=2, max_size=15), st.integers(40, 1800), forms)
+def test_nothing_that_is_kept_is_told_again(history: list[Wire], max_tokens: int, form: str) -> None:
     messages = numbered(history)
     half = len(messages) // 2
-    summary = extractive_summary(request(messages[:half], max_tokens, kept=messages[half:]))
+    summary = extractive_summary(request(messages[:half], max_tokens, kept=messages[half:], form=form))
     shown = {line.strip() for message in messages[half:] for line in message.text.split("\n")}
     # A call is: without it, its result could not be understood.
     said = (excerpt for excerpt in summary.excerpts if excerpt.label in ("agent:", "user:", RESULT_LABEL))
@@ -135,19 +141,21 @@ def test_nothing_that_is_kept_is_told_again(history: list[Wire], max_tokens: int
 
 
 @settings(max_examples=30)
-@given(histories(max_size=12), st.integers(40, 600))
-def test_the_same_request_gives_the_same_summary(history: list[Wire], max_tokens: int) -> None:
-    messages = numbered(history)
-    assert extractive_summary(request(messages, max_tokens)) == extractive_summary(request(messages, max_tokens))
+@given(histories(max_size=12), st.integers(40, 600), forms)
+def test_the_same_request_gives_the_same_summary(history: list[Wire], max_tokens: int, form: str) -> None:
+    one, same = (request(numbered(history), max_tokens, form=form) for _ in range(2))
+    assert extractive_summary(one) == extractive_summary(same)
 
 
 @settings(max_examples=30)
-@given(histories(legal=True, max_size=15), st.integers(60, 800), st.integers(0, 30))
-def test_a_standing_constraint_is_there_word_for_word(history: list[Wire], max_tokens: int, place: int) -> None:
+@given(histories(legal=True, max_size=15), st.integers(60, 800), st.integers(0, 30), forms)
+def test_a_standing_constraint_is_there_word_for_word(
+    history: list[Wire], max_tokens: int, place: int, form: str
+) -> None:
     while place < len(history) and history[place]["role"] == "tool":
         place += 1
     messages = numbered([*history[:place], {"role": "user", "content": CONSTRAINT}, *history[place:]])
-    summary = extractive_summary(request(messages, max_tokens))
+    summary = extractive_summary(request(messages, max_tokens, form=form))
     constraints = [fact.subject for fact in request(messages, max_tokens).ledger.of(FactKind.CONSTRAINT)]
     if sum(words.count_text(constraint) + 1 for constraint in constraints) + 30 <= max_tokens:
         assert all(constraint in text_of(summary) for constraint in constraints)
@@ -328,10 +336,13 @@ ODD: dict[str, list[Message]] = {
 
 @pytest.mark.parametrize("tokenizer", [words, exact], ids=["words", "exact"])
 @pytest.mark.parametrize("history", ODD.values(), ids=ODD)
-def test_odd_histories_are_summarised_in_time_and_within_their_room(history: list[Message], tokenizer: Any) -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_odd_histories_are_summarised_in_time_and_within_their_room(
+    history: list[Message], tokenizer: Any, form: str
+) -> None:
     messages = numbered(history)
     began = time.process_time()
-    summary = extractive_summary(request(messages, 300, tokenizer=tokenizer))
+    summary = extractive_summary(request(messages, 300, tokenizer=tokenizer, form=form))
     assert time.process_time() - began < 20
     assert tokenizer.count_text(text_of(summary, len(messages))) <= 300
     text_of(summary).encode("utf-8", "surrogatepass")

@@ -13,6 +13,7 @@ from compact.core.facts.extraction import find_facts
 from compact.core.summary.parsing import parse_summary_text
 from compact.core.summary.summary import FACT_TITLES, HAPPENED_TITLE, render_summary_text
 from compact.summarizers.extractive import extractive_summary
+from compact.summarizers.forms import FORMS
 from compact.testing import ScriptedModel, Wire, WordTokenizer, assistant, dialogue, say_json, tool_exchange, user
 from numbered import numbered
 
@@ -104,8 +105,12 @@ def history_with(attack: str) -> list[Wire]:
     ]
 
 
-def made_by_code(attack: str) -> str:
-    messages = numbered(history_with(attack)[:-4])
+def made_by_code(attack: str, form: str = "task_state") -> str:
+    task, *page_and_rest = history_with(attack)[:-4]
+    page, rest = page_and_rest[:2], page_and_rest[2:]
+    # A log of decisions shows what a decision was based on.
+    decided = [assistant("We decided to go on.")] if form == "decision_log" else []
+    messages = numbered([task, *page, *decided, *rest])
     request = SummaryRequest(
         messages=messages,
         span=messages,
@@ -113,6 +118,7 @@ def made_by_code(attack: str) -> str:
         ledger=find_facts(messages, constraints=LearnedConstraints()),
         max_tokens=300,
         count_text=WordTokenizer().count_text,
+        form=form,
     )
     return render_summary_text(extractive_summary(request), version=1, messages=len(messages))
 
@@ -133,6 +139,16 @@ def test_a_page_cannot_forge_a_part_of_the_summary_made_by_code(attack: str) -> 
     for line in text.splitlines():
         if ORDER in line:
             assert line.startswith(("| ", "fetch_page →")), line
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "task_state"])
+def test_it_cannot_in_any_other_form_either(form: str) -> None:
+    """Entries name the call before the line that they show of its result, and put it in quotation marks."""
+    texts = [made_by_code(attack, form) for attack in ATTACKS]
+    shown = 'fetch_page https://evil.example.com/4711 → "'
+    assert form != "decision_log" or sum(shown in text for text in texts) >= 50
+    for text in texts:
+        check_is_whole(re.sub(rf'{re.escape(shown)}[^"\n]*"', "", text))
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=range(len(ATTACKS)))

@@ -1,4 +1,4 @@
-"""A summary without a model: the pieces of a history with the highest score for the rest of the task, verbatim."""
+"""A summary without a model: what its form lists, and the pieces with the highest score for the rest of the task."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from compact.core.facts.ledger import REQUIRED, Fact, FactKind, Ledger
 from compact.core.facts.pieces import Piece
 from compact.core.facts.selection import Selection
+from compact.core.facts.text import sentence_ranges
 from compact.core.log.messages import Message
 from compact.core.summary.fitting import fit_summary
 from compact.core.summary.summarizer import SummaryRequest
 from compact.core.summary.summary import StructuredSummary, render_summary_text
 from compact.core.summary.verification import lacking
 from compact.summarizers.chronicle import leads, told
+from compact.summarizers.forms import FORMS, SummaryForm
 
 # All of these are chosen; `python benchmarks/fidelity` measures what comes of them.
 # What the summary message takes beyond its text, and what the label of an excerpt takes.
@@ -27,19 +29,30 @@ _ARTIFACT_SHARE = 0.3
 _MIN_TOKENS_FOR_NOTES = 1500
 _REMINDER_SHARE = 0.1
 _REMINDERS = (FactKind.OPEN_ITEM, FactKind.FILE, FactKind.ERROR)
+# What stands in a summary in its own words, so that it need not be told again.
+_VERBATIM = (*REQUIRED, FactKind.DECISION, FactKind.OPEN_ITEM)
+# The least that a short form takes beyond the required facts, where there is so much room.
+_MIN_SHORT_TOKENS = 100
 
 
 def extractive_summary(request: SummaryRequest) -> StructuredSummary:
-    """Return a summary of what must stay and, in the room that is left, the pieces with the highest gain."""
+    """Return a summary of what must stay, what its form lists and, in the room left, the pieces with the highest gain.
+
+    A form that is not known is `task_state`.
+    """
     span = request.span or request.messages
-    ledger = _required_facts(request)
+    form = FORMS.get(request.form, FORMS["task_state"])
+    ledger = _listed_facts(request, form, span, _required_facts(request))
     everything = (*span, *request.kept)
     selection = Selection(everything, count_text=request.count_text)
+    if form.has_factors:
+        selection.favour(form.factors(selection.pieces, span, ledger))
     shown = set(_shown_anyway(selection.pieces, span, ledger))
     selection.mark_shown(shown)
     candidates = [index for index in range(len(selection.pieces)) if index not in shown]
-    draft = _Draft(request, span, selection, candidates, leads(selection.pieces, everything), ledger)
-    if draft.has_room_for_notes:
+    draft = _Draft(request, form, span, selection, candidates, leads(selection.pieces, everything), ledger)
+    draft.leave_free()
+    if form.reminds and draft.has_room_for_notes:
         reserve = int(_REMINDER_SHARE * request.max_tokens)
         draft.add_pieces(reserve)
         draft.add_reminders(reserve)
@@ -48,13 +61,20 @@ def extractive_summary(request: SummaryRequest) -> StructuredSummary:
 
 def _shown_anyway(pieces: Sequence[Piece], span: Sequence[Message], ledger: Ledger) -> Iterator[int]:
     """Yield the pieces that need not be chosen: they stay in the prompt, or are part of a fact that is verbatim."""
-    facts: dict[str, list[str]] = {}
+    facts: dict[str, list[Fact]] = {}
     for fact in ledger:
-        for source_id in fact.source_ids if fact.kind in REQUIRED else ():
-            facts.setdefault(source_id, []).append(fact.subject)
+        for source_id in fact.source_ids if fact.kind in _VERBATIM else ():
+            facts.setdefault(source_id, []).append(fact)
     for index, piece in enumerate(pieces):
-        if piece.place >= len(span) or any(piece.text in text for text in facts.get(span[piece.place].id, ())):
+        if piece.place >= len(span) or any(_tells(fact, piece) for fact in facts.get(span[piece.place].id, ())):
             yield index
+
+
+def _tells(fact: Fact, piece: Piece) -> bool:
+    """Return True if a fact has the words of a piece; an entry about a decision has its sentences apart."""
+    if piece.text in fact.subject or fact.kind is not FactKind.DECISION:
+        return piece.text in fact.subject
+    return all(piece.text[start:end] in fact.subject for start, end in sentence_ranges(piece.text))
 
 
 @dataclass(slots=True)
@@ -62,12 +82,14 @@ class _Draft:
     """A summary that is being filled: facts, and as many pieces as there is room for."""
 
     request: SummaryRequest
+    form: SummaryForm
     span: Sequence[Message]
     selection: Selection
     candidates: Sequence[int]
     leads: Mapping[int, int]
     ledger: Ledger
     chosen: list[int] = field(default_factory=list[int])
+    free_tokens: int = 0
 
     @property
     def has_room_for_notes(self) -> bool:
@@ -87,8 +109,15 @@ class _Draft:
         text = render_summary_text(summary, version=self.request.version, messages=len(self.span))
         return self.request.count_text(text) + _FRAMING_TOKENS - self.request.max_tokens
 
+    def leave_free(self) -> None:
+        """Leave free what a short form does not take; what it lists is not cut for that."""
+        taken = self.excess(self.summary) + self.request.max_tokens
+        wanted = max(int(self.request.max_tokens * self.form.room_share), taken + _MIN_SHORT_TOKENS)
+        self.free_tokens = max(0, self.request.max_tokens - wanted)
+
     def add_pieces(self, reserve_tokens: int = 0) -> bool:
         """Choose pieces for the room there is, but for a reserve; return False if there was none for any."""
+        reserve_tokens += self.free_tokens
         taken = set(self.chosen)
         rest = [index for index in self.candidates if index not in taken]
         room = -self.excess(self.summary) - reserve_tokens
@@ -133,6 +162,16 @@ def _required_facts(request: SummaryRequest) -> Ledger:
             or (fact.kind in REQUIRED and request.count_text(fact.subject) <= allowed)
         )
     )
+
+
+def _listed_facts(request: SummaryRequest, form: SummaryForm, span: Sequence[Message], required: Ledger) -> Ledger:
+    """Return the required facts and those that a form lists, the newest of each kind that its share has room for."""
+    listed: list[Fact] = []
+    for kind, share in form.lists.items():
+        facts = form.facts(kind, span, request.ledger)
+        added = _affordable(reversed(facts), request, int(request.max_tokens * form.room_share * share))
+        listed += (fact for fact in facts if fact in added)
+    return Ledger((*required, *listed)) if listed else required
 
 
 def _affordable(facts: Iterable[Fact], request: SummaryRequest, max_tokens: int) -> set[Fact]:

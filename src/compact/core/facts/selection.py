@@ -44,6 +44,7 @@ class Selection:
         self._shown_words: set[str] = set()
         self._shown_texts: set[str] = set()
         self._unit_weights = self._per_unit(weights or ScoreWeights())
+        self._factors: Sequence[float] = ()
         self._costs: dict[int, int] = {}
 
     def _cost(self, index: int) -> int:
@@ -59,6 +60,10 @@ class Selection:
             weights.words / (fsum(self._scores.word_scores.values()) or 1.0),
             weights.value / (fsum(self._values) or 1.0),
         )
+
+    def favour(self, factors: Sequence[float]) -> None:
+        """Let what each piece gains count so many times."""
+        self._factors = factors
 
     def reset(self, shown: Iterable[int] = ()) -> None:
         """Forget what was chosen, and note what is in the prompt anyway."""
@@ -82,7 +87,8 @@ class Selection:
         # Sets have no order that lasts from one process to the next: only an exact sum is always the same.
         strings = fsum(string_scores[text] for text in scores.strings[index] if text not in self._shown_strings)
         words = fsum(word_scores[word] for word in scores.words[index] if word not in self._shown_words)
-        return strings * weights.strings + words * weights.words + self._values[index] * weights.value
+        gain = strings * weights.strings + words * weights.words + self._values[index] * weights.value
+        return gain * self._factors[index] if self._factors else gain
 
     def choose(
         self,
