@@ -21,6 +21,8 @@ from compact.summarizers.forms import FORMS, SummaryForm
 # What the summary message takes beyond its text, and what the label of an excerpt takes.
 _FRAMING_TOKENS = 8
 _LABEL_TOKENS = 3
+# With so many lines of a result shown, another one counts half: a step is told in a few.
+_FEW_LINES = 3
 # The most that the task may take of a summary in full; of a longer one, pieces are chosen like of everything else.
 _TASK_SHARE = 0.3
 # The most that the ids of artifacts may take: without them they do not come back.
@@ -122,7 +124,7 @@ class _Draft:
         rest = [index for index in self.candidates if index not in taken]
         room = -self.excess(self.summary) - reserve_tokens
         leads = {index: lead for index, lead in self.leads.items() if lead not in taken}
-        self.chosen += self.selection.choose(rest, room, label_tokens=_LABEL_TOKENS, leads=leads)
+        self.chosen += self.selection.choose(rest, room, label_tokens=_LABEL_TOKENS, leads=leads, few_lines=_FEW_LINES)
         # The tokens of parts do not add up exactly.
         while self.chosen and (over := self.excess(self.summary) + reserve_tokens) > 0:
             while over > 0 and self.chosen:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -103,14 +104,16 @@ class Selection:
         *,
         label_tokens: int = 0,
         leads: Mapping[int, int] | None = None,
+        few_lines: int = 0,
     ) -> list[int]:
         """Choose pieces that fit, those that gain most for their tokens first; the first of a text brings its label.
 
-        `leads` names for a piece the one that it cannot be understood without: it is chosen too, and paid for.
+        `leads` names for a piece the one that it cannot be understood without: it is chosen too, and paid for. When
+        `few_lines` of a result are chosen, another one counts half.
         """
         room = max_tokens
         fitting = [index for index in candidates if self._cost(index) <= room]
-        labelled: set[tuple[Step, Origin]] = set()
+        labelled: Counter[tuple[Step, Origin]] = Counter()
         taken: set[int] = set()
 
         def brings(index: int) -> tuple[int, ...]:
@@ -121,9 +124,14 @@ class Selection:
             labels = {label for index in indices if (label := self._label(index)) not in labelled}
             return sum(map(self._cost, indices)) + label_tokens * len(labels)
 
+        def share(index: int) -> float:
+            """The more lines of a result are shown, the less another one tells about the step."""
+            told = labelled[self._label(index)] if self.pieces[index].origin is Origin.RESULT else 0
+            return few_lines / (few_lines + told) if few_lines else 1.0
+
         def density(index: int) -> float:
             needed = brings(index)
-            return fsum(map(self.gain, needed)) / cost(needed)
+            return fsum(map(self.gain, needed)) * share(index) / cost(needed)
 
         heap = [(-density(index), index) for index in fitting]
         heapq.heapify(heap)
