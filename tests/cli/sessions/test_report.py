@@ -22,6 +22,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("report") / "state.db"
     config = CompactConfig(
         max_context_tokens=6_000,
+        policy={"target_pct": 0.2},  # so low that nothing old stays as a message
         state={"url": f"sqlite:///{path}"},
         storage={"adapter": "none"},
         telemetry={"exporter": "none"},
