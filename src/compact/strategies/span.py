@@ -49,13 +49,13 @@ def choose_span(context: PlanningContext, free: Sequence[int], *, max_summary_to
 
 
 def _kept_tokens(context: PlanningContext, free: frozenset[int]) -> int:
-    """Return what stays in any case, as it will be cut."""
+    """Return what stays in any case; where a size was asked for, as it will be cut."""
     target, messages, pinned = context.goal.target_tokens, context.messages, context.layers.pinned
     kept = [index for index in range(len(messages)) if index not in free]
     last_answer = max((index for index in kept if messages[index].role == "assistant"), default=-1)
 
     def tokens(index: int) -> int:
-        if index in pinned:
+        if index in pinned or not context.goal.is_exact:
             return context.weight(index)
         is_unread = messages[index].role == "tool" and index > last_answer
         share = _UNREAD_SHARE if is_unread else _TYPED_SHARE if is_typed(messages[index]) else _LARGEST_SHARE

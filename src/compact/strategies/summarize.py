@@ -51,7 +51,7 @@ class SummarizeStrategy:
             yield prefetched
             return
         span = self._span(context, rest)
-        if len(span.indices) < self.min_span_messages:
+        if not span.indices or len(span.indices) < self.min_span_messages:
             return
         replaced = sum(map(context.weight, span.indices)) + (standing.tokens_after if standing else 0)
         if replaced < self.min_span_tokens + MIN_SUMMARY_TOKENS:

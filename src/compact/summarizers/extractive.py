@@ -21,7 +21,7 @@ from compact.summarizers.forms import FORMS, SummaryForm
 # What the summary message takes beyond its text, and what the label of an excerpt takes.
 _FRAMING_TOKENS = 8
 _LABEL_TOKENS = 3
-# With so many lines of a result shown, another one counts half: a step is told in a few.
+# Behind so many lines of a result the next one counts half: a step is told in a few.
 _FEW_LINES = 3
 # The most that the task may take of a summary in full; of a longer one, pieces are chosen like of everything else.
 _TASK_SHARE = 0.3

@@ -66,4 +66,5 @@ def test_a_message_has_the_value_of_its_parts_for_the_tokens_that_are_left_of_it
     assert message_value(called, 100, at, VALUES) == pytest.approx(0.1 * value(ContentKind.ARGUMENTS, at, VALUES))
     whole, cut = message_value(result, 10_000, at, VALUES), message_value(result, 75, at, VALUES)
     assert cut / 75 > 1.2 * whole / 10_000
-    assert message_value(Message("user", ""), 4, at, VALUES) == 0
+    picture = Message("user", ({"type": "image_url", "image_url": {"url": "https://x"}},))
+    assert message_value(picture, 900, at, VALUES) > 0

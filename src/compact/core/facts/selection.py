@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -108,12 +107,13 @@ class Selection:
     ) -> list[int]:
         """Choose pieces that fit, those that gain most for their tokens first; the first of a text brings its label.
 
-        `leads` names for a piece the one that it cannot be understood without: it is chosen too, and paid for. When
-        `few_lines` of a result are chosen, another one counts half.
+        `leads` names for a piece the one that it cannot be understood without: it is chosen too, and paid for. The
+        lines of a result behind its best `few_lines` count half and less.
         """
         room = max_tokens
         fitting = [index for index in candidates if self._cost(index) <= room]
-        labelled: Counter[tuple[Step, Origin]] = Counter()
+        shares = self._shares(fitting, few_lines) if few_lines else {}
+        labelled: set[tuple[Step, Origin]] = set()
         taken: set[int] = set()
 
         def brings(index: int) -> tuple[int, ...]:
@@ -124,14 +124,9 @@ class Selection:
             labels = {label for index in indices if (label := self._label(index)) not in labelled}
             return sum(map(self._cost, indices)) + label_tokens * len(labels)
 
-        def share(index: int) -> float:
-            """The more lines of a result are shown, the less another one tells about the step."""
-            told = labelled[self._label(index)] if self.pieces[index].origin is Origin.RESULT else 0
-            return few_lines / (few_lines + told) if few_lines else 1.0
-
         def density(index: int) -> float:
             needed = brings(index)
-            return fsum(map(self.gain, needed)) * share(index) / cost(needed)
+            return fsum(map(self.gain, needed)) * shares.get(index, 1.0) / cost(needed)
 
         heap = [(-density(index), index) for index in fitting]
         heapq.heapify(heap)
@@ -151,6 +146,21 @@ class Selection:
                 taken.update(needed)
                 chosen += needed
         return chosen
+
+    def _shares(self, indices: Iterable[int], few_lines: int) -> dict[int, float]:
+        """Return what the lines of results count: the best of each in full, the others less and less.
+
+        By their rank at the beginning, not by what is chosen meanwhile: that would have to be looked at after each.
+        """
+        by_result: dict[Step, list[int]] = {}
+        for index in indices:
+            if self.pieces[index].origin is Origin.RESULT:
+                by_result.setdefault(self.pieces[index].step, []).append(index)
+        shares: dict[int, float] = {}
+        for lines in by_result.values():
+            lines.sort(key=lambda index: (-self.gain(index) / self._cost(index), index))
+            shares |= {index: few_lines / (few_lines + rank) for rank, index in enumerate(lines)}
+        return shares
 
     def _label(self, index: int) -> tuple[Step, Origin]:
         """Return what one label stands before: all pieces of one step that have one origin."""

@@ -62,13 +62,14 @@ def message_value(
     message: Message, tokens: int, age_tokens: float, table: Mapping[ContentKind, Sequence[float]]
 ) -> float:
     """Return the value of a message that takes so many tokens, as it begins if these are not all it has."""
-    chars = {kind: count for kind, count in _chars_by_kind(message).items() if count}
-    total = sum(chars.values()) or 1
     if message.role == "tool":
         head = min(tokens, HEAD_CHARS // 4)
         parts = {ContentKind.HEAD: head, ContentKind.REST: tokens - head}
     else:
-        parts = {kind: tokens * count / total for kind, count in chars.items()}
+        by_kind = _chars_by_kind(message)
+        # What has no text, such as an image, counts as what its role says.
+        chars = {kind: count for kind, count in by_kind.items() if count} or {next(iter(by_kind)): 1}
+        parts = {kind: tokens * count / sum(chars.values()) for kind, count in chars.items()}
     return sum(value(kind, age_tokens, table) * part for kind, part in parts.items()) / 1000
 
 

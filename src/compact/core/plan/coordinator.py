@@ -202,7 +202,7 @@ class CompactionCoordinator:
 
     def _refill(self, context: PlanningContext, before: CompactionPlan) -> PlanningContext:
         """Keep more of what was cleared now, the newest first, where more was cleared than the target demands."""
-        spare = context.goal.target_tokens - context.total_tokens()
+        spare = min(context.goal.target_tokens, context.goal.ceiling_tokens) - context.total_tokens()
         if spare < max(_MIN_SPARE_TOKENS, _MIN_SPARE_SHARE * context.goal.target_tokens):
             return context
         cleared = _newly_cleared(context, before, _REFILL_CHOICE * spare)

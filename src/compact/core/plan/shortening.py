@@ -59,8 +59,8 @@ class Shortener:
         """Return records that keep more of messages that were cleared, as much as there is room for."""
         kept = {message_id: record.kept for message_id, record in standing.items()}
         lines = _Lines.of(self.around, candidates, self._count_text, self.constraints, kept=kept)
-        room, longer = spare_tokens, list[ClearRecord]()
-        while room > 0:
+        room = spare_tokens
+        for _ in range(_ATTEMPTS):
             chosen = lines.best(room)
             longer = [
                 self._cut(candidate, Kept([*chosen[message_id].text, *kept[message_id]]), standing[message_id])
@@ -69,8 +69,11 @@ class Shortener:
             ]
             grown = sum(record.tokens_after - standing[record.span.first].tokens_after for record in longer)
             if grown <= spare_tokens:
-                return longer
+                # One that keeps all of its text would be larger than the message itself.
+                return [record for record in longer if record.tokens_after < record.tokens_before]
             room -= max(8, grown - spare_tokens)
+            if room <= 0:
+                break
         return []
 
     def _shortened(self, candidates: Sequence[Candidate], excess_tokens: int) -> list[ClearRecord]:

@@ -153,7 +153,7 @@ FACT_TITLES: Mapping[FactKind, str] = {
 HAPPENED_TITLE = "What happened"
 RESULT_LABEL = "→"
 GAP_LABEL = "…"
-_SPEAKERS = ("agent:", "user:")
+_SPEAKERS = ("agent:", "user:", "system:", "developer:")
 _UNLISTED = (FactKind.TASK, FactKind.LATEST_ASK)
 
 
