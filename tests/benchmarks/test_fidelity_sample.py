@@ -84,12 +84,12 @@ class _InReverse(HistoryScores):
 def test_values_in_reverse_order_fall_below_the_floors(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The wrong messages stay, so whole lines are lost that the agent writes again, and names with them."""
+    """The wrong messages stay, so whole lines are lost that the agent writes again."""
     for module in (selection, span):
         monkeypatch.setattr(module, "VALUES", _in_reverse(VALUES))
     code, figures = measure(folder, "--systems", "compact")
     assert code == 1
-    assert {(12.5, "lines"), (6.25, "lines"), (12.5, "linked")} <= below(figures)
+    assert {(12.5, "lines"), (6.25, "lines")} <= below(figures)
     assert "below the floor: at 12.5 %: " in capsys.readouterr().out
 
 

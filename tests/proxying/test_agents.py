@@ -96,7 +96,7 @@ def test_a_new_process_goes_on_where_the_last_one_stopped(tmp_path) -> None:
     with Provider(Model(Caller())) as provider:
         with running(provider.url, config) as proxy:
             agent = ChatAgent(proxy.url, "Read all the files.")
-            agent.run(14)
+            agent.run(13)
         with running(provider.url, config) as proxy:
             again = ChatAgent(proxy.url, "Read all the files.", history=agent.history)
             again.client = agent.client.with_options(base_url=proxy.v1)

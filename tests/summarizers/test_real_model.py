@@ -172,6 +172,7 @@ def manager_on(
         policy={
             "hard_cap_buffer": 0,
             "trigger_pct": 0.8,
+            "target_pct": 0.38,  # so low that nothing old stays as a message
             "keep_recent_turns": 1,
             "keep_tool_io_pairs": 1,
             "summary_form": form,
