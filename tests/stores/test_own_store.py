@@ -302,7 +302,9 @@ def test_nothing_of_a_forgotten_session_stays_in_memory_but_what_the_store_has()
     with ScriptedModel(say_json({"narrative": f"The berth is at {MARK}."})) as model:
         settings = {"base_url": model.base_url, "model": "gpt-4o-mini", "prefetch": "never"}
         with manager_on(store, summarizer_settings=settings) as manager:
-            manager.manual_compact("s", [user(f"Where is {MARK}? " + "word " * 90), assistant("At the end."), *dialogue(11, words=40)])
+            manager.manual_compact(
+                "s", [user(f"Where is {MARK}? " + "word " * 90), assistant("At the end."), *dialogue(11, words=40)]
+            )
             assert texts_with(MARK, manager._shared)
             manager.forget("s")
             assert texts_with(MARK, manager._shared) == []
