@@ -15,9 +15,9 @@ SESSION = "port"
 # What the model asks for, one call after the other: it comes back to the rules twice.
 FILES = [
     "rules.md",
-    *(f"src/module_{number}.py" for number in range(24)),
+    *(f"src/module_{number}.py" for number in range(40)),
     "rules.md",
-    *(f"tests/test_{number}.py" for number in range(12)),
+    *(f"tests/test_{number}.py" for number in range(24)),
     "rules.md",
 ]
 

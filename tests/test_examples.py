@@ -100,7 +100,7 @@ PRINTED = {
     "reads_again.py": [
         "keep_longer: True; asked for again: 1",
         "keep_longer: False; asked for again: 2",
-        r"v3: .*; kept longer, because it was asked for again after an earlier compaction: 1 of read_file",
+        r"v5: .*; kept longer, because it was asked for again after an earlier compaction: 1 of read_file",
     ],
     "strands_agent.py": [
         "messages in agent.messages: 84",

@@ -53,7 +53,7 @@ BREAKS = (
     Break("a result can make parts of an entry of its own", "summarizers/entries.py", '.replace(SEPARATOR, " : ")', "", "tests/summarizers/test_forms.py"),
     Break("the old summary stays beside the new one", "core/plan/plan.py", "if id(r) in deciding", "", "tests/core/plan/test_plan.py"),
     Break("a failing summariser fails the call", "core/engine/summarization.py", 'if self.on_failure == "raise":', "if True:", "tests/test_manager.py"),
-    Break("names count for nothing in a summary", "core/facts/selection.py", "return strings * weights.strings + words", "return words", "tests/benchmarks/test_fidelity_sample.py"),
+    Break("names count for nothing in a summary", "core/facts/selection.py", "gain = strings * weights.strings + words", "gain = words", "tests/benchmarks/test_fidelity_sample.py"),
     Break("the messages of the least value stay", "strategies/span.py", "key=value, reverse=True)", "key=value)", "tests/benchmarks/test_fidelity_sample.py"),
     # -- the plan
     Break("protected messages are not pinned", "core/plan/layers.py", 'or bool(marks.get(self.protected_flag) or marks.get("protected"))', "", "tests/core/plan/test_layers.py"),

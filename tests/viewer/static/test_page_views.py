@@ -201,7 +201,8 @@ def test_a_stub_leads_to_the_original_word_for_word(window: Look, api: Running) 
     page.locator(".diff-row").nth(place).click()
     original = api.get(f"/api/sessions/{seeding.BUSY}/messages/{first['id']}")["text"]
     blocks = page.locator(".drawer pre.text")
-    expect(blocks.first).to_have_text(first["after"]["text"])
+    # Of a long one, how it begins.
+    expect(blocks.first).to_contain_text(first["after"]["text"].split("\n")[0])
     assert blocks.nth(1).text_content() == original
     page.keyboard.press("Escape")
     expect(page.locator(".drawer")).to_have_count(0)
