@@ -330,3 +330,13 @@ def test_broken_requests_are_refused(open_one: Running, request_text: str) -> No
         answer = "HTTP/1.1 400"
     assert answer.split(" ")[1] in ("400", "403", "413", "414", "431")
     assert open_one.client.get("/healthz").status_code == 200
+
+
+# -- connections --------------------------------------------------------------------------------------------------
+
+
+def test_an_idle_connection_is_kept_longer_than_a_client_keeps_it(open_one: Running) -> None:
+    """Otherwise a client now and then sends into a connection that is just being closed, and its request is lost."""
+    expiry = httpx.Limits().keepalive_expiry
+    assert expiry is not None
+    assert open_one.server.config.timeout_keep_alive > 2 * expiry

@@ -91,6 +91,10 @@ async def _http_error_response(request: Request, error: Exception) -> Response:
     return error_response(status, *known.get(status, ("the request was not understood", "")))
 
 
+# Chosen: longer than clients keep an idle connection, so that none uses one that is just being closed here.
+_KEEPALIVE_SECONDS = 75
+
+
 class ViewerServer(uvicorn.Server):
     """Runs the viewer; its streams are ended first, or the shutdown would wait for them."""
 
@@ -111,6 +115,7 @@ class ViewerServer(uvicorn.Server):
                 # Chosen: a shutdown of seconds, and more clients than a person has pages.
                 timeout_graceful_shutdown=3,
                 limit_concurrency=256,
+                timeout_keep_alive=_KEEPALIVE_SECONDS,
                 h11_max_incomplete_event_size=64 * 1024,
             )
         )
