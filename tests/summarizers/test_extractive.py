@@ -45,7 +45,7 @@ def request(
     return SummaryRequest(
         messages=tuple(span),
         span=tuple(span),
-        kept=tuple(kept),
+        history=(*span, *kept),
         previous=None,
         max_tokens=max_tokens,
         count_text=tokenizer.count_text,

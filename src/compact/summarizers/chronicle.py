@@ -7,15 +7,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 
 from compact.core.facts.pieces import Origin, Piece, Step
-from compact.core.facts.tool_calls import command_of, path_of
+from compact.core.facts.tool_calls import call_subjects
 from compact.core.log.messages import Message
-from compact.core.summary.summary import GAP_LABEL, RESULT_LABEL, Excerpt
+from compact.core.summary.summary import GAP_LABEL, RESULT_LABEL, Excerpt, call_label
 
 # Punctuation that belongs to what stood before a piece.
 _LEADING_PUNCTUATION = " ,;:)}]"
 # Chosen: so many calls in a row are noted when none of them is shown, with so many names of tools.
 _MIN_GAP = 3
 _MAX_NAMES_IN_GAP = 4
+# Chosen: longer arguments have a line of their own.
+_MAX_WORD_CHARS = 40
 
 
 def leads(pieces: Sequence[Piece], messages: Sequence[Message]) -> Mapping[int, int]:
@@ -24,14 +26,12 @@ def leads(pieces: Sequence[Piece], messages: Sequence[Message]) -> Mapping[int, 
     A line of a result says nothing without the call that it answers: the file that was read, the command that was run.
     """
     by_step: dict[Step, int] = {}
-    for index, piece in enumerate(pieces):
-        if piece.origin is Origin.CALL:
-            place, which = piece.step
-            call = messages[place].tool_calls[which]
-            telling = path_of(call) or command_of(call) or ""
-            known = by_step.setdefault(piece.step, index)
-            if piece.text in telling and pieces[known].text not in telling:
-                by_step[piece.step] = index
+    for (place, which), arguments in groupby(range(len(pieces)), key=lambda index: pieces[index].step):
+        called = [index for index in arguments if pieces[index].origin is Origin.CALL]
+        if called:
+            subject = call_subjects(messages[place])[messages[place].tool_calls[which].id]
+            telling = subject.path or subject.command
+            by_step[place, which] = next((index for index in called if pieces[index].text in telling), called[0])
     of_calls = (Origin.CALL, Origin.RESULT)
     return {
         index: by_step[piece.step]
@@ -41,11 +41,11 @@ def leads(pieces: Sequence[Piece], messages: Sequence[Message]) -> Mapping[int, 
 
 
 def told(
-    pieces: Sequence[Piece], chosen: Iterable[int], messages: Sequence[Message], *, notes_gaps: bool = False
+    pieces: Sequence[Piece], chosen: Iterable[int], messages: Sequence[Message], *, gaps_in: Iterable[int] = ()
 ) -> tuple[Excerpt, ...]:
     """Return chosen pieces step by step: what was said, what was called, and behind each call its result.
 
-    With `notes_gaps`, a line says how many calls were left out where they are a few in a row.
+    For the messages at the places `gaps_in`, a line says how many calls were left out where they are a few in a row.
     """
 
     def part(index: int) -> tuple[Step, bool, int]:
@@ -58,8 +58,7 @@ def told(
         label = RESULT_LABEL if is_result and step in called else _label(parts[0], messages)
         excerpts.append((step, Excerpt(label, _joined(parts), messages[parts[0].place].id)))
         called.add(step)
-    gaps = _gaps(called, messages) if notes_gaps else ()
-    in_order = sorted((*excerpts, *gaps), key=lambda item: item[0])
+    in_order = sorted((*excerpts, *_gaps(called, messages, gaps_in)), key=lambda item: item[0])
     return tuple(excerpt for _, excerpt in in_order)
 
 
@@ -69,16 +68,18 @@ def _label(piece: Piece, messages: Sequence[Message]) -> str:
         case Origin.RESULT:
             return f"{messages[place].tool_calls[which].name if which >= 0 else 'tool'} {RESULT_LABEL}"
         case Origin.CALL:
-            return f"{messages[place].tool_calls[which].name}:"
+            return call_label(messages[place].tool_calls[which].name)
         case Origin.AGENT:
             return "agent:"
         case Origin.TYPED | Origin.INSERTED:
             return f"{messages[place].role}:"
 
 
-def _gaps(shown: Collection[Step], messages: Sequence[Message]) -> Iterator[tuple[Step, Excerpt]]:
+def _gaps(
+    shown: Collection[Step], messages: Sequence[Message], places: Iterable[int]
+) -> Iterator[tuple[Step, Excerpt]]:
     """Yield a line for each run of calls that are not shown, where a reader would miss them."""
-    calls = ((place, which) for place, message in enumerate(messages) for which in range(len(message.tool_calls)))
+    calls = ((place, which) for place in places for which in range(len(messages[place].tool_calls)))
     for is_shown, run in groupby(calls, key=lambda step: step in shown):
         steps = list(run)
         if not is_shown and len(steps) >= _MIN_GAP:
@@ -88,11 +89,20 @@ def _gaps(shown: Collection[Step], messages: Sequence[Message]) -> Iterator[tupl
 
 
 def _joined(pieces: Sequence[Piece]) -> str:
-    """Return pieces as they stood; where something between them is left out, a new line begins."""
+    """Return pieces as they stood; where something between them is left out, a new line begins.
+
+    Arguments that are single words, such as ids, share a line.
+    """
     text = pieces[0].text.lstrip(_LEADING_PUNCTUATION)
     for before, piece in pairwise(pieces):
-        if before.order + 1 != piece.order or piece.gap is None:
+        if piece.gap is None and _is_word(before) and _is_word(piece):
+            text += ", " + piece.text
+        elif before.order + 1 != piece.order or piece.gap is None:
             text += "\n" + piece.text.lstrip(_LEADING_PUNCTUATION)
         else:
             text += piece.gap + piece.text
     return text
+
+
+def _is_word(piece: Piece) -> bool:
+    return piece.origin is Origin.CALL and len(piece.text) <= _MAX_WORD_CHARS and " " not in piece.text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from compact.core.facts.ledger import REQUIRED, Fact, FactKind, Ledger
@@ -45,14 +45,16 @@ def extractive_summary(request: SummaryRequest) -> StructuredSummary:
     span = request.span or request.messages
     form = FORMS.get(request.form, FORMS["task_state"])
     ledger = _listed_facts(request, form, span, _required_facts(request))
-    everything = (*span, *request.kept)
-    selection = Selection(everything, count_text=request.count_text)
+    history = request.history or span
+    inside = {message.id for message in span}
+    places = [place for place, message in enumerate(history) if message.id in inside]
+    selection = Selection(history, count_text=request.count_text)
     if form.has_factors:
-        selection.favour(form.factors(selection.pieces, span, ledger))
-    shown = set(_shown_anyway(selection.pieces, span, ledger))
+        selection.favour(form.factors(selection.pieces, history, places, ledger))
+    shown = set(_shown_anyway(selection.pieces, history, inside, ledger))
     selection.mark_shown(shown)
     candidates = [index for index in range(len(selection.pieces)) if index not in shown]
-    draft = _Draft(request, form, span, selection, candidates, leads(selection.pieces, everything), ledger)
+    draft = _Draft(request, form, history, places, selection, candidates, leads(selection.pieces, history), ledger)
     draft.leave_free()
     if form.reminds and draft.has_room_for_notes:
         reserve = int(_REMINDER_SHARE * request.max_tokens)
@@ -61,14 +63,17 @@ def extractive_summary(request: SummaryRequest) -> StructuredSummary:
     return draft.finish()
 
 
-def _shown_anyway(pieces: Sequence[Piece], span: Sequence[Message], ledger: Ledger) -> Iterator[int]:
+def _shown_anyway(
+    pieces: Sequence[Piece], history: Sequence[Message], span: Collection[str], ledger: Ledger
+) -> Iterator[int]:
     """Yield the pieces that need not be chosen: they stay in the prompt, or are part of a fact that is verbatim."""
     facts: dict[str, list[Fact]] = {}
     for fact in ledger:
         for source_id in fact.source_ids if fact.kind in _VERBATIM else ():
             facts.setdefault(source_id, []).append(fact)
     for index, piece in enumerate(pieces):
-        if piece.place >= len(span) or any(_tells(fact, piece) for fact in facts.get(span[piece.place].id, ())):
+        source_id = history[piece.place].id
+        if source_id not in span or any(_tells(fact, piece) for fact in facts.get(source_id, ())):
             yield index
 
 
@@ -81,11 +86,12 @@ def _tells(fact: Fact, piece: Piece) -> bool:
 
 @dataclass(slots=True)
 class _Draft:
-    """A summary that is being filled: facts, and as many pieces as there is room for."""
+    """A summary that is being filled: facts, and as many pieces of the messages at `places` as there is room for."""
 
     request: SummaryRequest
     form: SummaryForm
-    span: Sequence[Message]
+    history: Sequence[Message]
+    places: Sequence[int]
     selection: Selection
     candidates: Sequence[int]
     leads: Mapping[int, int]
@@ -103,12 +109,17 @@ class _Draft:
         """The summary so far."""
         return StructuredSummary(
             ledger=self.ledger,
-            excerpts=told(self.selection.pieces, self.chosen, self.span, notes_gaps=self.has_room_for_notes),
+            excerpts=told(
+                self.selection.pieces,
+                self.chosen,
+                self.history,
+                gaps_in=self.places if self.has_room_for_notes else (),
+            ),
         )
 
     def excess(self, summary: StructuredSummary) -> int:
         """Return the tokens by which a summary is too long; below zero, those that are left."""
-        text = render_summary_text(summary, version=self.request.version, messages=len(self.span))
+        text = render_summary_text(summary, version=self.request.version, messages=len(self.places))
         return self.request.count_text(text) + _FRAMING_TOKENS - self.request.max_tokens
 
     def leave_free(self) -> None:
@@ -133,7 +144,7 @@ class _Draft:
 
     def add_reminders(self, max_tokens: int) -> None:
         """Add what is open or was changed and is not shown yet, the newest of it that there is room for."""
-        places = {message.id: place for place, message in enumerate(self.span)}
+        places = {self.history[place].id: place for place in self.places}
         known = Ledger(tuple(fact for fact in self.request.ledger if fact.kind in _REMINDERS))
         missing = lacking(self.summary, known)
         newest_first = sorted(missing, key=lambda fact: -max((places.get(i, -1) for i in fact.source_ids), default=-1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -47,16 +48,18 @@ class SummaryForm:
         entries = self.entries.get(kind)
         return tuple(entries(span, ledger)) if entries else ledger.of(kind)
 
-    def factors(self, pieces: Sequence[Piece], span: Sequence[Message], ledger: Ledger) -> list[float]:
-        """Return for each piece what its value counts in this form."""
+    def factors(
+        self, pieces: Sequence[Piece], messages: Sequence[Message], span: Sequence[int], ledger: Ledger
+    ) -> list[float]:
+        """Return for each piece of some messages what its value counts in this form; `span` has their places."""
         sources = {source for kind in self.tells for fact in ledger.of(kind) for source in fact.source_ids}
         is_open_listed = FactKind.OPEN_ITEM in self.lists
-        newest_from = len(span) * (1 - self.newest_share)
-        told = {place for place, message in enumerate(span) if message.id in sources or place >= newest_from}
+        newest = span[math.ceil(len(span) * (1 - self.newest_share)) :]
+        told = {place for place in span if messages[place].id in sources}.union(newest)
 
         def factor(piece: Piece) -> float:
             place, which = piece.step
-            call = span[place].tool_calls[which] if which >= 0 and place < len(span) else None
+            call = messages[place].tool_calls[which] if which >= 0 else None
             if is_open_listed and call and fits_name(call.name, _TODO_TOOLS):
                 return 0.0
             if told & {piece.place, place}:

@@ -132,7 +132,7 @@ def _check_summary(summary: object, request: SummaryRequest) -> None:
     by_model = (summary.narrative, summary.facts, summary.decisions, summary.tool_outcomes, summary.open_items)
     by_code = (summary.excerpts, summary.ledger)
     assert any((*by_model, *by_code)), "a summary says something"
-    known = {message.id for message in (*request.messages, *request.span, *request.kept)}
+    known = {message.id for message in (*request.messages, *request.span)}
     for source_id in _sources(summary):
         assert source_id in known, f"{source_id!r} is no message that the summary was made of"
     text = render_summary_text(summary, version=request.version, messages=len(request.span))

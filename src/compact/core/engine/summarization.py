@@ -340,7 +340,7 @@ class SummaryWriter:
         request = SummaryRequest(
             messages=tuple(message for message in span if message.id not in known),
             span=span,
-            kept=tuple(message for message in session.log.view if message.id not in inside),
+            history=tuple(session.log.view),
             previous=before.summary if before else None,
             ledger=_with_carried_facts(
                 before, find_facts(span, artifacts, constraints=self.constraints, history=session.log.view)

@@ -99,6 +99,7 @@ class HistoryScores:
             for word in piece.words:
                 (words.get(word) or words.setdefault(word, Mentions(None, place))).add(place, origin)
         dialogue = Dialogue(pieces)
+        self.last_answer = dialogue.last_answer
         self.string_scores = {text: _string_score(text, known, dialogue) for text, known in strings.items()}
         self.word_scores = {word: _word_score(word, known) for word, known in words.items()}
 

@@ -154,7 +154,7 @@ class Selection:
         """
         by_result: dict[Step, list[int]] = {}
         for index in indices:
-            if self.pieces[index].origin is Origin.RESULT:
+            if self.pieces[index].origin is Origin.RESULT and self.pieces[index].place < self._scores.last_answer:
                 by_result.setdefault(self.pieces[index].step, []).append(index)
         shares: dict[int, float] = {}
         for lines in by_result.values():

@@ -32,8 +32,8 @@ class SummaryRequest:
     """Everything a summariser gets: what is to leave the prompt, what was known before, and the room it has.
 
     `messages` are those that no summary stands for yet, `span` all that the new one will stand for, in their own
-    words, and `kept` what stays in the prompt beside it; `ledger` is what code has found in the span. `form` names the
-    form of the summary (`task_state`, …), `missing` the facts that an earlier answer lacked.
+    words, and `history` both these and what stays in the prompt, in order; `ledger` is what code has found in the span.
+    `form` names the form of the summary (`task_state`, …), `missing` the facts that an earlier answer lacked.
     """
 
     messages: tuple[Message, ...]
@@ -41,7 +41,7 @@ class SummaryRequest:
     max_tokens: int
     count_text: Callable[[str], int]
     span: tuple[Message, ...] = ()
-    kept: tuple[Message, ...] = ()
+    history: tuple[Message, ...] = ()
     ledger: Ledger = field(default_factory=Ledger)
     form: str = "task_state"
     note: str = ""

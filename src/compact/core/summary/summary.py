@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import Any
 
 from compact.core.facts.ledger import REQUIRED, FactKind, Ledger
@@ -220,14 +220,20 @@ def _sections(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
 
 def _steps(excerpts: Iterable[Excerpt]) -> Iterator[str]:
     """Yield the lines of a story; calls of one tool in a row that say nothing but what they asked share a line."""
-    for label, group in groupby(excerpts, key=lambda excerpt: excerpt.label):
-        run = list(group)
-        texts = [quoted(excerpt.text) for excerpt in run]
+    story = list(excerpts)
+    steps = [(e, bool(behind and behind.label == RESULT_LABEL)) for e, behind in zip_longest(story, story[1:])]
+    for (label, is_followed), group in groupby(steps, key=lambda step: (step[0].label, step[1])):
+        texts = [quoted(excerpt.text) for excerpt, _ in group]
         is_call = label.endswith(":") and label not in _SPEAKERS
-        if len(run) > 1 and is_call and not any("\n" in text for text in texts):
-            yield f"{quoted(label[:-1])} ×{len(run)}: {'; '.join(texts)}"
+        if len(texts) > 1 and is_call and not is_followed and not any("\n" in text for text in texts):
+            yield f"{quoted(label[:-1])} ×{len(texts)}: {'; '.join(texts)}"
         else:
             yield from (f"{quoted(label)} {text}" for text in texts)
+
+
+def call_label(tool_name: str) -> str:
+    """Return what stands before the arguments of a call; no tool is taken for somebody who speaks."""
+    return f"{tool_name}:" if f"{tool_name}:" not in _SPEAKERS else f"tool {tool_name}:"
 
 
 def rounded(count: int) -> str:
