@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from compact.core.audit.regret_finder import RegretFinder, read_path, read_regrets
+from compact.core.audit.regret_finder import RegretFinder, read_regrets
+from compact.core.facts import tool_calls
+from compact.core.facts.tool_calls import call_subjects
 from compact.core.log.messages import Message, ToolCall
 from compact.core.plan.plan import (
     ClearRecord,
@@ -275,6 +277,34 @@ def test_a_new_entry_costs_the_same_however_long_the_history_is(monkeypatch: pyt
 
 def _fields(message: Message) -> dict[str, Any]:
     return {name: getattr(message, name) for name in ("role", "content", "tool_calls", "tool_call_id")}
+
+
+def test_arguments_are_parsed_once_in_the_life_of_their_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may be whole files, and there is a new finder for each plan."""
+    large = "x = 1\n" * 20_000
+    writes = [
+        m for n in range(5) for m in tool_exchange(f"w{n}", "written", tool="write_file", path="b", content=large)
+    ]
+    log = as_log([*READ, *writes, *read("c2", "src/a.py", note=large), *read("c3", "src/a.py", note=large)])
+    parsed: list[int] = []
+    parse = tool_calls._parse
+
+    def counted(arguments: str) -> dict[str, Any]:
+        parsed.append(len(arguments))
+        return parse(arguments)
+
+    monkeypatch.setattr(tool_calls, "_parse", counted)
+    plan = clearing("m3")
+    (regret,) = read_regrets(plan, log[:3], log, lambda _: 7).found
+    assert regret.message_id == "m3"
+    assert 0 < len(parsed) <= 2 * 7, "what a call is about, and its digest"
+    parsed.clear()
+    assert read_regrets(plan, log[:3], log, lambda _: 7).found == [regret]
+    assert parsed == []
+
+
+def read_path(call: ToolCall) -> str | None:
+    return call_subjects(Message("assistant", tool_calls=(call,)))[call.id].only_reads
 
 
 def test_only_calls_that_read_have_a_file() -> None:
