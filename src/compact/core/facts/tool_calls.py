@@ -160,7 +160,15 @@ def _changed_in(call: ToolCall, arguments: Mapping[str, Any], path_arguments: tu
     if path is not None:
         return (path,)
     texts = [text for text in arguments.values() if isinstance(text, str)] or [call.arguments]
-    return tuple(dict.fromkeys(name.strip() for text in texts for name in _PATCHED_FILE.findall(text)))
+    return tuple(dict.fromkeys(name for text in texts for name, _ in patched_files(text)))
+
+
+def patched_files(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each file that a patch is about, with what the patch says of it."""
+    # What stands before the first file, then in turn the name of a file and what follows it.
+    _, *parts = _PATCHED_FILE.split(text)
+    for name, said in zip(parts[::2], parts[1::2], strict=True):
+        yield name.strip(), said.removeprefix("\n")
 
 
 def _read_in(call: ToolCall, arguments: Mapping[str, Any]) -> str | None:
