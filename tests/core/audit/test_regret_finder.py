@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from compact.core.audit.recall_answer import is_recall, is_recall_answer, recalled_ids
 from compact.core.audit.regret_finder import RegretFinder, read_regrets
 from compact.core.facts import tool_calls
 from compact.core.facts.tool_calls import call_subjects
-from compact.core.log.messages import Message, ToolCall
+from compact.core.log.messages import ROLES, Message, ToolCall
 from compact.core.plan.plan import (
     ClearRecord,
     CompactionPlan,
@@ -213,6 +215,21 @@ def test_a_recall_of_what_is_in_the_prompt_or_unknown_is_none() -> None:
     assert found(clearing("m3"), READ, recalled("no such thing")) == []
     before = [*READ, *read("c2", "src/a.py")]
     assert found(clearing("m3"), before, recalled("m3", "m3")) == []
+
+
+def test_an_answer_of_recall_is_known_by_what_it_is_written_with() -> None:
+    ids = ["m3", "my id, with a comma", "m3-2"]
+    found = (Recalled(ids[n], n + 1, ROLES[n], "text", is_whole=n > 1) for n in range(3))
+    answer = str(Recall("x", tuple(found)))
+    for text in (answer, json.dumps([{"type": "text", "text": answer}])):
+        assert recalled_ids(text) == ids
+        assert is_recall_answer(text)
+    assert is_recall_answer(str(Recall("x", ())))
+    assert recalled_ids(str(Recall("x", ()))) == recalled_ids("[m3, entry 4] and [1, 2, 3]") == []
+    assert not is_recall_answer("[m3, entry 4]")
+    assert [is_recall(name) for name in ("recall", "mcp__x__recall", "X.Recall", "recalls", "xrecall", "recall_x")] == [
+        True, True, True, False, False, False,
+    ]  # fmt: skip
 
 
 def test_words_of_people_can_be_recalled() -> None:

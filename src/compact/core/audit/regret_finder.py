@@ -8,13 +8,13 @@ then it needed the new content. Each removed message is counted once.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from posixpath import dirname, normpath
 from typing import TypeAlias
 
+from compact.core.audit.recall_answer import is_recall, recalled_ids
 from compact.core.audit.records import StoredSession
 from compact.core.facts.outcomes import failure_of
 from compact.core.facts.tool_calls import CallSubject, arguments_of, call_subjects
@@ -25,10 +25,6 @@ from compact.core.plan.regret import Regret
 # What two results have in common that tell the same: a tool with its arguments, or a file ("" for the tool).
 Key: TypeAlias = tuple[str, str]
 
-# The tool that stubs and summaries name; frameworks put a prefix before it.
-_RECALL = re.compile(r"(?:.*[^a-z])?recall")
-# How an entry begins in the answer of that tool: `[m42, tool, entry 42]`.
-_RECALLED_ENTRY = re.compile(r"^\[([^\s,\]]+), (?:system|developer|user|assistant|tool), entry \d", re.MULTILINE)
 # Chosen: a call that is answered more briefly ("ok", "nothing to commit") is made again for what it does.
 _MIN_CHARS = 200
 # Chosen: readers put a line of their own above or below; one that changed in ten means that there is something new.
@@ -140,7 +136,7 @@ class RegretFinder:
                 tool=removed.call.name if removed else "",
                 action=record.action.value,
                 strategy=record.strategy,
-                how="recall" if _is_recall(result.call) else "reread",
+                how="recall" if is_recall(result.call.name) else "reread",
                 plan_version=self._plan.version,
                 tokens=tokens,
             )
@@ -148,7 +144,7 @@ class RegretFinder:
 
     def _missed_by(self, result: _Result, keys: tuple[Key, ...]) -> str | None:
         """Return the removed message that a result brings back, if it is one of those that count."""
-        if _is_recall(result.call):
+        if is_recall(result.call.name):
             return self._missed_by_recall(result)
         text, earlier = result.message.text, self._newest(keys)
         if not earlier or len(text) < _MIN_CHARS or failure_of(result.message, result.call):
@@ -189,7 +185,7 @@ class RegretFinder:
         query = arguments_of(result.call).get("query")
         named = query.strip() if isinstance(query, str) else ""
         yield self._artifacts.get(named, named)
-        yield from _RECALLED_ENTRY.findall(result.message.text)
+        yield from recalled_ids(result.message.text)
 
 
 def read_regrets(
@@ -210,10 +206,6 @@ def regrets_of(stored: StoredSession) -> tuple[Regret, ...]:
     by_id = {message.id: message for message in log}
     view = (by_id[message_id] for message_id in stored.view_ids)
     return tuple(read_regrets(stored.plan, log, view, tokens.__getitem__).found)
-
-
-def _is_recall(call: ToolCall) -> bool:
-    return _RECALL.fullmatch(call.name.lower()) is not None
 
 
 def _read_digests(message: Message) -> Mapping[str, str]:
