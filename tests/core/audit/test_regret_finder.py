@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -288,12 +289,8 @@ def test_a_new_entry_costs_the_same_however_long_the_history_is(monkeypatch: pyt
     monkeypatch.setattr(CompactionPlan, "get_action", counted)
     new = as_log(read("new", "src/1.py"))
     for message in new:
-        finder.add(Message(**{**_fields(message), "id": f"new-{message.id}"}), tokens=7)
+        finder.add(replace(message, id=f"new-{message.id}"), tokens=7)
     assert 0 < len(asked) < 40
-
-
-def _fields(message: Message) -> dict[str, Any]:
-    return {name: getattr(message, name) for name in ("role", "content", "tool_calls", "tool_call_id")}
 
 
 def test_arguments_are_parsed_once_in_the_life_of_their_message(monkeypatch: pytest.MonkeyPatch) -> None:
