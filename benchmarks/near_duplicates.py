@@ -13,7 +13,7 @@ import argparse
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fidelity.transcripts import domain_of
@@ -76,7 +76,7 @@ def main() -> None:
 def measure(items: tuple[dict[str, Any], ...]) -> tuple[Saving, list[str]]:
     """Return what both kinds of duplicates save in a session, and the near ones as text."""
     messages = read(items)
-    messages = [Message(**{**_fields(message), "id": f"m{place}"}) for place, message in enumerate(messages)]
+    messages = [replace(message, id=f"m{place}") for place, message in enumerate(messages)]
     tokenizer = get_tokenizer("gpt-4o")
     tokens = [tokenizer.count_message(message) for message in messages]
 
@@ -105,10 +105,6 @@ def measure(items: tuple[dict[str, Any], ...]) -> tuple[Saving, list[str]]:
         pairs=len(records),
     )
     return saving, list(_as_text(messages, records))
-
-
-def _fields(message: Message) -> dict[str, Any]:
-    return {name: getattr(message, name) for name in ("role", "content", "tool_calls", "tool_call_id", "meta")}
 
 
 def _add_times(saving: Saving, items: tuple[dict[str, Any], ...]) -> None:

@@ -47,7 +47,7 @@ def replay(transcript: Transcript, *, window_tokens: int, share: float) -> Outco
     config = CompactConfig(
         max_context_tokens=window_tokens,
         tokenizer="simple",
-        regret={"keep_longer": share > 0, "max_share": share},
+        regret={"max_share": share} if share else {"keep_longer": False},
         state={"url": "memory:"},
         storage={"adapter": "none"},
         telemetry={"exporter": "none"},

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -531,6 +533,26 @@ def test_a_session_is_looked_at_once_for_each_plan_if_so_asked(is_once: bool) ->
             begun.append(run_steps(claiming.begin_prefetch(session, is_once=is_once)))
             run_steps(claiming.end_prefetch(session))
     assert begun == [True, not is_once]
+
+
+@pytest.mark.parametrize("is_in_database", [True, False])
+def test_of_looking_once_for_each_plan_only_the_newest_plan_leaves_a_claim(
+    is_in_database: bool, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path}/state.db" if is_in_database else "memory:"
+    manager, sink = watched(None, state={"url": url}, storage={"adapter": "none"})
+    grown_prompts(manager, settle=True)
+    manager.restore("s", 2)
+    assert manager.current_plan("s").version >= 4
+    begins = "prefetch on plan "
+    if is_in_database:
+        with closing(sqlite3.connect(tmp_path / "state.db")) as database:
+            keys = [key for (key,) in database.execute("select span_key from compact_summaries")]
+    else:
+        keys = list(manager.store.claims._claims["s"])
+    assert {key for key in keys if key.startswith("prefetch")} <= {f"{begins}{manager.current_plan('s').version}"}
+    assert keys, "summaries stay"
+    assert not sink.of(CompactionErrorEvent)
 
 
 def test_a_prefetch_by_code_that_fails_leaves_the_turn_to_itself() -> None:

@@ -87,6 +87,11 @@ def test_code_overrules_the_environment_field_by_field(monkeypatch: pytest.Monke
             "policy target_pct (0.9) must not be above trigger_pct (0.5)",
         ),
         ({"strategies": {"clear": {"keep_last": "many"}}}, "strategies.clear.keep_last must be at least 0, not 'many'"),
+        (
+            {"regret": {"max_share": 0}},
+            "regret.max_share must be above 0; to keep nothing longer, set regret.keep_longer to false",
+        ),
+        ({"regret": {"max_share": -1}}, "regret.max_share must be above 0.0 and at most 1.0, not -1"),
         ({"summarizer": {"timeout_seconds": 0}}, "summarizer.timeout_seconds must be above 0.0, not 0"),
     ],
 )

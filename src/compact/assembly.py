@@ -94,7 +94,7 @@ def build_engine(
     shared = build_shared(store) if shared is None else shared
     tokenizer = get_tokenizer(config.model, config.tokenizer) if tokenizer is None else tokenizer
     redactor = redactor or Redactor()
-    constraints = build_constraints(config) if constraints is None else constraints
+    constraints = build_constraints() if constraints is None else constraints
     is_by_code = summarizer is None and not config.summarizer.uses_model
     emitter = EventEmitter(emit, config.model, _policy_of_events(config))
     persistence = SessionPersistence(
@@ -162,7 +162,7 @@ def build_rules(config: CompactConfig) -> KeepRules:
     )
 
 
-def build_constraints(config: CompactConfig) -> ConstraintFinder:
+def build_constraints() -> ConstraintFinder:
     """Build the finder of constraints."""
     return LearnedConstraints()
 

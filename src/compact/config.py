@@ -299,7 +299,14 @@ class RegretConfig(ConfigSection):
     """What stays longer because a compaction had removed it and the agent asked for it again; counted in any case."""
 
     keep_longer: bool = Field(default=True, description="False counts what was missed, and keeps nothing longer.")
-    max_share: Share = Field(default=0.2, description="Share of a compaction's target that it may take.")
+    max_share: float = Field(default=0.2, gt=0, le=1, description="Share of a compaction's target that it may take.")
+
+    @field_validator("max_share", mode="before")
+    @classmethod
+    def _is_no_switch(cls, value: Any) -> Any:
+        if value in (0, "0", "0.0"):
+            raise ValueError("must be above 0; to keep nothing longer, set regret.keep_longer to false")
+        return value
 
 
 class PricingConfig(ConfigSection):

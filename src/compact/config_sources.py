@@ -181,7 +181,8 @@ def _explained(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
     if problem["type"] == "extra_forbidden":
         nearest = get_close_matches(str(problem["loc"][-1]), _siblings(model, problem["loc"]), n=1)
         return f"{path} is not a known setting" + (f"; did you mean {nearest[0]}?" if nearest else "")
-    allowed = _range(model, problem["loc"])
+    # What a check of ours says is more than the range.
+    allowed = _range(model, problem["loc"]) if problem["type"] != "value_error" else ""
     expected = (
         f"must be {allowed}" if allowed else problem["msg"].removeprefix("Value error, ").replace("Input s", "s", 1)
     )

@@ -115,7 +115,7 @@ class CompactManager:
         rehydration = build_rehydration_config(self.config) if rehydration is None else rehydration
         self._reader = reader_of(self._store)
         self._shared = build_shared(self._store)
-        self._constraints = build_constraints(self.config) if constraints is None else constraints
+        self._constraints = build_constraints() if constraints is None else constraints
         chosen_archive = build_archive(self.config) if archive is None else archive
         self._events = build_dispatcher(
             ExportSettings(**self.config.telemetry.for_exporters()),

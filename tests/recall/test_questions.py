@@ -13,6 +13,7 @@ from compact import CompactConfig, CompactManager
 from compact.core.audit.artifacts import SecurityContext
 from compact.core.engine.events import ContentRecalledEvent
 from compact.recall.passage import best_passage
+from compact.recall.search import Recall
 from compact.recall.tool import answer_tool_call
 from compact.testing import RecordingSink, Wire, WordTokenizer, assistant, dialogue, tool_exchange, user
 
@@ -102,6 +103,30 @@ def test_our_own_answers_and_questions_are_not_found() -> None:
     assert not {"m19", "m20"} & {i for ids in shown(manager, "refund limit") for i in ids}
     assert len(manager.history("s")) == 20
     assert shown(manager, "m20") == [("m20",)], "by its id everything can be read"
+
+
+@pytest.mark.parametrize("tool", ["mcp__compact__recall", "compact_recall", "compact.recall", "Recall"])
+def test_our_own_answers_and_questions_are_not_found_behind_a_prefix(tool: str) -> None:
+    manager = manager_with(*session())
+    answer = str(manager.recall("s", "refund limit"))
+    wrapped = json.dumps([{"type": "text", "text": answer}])
+    nothing = str(Recall("refund limit", ()))
+    asking = [
+        message
+        for number, text in enumerate((answer, wrapped, nothing))
+        for message in tool_exchange(f"r{number}", text, tool=tool, query="refund limit")
+    ]
+    manager.preflight("s", [*session(), *asking])
+    assert len(manager.history("s")) == 24
+    found = [i for ids in shown(manager, "refund limit") for i in ids]
+    assert {"m3", "m4"} <= set(found)
+    assert not {f"m{number}" for number in range(19, 25)} & set(found)
+
+
+def test_a_tool_that_only_sounds_like_ours_is_found() -> None:
+    asking = tool_exchange("r1", "nine cars of zebra make", tool="product_recall", query="zebra cars")
+    manager = manager_with(*session(), *asking)
+    assert set(shown(manager, "zebra")[0]) == {"m19", "m20"}
 
 
 def test_what_left_the_prompt_comes_before_what_is_still_in_it() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -104,6 +106,52 @@ def test_each_entry_is_embedded_once_and_forgotten_with_its_session() -> None:
     assert manager._semantic is not None
     assert list(manager._semantic._sessions) == ["s"]
     manager.forget("s")
+    assert list(manager._semantic._sessions) == []
+
+
+class HeldModel(ToyModel):
+    """Holds on to texts with a certain word until it is let go."""
+
+    def __init__(self, word: str) -> None:
+        super().__init__()
+        self.word, self.holds, self.let_go = word, threading.Event(), threading.Event()
+
+    def __call__(self, texts: Sequence[str]) -> list[list[float]]:
+        if any(self.word in text for text in texts):
+            self.holds.set()
+            assert self.let_go.wait(20)
+        return super().__call__(texts)
+
+
+def test_a_session_that_is_being_embedded_keeps_no_other_one_waiting() -> None:
+    model = HeldModel("vessel")
+    manager, _ = manager_with(*session(), embed=model)
+    manager.preflight("other", [user("We give a reimbursement of fifty euros."), *dialogue(6)])
+    with ThreadPoolExecutor(3) as pool:
+        slow = [pool.submit(manager.recall, "s", query) for query in ("payback", "harbour")]
+        try:
+            assert model.holds.wait(20)
+            other = pool.submit(manager.recall, "other", "payback").result(timeout=10)
+            assert not any(future.done() for future in slow)
+        finally:
+            model.let_go.set()
+        assert [future.result(timeout=20).found[0].message_id for future in slow] == ["m1", "m3"]
+    assert other.found[0].message_id == "m1"
+    assert sum("vessel" in text for text in model.read) == 1, "two who ask about one session embed it once"
+
+
+def test_a_session_that_is_forgotten_while_it_is_embedded_leaves_nothing() -> None:
+    model = HeldModel("vessel")
+    manager, _ = manager_with(*session(), embed=model)
+    assert manager._semantic is not None
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(manager.recall, "s", "payback")
+        try:
+            assert model.holds.wait(20)
+            manager._semantic.forget("s")
+        finally:
+            model.let_go.set()
+        assert slow.result(timeout=20).found[0].message_id == "m1"
     assert list(manager._semantic._sessions) == []
 
 

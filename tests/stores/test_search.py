@@ -30,7 +30,7 @@ from stores.worker import history, manager_on
 # Few words in many forms, so that random entries have much in common, and names among them.
 FORMS = """
 refund refunds refunded limit limits harbour berth berths counting ValueError parse_header src/app/main.py main.py
-id-4711 E42 the a of what 12 4711 漢字 берег don't read-only x
+id-4711 E42 the a of what 12 4711 漢字 берег don't read-only x URL URLs urls parseURLs
 """
 WORDS = FORMS.split()
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from fidelity.sample.script import Script
+from fidelity.sample.script import Script, Session
 
 SYSTEM = "You are a coding agent. You have tools to read, search and edit files and to run tests."
 _ROUNDS = 9
@@ -39,14 +38,11 @@ class Change:
     decision: str
 
 
-def make_session(seed: str) -> list[dict[str, Any]]:
-    """All messages of one session."""
-    return _Session(Script(seed)).run()
+class CodingSession(Session):
+    """One session of such an agent."""
 
-
-class _Session:
     def __init__(self, script: Script) -> None:
-        self.script, self.words = script, script.words
+        super().__init__(script)
         self.package = self.words.word()
         self.ticket = f"{self.words.code(3, 0)}-{self.words.number()}"
         self.mark = self.words.word()
@@ -55,9 +51,9 @@ class _Session:
         self.functions: list[Function] = []
         self.asked: list[str] = []
 
-    def run(self) -> list[dict[str, Any]]:
+    def write(self) -> None:
         script = self.script
-        script.messages.append({"role": "system", "content": SYSTEM})
+        script.system(SYSTEM)
         self._task()
         for number in range(_ROUNDS):
             self._work_on_a_file()
@@ -68,7 +64,6 @@ class _Session:
             if number >= 4 and script.happens(0.6):
                 self._come_back()
         self._finish()
-        return script.messages
 
     def _task(self) -> None:
         words = self.words

@@ -7,24 +7,27 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fidelity.sample import coding, service, shell
+from fidelity.sample.coding import CodingSession
+from fidelity.sample.script import Session, messages_of
+from fidelity.sample.service import ServiceSession
+from fidelity.sample.shell import ShellSession
 
 SESSIONS = 6
-KINDS: Mapping[str, Callable[[str], list[dict[str, Any]]]] = {
-    "sample-coding": coding.make_session,
-    "sample-service": service.make_session,
-    "sample-shell": shell.make_session,
+KINDS: Mapping[str, type[Session]] = {
+    "sample-coding": CodingSession,
+    "sample-service": ServiceSession,
+    "sample-shell": ShellSession,
 }
 
 
 def sample_rows(kind: str) -> list[dict[str, Any]]:
     """The conversations of one kind; the same at every call."""
     return [
-        {"id": f"{kind}/{number}", "source": kind, "messages": KINDS[kind](f"{kind} {number}")}
+        {"id": f"{kind}/{number}", "source": kind, "messages": messages_of(KINDS[kind], f"{kind} {number}")}
         for number in range(1, SESSIONS + 1)
     ]
 

@@ -24,6 +24,10 @@ class Script:
         self.messages: list[dict[str, Any]] = []
         self._calls = 0
 
+    def system(self, text: str) -> None:
+        """What the agent is told before anything else."""
+        self.messages.append({"role": "system", "content": text})
+
     def user(self, text: str) -> None:
         """What a person types."""
         self.messages.append({"role": "user", "content": text})
@@ -57,3 +61,21 @@ class Script:
         """Some different ones, in their order."""
         places = sorted(self.random.sample(range(len(met)), min(count, len(met))))
         return [met[place] for place in places]
+
+
+class Session:
+    """One conversation of an agent; each kind of agent writes its own."""
+
+    def __init__(self, script: Script) -> None:
+        self.script, self.words = script, script.words
+
+    def write(self) -> None:
+        """Write the conversation into the script."""
+        raise NotImplementedError
+
+
+def messages_of(kind: type[Session], seed: str) -> list[dict[str, Any]]:
+    """All messages of one session."""
+    script = Script(seed)
+    kind(script).write()
+    return script.messages

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
-from fidelity.sample.script import Script
+from fidelity.sample.script import Script, Session
 
 SYSTEM = "You help the staff of a travel desk. You have tools to look up customers, bookings and policies."
 _CASES = 13
@@ -30,22 +29,19 @@ class Case:
     part_code: str
 
 
-def make_session(seed: str) -> list[dict[str, Any]]:
-    """All messages of one session."""
-    return _Session(Script(seed)).run()
+class ServiceSession(Session):
+    """One session of such an agent."""
 
-
-class _Session:
     def __init__(self, script: Script) -> None:
-        self.script, self.words = script, script.words
+        super().__init__(script)
         self.desk = self.words.code(2, 3)
         self.manager = self.words.person()
         self.phrase = f"{self.words.word()} {self.words.word()}"
         self.cases: list[Case] = []
 
-    def run(self) -> list[dict[str, Any]]:
+    def write(self) -> None:
         script = self.script
-        script.messages.append({"role": "system", "content": SYSTEM})
+        script.system(SYSTEM)
         script.user(
             f"We work through the open cases of desk {self.desk} today, one customer after the other.\n"
             f"Refunds above 400 need a yes from {self.manager}; tell me before you pay one out.\n"
@@ -60,7 +56,6 @@ class _Session:
             if number >= 5 and script.happens(0.7):
                 self._come_back()
         self._finish()
-        return script.messages
 
     def _new_case(self) -> None:
         script, words = self.script, self.words

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from fidelity.sample.script import Script
+from fidelity.sample.script import Script, Session
 
 SYSTEM = "You fix issues. Answer with one bash command at a time."
 _PARTS = 11
@@ -25,14 +24,11 @@ class Site:
     helper: str
 
 
-def make_session(seed: str) -> list[dict[str, Any]]:
-    """All messages of one session."""
-    return _Session(Script(seed)).run()
+class ShellSession(Session):
+    """One session of such an agent."""
 
-
-class _Session:
     def __init__(self, script: Script) -> None:
-        self.script, self.words = script, script.words
+        super().__init__(script)
         self.root = f"/srv/{self.words.word()}"
         self.package = self.words.word()
         self.topics = self.words.words(_PARTS)
@@ -42,9 +38,9 @@ class _Session:
         self.open: list[tuple[Site, str]] = []
         self.scripts: list[tuple[str, str]] = []
 
-    def run(self) -> list[dict[str, Any]]:
+    def write(self) -> None:
         script = self.script
-        script.messages.append({"role": "system", "content": SYSTEM})
+        script.system(SYSTEM)
         self._issue()
         tree = "\n".join(f"./{self.package}/{word}/{self.words.word()}.c" for word in self.words.words(14))
         self._bash(f"cd {self.root} && find . -name '*.c' | head -40", tree, "I look at the layout first.")
@@ -55,7 +51,6 @@ class _Session:
             if number >= 4 and script.happens(0.6):
                 self._come_back()
         self._finish()
-        return script.messages
 
     def _issue(self) -> None:
         words = self.words

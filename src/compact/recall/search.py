@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from compact.core.audit.artifacts import ArtifactStore, SecurityContext
+from compact.core.audit.recall_answer import NOTHING_FOUND, TOOL_NAME, entry_header, is_recall, is_recall_answer
 from compact.core.audit.records import StoredMessage
 from compact.core.audit.search_terms import is_name, read_query
 from compact.core.audit.store import SessionReader
 from compact.core.json_data import is_list
 from compact.core.log.messages import Message
 from compact.recall.passage import best_passage
-from compact.recall.tool import TOOL_NAME
 
 _ARTIFACT_ID = re.compile(r"art-[0-9a-f]{16}")
 # Chosen: more than an agent reads of one answer; and how many are looked at, since some may not be read or are ours.
@@ -33,8 +33,6 @@ _MAX_LOOKUPS = 8
 # The usual value (Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion", 2009).
 _FUSION_OFFSET = 60
 _PIECE = re.compile(r"[^\s,;()\[\]{}<>'\"`]+")
-# How our own answers begin: one that is in the log holds every word of its question, and nothing new.
-_OWN_ANSWER = re.compile(r"\[[^\n]{1,200}, entry \d+|nothing in this session's log matches")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ class Recalled:
 
     def _titled(self, relation: str = "") -> str:
         cut = "" if self.is_whole else ", cut to fit"
-        return f"[{self.message_id}, {self.role}, entry {self.seq}{relation}{cut}]\n{self.content}"
+        return f"{entry_header(self.message_id, self.role, self.seq, notes=relation + cut)}\n{self.content}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,7 @@ class Recall:
 
     def __str__(self) -> str:
         if not self.found:
-            return f"nothing in this session's log matches {self.query!r}"
+            return f"{NOTHING_FOUND} {self.query!r}"
         return "\n\n".join(str(entry) for entry in self.found)
 
 
@@ -161,14 +159,25 @@ class _Source:
         return self.security.may_read_sensitivity(sensitivity_of(entry.message, self.default_sensitivity))
 
     def _is_ours(self, entry: StoredMessage) -> bool:
-        """Return True for a call of the recall tool, and for its result."""
-        message = entry.message
-        if message.tool_calls:
-            return all(call.name == TOOL_NAME for call in message.tool_calls)
-        if message.role != "tool" or not _OWN_ANSWER.search(message.text[:300]):
+        """Return True for a call of the recall tool, and for its result.
+
+        An answer that is in the log holds every word of its question, and nothing new.
+        """
+        message, calls = entry.message, entry.message.tool_calls
+        if calls:
+            if not all(is_recall(call.name) for call in calls):
+                return False
+            # Behind a prefix it may be another tool (`product_recall`): its answers tell.
+            return all(call.name == TOOL_NAME for call in calls) or all(map(is_recall_answer, self._answers(entry)))
+        if message.role != "tool" or not is_recall_answer(message.text):
             return False
         callers = (near.message for near in self._around(entry) if near.seq < entry.seq)
-        return any(c.id == message.tool_call_id and c.name == TOOL_NAME for near in callers for c in near.tool_calls)
+        return any(c.id == message.tool_call_id and is_recall(c.name) for near in callers for c in near.tool_calls)
+
+    def _answers(self, entry: StoredMessage) -> Iterator[str]:
+        ids = {call.id for call in entry.message.tool_calls}
+        near = (other.message for other in self._around(entry) if other.seq > entry.seq)
+        return (message.text for message in near if message.tool_call_id in ids)
 
     def _around(self, entry: StoredMessage) -> tuple[StoredMessage, ...]:
         start = max(0, entry.seq - _REACH - 1)

@@ -51,6 +51,8 @@ class SemanticSearch:
             self._sessions.move_to_end(session_id)
             while len(self._sessions) > _MAX_SESSIONS:
                 self._sessions.popitem(last=False)
+        # A model may take minutes for a long session: only who asks about the same one waits for it.
+        with vectors.lock:
             self._add_new(vectors, session_id, reader)
             nearest = vectors.nearest(sought, limit)
         found = (reader.messages(session_id, after_seq=seq - 1, limit=1) for seq in nearest)
@@ -82,11 +84,12 @@ class SemanticSearch:
 
 
 class _Vectors:
-    """The vectors of one session's passages, by the place of their entry in the log."""
+    """The vectors of one session's passages, by the place of their entry in the log; whoever uses them holds `lock`."""
 
-    __slots__ = ("_passages", "last_seq")
+    __slots__ = ("_passages", "last_seq", "lock")
 
     def __init__(self) -> None:
+        self.lock = threading.Lock()
         self.last_seq = 0
         self._passages: list[tuple[int, array[float]]] = []
 

@@ -7,24 +7,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from compact.core.facts.ledger import Fact, FactKind, Ledger
-from compact.core.facts.outcomes import failure_line
+from compact.core.facts.outcomes import ToolUse, tool_uses
 from compact.core.facts.text import CUT_MARK, first_line, json_leaves, one_line, sentence_ranges
 from compact.core.facts.tool_calls import (
     PATH_ARGUMENTS,
     READS,
     WRITES,
     arguments_of,
-    command_of,
-    files_changed,
     fits_name,
     is_typed,
-    path_of,
+    patched_files,
 )
-from compact.core.log.groups import calls_answered, group_messages
 from compact.core.log.messages import Message, ToolCall
 
 SEPARATOR = " :: "
@@ -46,7 +43,6 @@ _DEFINITION = re.compile(
     re.MULTILINE,
 )
 _FUNCTIONS = ("def", "func", "fun", "function", "fn")
-_PATCHED_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: ", re.MULTILINE)
 # Arguments that are not content: paths, and names of operations.
 _NO_CONTENT = (*PATH_ARGUMENTS, "command")
 _ACTIONS = (
@@ -55,40 +51,6 @@ _ACTIONS = (
     (("move*", "rename*"), "moved"),
     (("*",), "edited"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Use:
-    """A tool call that was answered: the place of the message that makes it, its result, how it failed, if it did."""
-
-    place: int
-    call: ToolCall
-    result: str
-    failure: str
-
-    @property
-    def text(self) -> str:
-        """What was asked and, unless that goes without saying, what came of it, in a line."""
-        asked = path_of(self.call) or first_line(command_of(self.call) or "") or _first_argument(self.call)
-        line = one_line(f"{self.call.name} {asked}", _BRIEF_CHARS)
-        outcome = self.failure or self._outcome
-        if not (asked or outcome):
-            return ""
-        # A result is somebody else's words: they stand in quotation marks that they cannot end.
-        quoted = one_line(outcome, _BRIEF_CHARS).replace('"', "'")
-        return f'{line} → "{quoted}"' if outcome else line
-
-    @property
-    def _outcome(self) -> str:
-        """The line of a result that tells most: of a command the last; what was read or written needs none."""
-        reads_file = fits_name(self.call.name, READS) and path_of(self.call)
-        if reads_file or fits_name(self.call.name, WRITES):
-            return ""
-        if command_of(self.call) is None:
-            return next(iter(self.result[:_SEARCHED_CHARS].strip().splitlines()), "")
-        lines = self.result[-_SEARCHED_CHARS:].strip().splitlines()
-        # What ends in a colon only announces.
-        return lines[-1].strip(_RULERS) if lines and not lines[-1].endswith(":") else ""
 
 
 def decision_entries(span: Sequence[Message], ledger: Ledger) -> Iterator[Fact]:
@@ -101,22 +63,22 @@ def decision_entries(span: Sequence[Message], ledger: Ledger) -> Iterator[Fact]:
     places = {message.id: place for place, message in enumerate(span)}
     found = ((places.get(id_, -1), fact) for fact in ledger.of(FactKind.DECISION) for id_ in fact.source_ids[-1:])
     taken = sorted(((place, fact) for place, fact in found if place >= 0), key=lambda item: item[0])
-    uses = [use for use in _uses(span) if use.text]
+    told = [(use, text) for use in tool_uses(span) if (text := _brief(use))]
     typed = (place for place, message in enumerate(span) if is_typed(message))
     stops = sorted({-1, *(place for place, _ in taken), *typed, len(span)})
     before, after = dict(zip(stops[1:], stops, strict=False)), dict(pairwise(stops))
     for place, fact in taken:
-        inputs = [use for use in uses if before[place] <= use.place < place][-1:]
-        following = [use for use in uses if place <= use.place < after[place]]
-        outputs = list(dict.fromkeys((*following[:1], *following[-1:])))
+        inputs = [(use, text) for use, text in told if before[place] <= use.place < place][-1:]
+        following = [(use, text) for use, text in told if place <= use.place < after[place]]
+        outputs = (*following[:1], *following[1:][-1:])
         parts = (
             _without_separator(fact.subject),
             _without_separator(_reason(span[place].text, fact.subject)),
-            "; ".join(_without_separator(use.text) for use in inputs),
-            "; ".join(_without_separator(use.text) for use in outputs),
+            "; ".join(_without_separator(text) for _, text in inputs),
+            "; ".join(_without_separator(text) for _, text in outputs),
         )
         line = f"[{span[place].id}] {SEPARATOR.join(part or NOT_TOLD for part in parts)}"
-        ids = (span[place].id, *(span[use.place].id for use in (*inputs, *outputs)))
+        ids = (span[place].id, *(use.caller.id for use, _ in (*inputs, *outputs)))
         yield Fact(FactKind.DECISION, line, source_ids=tuple(dict.fromkeys(ids)))
 
 
@@ -133,21 +95,21 @@ def work_entries(span: Sequence[Message], ledger: Ledger) -> Iterator[Fact]:
 
 
 def source_entries(span: Sequence[Message], ledger: Ledger) -> Iterator[Fact]:
-    """Yield the addresses that the dialogue used."""
+    """Yield the addresses that the dialogue used; the ledger has them all."""
     return (fact for fact in ledger.of(FactKind.MENTION) if "://" in fact.subject)
 
 
-def _changed_files(span: Sequence[Message], ledger: Ledger) -> Iterator[tuple[Fact, Sequence[_Use]]]:
+def _changed_files(span: Sequence[Message], ledger: Ledger) -> Iterator[tuple[Fact, Sequence[ToolUse]]]:
     yield from ((fact, ()) for fact in _carried(ledger, FactKind.FILE))
     known = {fact.subject for fact in ledger.of(FactKind.FILE)}
-    changes: dict[str, list[_Use]] = {}
-    for use in _uses(span):
-        for path in () if use.failure else files_changed(use.call):
+    changes: dict[str, list[ToolUse]] = {}
+    for use in tool_uses(span):
+        for path in () if use.failure else use.about.changed:
             if path in known:
                 changes.setdefault(path, []).append(use)
     for path, uses in changes.items():
         done = "; ".join(filter(None, (_action(uses), _touched(path, uses))))
-        ids = dict.fromkeys(span[use.place].id for use in uses)
+        ids = dict.fromkeys(use.caller.id for use in uses)
         yield Fact(FactKind.FILE, f"{path}: {done}", source_ids=tuple(ids)), uses
 
 
@@ -156,13 +118,28 @@ def _carried(ledger: Ledger, kind: FactKind) -> Iterator[Fact]:
     return (fact for fact in ledger.of(kind) if not fact.source_ids)
 
 
-def _uses(span: Sequence[Message]) -> list[_Use]:
-    groups = group_messages(span)
-    callers = {index: group.indices[0] for group in groups for index in group.indices[1:]}
-    answered = sorted(calls_answered(span, groups).items(), key=lambda item: item[0])
-    return [
-        _Use(callers[place], call, span[place].text, failure_line(span[place].text, call)) for place, call in answered
-    ]
+def _brief(use: ToolUse) -> str:
+    """Return what was asked and, unless that goes without saying, what came of it, in a line."""
+    asked = use.about.path or use.about.command or _first_argument(use.call)
+    line = one_line(f"{use.call.name} {asked}", _BRIEF_CHARS)
+    outcome = use.failure or _outcome(use)
+    if not (asked or outcome):
+        return ""
+    # A result is somebody else's words: they stand in quotation marks that they cannot end.
+    quoted = one_line(outcome, _BRIEF_CHARS).replace('"', "'")
+    return f'{line} → "{quoted}"' if outcome else line
+
+
+def _outcome(use: ToolUse) -> str:
+    """Return the line of a result that tells most: of a command the last; what was read or written needs none."""
+    reads_file = fits_name(use.call.name, READS) and use.about.path
+    if reads_file or fits_name(use.call.name, WRITES):
+        return ""
+    if not use.about.command:
+        return next(iter(use.result.text[:_SEARCHED_CHARS].strip().splitlines()), "")
+    lines = use.result.text[-_SEARCHED_CHARS:].strip().splitlines()
+    # What ends in a colon only announces.
+    return lines[-1].strip(_RULERS) if lines and not lines[-1].endswith(":") else ""
 
 
 def _first_argument(call: ToolCall) -> str:
@@ -200,13 +177,13 @@ def _said_before(span: Sequence[Message], place: int) -> str:
     return ""
 
 
-def _action(uses: Sequence[_Use]) -> str:
+def _action(uses: Sequence[ToolUse]) -> str:
     done = [next(word for patterns, word in _ACTIONS if fits_name(use.call.name, patterns)) for use in uses]
     counted = ((word, done.count(word)) for word in dict.fromkeys(done))
     return ", ".join(f"{word} ×{count}" if count > 1 else word for word, count in counted)
 
 
-def _touched(path: str, uses: Iterable[_Use]) -> str:
+def _touched(path: str, uses: Iterable[ToolUse]) -> str:
     """Return the functions and types that changes name; if there are none, the first line that is new."""
     texts = [text for use in uses for text in _changed_texts(path, use.call)]
     names = dict.fromkeys(
@@ -227,9 +204,7 @@ def _changed_texts(path: str, call: ToolCall) -> Iterator[str]:
     named = arguments_of(call).items()
     texts = (text for name, value in named if name not in _NO_CONTENT for text in json_leaves(value))
     for text in texts if named else (call.arguments,):
-        _, *patches = _PATCHED_FILE.split(text)
-        for name, _, rest in (patch.partition("\n") for patch in patches):
-            if name.strip() == path:
-                yield rest[:_SEARCHED_CHARS]
+        patches = list(patched_files(text))
+        yield from (said[:_SEARCHED_CHARS] for name, said in patches if name == path)
         if not patches:
             yield text[:_SEARCHED_CHARS]

@@ -194,6 +194,7 @@ def _check_search(store: ReadableStore, clock: ManualClock) -> None:
         user_entry("the берег is near, the master says"),
         {"role": "user", "content": [{"type": "text", "text": "lighthouse"}]},
         user_entry("a\x00b \ud800 beacon"),
+        user_entry("one URL, two PRs"),
     )
     store.commit(Commit(session_id="s", expected=SessionHead(), messages=stored_messages(*originals)))
 
@@ -211,6 +212,8 @@ def _check_search(store: ReadableStore, clock: ManualClock) -> None:
         "берег": [4],
         "lighthouse": [5],
         "beacon": [6],
+        "which URLs do we use?": [7],
+        "the PR": [7],
         "grep": [2],
         "main.py": [2],
         "src/app/main.py": [2],

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from compact.core.audit.regret_finder import RegretFinder, read_path, read_regrets
-from compact.core.log.messages import Message, ToolCall
+from compact.core.audit.recall_answer import is_recall, is_recall_answer, recalled_ids
+from compact.core.audit.regret_finder import RegretFinder, read_regrets
+from compact.core.facts import tool_calls
+from compact.core.facts.tool_calls import call_subjects
+from compact.core.log.messages import ROLES, Message, ToolCall
 from compact.core.plan.plan import (
     ClearRecord,
     CompactionPlan,
@@ -213,6 +218,21 @@ def test_a_recall_of_what_is_in_the_prompt_or_unknown_is_none() -> None:
     assert found(clearing("m3"), before, recalled("m3", "m3")) == []
 
 
+def test_an_answer_of_recall_is_known_by_what_it_is_written_with() -> None:
+    ids = ["m3", "my id, with a comma", "m3-2"]
+    found = (Recalled(ids[n], n + 1, ROLES[n], "text", is_whole=n > 1) for n in range(3))
+    answer = str(Recall("x", tuple(found)))
+    for text in (answer, json.dumps([{"type": "text", "text": answer}])):
+        assert recalled_ids(text) == ids
+        assert is_recall_answer(text)
+    assert is_recall_answer(str(Recall("x", ())))
+    assert recalled_ids(str(Recall("x", ()))) == recalled_ids("[m3, entry 4] and [1, 2, 3]") == []
+    assert not is_recall_answer("[m3, entry 4]")
+    assert [is_recall(name) for name in ("recall", "mcp__x__recall", "X.Recall", "recalls", "xrecall", "recall_x")] == [
+        True, True, True, False, False, False,
+    ]  # fmt: skip
+
+
 def test_words_of_people_can_be_recalled() -> None:
     (regret,) = found(CompactionPlan("s", 1, (RECORDS["summarize"],)), READ, recalled("m1", "m1"))
     assert (regret.message_id, regret.tool) == ("m1", "")
@@ -269,12 +289,36 @@ def test_a_new_entry_costs_the_same_however_long_the_history_is(monkeypatch: pyt
     monkeypatch.setattr(CompactionPlan, "get_action", counted)
     new = as_log(read("new", "src/1.py"))
     for message in new:
-        finder.add(Message(**{**_fields(message), "id": f"new-{message.id}"}), tokens=7)
+        finder.add(replace(message, id=f"new-{message.id}"), tokens=7)
     assert 0 < len(asked) < 40
 
 
-def _fields(message: Message) -> dict[str, Any]:
-    return {name: getattr(message, name) for name in ("role", "content", "tool_calls", "tool_call_id")}
+def test_arguments_are_parsed_once_in_the_life_of_their_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may be whole files, and there is a new finder for each plan."""
+    large = "x = 1\n" * 20_000
+    writes = [
+        m for n in range(5) for m in tool_exchange(f"w{n}", "written", tool="write_file", path="b", content=large)
+    ]
+    log = as_log([*READ, *writes, *read("c2", "src/a.py", note=large), *read("c3", "src/a.py", note=large)])
+    parsed: list[int] = []
+    parse = tool_calls._parse
+
+    def counted(arguments: str) -> dict[str, Any]:
+        parsed.append(len(arguments))
+        return parse(arguments)
+
+    monkeypatch.setattr(tool_calls, "_parse", counted)
+    plan = clearing("m3")
+    (regret,) = read_regrets(plan, log[:3], log, lambda _: 7).found
+    assert regret.message_id == "m3"
+    assert 0 < len(parsed) <= 2 * 7, "what a call is about, and its digest"
+    parsed.clear()
+    assert read_regrets(plan, log[:3], log, lambda _: 7).found == [regret]
+    assert parsed == []
+
+
+def read_path(call: ToolCall) -> str | None:
+    return call_subjects(Message("assistant", tool_calls=(call,)))[call.id].only_reads
 
 
 def test_only_calls_that_read_have_a_file() -> None:

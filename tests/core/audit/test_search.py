@@ -61,6 +61,15 @@ def test_every_word_has_a_stem_that_is_not_longer_by_more_than_a_letter(word: st
         ("parse header", "def parse_header(raw):"),
         ("parseHTTPResponse", "call parseHTTPResponse() twice"),
         ("http response", "call parseHTTPResponse() twice"),
+        ("which URLs do we use?", "the URL of the shop"),
+        ("which URLs do we use?", "we keep the urls in a list"),
+        ("the URL", "these URLs are old"),
+        ("open PRs", "PR 17 waits"),
+        ("prs", "two PRs wait"),
+        ("GPUs", "a GPU is free"),
+        ("APIs and GPUs", "only one API"),
+        ("url", "call parseURLs() twice"),
+        ("which IDs?", "user_ID is set"),
         ("main.py", "see /home/me/src/app/main.py:42"),
         ("app/main.py", "see /home/me/src/app/main.py:42"),
         ("src/main.py:42", "edit src/main.py"),
@@ -89,12 +98,15 @@ def test_names_come_first_however_often_their_parts_occur_elsewhere() -> None:
     assert found("harbour, berth and lighthouse of E4711", "harbour berth lighthouse", long, *many) == [2, 1]
 
 
-@pytest.mark.parametrize("name", ["E4711", "parse_header", "src/app", "main.py", "ValueError", "id-4711", "a:b", "m42"])
+NAMES = ("E4711", "parse_header", "src/app", "main.py", "ValueError", "id-4711", "a:b", "m42", "parseURLs", "IDsOf")
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_names(name: str) -> None:
     assert is_name(name)
 
 
-@pytest.mark.parametrize("word", ["refund", "Refund", "read-only", "4711", "ERROR"])
+@pytest.mark.parametrize("word", ["refund", "Refund", "read-only", "4711", "ERROR", "URLs", "PRs"])
 def test_plain_words_and_numbers_are_no_names(word: str) -> None:
     assert not is_name(word)
 

@@ -8,13 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.core.facts.outcomes import failure_line
+from compact.core.facts.outcomes import failure_of, tool_uses
 from compact.core.facts.text import CUT_MARK, cut_line
-from compact.core.log.messages import ToolCall
+from compact.core.log.messages import Message, ToolCall
 from numbered import call
 
 BASH = call("bash", command="make test")
 READ = call("Read", file_path="src/a.py")
+
+
+def failure_line(result: str, used: ToolCall) -> str:
+    return failure_of(Message("tool", result), used)
+
 
 FAILED = [
     ("Exit code 2\nerror: unexpected argument '-C' found\n\nUsage: rt", "error: unexpected argument '-C' found"),
@@ -123,3 +128,20 @@ def test_no_result_takes_long(unit: str) -> None:
     began = time.process_time()
     failure_line(result, BASH)
     assert time.process_time() - began < 6.0
+
+
+def test_calls_come_with_their_results_in_the_order_of_those() -> None:
+    make, look, open_call = (ToolCall(i, "bash", f'{{"command": "{i} x"}}') for i in ("make", "look", "open"))
+    messages = [
+        Message("user", "go", id="m1"),
+        Message("assistant", None, (make, look), id="m2"),
+        Message("tool", "all there", tool_call_id="look", id="m3"),
+        Message("tool", "error: no rule", tool_call_id="make", id="m4"),
+        Message("assistant", None, (open_call,), id="m5"),
+    ]
+    uses = list(tool_uses(messages))
+    assert [(use.place, use.ids, use.about.command, use.failure) for use in uses] == [
+        (1, ("m2", "m3"), "look x", ""),
+        (1, ("m2", "m4"), "make x", "error: no rule"),
+    ]
+    assert [use.call for use in uses] == [look, make]

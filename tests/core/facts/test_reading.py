@@ -17,7 +17,7 @@ from compact.constraints import LearnedConstraints
 from compact.core.facts import entities, pieces, tool_calls
 from compact.core.facts.extraction import find_facts
 from compact.core.facts.open_items import TodoList
-from compact.core.facts.outcomes import failure_line, failure_of
+from compact.core.facts.outcomes import failure_of
 from compact.core.facts.pieces import cut_into_pieces
 from compact.core.log.messages import Message, ToolCall
 from compact.testing import WordTokenizer, assistant, system, tool_exchange, user
@@ -77,7 +77,7 @@ def test_a_result_is_read_as_its_call_demands() -> None:
     assert [piece.text for piece in cut_into_pieces(read)] == ["a.txt", "Alice", "Bob"]
     long_result = Message("tool", "error: it broke\n" + "line of a file\n" * 60)
     for name in ("bash", "read_file", "bash"):
-        assert failure_of(long_result, call(name)) == failure_line(long_result.text, call(name))
+        assert failure_of(long_result, call(name)) == failure_of(replace(long_result), call(name))
 
 
 # -- how often ---------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from compact.core.facts.tool_calls import (
     files_changed,
     fits_name,
     is_typed,
+    patched_files,
     path_of,
 )
 from compact.core.log.messages import Message, ToolCall
@@ -99,6 +100,14 @@ def test_the_files_of_a_patch_are_in_its_text() -> None:
     assert files_changed(call("apply_patch", input=patch)) == ("src/a.py", "b.md")
     assert files_changed(ToolCall("c", "apply_patch", patch)) == ("src/a.py", "b.md")
     assert files_changed(call("write_stdin", chars="y\n")) == ()
+
+
+def test_a_patch_tells_of_each_file_what_it_does_to_it() -> None:
+    text = (
+        "*** Begin Patch\n*** Update File: src/a.py \n@@\n-x\n*** Add File: b.md\n+*** Add File: c\n*** Delete File: d"
+    )
+    assert list(patched_files(text)) == [("src/a.py", "@@\n-x\n"), ("b.md", "+*** Add File: c\n"), ("d", "")]
+    assert list(patched_files("no patch")) == []
 
 
 def test_long_arguments_are_not_kept_in_memory() -> None:

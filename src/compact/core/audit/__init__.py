@@ -6,6 +6,7 @@ artifacts      content outside the prompt, and who may read it
 archive        the socket for archives
 diff           what left the prompt between two plans
 report         what became of each string that left
+recall_answer  how the recall tool is named, and how its answers begin
 regret_finder  what was removed, and the agent asked for again
 why            where a phrase is now, and since when
 search_terms   the terms by which entries are found

@@ -8,16 +8,16 @@ then it needed the new content. Each removed message is counted once.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from posixpath import dirname, normpath
 from typing import TypeAlias
 
+from compact.core.audit.recall_answer import is_recall, recalled_ids
 from compact.core.audit.records import StoredSession
-from compact.core.facts.outcomes import failure_line
-from compact.core.facts.tool_calls import READS, arguments_of, command_of, files_changed, fits_name, path_of
+from compact.core.facts.outcomes import failure_of
+from compact.core.facts.tool_calls import CallSubject, arguments_of, call_subjects
 from compact.core.log.messages import Message, ToolCall
 from compact.core.plan.plan import ClearRecord, CompactionPlan, ExternalizationRecord, Record
 from compact.core.plan.regret import Regret
@@ -25,14 +25,6 @@ from compact.core.plan.regret import Regret
 # What two results have in common that tell the same: a tool with its arguments, or a file ("" for the tool).
 Key: TypeAlias = tuple[str, str]
 
-# The tool that stubs and summaries name; frameworks put a prefix before it.
-_RECALL = re.compile(r"(?:.*[^a-z])?recall")
-# How an entry begins in the answer of that tool: `[m42, tool, entry 42]`.
-_RECALLED_ENTRY = re.compile(r"^\[([^\s,\]]+), (?:system|developer|user|assistant|tool), entry \d", re.MULTILINE)
-# A shell command that only prints a file; the file comes last.
-_PRINTS_FILE = re.compile(r"(?:cd \S+ && )?(?:cat|head|tail|nl|less|more|bat|sed -n)\s(?:[^|;&<>]*\s)?([^\s|;&<>]+)")
-# Chosen: longer commands do more than that.
-_MAX_COMMAND_CHARS = 1000
 # Chosen: a call that is answered more briefly ("ok", "nothing to commit") is made again for what it does.
 _MIN_CHARS = 200
 # Chosen: readers put a line of their own above or below; one that changed in ten means that there is something new.
@@ -45,11 +37,22 @@ _MAX_COMPARED = 8
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """A tool result, the call it answers, and its place in the history."""
+    """A tool result, the call it answers and the message that makes it, and the place of the result in the history."""
 
     message: Message
+    caller: Message
     call: ToolCall
     place: int
+
+    @property
+    def about(self) -> CallSubject:
+        return call_subjects(self.caller)[self.call.id]
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        same_call = (self.call.name, self.caller.read_once(_read_digests)[self.call.id])
+        path = self.about.only_reads
+        return (same_call,) if path is None else (same_call, ("", path))
 
 
 class RegretFinder:
@@ -63,7 +66,7 @@ class RegretFinder:
         self._plan = plan
         self._counted = {regret.message_id for regret in self.found}
         self._artifacts = {record.artifact_id: record.span.first for record in plan.externalizations}
-        self._waiting: dict[str, list[ToolCall]] = {}
+        self._waiting: dict[str, list[tuple[Message, ToolCall]]] = {}
         self._results: dict[Key, list[_Result]] = {}
         # Removed results by the id of their message; None for what no tool said.
         self._removed: dict[str, _Result | None] = {}
@@ -77,21 +80,21 @@ class RegretFinder:
         """Read the next entry; one that is not new was there when the plan was made, and is no regret."""
         self._place += 1
         for call in message.tool_calls:
-            self._waiting.setdefault(call.id, []).append(call)
+            self._waiting.setdefault(call.id, []).append((message, call))
         calls = self._waiting.get(message.tool_call_id or "") if message.role == "tool" else None
-        result = _Result(message, calls.pop(), self._place) if calls else None
+        result = _Result(message, *calls.pop(), self._place) if calls else None
         if self._plan.get_action(message.id)[1] is not None:
             self._removed[message.id] = result
         if result is not None:
             self._add_result(result, tokens, is_new=is_new)
 
     def _add_result(self, result: _Result, tokens: int, *, is_new: bool) -> None:
-        changed = files_changed(result.call)
+        changed = result.about.changed
         if changed:
-            if not failure_line(result.message.text, result.call):
+            if not failure_of(result.message, result.call):
                 self._note_change(changed)
             return
-        keys = _keys(result.call)
+        keys = result.keys
         missed = self._missed_by(result, keys) if is_new else None
         if missed is not None:
             self._count(missed, result, tokens)
@@ -109,8 +112,8 @@ class RegretFinder:
             if result is None or regret.found_in in self._removed or regret.found_in in seen:
                 continue
             seen.add(regret.found_in)
-            path = read_path(removed.call if removed else result.call)
-            is_newest = self._results[_keys(result.call)[0]][-1] is result
+            path = (removed or result).about.only_reads
+            is_newest = self._results[result.keys[0]][-1] is result
             if is_newest and (path is None or self._changed.get(path, 0) < result.place):
                 yield regret.found_in
 
@@ -133,7 +136,7 @@ class RegretFinder:
                 tool=removed.call.name if removed else "",
                 action=record.action.value,
                 strategy=record.strategy,
-                how="recall" if _is_recall(result.call) else "reread",
+                how="recall" if is_recall(result.call.name) else "reread",
                 plan_version=self._plan.version,
                 tokens=tokens,
             )
@@ -141,10 +144,10 @@ class RegretFinder:
 
     def _missed_by(self, result: _Result, keys: tuple[Key, ...]) -> str | None:
         """Return the removed message that a result brings back, if it is one of those that count."""
-        if _is_recall(result.call):
+        if is_recall(result.call.name):
             return self._missed_by_recall(result)
         text, earlier = result.message.text, self._newest(keys)
-        if not earlier or len(text) < _MIN_CHARS or failure_line(text, result.call):
+        if not earlier or len(text) < _MIN_CHARS or failure_of(result.message, result.call):
             return None
         lines = _lines(text)
         if self._is_shown(lines, earlier):
@@ -158,7 +161,7 @@ class RegretFinder:
     def _missed_by_recall(self, result: _Result) -> str | None:
         missed = next((i for i in self._recalled_ids(result) if i in self._removed), None)
         removed = self._removed[missed] if missed else None
-        if removed and self._is_shown(_lines(removed.message.text), self._newest(_keys(removed.call))):
+        if removed and self._is_shown(_lines(removed.message.text), self._newest(removed.keys)):
             return None
         return missed
 
@@ -174,7 +177,7 @@ class RegretFinder:
 
     def _is_outdated(self, result: _Result) -> bool:
         """Return True if the agent changed what a result tells about since; a command may tell about any file."""
-        path = read_path(result.call)
+        path = result.about.only_reads
         return (self._last_change if path is None else self._changed.get(path, 0)) > result.place
 
     def _recalled_ids(self, result: _Result) -> Iterator[str]:
@@ -182,7 +185,7 @@ class RegretFinder:
         query = arguments_of(result.call).get("query")
         named = query.strip() if isinstance(query, str) else ""
         yield self._artifacts.get(named, named)
-        yield from _RECALLED_ENTRY.findall(result.message.text)
+        yield from recalled_ids(result.message.text)
 
 
 def read_regrets(
@@ -205,27 +208,15 @@ def regrets_of(stored: StoredSession) -> tuple[Regret, ...]:
     return tuple(read_regrets(stored.plan, log, view, tokens.__getitem__).found)
 
 
-def read_path(call: ToolCall) -> str | None:
-    """Return the file or folder that a call only reads."""
-    path = path_of(call)
-    if path is not None and (fits_name(call.name, READS) or arguments_of(call).get("command") == "view"):
-        return normpath(path)
-    command = command_of(call)
-    printed = _PRINTS_FILE.fullmatch(command.strip()) if command and len(command) <= _MAX_COMMAND_CHARS else None
-    return normpath(printed[1].strip("'\"")) if printed else None
+def _read_digests(message: Message) -> Mapping[str, str]:
+    """Return a digest of the arguments of each call, by the id of the call: they may be whole files."""
+    return {call.id: _digest(call) for call in message.tool_calls}
 
 
-def _is_recall(call: ToolCall) -> bool:
-    return _RECALL.fullmatch(call.name.lower()) is not None
-
-
-def _keys(call: ToolCall) -> tuple[Key, ...]:
+def _digest(call: ToolCall) -> str:
     arguments = arguments_of(call)
     text = json.dumps(arguments, sort_keys=True) if arguments else call.arguments.strip()
-    # Arguments may be whole files: their digest does.
-    same_call = (call.name, blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest())
-    path = read_path(call)
-    return (same_call,) if path is None else (same_call, ("", path))
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 def _removed_text(message: Message, record: Record) -> str:

@@ -19,8 +19,10 @@ from compact.core.log.messages import Message
 # Words joined by what paths, ids and names are joined by; a sentence's full stop and its blank end one.
 _PIECE = re.compile(r"[^\W_]+(?:[_./\\:@#-]{1,3}[^\W_]+)*")
 _WORD = re.compile(r"[^\W_]+")
-_HUMP = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
-_HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+# "URLs" and "IDs" are words in the plural, by themselves and in a name: "parseURLs" is "parse" and "URL".
+_ACRONYMS = re.compile(r"[A-Z]{2,}s")
+_HUMP = re.compile(r"[a-z][A-Z]|[A-Z]{2}(?!s\b)[a-z]")
+_HUMPS = re.compile(rf"{_ACRONYMS.pattern}(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SEPARATOR = re.compile(r"[/\\:@#]")
 _PATH_END = re.compile(r"[:@#]+")
 _FOLDER_END = re.compile(r"[/\\]+")
@@ -172,19 +174,26 @@ def _pieces(message: Message) -> Iterator[str]:
 
 
 def _words_of(piece: str, stems: _Stems) -> list[str]:
-    """Return the terms of the words of a piece; a name in camel case is also the words it is made of."""
+    """Return the terms of the words of a piece; a name in camel case is also the words it is made of.
+
+    So are acronyms in the plural, of which a stemmer knows nothing: "GPUs" is also "gpu".
+    """
     if len(piece) <= _MAX_TERM_CHARS and piece.isalpha() and piece.isascii() and piece[1:].islower():
         return [stems[piece.lower()]]
     found: list[str] = []
     for word in _WORD.findall(piece):
         if not word.isascii() and _UNSPACED.search(word):
             found += [word[i : i + 2].lower() for i in range(max(1, len(word) - 1))]
-        elif not word.islower() and _HUMP.search(word):
+        elif not word.islower() and (_HUMP.search(word) or _ACRONYMS.fullmatch(word)):
             found.append(word.lower()[:_MAX_TERM_CHARS])
-            found += [stems[part.lower()] for part in _HUMPS.findall(word[:_MAX_TERM_CHARS])]
+            found += [stems[_singular(part).lower()] for part in _HUMPS.findall(word[:_MAX_TERM_CHARS])]
         else:
             found.append(stems[word.lower()[:_MAX_TERM_CHARS]])
     return found
+
+
+def _singular(part: str) -> str:
+    return part[:-1] if _ACRONYMS.fullmatch(part) else part
 
 
 def _names_of(piece: str) -> list[str]:

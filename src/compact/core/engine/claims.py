@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from compact.core.audit.records import PrefetchedSummary, SessionHead
@@ -20,8 +20,8 @@ from compact.core.summary.summary import StructuredSummary
 _CLAIM_ROUNDS = 3
 # The key that is claimed by whoever prefetches a session's next summary, whatever its span.
 _PREFETCH = "prefetch"
-# A claim that is never stale: a hundred years, in seconds.
-_FOREVER = 100 * 365 * 86_400.0
+# A claim that does not become stale (a hundred years, in seconds): it is released when another plan is in force.
+_UNTIL_RELEASED = 100 * 365 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,14 +142,14 @@ class SummaryClaiming:
     def begin_prefetch(self, session: Session, *, waits: bool = False, is_once: bool = False) -> Steps[bool]:
         """Return True for the one process that is to prefetch a session's next summary.
 
-        With `is_once` none is to after that, as long as the plan is the same: whoever makes the next call, what was
-        prefetched is the same.
+        With `is_once` none is to after that, as long as the plan is the same: of calls that are made one after another,
+        the next one finds the same summary, whichever process makes it.
         """
         claims, session_id, hold = self.claims, session.session_id, self.claim_seconds
         ask = self.persistence.call_store
-        mark = f"{_PREFETCH} on plan {session.plan.version}"
+        once, until = _once_on(session.plan.version), _UNTIL_RELEASED
         try:
-            if is_once and not (yield from ask(lambda: claims.claim(session_id, mark, stale_after_seconds=_FOREVER))):
+            if is_once and not (yield from ask(lambda: claims.claim(session_id, once, stale_after_seconds=until))):
                 return False
             for round_ in range(2 if waits else 1):
                 if round_:
@@ -160,6 +160,15 @@ class SummaryClaiming:
             self.emitter.error(session, error, fallback="prefetched a summary without a claim on it")
             return True
         return False
+
+    def end_plans(self, session: Session, versions: Iterable[int]) -> Steps[None]:
+        """Release what was claimed once on plans that are no longer in force."""
+        claims, session_id, ask = self.claims, session.session_id, self.persistence.call_store
+        try:
+            for version in versions:
+                yield from ask(lambda version=version: claims.finish(session_id, _once_on(version), None))
+        except Exception as error:  # noqa: BLE001 - a store is a plug-in
+            self.emitter.error(session, error, fallback="the claim on a former plan stays until the session is deleted")
 
     def end_prefetch(self, session: Session) -> Steps[None]:
         """Let others prefetch."""
@@ -187,6 +196,11 @@ def _key_of(message_ids: tuple[str, ...], version: int, note: str = "") -> str:
     """Return what makes two summaries the same: the messages they stand for, their version, and the note on them."""
     text = "\0".join((*message_ids, str(version), *([note] if note else ())))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _once_on(plan_version: int) -> str:
+    """Return the key that is claimed by whoever prefetches a summary on a plan, where that is done once."""
+    return f"{_PREFETCH} on plan {plan_version}"
 
 
 def _next_version(current: SummarizationRecord | None) -> int:

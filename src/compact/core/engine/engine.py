@@ -126,9 +126,18 @@ class Engine:
             if self.inject:  # once in a call, and after all reduction: nothing is compacted for what is injected
                 added = (yield from self.inject(session)) if added is None else added
                 session.inject(added)
-            if (yield from self.persistence.save(session, self.trigger.estimated_tokens(session, budget))):
+            if (yield from self._save(session, self.trigger.estimated_tokens(session, budget))):
                 break
         return session.output(incoming, match)
+
+    def _save(self, session: Session, estimated_tokens: int | None) -> Steps[bool]:
+        """Write what is new; return False if another process was quicker."""
+        before = session.stored.head.plan_version
+        is_saved = yield from self.persistence.save(session, estimated_tokens)
+        if self.prefetch and self.prefetch.is_quick:
+            replaced = range(before, session.stored.head.plan_version)
+            yield from self.compactor.claiming.end_plans(session, replaced)
+        return is_saved
 
     def _rehydrate(self, session: Session, budget: TokenBudget) -> Steps[None]:
         """Show the externalised content that the newest messages name, as far as there is room."""
@@ -218,7 +227,7 @@ class Engine:
             session.adopt(restored)
             self.compactor.render(session)
             session.record_plan_size()
-            if (yield from self.persistence.save(session, None)):
+            if (yield from self._save(session, None)):
                 yield from self.compactor.claiming.discard_prefetched(session, undone)
                 return
         raise VersionConflict(

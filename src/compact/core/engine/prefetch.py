@@ -31,7 +31,8 @@ class Prefetch:
     wait for the one that this process is writing. What other processes do is asked of the store.
 
     A summary that code writes is quick (`is_quick`): a turn waits the moment until it is there, so that the same calls
-    always have the same prompts.
+    have the same prompts, as long as one is made after the other. A turn does not wait for another process: of two that
+    are at one session at once, each takes what is there.
     """
 
     claiming: SummaryClaiming

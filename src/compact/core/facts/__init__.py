@@ -3,7 +3,7 @@
 text          the text kit: lines, sentences, words, JSON leaves; all others use it
 tool_calls    what a call is about: its file, its command, whether it only reads
 entities      the specific strings of a text: paths, ids, numbers, dates, names of errors, quotations
-outcomes      how a tool call failed, if it did
+outcomes      tool calls with their results, and how they failed, if they did
 open_items    the one reader of to-do lists, tasks and ticked boxes
 constraints   the socket for finding what users asked to hold
 ledger        facts as data, and how a ledger is cut to fit

@@ -9,18 +9,16 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeGuard
 
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.facts.entities import EntityKind, entity_kinds
 from compact.core.facts.ledger import Fact, FactKind, Ledger, merged
 from compact.core.facts.open_items import find_open_items
-from compact.core.facts.outcomes import failure_of
+from compact.core.facts.outcomes import ToolUse, tool_uses
 from compact.core.facts.text import cut_line, ends_of, joined_ranges, line_around, sentence_ranges
-from compact.core.facts.tool_calls import LAST_LINE, CallSubject, call_subjects, fits_name, is_typed
-from compact.core.log.groups import calls_answered, group_messages
-from compact.core.log.messages import Message, ToolCall
+from compact.core.facts.tool_calls import LAST_LINE, fits_name, is_typed
+from compact.core.log.messages import Message
 
 _DECIDED = re.compile(
     r"\b(?:(?:we|i|let's|let us)(?: have|'ve|'ll| will)? (?:decided?|chose|choose|go(?:ing)? with|agreed?|settled?|"
@@ -41,21 +39,6 @@ _MENTIONS_END_CHARS = 50_000
 _MAX_CHANGES_NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class _ToolUse:
-    """A tool call that was answered, what it is about, the messages of call and result, and how it failed, if so."""
-
-    call_message_id: str
-    result_message_id: str
-    call: ToolCall
-    about: CallSubject
-    failure: str
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        return self.call_message_id, self.result_message_id
-
-
 def find_facts(
     messages: Sequence[Message],
     artifacts: Iterable[Fact] = (),
@@ -71,7 +54,7 @@ def find_facts(
     whole = messages if history is None else history
     inside = {message.id for message in messages}
     standing = [constraint for constraint in constraints.standing(whole) if constraint.source_id in inside]
-    uses = list(_tool_uses(messages))
+    uses = list(tool_uses(messages))
     return merged(
         (
             *(fact for fact in _asks(whole) if inside.issuperset(fact.source_ids)),
@@ -85,15 +68,6 @@ def find_facts(
             *_mentions(messages),
         )
     )
-
-
-def _tool_uses(messages: Sequence[Message]) -> Iterator[_ToolUse]:
-    groups = group_messages(messages)
-    callers = {index: messages[group.indices[0]] for group in groups for index in group.indices[1:]}
-    for index, call in sorted(calls_answered(messages, groups).items(), key=lambda item: item[0]):
-        result, caller = messages[index], callers[index]
-        about = call_subjects(caller)[call.id]
-        yield _ToolUse(caller.id, result.id, call, about, failure_of(result, call))
 
 
 def _asks(messages: Sequence[Message]) -> Iterator[Fact]:
@@ -129,7 +103,7 @@ def _is_dialogue(message: Message) -> bool:
     return message.role == "assistant" or is_typed(message)
 
 
-def _files(uses: Iterable[_ToolUse]) -> Iterator[Fact]:
+def _files(uses: Iterable[ToolUse]) -> Iterator[Fact]:
     """Yield each file, whether it was modified, and which of its lines were read; what failed touched nothing."""
     modified: set[str] = set()
     read: dict[str, list[tuple[int, int]]] = {}
@@ -157,13 +131,13 @@ def _file_detail(is_modified: bool, ranges: list[tuple[int, int]] | None) -> str
     return "; ".join(parts)
 
 
-def _commands(uses: Iterable[_ToolUse]) -> Iterator[Fact]:
+def _commands(uses: Iterable[ToolUse]) -> Iterator[Fact]:
     for use in uses:
         if use.about.command:
             yield Fact(FactKind.COMMAND, cut_line(use.about.command), use.failure or "ok", use.ids)
 
 
-def _errors(uses: Iterable[_ToolUse]) -> Iterator[Fact]:
+def _errors(uses: Iterable[ToolUse]) -> Iterator[Fact]:
     """Yield each failure, and what stood between it and the same call going well."""
     changes: list[str] = []
     open_errors: dict[str, list[tuple[Fact, int]]] = {}

@@ -1,12 +1,14 @@
-"""How a tool call went: the line of its result that says how it failed, or none."""
+"""How tool calls went: each with what it is about, its result, and the line that says how it failed, or none."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from compact.core.facts.text import cut_line, ends_of
-from compact.core.facts.tool_calls import READS, fits_name
+from compact.core.facts.tool_calls import READS, CallSubject, call_subjects, fits_name
+from compact.core.log.groups import calls_answered, group_messages
 from compact.core.log.messages import Message, ToolCall
 
 # Chosen: a line of an error is recognised by how it begins; the rest is not searched.
@@ -51,30 +53,48 @@ _IS_CODE = re.compile(
 _NO_FAILURE = re.compile(r"\b(?:0|no|without|zero) (?:errors?|failures?|failed)\b", re.IGNORECASE)
 
 
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """A tool call that was answered, what it is about, its result, and how it failed, if it did.
+
+    `caller` is the message that makes the call, and `place` where it stands.
+    """
+
+    place: int
+    caller: Message
+    call: ToolCall
+    about: CallSubject
+    result: Message
+    failure: str
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return self.caller.id, self.result.id
+
+
+def tool_uses(messages: Sequence[Message]) -> Iterator[ToolUse]:
+    """Yield the calls that were answered, in the order of their results."""
+    groups = group_messages(messages)
+    callers = {index: group.indices[0] for group in groups for index in group.indices[1:]}
+    for index, call in sorted(calls_answered(messages, groups).items(), key=lambda item: item[0]):
+        place, result = callers[index], messages[index]
+        caller = messages[place]
+        yield ToolUse(place, caller, call, call_subjects(caller)[call.id], result, failure_of(result, call))
+
+
 def failure_of(message: Message, call: ToolCall) -> str:
     """Return the line of a tool result that says how its call failed, or "" if it went well; looked for once."""
-    return message.read_once(_failure_of_read if fits_name(call.name, READS) else _failure_of_other)
+    return message.read_once(_read_failure if fits_name(call.name, READS) else _other_failure)
 
 
-def _failure_of_read(message: Message) -> str:
-    return _read_failure(message.text)
-
-
-def _failure_of_other(message: Message) -> str:
-    return _other_failure(message.text)
-
-
-def failure_line(result: str, call: ToolCall) -> str:
-    """Return the line of a text that says how a call failed, or "" if it went well."""
-    return _read_failure(result) if fits_name(call.name, READS) else _other_failure(result)
-
-
-def _read_failure(result: str) -> str:
+def _read_failure(message: Message) -> str:
+    result = message.text
     lines = result.strip().split("\n", 1)[:1] if len(result) < _MAX_FAILED_READ_CHARS else []
     return next(_failure_lines(lines), "")
 
 
-def _other_failure(result: str) -> str:
+def _other_failure(message: Message) -> str:
+    result = message.text
     code = _exit_code(result)
     if code == "0":
         return ""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from posixpath import normpath
 from typing import Any, cast
 
 from compact.core.facts.text import first_line, json_leaves
@@ -24,6 +25,10 @@ _COMMAND_ARGUMENTS = ("command", "cmd", "script", "code")
 _EDITOR_READS, _EDITOR_CHANGES = ("view",), ("create", "str_replace", "insert", "undo_edit", "delete", "rename")
 # Commands that put numbers before lines.
 _NUMBERING = re.compile(r"\bcat -\w*n|\bnl\b")
+# A shell command that only prints a file; the file comes last.
+_PRINTS_FILE = re.compile(r"(?:cd \S+ && )?(?:cat|head|tail|nl|less|more|bat|sed -n)\s(?:[^|;&<>]*\s)?([^\s|;&<>]+)")
+# Chosen: longer commands do more than that.
+_MAX_PRINT_CHARS = 1000
 # Where a file is read to its end.
 LAST_LINE = 10**9
 _SHELL_FLAGS = ("-c", "-lc", "-ic", "/c", "-Command")
@@ -110,12 +115,13 @@ def command_of(call: ToolCall) -> str | None:
 class CallSubject:
     """What a call is about: the file it names, the files it changes, the first line of the command it runs.
 
-    `prints_numbers` says that its result has the numbers of lines before the lines of a file; `lines` are the first and
-    the last line that it asks for.
+    `only_reads` is the file or folder that it looks at and does nothing else. `prints_numbers` says that its result has
+    the numbers of lines before the lines of a file; `lines` are the first and the last line that it asks for.
     """
 
     path: str | None
     changed: tuple[str, ...]
+    only_reads: str | None
     command: str
     prints_numbers: bool
     lines: tuple[int, int] | None
@@ -136,6 +142,7 @@ def _read_subject(call: ToolCall) -> CallSubject:
     return CallSubject(
         path=path,
         changed=_changed_in(call, arguments, PATH_ARGUMENTS) if fits_name(call.name, WRITES) else (),
+        only_reads=_read_in(call, arguments),
         command=first_line(command),
         prints_numbers=bool(path or _NUMBERING.search(command)),
         lines=_lines_in(arguments),
@@ -153,7 +160,24 @@ def _changed_in(call: ToolCall, arguments: Mapping[str, Any], path_arguments: tu
     if path is not None:
         return (path,)
     texts = [text for text in arguments.values() if isinstance(text, str)] or [call.arguments]
-    return tuple(dict.fromkeys(name.strip() for text in texts for name in _PATCHED_FILE.findall(text)))
+    return tuple(dict.fromkeys(name for text in texts for name, _ in patched_files(text)))
+
+
+def patched_files(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each file that a patch is about, with what the patch says of it."""
+    # What stands before the first file, then in turn the name of a file and what follows it.
+    _, *parts = _PATCHED_FILE.split(text)
+    for name, said in zip(parts[::2], parts[1::2], strict=True):
+        yield name.strip(), said.removeprefix("\n")
+
+
+def _read_in(call: ToolCall, arguments: Mapping[str, Any]) -> str | None:
+    path = _path_in(arguments, PATH_ARGUMENTS)
+    if path is not None and (fits_name(call.name, READS) or arguments.get("command") in _EDITOR_READS):
+        return normpath(path)
+    command = _command_in(arguments) or ""
+    printed = _PRINTS_FILE.fullmatch(command.strip()) if len(command) <= _MAX_PRINT_CHARS else None
+    return normpath(printed[1].strip("'\"")) if printed else None
 
 
 def _command_in(arguments: Mapping[str, Any]) -> str | None:
