@@ -197,7 +197,7 @@ def build_strategies(config: CompactConfig, *, fills_target: bool = True) -> tup
         "window": WindowStrategy(max_turns=window.max_turns, **window.former),
         "summarize": SummarizeStrategy(
             max_tokens=summarizer.max_tokens,
-            fills_target=fills_target,
+            fills_target=fills_target and "max_tokens" not in summarizer.model_fields_set,
             never_evict=clear.never_evict,
             policies=policies,
             **ratio,

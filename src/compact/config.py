@@ -255,10 +255,14 @@ class SummarizerConfig(ConfigSection):
     max_spend_usd_per_session: float | None = Field(
         default=None, ge=0, description="Dollars per session and process, at most."
     )
-    max_tokens: int = Field(default=4096, ge=128, description="The most a summary may take.")
+    max_tokens: int = Field(
+        default=4096,
+        ge=128,
+        description="The most a summary may take; unless this is set, one that code writes takes the room there is.",
+    )
     prefetch: Literal["auto", "always", "never"] = Field(
         default="auto",
-        description="Whether summaries are prefetched; with `always`, a queue is asked even if no model is.",
+        description="Whether summaries are prefetched; `auto` asks no queue for one that code writes, `always` does.",
     )
     on_failure: Literal["prune", "keep", "raise"] = Field(
         default="prune",

@@ -176,7 +176,22 @@ def test_a_cleared_result_keeps_how_it_begins() -> None:
     assert text[end] == "\n"
     assert 200 < end <= 300
     assert head_range("short text without much in it", 300) == ((0, 10),)
-    assert head_range("", 300) == head_range("x" * 900, 300) == head_range(text, 0) == ()
+    assert head_range("x" * 900, 300) == ((0, 300),)
+    assert head_range("", 300) == head_range(text, 0) == ()
+
+
+def test_where_nothing_else_fits_a_stub_alone_stands_for_a_result() -> None:
+    """Without a summary to take them in; the newest keep how they begin, as far as there is room."""
+    text = "\n".join(f"line {number} of the file" for number in range(200))
+    history = [m for n in range(40) for m in tool_exchange(f"c{n}", text, path=f"{n}.py")] + dialogue(1)
+    with_heads = run(history, ClearStrategy(min_tokens=100))
+    limit = with_heads.tokens_after - 600
+    result = run(history, ClearStrategy(min_tokens=100), target_tokens=limit, settle_tokens=limit, ceiling_tokens=limit)
+    assert limit - 60 < result.tokens_after <= limit
+    in_order = sorted(result.plan.clearings, key=lambda record: int(record.span.first.removeprefix("m")))
+    kept = [bool(record.kept) for record in in_order]
+    assert kept == sorted(kept)
+    assert len(set(kept)) == 2
 
 
 def test_the_stub_says_if_calling_again_gives_the_same() -> None:

@@ -12,10 +12,11 @@ from compact.core.log.messages import Message
 from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import CompactionPlan, SummarizationRecord
+from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.strategy import Goal
 from compact.core.summary.summary import StructuredSummary
 from compact.strategies import ClearStrategy, SummarizeStrategy
-from compact.testing import WordTokenizer, dialogue, system, tool_run, user
+from compact.testing import WordTokenizer, assistant, dialogue, system, tool_run, user
 from numbered import numbered
 
 count = WordTokenizer().count_message
@@ -79,11 +80,39 @@ def test_what_has_most_value_stays_as_messages_and_the_room_is_used() -> None:
 
 
 def test_of_what_is_equally_old_the_words_stay_and_the_results_go() -> None:
-    messages = numbered([*tool_run(20, words=60), *dialogue(3, words=60), user("go on")])
+    messages = numbered([*tool_run(20, words=60)[1:], *dialogue(3, words=60), user("go on")])
     (record,) = result_of(SummarizeStrategy(fills_target=True), messages, target_tokens=700).plan.summarizations
     gone = {message.id for message in messages if message.id in set(record.span)}
     assert {message.role for message in messages if message.id in gone} == {"assistant", "tool"}
     assert not gone & {message.id for message in messages[-7:]}
+
+
+def test_an_answer_stays_with_its_question_and_of_equals_the_newest_stay() -> None:
+    messages = numbered([*dialogue(40, words=12), user("go on")])
+    (record,) = result_of(SummarizeStrategy(fills_target=True), messages).plan.summarizations
+    stays = [message for message in messages if message.id not in set(record.span)]
+    questions = {message.text.split()[0].removeprefix("question-") for message in stays if message.role == "user"}
+    answers = {message.text.split()[0].removeprefix("answer-") for message in stays if message.role == "assistant"}
+    assert answers <= questions
+    assert answers == {str(number) for number in range(41 - len(answers), 41)}
+    assert len(answers) > 6
+
+
+def test_a_greeting_does_not_stay_where_there_is_room_for_it() -> None:
+    greeting, said = assistant("Hi! How can I help you today?"), assistant("The booking is KX-9314.")
+    messages = numbered([greeting, said, *dialogue(40, words=12), user("go on")])
+    (record,) = result_of(SummarizeStrategy(fills_target=True), messages, target_tokens=560).plan.summarizations
+    assert messages[0].id in set(record.span)
+
+
+def test_what_is_pinned_keeps_its_place_where_something_older_stays() -> None:
+    pairs = dialogue(40, words=12)
+    messages = numbered([system("rule one"), *pairs[:-8], system("rule two"), *pairs[-8:], user("go on")])
+    plan = result_of(SummarizeStrategy(fills_target=True), messages).plan
+    shown = [message.text.split(" word")[0] for message in PromptRenderer().render(messages, plan).messages]
+    assert shown[0] == "rule one"
+    assert plan.pinned == (messages[0].id,)
+    assert shown[shown.index("rule two") - 1] == "answer-36"
 
 
 def test_a_summary_that_is_asked_for_without_need_takes_all_that_is_old() -> None:

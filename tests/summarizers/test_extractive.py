@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compact import CompactConfig, CompactManager
 from compact.constraints import LearnedConstraints
 from compact.core.facts import extraction
 from compact.core.facts.ledger import Fact, FactKind
@@ -25,6 +26,7 @@ from compact.core.summary.summary import GAP_LABEL, RESULT_LABEL, StructuredSumm
 from compact.summarizers.extractive import extractive_summary
 from compact.summarizers.forms import FORMS
 from compact.testing import WordTokenizer
+from compact.testing import dialogue as wire_dialogue
 from compact.tokens import get_tokenizer
 from conversations import Wire, histories
 from numbered import exchange, numbered
@@ -355,3 +357,16 @@ def test_facts_without_sources_do_no_harm() -> None:
         messages=history, span=history, previous=None, max_tokens=2000, count_text=words.count_text, ledger=ledger
     )
     assert "art-1" in text_of(extractive_summary(asked))
+
+
+def test_a_limit_that_was_set_holds_for_a_summary_by_code_too() -> None:
+    """Unless one is set, such a summary takes the room there is."""
+    sizes: list[int] = []
+    for limit in ({}, {"max_tokens": 256}):
+        config = CompactConfig(max_context_tokens=16_000, summarizer=limit, telemetry={"exporter": "none"})
+        with CompactManager(config, tokenizer=words) as manager:
+            manager.preflight("s", wire_dialogue(900, words=20))
+            standing = manager.current_plan("s").summary
+            assert standing is not None
+            sizes.append(standing.tokens_after)
+    assert sizes[1] <= 256 < sizes[0]

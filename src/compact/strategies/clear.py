@@ -37,7 +37,7 @@ class ClearStrategy:
     keep_last: int = 0
     min_tokens: int = 100
     keep_lines: int = 2
-    # How a result begins has more value than the rest of it.
+    # How a result begins has more value than the rest of it; with 0, nothing of it stays.
     keep_head_chars: int = 300
     never_evict: tuple[str, ...] = ()
     policies: Mapping[str, ToolDurabilityPolicy] = field(default_factory=dict[str, ToolDurabilityPolicy])
@@ -52,18 +52,16 @@ class ClearStrategy:
             and index in context.layers.remainder
             and context.tokens[index] >= self.min_tokens
         ]
-        missed = Counter(context.answered[i].name for i in context.layers.missed if i in context.answered)
         heads = self._heads(context, [index for index, _ in expired])
         for index, result in reversed(expired):
-            record = self._record(result, context, index, head_chars=heads[index], kept_longer=missed[result.tool_name])
-            yield CompactionProposal(record)
+            yield CompactionProposal(self._record(result, context, index, head_chars=heads[index]))
 
     def _heads(self, context: PlanningContext, newest_first: Iterable[int]) -> dict[int, int]:
-        """Return how many characters stay of how each result begins: the newest share some room, others have a head.
+        """Return how many characters of its beginning each result keeps: `keep_head_chars`, the newest some more.
 
-        None where only results are too large: there all of the room goes to the newest.
+        Where one part of the prompt is over its cap, a result keeps nothing: the cap is for results that are whole.
         """
-        if context.goal.part is not None:
+        if context.goal.part is not None or not self.keep_head_chars:
             return dict.fromkeys(newest_first, 0)
         room = int(_NEWEST_SHARE * context.goal.target_tokens)
         heads: dict[int, int] = {}
@@ -89,27 +87,26 @@ class ClearStrategy:
                 yield index, result
 
     def _record(
-        self, result: ToolResultEnvelope, context: PlanningContext, index: int, *, head_chars: int, kept_longer: int
+        self, result: ToolResultEnvelope, context: PlanningContext, index: int, *, head_chars: int
     ) -> ClearRecord:
         text, turns_ago = result.message.text, context.turns[-1] - context.turns[index]
         again = "; calling it again gives the same" if result.determinism.is_verifiable else ""
         age = f", {turns_ago} turns ago" if turns_ago else ""
-        missed = f"; {kept_longer} that came back kept longer" if kept_longer else ""
         head = head_range(text, head_chars)
         return ClearRecord(
             span=SpanReference((result.message.id,)),
             strategy=self.name,
-            reason=f"old {result.tool_name} result{age}{again}{missed}",
+            reason=f"old {result.tool_name} result{age}{again}",
             kept=joined_ranges((*head, *outcome_lines(text, self.keep_lines))),
             preserved_fields=result.preserved_fields(),
         )
 
 
 def head_range(text: str, max_chars: int) -> tuple[tuple[int, int], ...]:
-    """Return how a text begins, half of it at most, up to the end of a line or a word, as a range."""
+    """Return how a text begins, half of it at most, up to the end of a line or a word if there is one, as a range."""
     most = min(max_chars, len(text) // 2)
     line, word = (text.rfind(end, most // 2, most) for end in ("\n", " "))
-    cut = line if line > 0 else word
+    cut = line if line > 0 else word if word > 0 else most
     return ((0, cut),) if cut > 0 and text[:cut].strip() else ()
 
 

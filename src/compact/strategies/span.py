@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from compact.core.facts.pieces import is_specific
 from compact.core.facts.tool_calls import is_typed
 from compact.core.facts.value import message_value
 from compact.core.facts.value_table import VALUES
-from compact.core.log.groups import Group
-from compact.core.plan.strategy import PlanningContext
+from compact.core.plan.strategy import MIN_SUMMARY_TOKENS, PlanningContext
 
-# Chosen: a shorter summary would say nothing.
-MIN_SUMMARY_TOKENS = 40
 # Chosen: what is kept and takes more than this share of the target is cut afterwards, and counts so much here; more of
 # what a person typed, and of a result that the agent has not read yet.
 _LARGEST_SHARE = 0.25
@@ -36,10 +34,10 @@ def choose_span(context: PlanningContext, free: Sequence[int], *, max_summary_to
     pinned = sum(map(context.weight, context.layers.pinned))
     room = min(goal.target_tokens, goal.ceiling_tokens) - _kept_tokens(context, frozenset(free))
     least = int(min(_LEAST_SHARE, goal.summary_share) * (goal.settle_tokens - pinned))
-    groups = _most_valuable_first(context, frozenset(free))
+    units = _most_valuable_first(context, frozenset(free))
     reserve = max(min(max_summary_tokens, max(least, int(goal.summary_share * room))), MIN_SUMMARY_TOKENS)
     while True:
-        stay = _affordable(context, groups, room - reserve)
+        stay = _affordable(context, units, room - reserve)
         span = [index for index in free if index not in stay]
         full = sum(context.tokens[index] for index in span) + (standing.tokens_after if standing else 0)
         usable = max(int(full * ratio), MIN_SUMMARY_TOKENS)
@@ -64,27 +62,49 @@ def _kept_tokens(context: PlanningContext, free: frozenset[int]) -> int:
     return sum(map(tokens, kept))
 
 
-def _most_valuable_first(context: PlanningContext, free: frozenset[int]) -> list[Group]:
-    """Return the groups that may go, those with the highest value for their tokens first."""
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """Messages that stay or go together; `brings` is the question that an answer cannot be understood without."""
+
+    indices: tuple[int, ...]
+    brings: tuple[int, ...]
+    density: float
+
+
+def _most_valuable_first(context: PlanningContext, free: frozenset[int]) -> list[_Unit]:
+    """Return what may stay, what has the highest value for its tokens first; of equals, the newest.
+
+    A message that says nothing specific, such as a greeting, is not among it.
+    """
     ages, behind = [0] * len(context.messages), 0
     for index in range(len(context.messages) - 1, -1, -1):
         ages[index] = behind
         behind += context.weight(index)
 
-    def value(group: Group) -> float:
-        weights = [(context.messages[index], context.weight(index)) for index in group.indices]
-        total = sum(message_value(message, weight, ages[group.indices[0]], VALUES) for message, weight in weights)
-        return total / max(1, sum(weight for _, weight in weights))
+    def density(indices: Sequence[int]) -> float:
+        weights = [(context.messages[index], context.weight(index), ages[index]) for index in indices]
+        total = sum(message_value(message, weight, age, VALUES) for message, weight, age in weights)
+        return total / max(1, sum(weight for _, weight, _ in weights))
 
-    return sorted((group for group in context.groups if free.issuperset(group.indices)), key=value, reverse=True)
+    units: list[_Unit] = []
+    question: tuple[int, ...] = ()
+    for group in context.groups:
+        is_user = context.messages[group.indices[0]].role == "user"
+        if free.issuperset(group.indices) and (group.is_tool or is_specific(context.messages[group.indices[0]])):
+            is_answer = not is_user and not group.is_tool
+            units.append(_Unit(group.indices, question if is_answer else (), density(group.indices)))
+        if is_user:
+            question = group.indices if free.issuperset(group.indices) else ()
+    return sorted(units, key=lambda unit: (unit.density, unit.indices), reverse=True)
 
 
-def _affordable(context: PlanningContext, groups: Iterable[Group], room: int) -> set[int]:
-    """Return the messages of the first groups that there is room for."""
+def _affordable(context: PlanningContext, units: Iterable[_Unit], room: int) -> set[int]:
+    """Return the messages of the first units that there is room for."""
     stay = set[int]()
-    for group in groups:
-        tokens = sum(map(context.weight, group.indices))
+    for unit in units:
+        needed = [index for index in (*unit.brings, *unit.indices) if index not in stay]
+        tokens = sum(map(context.weight, needed))
         if tokens <= room:
             room -= tokens
-            stay.update(group.indices)
+            stay.update(needed)
     return stay

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from compact.core.plan.durability import ToolDurabilityPolicy, envelope, tool_policies
 from compact.core.plan.plan import CompactionAction, SpanReference, SummarizationRecord
-from compact.core.plan.strategy import SUMMARIZE, CompactionProposal, PlanningContext
-from compact.strategies.span import MIN_SUMMARY_TOKENS, Span, choose_span
+from compact.core.plan.strategy import MIN_SUMMARY_TOKENS, SUMMARIZE, CompactionProposal, PlanningContext
+from compact.strategies.span import Span, choose_span
 
 # Chosen: the share of the target that pointers to artifacts may take; hundreds of them must not crowd out the rest.
 _POINTER_SHARE = 0.25
@@ -64,7 +65,7 @@ class SummarizeStrategy:
             version=standing.version + 1 if standing else 1,
             max_tokens=self._room(context, span, replaced),
         )
-        yield CompactionProposal(record, pinned=self._pinned_before(context, span.indices[-1], earlier))
+        yield CompactionProposal(record, pinned=_pinned_before(context, record.span))
 
     def _span(self, context: PlanningContext, rest: list[int]) -> Span:
         """Return what the summary stands for: all of the remainder if one was asked for without need."""
@@ -92,8 +93,7 @@ class SummarizeStrategy:
         weighed = context.weigh(record)
         if context.total_tokens() - weighed.tokens_freed > context.goal.settle_tokens:
             return None
-        last = max(context.places[message_id] for message_id in record.span)
-        return CompactionProposal(record, pinned=self._pinned_before(context, last, earlier))
+        return CompactionProposal(record, pinned=_pinned_before(context, record.span))
 
     def _never_cleared(self, context: PlanningContext) -> frozenset[int]:
         """Return the groups with a result that may neither be cleared nor stands in an artifact."""
@@ -111,10 +111,12 @@ class SummarizeStrategy:
         action = context.plan.get_action(context.messages[index].id)[0]
         return action not in (CompactionAction.SUMMARIZE, CompactionAction.DROP)
 
-    def _pinned_before(self, context: PlanningContext, last: int, earlier: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the pinned messages that are older than the end of the span: they stand before the summary."""
-        last = max([last, *(context.places[message_id] for message_id in earlier)])
-        return tuple(context.messages[index].id for index in sorted(context.layers.pinned) if index < last)
+
+def _pinned_before(context: PlanningContext, span: Iterable[str]) -> tuple[str, ...]:
+    """Return the pinned messages that stand before the summary: those older than every other message that stays."""
+    inside = {context.places[message_id] for message_id in span}
+    pinned = takewhile(lambda index: index in inside or index in context.layers.pinned, range(max(inside)))
+    return tuple(context.messages[index].id for index in pinned if index not in inside)
 
 
 def _standing_pointers(context: PlanningContext, free: list[int]) -> set[int]:

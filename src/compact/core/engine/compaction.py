@@ -114,7 +114,9 @@ class Compactor:
             return
         if result.pending_summary:
             may_keep = session.prompt_tokens <= goal.ceiling_tokens
-            written = yield from self.writer.write(session, result.pending_summary, note=note, may_keep=may_keep)
+            written = yield from self.writer.write(
+                session, result.plan, result.pending_summary, note=note, may_keep=may_keep
+            )
             if written is None:
                 self._leave_unchanged(session, f"{reason}; the summary failed and on_failure is keep", note)
                 return

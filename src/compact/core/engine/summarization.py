@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from compact.core.audit.store import SummaryCache
@@ -27,8 +27,9 @@ from compact.core.facts.tool_calls import command_of, path_of
 from compact.core.log.groups import calls_answered, group_messages
 from compact.core.log.messages import Message
 from compact.core.log.tokenizer import ProviderAwareTokenizer
-from compact.core.plan.plan import SummarizationRecord
+from compact.core.plan.plan import ClearRecord, CompactionPlan, SummarizationRecord
 from compact.core.plan.renderer import summary_message
+from compact.core.plan.stubs import render_cleared
 from compact.core.steps import Steps
 from compact.core.summary.fitting import cut_to, joined, required_facts, shortened
 from compact.core.summary.summarizer import (
@@ -232,6 +233,16 @@ def _with_message_ids(ledger: Ledger, request: SummaryRequest) -> Ledger:
     return Ledger((*ledger.facts, *ids))
 
 
+def _as_shown(messages: Iterable[Message], plan: CompactionPlan, span: Collection[str]) -> Iterator[Message]:
+    """Yield the messages of a span in their own words, and the others as a prompt shows them."""
+    for message in messages:
+        record = plan.get_action(message.id)[1]
+        if isinstance(record, ClearRecord) and message.id not in span:
+            yield render_cleared(message, record)
+        else:
+            yield message
+
+
 def _artifact_facts(pending: SummarizationRecord, span: Sequence[Message]) -> list[Fact]:
     """Return a fact for each artifact that a summary takes in: its id, and which call gave it."""
     if not pending.artifacts:
@@ -294,14 +305,14 @@ class SummaryWriter:
     report_outcome: Callable[[Exception | None], None] = ignore_outcome
 
     def write(
-        self, session: Session, pending: SummarizationRecord, *, note: str, may_keep: bool
+        self, session: Session, plan: CompactionPlan, pending: SummarizationRecord, *, note: str, may_keep: bool
     ) -> Steps[SummarizationRecord | None]:
-        """Return the record with its summary.
+        """Return the record of a new plan with its summary.
 
         If writing fails, what code chooses stands for the span, or None is returned if everything is to stay as it is.
         """
         room = SummaryRoom(pending, self.tokenizer.count_message)
-        request = self._request(session, room, note)
+        request = self._request(session, plan, room, note)
         try:
             return (yield from self._write_once(session, request, room))
         except Exception as error:
@@ -328,10 +339,10 @@ class SummaryWriter:
     def prefetch(self, session: Session, pending: SummarizationRecord) -> Steps[None]:
         """Write a summary before it is needed, and store what it stands for."""
         room = SummaryRoom(pending, self.tokenizer.count_message)
-        record = yield from self._write_once(session, self._request(session, room, ""), room)
+        record = yield from self._write_once(session, self._request(session, session.plan, room, ""), room)
         yield from self.claiming.store_prefetched(session, pending, record)
 
-    def _request(self, session: Session, room: SummaryRoom, note: str) -> SummaryRequest:
+    def _request(self, session: Session, plan: CompactionPlan, room: SummaryRoom, note: str) -> SummaryRequest:
         """Return what the summariser gets: the messages that are new to the span, and the summary before them."""
         pending, before = room.pending, session.plan.summary
         inside, known = set(pending.span), set(before.span if before else ())
@@ -340,7 +351,7 @@ class SummaryWriter:
         request = SummaryRequest(
             messages=tuple(message for message in span if message.id not in known),
             span=span,
-            history=tuple(session.log.view),
+            history=tuple(_as_shown(session.log.view, plan, inside)),
             previous=before.summary if before else None,
             ledger=_with_carried_facts(
                 before, find_facts(span, artifacts, constraints=self.constraints, history=session.log.view)

@@ -96,7 +96,7 @@ class Trigger:
         reserve, repair_tokens = budget.injection_reserve if self.injects else 0, session.prompt.repair_tokens
         limit = min(target_tokens - repair_tokens - reserve, goal.ceiling_tokens)
         fixed = {PromptPart.OVERHEAD: repair_tokens, PromptPart.RESERVED: reserve}
-        goal = replace(goal, summary_share=_SUMMARY_SHARE_OF_TARGET, fixed=fixed)
+        goal = replace(goal, summary_share=_SUMMARY_SHARE_OF_TARGET, fixed=fixed, is_exact=True)
         return replace(goal, target_tokens=limit, settle_tokens=limit, ceiling_tokens=limit)
 
 

@@ -11,6 +11,7 @@ from enum import Enum
 from itertools import count
 from typing import TypeAlias
 
+from compact.core.facts.common_words import COMMON_WORDS
 from compact.core.facts.entities import EntityKind, entity_kinds
 from compact.core.facts.text import ends_of, words_of
 from compact.core.facts.tool_calls import argument_texts, call_subjects, is_typed
@@ -84,6 +85,8 @@ _LINE = re.compile(r"[^\n]+")
 # Chosen: of a text that has more pieces than these at both of its ends, only these are read. Lists of short lines have
 # so many; 200,000 characters of code have fewer.
 _MAX_PIECES_OF_END = 5_000
+# Chosen: a greeting or a "yes, go on" is not longer.
+_MAX_PHRASE_CHARS = 100
 # Shorter words tell nothing about what a line is about. Chosen.
 _MIN_WORD_CHARS = 4
 
@@ -137,6 +140,14 @@ def cut_into_pieces(messages: Sequence[Message]) -> list[Piece]:
         cut = message.read_once(_cut_numbered if has_numbers else _cut_plain)
         pieces.extend(_pieces_of(place, cut, step))
     return pieces
+
+
+def is_specific(message: Message) -> bool:
+    """Return True if a message says what is not said everywhere: a name, a number, an uncommon word, or many words."""
+    if not 0 < len(message.text) <= _MAX_PHRASE_CHARS or message.tool_calls:
+        return True
+    cut = message.read_once(_cut_plain)
+    return bool(cut.strings) or not COMMON_WORDS.issuperset(cut.words)
 
 
 def _pieces_of(place: int, cut: _CutMessage, step: Step) -> Iterator[Piece]:

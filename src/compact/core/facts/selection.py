@@ -20,13 +20,11 @@ class ScoreWeights:
     """What each part of a piece's gain counts; each is a share of all there is, so that they can be added.
 
     Chosen, and measured by `python benchmarks/fidelity`: names gain most in recall, `value` keeps the dialogue.
-    What people typed counts by itself, too: it says what is wanted, and little of it is written again word for word.
     """
 
     strings: float = 3.5
     words: float = 0.65
     value: float = 1.5
-    typed: float = 0.5
 
 
 class Selection:
@@ -57,12 +55,10 @@ class Selection:
 
     def _per_unit(self, weights: ScoreWeights) -> ScoreWeights:
         """Return what one unit of each part adds to the whole."""
-        typed = sum(len(piece.text) for piece in self.pieces if piece.origin is Origin.TYPED)
         return ScoreWeights(
             weights.strings / (fsum(self._scores.string_scores.values()) or 1.0),
             weights.words / (fsum(self._scores.word_scores.values()) or 1.0),
             weights.value / (fsum(self._values) or 1.0),
-            weights.typed / (typed or 1.0),
         )
 
     def favour(self, factors: Sequence[float]) -> None:
@@ -92,8 +88,6 @@ class Selection:
         strings = fsum(string_scores[text] for text in scores.strings[index] if text not in self._shown_strings)
         words = fsum(word_scores[word] for word in scores.words[index] if word not in self._shown_words)
         gain = strings * weights.strings + words * weights.words + self._values[index] * weights.value
-        if piece.origin is Origin.TYPED:
-            gain += len(piece.text) * weights.typed
         return gain * self._factors[index] if self._factors else gain
 
     def choose(

@@ -22,11 +22,16 @@ from compact.core.plan.plan import (
     SummarizationRecord,
 )
 from compact.core.plan.shortening import SHORTEN, Candidate, Shortener
-from compact.core.plan.strategy import CLEAR, CompactionProposal, CompactionStrategy, Goal, PlanningContext
+from compact.core.plan.strategy import (
+    CLEAR,
+    MIN_SUMMARY_TOKENS,
+    CompactionProposal,
+    CompactionStrategy,
+    Goal,
+    PlanningContext,
+)
 from compact.core.plan.turn import TurnContext
 
-# Chosen: a shorter summary says nothing.
-_SMALLEST_SUMMARY_TOKENS = 40
 # Chosen: below this size the frame of a tool exchange costs more than what it says.
 _SMALL_PROMPT_TOKENS = 2000
 # Chosen: room below the target that is worth filling, and how much of what was cleared is read to fill it.
@@ -190,15 +195,15 @@ class CompactionCoordinator:
         return accepted, rejected
 
     def _squeeze(self, context: PlanningContext) -> PlanningContext:
-        """Cut what is too large: tool results and single large messages, then the summary, then the rest."""
+        """Cut what is too large: cleared results, other results and large messages, then the summary, then the rest."""
         large = int(_LARGE_SHARE * context.goal.ceiling_tokens)
 
         def is_bulky(message: Message, tokens: int) -> bool:
             return message.role == "tool" or (tokens > large and (message.role == "user" or bool(message.tool_calls)))
 
-        context = self._shorten(context, is_bulky)
-        context = _squeeze_summary(context, max(_SMALLEST_SUMMARY_TOKENS, context.goal.ceiling_tokens // 3))
-        return _squeeze_summary(self._shorten(context, lambda message, tokens: True), _SMALLEST_SUMMARY_TOKENS)
+        context = self._shorten(_with_bare_stubs(context), is_bulky)
+        context = _squeeze_summary(context, max(MIN_SUMMARY_TOKENS, context.goal.ceiling_tokens // 3))
+        return _squeeze_summary(self._shorten(context, lambda message, tokens: True), MIN_SUMMARY_TOKENS)
 
     def _refill(self, context: PlanningContext, before: CompactionPlan) -> PlanningContext:
         """Keep more of what was cleared now, the newest first, where more was cleared than the target demands."""
@@ -313,6 +318,19 @@ def _stands(plan: CompactionPlan, message: Message) -> bool:
     """Return True if a message stands in the prompt in its own words, whole or cut."""
     record = plan.get_action(message.id)[1]
     return record is None or record.strategy == SHORTEN
+
+
+def _with_bare_stubs(context: PlanningContext) -> PlanningContext:
+    """Keep nothing of cleared results, the oldest first, until the prompt fits its ceiling."""
+    excess = context.total_tokens() - context.goal.ceiling_tokens
+    bare: list[CompactionProposal] = []
+    for message in context.messages if excess > 0 else ():
+        record = context.plan.get_action(message.id)[1]
+        if excess > 0 and isinstance(record, ClearRecord) and record.strategy == CLEAR and record.kept:
+            stub = replace(context.weigh(replace(record, kept=())), tokens_before=record.tokens_before)
+            excess -= record.tokens_after - stub.tokens_after
+            bare.append(CompactionProposal(stub))
+    return _apply(context, bare)
 
 
 def _squeeze_summary(context: PlanningContext, least_tokens: int) -> PlanningContext:

@@ -28,16 +28,19 @@ from compact.core.plan.turn import TurnContext
 
 SUMMARIZE = "summarize"
 CLEAR = "clear"
+# Chosen: a shorter summary would say nothing.
+MIN_SUMMARY_TOKENS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
     """How far to go, in estimated tokens of messages alone.
 
-    Strategies run until `target_tokens`; fewer recent messages are kept until `settle_tokens`, and for a summary of up
-    to `summary_share` of the room; beyond `ceiling_tokens` nothing may be sent. `must_run` names strategies that run
-    even if the target is already met, `skip` those that do not run at all. `fixed` has the tokens of the parts that
-    are sent beside the messages; errors name them.
+    Strategies run until `target_tokens`; fewer recent messages are kept until `settle_tokens`; beyond `ceiling_tokens`
+    nothing may be sent. `summary_share` of the room is held free for a summary, which also gets what messages leave
+    over. `must_run` names strategies that run even if the target is already met, `skip` those that do not run at all.
+    `fixed` has the tokens of the parts that are sent beside the messages; errors name them. `is_exact` says that a
+    caller named the tokens to come down to.
 
     For a cap on one part of the prompt, `part` is the only one that may shrink, to `part_tokens`. A compaction that
     would free less than `min_freed_tokens` is not done.
@@ -53,11 +56,7 @@ class Goal:
     part: PromptPart | None = None
     part_tokens: int = 0
     min_freed_tokens: int = 1
-
-    @property
-    def is_exact(self) -> bool:
-        """True if the caller named the tokens to come down to."""
-        return self.target_tokens == self.ceiling_tokens
+    is_exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
