@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
@@ -16,8 +17,8 @@ _LEADING_PUNCTUATION = " ,;:)}]"
 # Chosen: so many calls in a row are noted when none of them is shown, with so many names of tools.
 _MIN_GAP = 3
 _MAX_NAMES_IN_GAP = 4
-# Chosen: longer arguments have a line of their own.
-_MAX_WORD_CHARS = 40
+# Chosen: an id, a date, a path; what looks like code has a line of its own.
+_WORD = re.compile(r"[\w.:/@#+-]{0,39}[\w#+-]")
 
 
 def leads(pieces: Sequence[Piece], messages: Sequence[Message]) -> Mapping[int, int]:
@@ -105,4 +106,4 @@ def _joined(pieces: Sequence[Piece]) -> str:
 
 
 def _is_word(piece: Piece) -> bool:
-    return piece.origin is Origin.CALL and len(piece.text) <= _MAX_WORD_CHARS and " " not in piece.text
+    return piece.origin is Origin.CALL and _WORD.fullmatch(piece.text) is not None
