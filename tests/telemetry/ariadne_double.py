@@ -70,11 +70,15 @@ def _cut(value: Any) -> Any:
 
 @dataclass
 class Ariadne:
-    """What arrived, and how the server is to behave: `status` other than 200 answers with that, `hangs` never does."""
+    """What arrived, and how the server is to behave: `status` other than 200 answers with that, `hangs` never does.
+
+    With `takes_updates` it answers as `compact view` does.
+    """
 
     url: str = ""
     status: int = 200
     hangs: bool = False
+    takes_updates: bool = False
     traces: dict[str, dict[str, Any]] = field(default_factory=dict)
     spans: dict[str, dict[str, Any]] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -111,7 +115,7 @@ class Ariadne:
             else:
                 known = self.spans.get(event["span_id"], {})
                 self.spans[event["span_id"]] = {**known, **event, "received_at": time.time()}
-        return 200, {"success": True, "count": len(events)}
+        return 200, {"success": True, "count": len(events), **({"updates": True} if self.takes_updates else {})}
 
     def of(self, name: str) -> list[dict[str, Any]]:
         """The spans with a name, in the order of their arrival."""

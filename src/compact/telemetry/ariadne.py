@@ -2,6 +2,9 @@
 
 A session is a trace, an event or an operation a span. The server drops fields that it does not know, so everything that
 an event says stands in `data`, and the text to read in `data.output`. Times end in `Z`; what has no value is left out.
+
+Ariadne's page keeps the version of a span that it saw first, so each span is sent once, when it has ended. `compact
+view` shows the newest version, and says so in its answers: it gets an operation when it begins, too.
 """
 
 from __future__ import annotations
@@ -64,6 +67,7 @@ class AriadneExporter:
         self._traces: OrderedDict[str, None] = OrderedDict()
         self._pending: deque[_PendingRequest] = deque()
         self._lost = 0
+        self._takes_updates = False
         self.warn = ThrottledWarnings("[Ariadne]")
 
     def capture_context(self, event: CompactionEvent) -> object:
@@ -87,7 +91,8 @@ class AriadneExporter:
             if span["trace_id"] not in self._traces:
                 events.append(trace)
             self._add_trace(span["trace_id"])
-            events.append(span)
+            if "ended_at" in span or self._takes_updates:
+                events.append(span)
         self._pending.extend(_bodies(events))
 
     def _add_trace(self, trace_id: str) -> None:
@@ -116,7 +121,9 @@ class AriadneExporter:
         status, answer = self._post(request.body)
         if status in _RETRY_STATUS:
             raise DeliveryFailed(f"{self._url} answered {status}; trying again later")
-        if status != 200:
+        if status == 200:
+            self._takes_updates = _answers_updates(answer)
+        else:
             self.warn(f"{self._url} answered {status}, so a batch is lost: {_first_problem(answer)}")
             self._lost += request.events
         self._pending.popleft()
@@ -136,6 +143,7 @@ class AriadneExporter:
     def _unreachable(self, error: Exception) -> DeliveryFailed:
         self.close()
         self._traces.clear()  # a server that comes back may have forgotten them
+        self._takes_updates = False  # and it may be another one
         return DeliveryFailed(f"{self._url} cannot be reached ({type(error).__name__}: {error}); trying again later")
 
     def _request(self, body: bytes) -> tuple[int, str]:
@@ -193,6 +201,14 @@ def _parse_address(url: str) -> SplitResult:
     if not is_whole:
         raise ConfigError(f"{url!r} is not an address to send events to", field="telemetry.ariadne_url", hint=hint)
     return address
+
+
+def _answers_updates(answer: str) -> bool:
+    """Return True if a server says that it shows the newest version of a span, as `compact view` does."""
+    try:
+        return json.loads(answer).get("updates") is True
+    except (ValueError, AttributeError):
+        return False
 
 
 def _first_problem(answer: str) -> str:

@@ -28,9 +28,9 @@ def test_one_event_or_a_batch_is_taken(empty: Running) -> None:
     one = empty.client.post("/ingest", json=TRACE)
     several = empty.client.post("/ingest", json={"batch": [span(1), span(2)]})
     none = empty.client.post("/ingest", json={"batch": []})
-    assert (one.status_code, one.json()) == (200, {"success": True, "count": 1})
-    assert several.json() == {"success": True, "count": 2}
-    assert none.json() == {"success": True, "count": 0}
+    assert (one.status_code, one.json()) == (200, {"success": True, "count": 1, "updates": True})
+    assert several.json() == {"success": True, "count": 2, "updates": True}
+    assert none.json() == {"success": True, "count": 0, "updates": True}
     assert empty.get("/healthz")["events"] == {"count": 3, "capacity": 10_000}
 
 
