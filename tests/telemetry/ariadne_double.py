@@ -115,7 +115,7 @@ class Ariadne:
             else:
                 known = self.spans.get(event["span_id"], {})
                 self.spans[event["span_id"]] = {**known, **event, "received_at": time.time()}
-        return 200, {"success": True, "count": len(events), **({"updates": True} if self.takes_updates else {})}
+        return 200, {"success": True, "count": len(events)}
 
     def of(self, name: str) -> list[dict[str, Any]]:
         """The spans with a name, in the order of their arrival."""
@@ -172,6 +172,7 @@ def ariadne_server(port: int = 0) -> Iterator[Ariadne]:
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(data)))
+                self.send_header("x-compact-updates", str(int(double.takes_updates)))
                 self.end_headers()
                 self.wfile.write(data)
             except OSError:

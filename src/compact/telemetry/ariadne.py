@@ -39,6 +39,8 @@ _MAX_BODY_BYTES = 256_000
 _MAX_NAME = 1_000
 # The trace of what happens outside of any session.
 _NO_SESSION = "compact"
+# `compact view` answers with this: it shows the newest version of a span.
+_UPDATES_HEADER = "x-compact-updates"
 # Fields that stand on the span itself.
 _SPAN_FIELDS = frozenset({"event_id", "parent_id", "started_at", "ended_at"})
 
@@ -121,9 +123,7 @@ class AriadneExporter:
         status, answer = self._post(request.body)
         if status in _RETRY_STATUS:
             raise DeliveryFailed(f"{self._url} answered {status}; trying again later")
-        if status == 200:
-            self._takes_updates = _answers_updates(answer)
-        else:
+        if status != 200:
             self.warn(f"{self._url} answered {status}, so a batch is lost: {_first_problem(answer)}")
             self._lost += request.events
         self._pending.popleft()
@@ -152,6 +152,7 @@ class AriadneExporter:
         self._connection.request("POST", self._path, body, self._headers)
         answer = self._connection.getresponse()
         text = answer.read(_MAX_ANSWER_BYTES).decode("utf-8", "replace")
+        self._takes_updates = answer.getheader(_UPDATES_HEADER) == "1"
         if not answer.isclosed():
             self.close()  # the rest would be read as the next answer
         return answer.status, text
@@ -201,14 +202,6 @@ def _parse_address(url: str) -> SplitResult:
     if not is_whole:
         raise ConfigError(f"{url!r} is not an address to send events to", field="telemetry.ariadne_url", hint=hint)
     return address
-
-
-def _answers_updates(answer: str) -> bool:
-    """Return True if a server says that it shows the newest version of a span, as `compact view` does."""
-    try:
-        return json.loads(answer).get("updates") is True
-    except (ValueError, AttributeError):
-        return False
 
 
 def _first_problem(answer: str) -> str:
