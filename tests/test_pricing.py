@@ -132,22 +132,34 @@ def test_the_summary_is_priced_by_the_model_that_writes_it() -> None:
     assert "'my-model'" in unknown.notes[0]
 
 
-def test_no_turn_waits_for_the_price_list() -> None:
-    """Loading it takes a second: a compaction that is due takes the usual ratios unless the list is there."""
+def test_no_turn_waits_for_the_price_list_and_every_event_has_its_price(tmp_path: Path) -> None:
+    """Loading it takes a good part of a second: that is done beside the turn, and what reads the event later has it."""
     code = """
-import sys
+import json, sys, threading
+import compact.pricing
+held = threading.Event()
+load = compact.pricing._snapshot
+def slow():
+    assert held.wait(30)
+    return load()
+compact.pricing._snapshot = slow
 from compact import CompactConfig, CompactManager
 from compact.testing import dialogue
 events = []
-config = CompactConfig(max_context_tokens=2000, policy={"hard_cap_buffer": 0}, telemetry={"exporter": "none"})
+config = CompactConfig(max_context_tokens=2000, policy={"hard_cap_buffer": 0}, telemetry={"exporter": "none"},
+    storage={"adapter": "fs", "path": "archive"})
 manager = CompactManager(config, on_event=events.append)
 manager.preflight("s", dialogue(40, words=60))
 done = next(event for event in events if event.name == "compact.completed")
 print("genai_prices" in sys.modules, done.economics["currency"], done.economics["notes"][0].split(":")[0])
+held.set()
+assert manager.flush(30)
+(line,) = [line for line in open("archive/s/events.jsonl") if '"compact.completed"' in line]
+print(json.loads(line)["economics"]["currency"], done.economics["currency"], done.to_dict()["economics"]["currency"])
 print(manager.plan("s", dialogue(60, words=60)).economics.currency)
 """
-    lines = subprocess.check_output([sys.executable, "-c", code], text=True).splitlines()
-    assert lines == ["False input tokens the price list is not loaded", "USD"]
+    lines = subprocess.check_output([sys.executable, "-c", code], text=True, cwd=tmp_path).splitlines()
+    assert lines == ["False input tokens the price list is not loaded", "USD USD USD", "USD"]
 
 
 # -- plans -----------------------------------------------------------------------------------------------------------

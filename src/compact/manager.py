@@ -121,7 +121,6 @@ class CompactManager:
             ExportSettings(**self.config.telemetry.for_exporters()),
             on_event,
             archive=chosen_archive,
-            archive_may_wait=archive is not None or self.config.storage.adapter == "s3",
             redact=self._redactor.value,
             metadata=event_metadata,
         )

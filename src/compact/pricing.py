@@ -1,14 +1,14 @@
 """What a model's tokens cost, from the bundled genai-prices list: offline, and never in the way of a turn.
 
-Loading the list takes about a second. A plan waits for it, and so does a compaction that is only done if it pays. One
-that has to be done anyway does not: its event is priced by the usual ratios unless the list is there already, or prices
-are set. A call of `model_prices` at the start of a program has it loaded.
+Loading the list takes a good part of a second. A plan waits for it, and so does a compaction that is only done if it
+pays. Nothing else does: the first compaction that asks for a price has the list loaded in a thread, and goes on. Its
+event has the price as soon as the list is there; exporters, which have a thread of their own, wait for that.
 """
 
 from __future__ import annotations
 
 import re
-import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,6 +41,8 @@ class ModelPricer:
         """Return what the change costs, in dollars if the model's prices are known and at hand."""
         notes: list[str] = []
         is_at_hand = may_wait or is_loaded()
+        if not is_at_hand:
+            start_loading()
         before = self._prices(change.tokens_before, is_at_hand, notes)
         after = self._prices(change.tokens_after, is_at_hand, [])
         if not self.has_cache:
@@ -76,9 +78,30 @@ class ModelPricer:
         return found or prices
 
 
+_loaded = threading.Event()
+_loading = threading.Lock()
+
+
 def is_loaded() -> bool:
     """Return True if prices can be had without waiting."""
-    return "genai_prices.data" in sys.modules
+    return _loaded.is_set()
+
+
+def start_loading() -> None:
+    """Have the list loaded in a thread, once in a process."""
+    # The lock is never released: it says that loading has begun.
+    if not _loaded.is_set() and _loading.acquire(blocking=False):
+        threading.Thread(target=_snapshot, name="compact-prices", daemon=True).start()
+
+
+def _snapshot() -> Any:
+    """Return the bundled list; None if it is not installed."""
+    try:
+        snapshot: Any = import_module("genai_prices.data_snapshot").get_snapshot()
+    except ImportError:
+        snapshot = None
+    _loaded.set()
+    return snapshot
 
 
 @lru_cache(maxsize=256)
@@ -105,9 +128,8 @@ def model_prices(model: str, *, input_tokens: int = 0) -> Prices | None:
 @lru_cache(maxsize=64)
 def _listed(model: str) -> Any:
     """Return the entry of the list that is in force now, under the first of the model's names that it knows."""
-    try:
-        snapshot: Any = import_module("genai_prices.data_snapshot").get_snapshot()
-    except ImportError:
+    snapshot = _snapshot()
+    if snapshot is None:
         return None
     for name in _names(model):
         try:

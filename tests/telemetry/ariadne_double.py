@@ -70,11 +70,15 @@ def _cut(value: Any) -> Any:
 
 @dataclass
 class Ariadne:
-    """What arrived, and how the server is to behave: `status` other than 200 answers with that, `hangs` never does."""
+    """What arrived, and how the server is to behave: `status` other than 200 answers with that, `hangs` never does.
+
+    With `takes_updates` it answers as `compact view` does.
+    """
 
     url: str = ""
     status: int = 200
     hangs: bool = False
+    takes_updates: bool = False
     traces: dict[str, dict[str, Any]] = field(default_factory=dict)
     spans: dict[str, dict[str, Any]] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -168,6 +172,7 @@ def ariadne_server(port: int = 0) -> Iterator[Ariadne]:
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(data)))
+                self.send_header("x-compact-updates", str(int(double.takes_updates)))
                 self.end_headers()
                 self.wfile.write(data)
             except OSError:

@@ -11,7 +11,13 @@ from compact.core.engine.events import EVENTS, CompactionEvent
 from compact.testing import Wire, WordTokenizer, dialogue, system, tool_exchange, user
 
 WHERE: dict[str, Any] = {"session_id": "s-1", "turn_number": 3, "plan_version": 2}
-_CHANGED = {"strategy": "clear", "message_ids": ("m1", "m2"), "tokens_before": 900, "tokens_after": 100}
+_CHANGED: dict[str, Any] = {
+    "strategy": "clear",
+    "message_ids": ("m1", "m2"),
+    "tokens_before": 900,
+    "tokens_after": 100,
+    "tokens_freed": 800,
+}
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ def _samples() -> list[CompactionEvent]:
     return [
         e.CompactionCheckStartedEvent(**WHERE),
         e.OperationStartedEvent(**WHERE, operation="compaction"),
-        e.OperationEndedEvent(**WHERE, operation="compaction", status="error", error_type="ValueError"),
+        e.OperationEndedEvent(**WHERE, operation="compaction", error_type="ValueError"),
         e.TokenEstimateEvent(
             **WHERE, model="gpt-4o", t_est=900, max_tokens=1000, usage_pct=0.9, breakdown={"system": 1, "messages": 899}
         ),
@@ -66,7 +72,16 @@ def _samples() -> list[CompactionEvent]:
             compression_ratio=0.04,
             summary="The task is to refactor.",
         ),
-        e.PrunedMessagesEvent(**WHERE, pruned_count=2, message_ids=("m1", "m2"), layers={"pinned": 1, "recent": 4}),
+        e.PromptReadyEvent(**WHERE, model="gpt-4o", tokens=450, max_tokens=1000, usage_pct=0.45, messages=12),
+        e.PrunedMessagesEvent(
+            **WHERE,
+            pruned_count=2,
+            message_ids=("m1", "m2"),
+            layers={"pinned": 1, "recent": 4},
+            kept={"pinned": 1, "recent_turns": 6, "tool_pairs": 4},
+            protected_ids=("m0",),
+            protected_labels={"m0": "Security Policy"},
+        ),
         e.CompactionErrorEvent(**WHERE, error_type="SummaryFailed", message="no answer", fallback="pruning-only"),
         e.SummarizerCallEvent(
             **WHERE,
@@ -86,7 +101,7 @@ def _samples() -> list[CompactionEvent]:
             messages_after=12,
             proposals={"clear": 2},
             reason="900 of 1,000 tokens",
-            economics={"freed_tokens": 450},
+            compute_economics=lambda may_wait: {"freed_tokens": 450},
         ),
         e.CompactionReportEvent(**WHERE, compute_report=Report),  # pyright: ignore[reportArgumentType]
         e.HistoryBranchedEvent(**WHERE, left_ids=("m1",), new_ids=("m9",)),

@@ -28,6 +28,8 @@ class Collector:
     # By name, the newest state: attributes and value, or (count, sum) of a histogram.
     metrics: dict[str, list[tuple[dict[str, Any], Any]]] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
+    # (name, version) of each instrumentation scope.
+    scopes: set[tuple[str, str]] = field(default_factory=set)
 
     def take(self, path: str, body: bytes) -> None:
         """Read one request."""
@@ -36,11 +38,13 @@ class Collector:
             for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
                 self.resources.append(attributes(resource.resource))
                 for scope in resource.scope_spans:
+                    self.scopes.add((scope.scope.name, scope.scope.version))
                     self.spans.extend(scope.spans)
             return
         for resource in ExportMetricsServiceRequest.FromString(body).resource_metrics:
             self.metric_resources.append(attributes(resource.resource))
             for scope in resource.scope_metrics:
+                self.scopes.add((scope.scope.name, scope.scope.version))
                 for metric in scope.metrics:
                     self.units[metric.name] = metric.unit
                     self.metrics[metric.name] = list(_points(metric))
@@ -63,7 +67,10 @@ def _value(value: Any) -> Any:
 
 
 def _points(metric: Any) -> Iterator[tuple[dict[str, Any], Any]]:
-    if metric.HasField("histogram"):
+    if metric.HasField("gauge"):
+        for point in metric.gauge.data_points:
+            yield attributes(point), point.as_double if point.WhichOneof("value") == "as_double" else point.as_int
+    elif metric.HasField("histogram"):
         for point in metric.histogram.data_points:
             yield attributes(point), (point.count, point.sum)
     else:

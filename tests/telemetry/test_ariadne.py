@@ -13,8 +13,14 @@ from typing import Any
 
 import pytest
 
-from compact.core.engine.events import CompactionEvent, NoticeEvent, PrunedMessagesEvent, SummaryCreatedEvent
-from compact.core.errors import ConfigError
+from compact.core.engine.events import (
+    CompactionEvent,
+    NoticeEvent,
+    OperationStartedEvent,
+    PrunedMessagesEvent,
+    SummaryCreatedEvent,
+)
+from compact.core.errors import ConfigError, InsufficientBudget
 from compact.telemetry.ariadne import AriadneExporter
 from compact.telemetry.emitters import Dispatcher
 from compact.telemetry.metrics import MetricsCollector
@@ -49,7 +55,10 @@ def test_one_of_each_is_one_of_each() -> None:
     assert {type(event) for event in one_of_each()} == all_kinds()
 
 
-@pytest.mark.parametrize("event", one_of_each(), ids=lambda event: event.name)
+ENDED = [event for event in one_of_each() if not isinstance(event, OperationStartedEvent)]
+
+
+@pytest.mark.parametrize("event", ENDED, ids=lambda event: event.name)
 def test_every_event_survives_complete(server: Ariadne, event: CompactionEvent) -> None:
     """Every property of it is in `data` as it was, with a duration bar and the right state."""
     sent(server, [event])
@@ -61,10 +70,9 @@ def test_every_event_survives_complete(server: Ariadne, event: CompactionEvent) 
     assert {name: span["data"][name] for name in told} == json.loads(json.dumps(told))
     assert span["trace_id"] == "s-1"
     assert span["kind"] in ("operation", "generation", "event")
-    is_open = event.name in ("compact.check_started", "compact.operation_started")
-    assert ("ended_at" in span) is not is_open
-    if not is_open:
-        assert span["status"] == ("error" if event.name in ("compact.error", "compact.operation_ended") else "ok")
+    assert span["ended_at"] >= span["started_at"]
+    is_failure = event.name in ("compact.error", "compact.operation_ended")
+    assert span["status"] == span["data"]["status"] == ("error" if is_failure else "ok")
     assert server.traces["s-1"]["name"] == "s-1"
 
 
@@ -84,7 +92,7 @@ def test_a_call_of_a_model_has_its_own_times(server: Ariadne) -> None:
 
 
 def test_a_session_is_a_trace_and_its_operations_are_a_tree(server: Ariadne) -> None:
-    """Each preflight is a span that is sent open and closed later, with what happened in it below."""
+    """Each operation is a span that is sent when it has ended, with what happened in it below."""
     with watched(telemetry={"exporter": "ariadne", "ariadne_url": server.url}) as manager:
         manager.preflight("s", full_history())
         manager.recall("s", "migrations")
@@ -101,11 +109,55 @@ def test_a_session_is_a_trace_and_its_operations_are_a_tree(server: Ariadne) -> 
     assert server.of("compact.summary_created")[0]["parent_id"] == summary["span_id"]
     assert "<COMPACT-SUMMARY" in server.of("compact.summary_created")[0]["data"]["output"]
     assert preflight["started_at"] <= compaction["started_at"] <= compaction["ended_at"] <= preflight["ended_at"]
-    (opened, closed) = [event for event in server.history if event.get("span_id") == preflight["span_id"]]
+    assert server.of("compact.content_recalled")[0]["data"]["query"] == "migrations"
+    assert server.traces["s"]["started_at"] == preflight["started_at"]
+
+
+def test_ariadne_gets_each_span_once_when_it_has_ended(server: Ariadne) -> None:
+    """Its page keeps what it saw first: an operation that was sent when it began would be in progress for ever."""
+    with watched(telemetry={"exporter": "ariadne", "ariadne_url": server.url}) as manager:
+        manager.preflight("s", full_history()[:4])
+        assert manager.flush(30)
+        manager.preflight("s", full_history())
+        with pytest.raises(InsufficientBudget):
+            manager.manual_compact("s", full_history(), target_tokens=1)
+        assert manager.flush(30)
+    sent_spans = [event for event in server.history if event["type"] == "span"]
+    assert len(sent_spans) == len(server.spans) > 20
+    assert all("ended_at" in span for span in sent_spans)
+    statuses = [span["status"] for span in server.of("compact.preflight") + server.of("compact.manual_compact")]
+    assert statuses == ["ok", "ok", "error"]
+
+
+def test_a_server_that_shows_the_newest_version_gets_both(server: Ariadne) -> None:
+    """`compact view` says so in its answer, and is believed until the connection is lost."""
+    server.takes_updates = True
+    with watched(telemetry={"exporter": "ariadne", "ariadne_url": server.url}) as manager:
+        manager.preflight("s", full_history()[:4])
+        assert manager.flush(30)
+        manager.preflight("s", full_history())
+        assert manager.flush(30)
+    _, second = server.of("compact.preflight")
+    opened, closed = [event for event in server.history if event.get("span_id") == second["span_id"]]
     assert "ended_at" not in opened
     assert closed["status"] == "ok"
     assert all("ended_at" in span for span in server.spans.values())
-    assert server.of("compact.content_recalled")[0]["data"]["query"] == "migrations"
+
+
+def test_an_operation_of_a_server_that_changed_is_not_left_open(server: Ariadne) -> None:
+    """What answers after an outage may be the real one."""
+    server.takes_updates = True
+    exporter = AriadneExporter(server.url)
+    worker = ExportWorker(exporter)
+    dispatcher = Dispatcher([worker])
+    dispatcher(NoticeEvent(session_id="s", message="one"))
+    assert dispatcher.flush(30)
+    exporter._unreachable(OSError("gone"))
+    server.takes_updates = False
+    Context().run(dispatcher, OperationStartedEvent(session_id="s", operation="preflight"))
+    assert dispatcher.flush(30)
+    dispatcher.close()
+    assert not server.of("compact.preflight")
 
 
 def test_what_was_counted_here_can_be_counted_there(server: Ariadne) -> None:
@@ -119,7 +171,9 @@ def test_what_was_counted_here_can_be_counted_there(server: Ariadne) -> None:
             there.record(event["data"])
     ours, theirs = here.snapshot(), there.snapshot()
     assert theirs.compactions == ours.compactions >= 1
-    for name in ("events", "tokens_freed", "tokens_freed_by_action", "messages_by_action", "entities", "checks"):
+    started = ("compact.check_started", "compact.operation_started")  # an operation is sent when it has ended
+    assert theirs.events == {name: count for name, count in ours.events.items() if name not in started}
+    for name in ("tokens_freed", "tokens_freed_by_action", "messages_by_action", "entities", "checks"):
         assert getattr(theirs, name) == getattr(ours, name), name
     assert theirs.preflight_seconds.total == pytest.approx(ours.preflight_seconds.total, abs=1e-4)
     assert theirs.preflight_seconds.total > 0

@@ -9,8 +9,10 @@ import re
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,11 +27,11 @@ from compact.core.engine.events import (
     NoticeEvent,
 )
 from compact.redaction import Redactor
-from compact.telemetry import event_archive
 from compact.telemetry.emitters import CompactionEventEmitter, CompositeEventEmitter, as_sink
+from compact.telemetry.event_archive import ArchiveExporter
 from compact.telemetry.log import ConsoleEmitter, LoggingEventEmitter
 from compact.telemetry.metrics import MetricsCollector
-from compact.telemetry.worker import ThrottledWarnings
+from compact.telemetry.worker import ExportWorker, ThrottledWarnings
 from compact.testing import RecordingSink
 from telemetry.event_samples import all_kinds, full_history, one_of_each, watched
 
@@ -319,34 +321,36 @@ def test_metrics_are_bounded() -> None:
 def test_a_counter_never_falls() -> None:
     """What became longer frees nothing."""
     collector = MetricsCollector()
-    for before, after in ((100, 40), (10, 30)):
-        data = {"event": "compact.content_cleared", "tokens_before": before, "tokens_after": after, "message_count": 1}
-        collector.record(data)
+    for freed in (60, -20):
+        collector.record({"event": "compact.content_cleared", "tokens_freed": freed, "message_count": 1})
     assert collector.global_metrics.tokens_freed_by_action == {"clear": 60}
 
 
-def test_closing_an_archive_that_hangs_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_archive, "_CLOSE_SECONDS", 0.2)
-    hangs, released = threading.Event(), threading.Event()
+class HangingArchive:
+    """Never finishes its first event."""
 
-    def hang(event: CompactionEvent) -> None:
-        hangs.set()
-        released.wait(60)
+    def __init__(self) -> None:
+        self.hangs, self.released = threading.Event(), threading.Event()
 
-    sink = event_archive.BackgroundSink(hang)
+    def save_event(self, session_id: str, event: Mapping[str, Any]) -> None:
+        self.hangs.set()
+        self.released.wait(60)
+
+
+def test_closing_an_archive_that_hangs_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    archive = HangingArchive()
+    sink = ExportWorker(ArchiveExporter(archive), max_queued=1_000, close_seconds=0.2)
     sink(NoticeEvent(session_id="s", message="in hand"))
-    assert hangs.wait(30)
+    assert archive.hangs.wait(30)
     for number in range(1_100):
         sink(NoticeEvent(session_id="s", message=str(number)))
     closing = threading.Thread(target=sink.close, daemon=True)
     closing.start()
     closing.join(20)
     assert not closing.is_alive()
-    assert sink.dropped == 1_100
-    released.set()
-    sink._thread.join(20)
-    assert not sink._thread.is_alive()
-    assert sink.flush(20)
+    assert sink.dropped == 1_101
+    assert "1,101 events were never sent" in caplog.text
+    archive.released.set()
 
 
 def test_figures_of_each_kind() -> None:
@@ -404,7 +408,8 @@ def test_what_an_event_says_is_plain_data() -> None:
     for event in one_of_each():
         told = event.to_dict()
         assert told["event"] == event.name
-        assert not {"began", "compute_report", "hidden"} & set(told)
+        assert told["status"] == ("error" if event.failure else "ok")
+        assert not {"began", "compute_report", "compute_economics", "hidden"} & set(told)
     completed = next(event for event in one_of_each() if isinstance(event, CompactionCompletedEvent))
     assert completed.to_dict()["economics"] == {"freed_tokens": 450}
     assert {"error_type", "message", "fallback"} <= set(

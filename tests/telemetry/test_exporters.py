@@ -104,7 +104,7 @@ def test_work_is_done_in_the_worker_and_once() -> None:
 
     def compute_report() -> Any:
         worked.append(threading.current_thread().name)
-        return one_of_each()[10].report  # pyright: ignore[reportAttributeAccessIssue]
+        return next(event for event in one_of_each() if isinstance(event, CompactionReportEvent)).report
 
     def redact(value: Any) -> Any:
         redacted.append(threading.current_thread().name)
@@ -231,13 +231,15 @@ def test_a_fork_archives_its_own_events(tmp_path: Path) -> None:
     code = f"""
 import os
 from compact.core.engine.events import NoticeEvent
-from compact.telemetry.event_archive import BackgroundSink
+from compact.telemetry import ExportWorker
+from compact.telemetry.event_archive import ArchiveExporter
 
-def write(event):
-    with open({str(tmp_path / "events")!r}, "a") as file:
-        file.write(event.message + "\\n")
+class Archive:
+    def save_event(self, session_id, event):
+        with open({str(tmp_path / "events")!r}, "a") as file:
+            file.write(event["message"] + "\\n")
 
-sink = BackgroundSink(write)
+sink = ExportWorker(ArchiveExporter(Archive()))
 child = os.fork()
 sink(NoticeEvent(session_id="s", message="child" if child == 0 else "parent"))
 sink.close()

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from importlib import metadata
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from compact import StructuredSummary, SummaryRequest
 from compact.core.engine.events import CompactionEvent, NoticeEvent
 from compact.core.errors import SummarizerUnavailable
 from compact.summarizers.clients.model_client import CompletionRequest, ModelAnswer
@@ -173,11 +175,33 @@ def test_a_call_that_fails_is_an_error(collector: Collector) -> None:
     assert attributes(chat)["error.type"] == "SummarizerUnavailable"
     assert chat.status.code == ERROR
     (above,) = collector.named("compact")
-    assert "compact.error" in [event.name for event in above.events]
-    assert above.status.code != ERROR
+    (error,) = [event for event in above.events if event.name == "compact.error"]
+    assert attributes(error)["status"] == "error"
+    assert above.status.code != ERROR, "the question was asked again, or answered otherwise"
     failures = collector.metrics["compact.summarizer.failures"]
     assert failures[0][1] == 1
     assert failures[0][0]["error.type"] == "SummarizerUnavailable"
+
+
+def test_a_summary_that_failed_marks_its_call(collector: Collector) -> None:
+    """The turn goes on with what code chooses, and the span says that the summary was not written."""
+
+    def broken(request: SummaryRequest) -> StructuredSummary:
+        raise SummarizerUnavailable("no answer")
+
+    with watched(telemetry=to(collector), summarizer=broken) as manager:
+        manager.preflight("s", full_history())
+        assert manager.current_plan("s").version == 1
+    (call,) = collector.named("compact")
+    assert call.status.code == ERROR
+    assert call.status.message == "summary: SummarizerUnavailable"
+    assert attributes(call)["error.type"] == "SummarizerUnavailable"
+    assert attributes(call)["compaction.after.tokens"] > 0
+
+
+def test_spans_and_metrics_name_the_version_that_made_them(collector: Collector) -> None:
+    compacted(collector)
+    assert collector.scopes == {("compact", metadata.version("compact-context"))}
 
 
 def test_an_operation_that_fails_is_an_error(collector: Collector) -> None:

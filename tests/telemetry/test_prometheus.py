@@ -75,7 +75,7 @@ def test_it_is_what_prometheus_reads() -> None:
     assert samples["compact_recalls_total"] == {(): 1}
     assert samples["compact_events_dropped_total"] == {(("exporter", "ariadne"),): 7}
     assert samples["compact_summarizer_input_tokens_total"] == {(): 800}
-    assert samples["compact_last_prompt_usage_ratio"] == {(): 0.9}
+    assert samples["compact_last_prompt_usage_ratio"] == {(): 0.45}
     assert samples["compact_sessions"] == {(): 1}
 
 

@@ -48,8 +48,12 @@ class FilesystemArchive:
 
     def save_event(self, session_id: str, event: Mapping[str, Any]) -> None:
         """Append the event to the session's `events.jsonl`."""
+        self.save_events(session_id, [event])
+
+    def save_events(self, session_id: str, events: Sequence[Mapping[str, Any]]) -> None:
+        """Append events to the session's `events.jsonl`, in a single write."""
         with self._folder(session_id, EVENTS_NAME) as folder:
-            folder.append(EVENTS_NAME, to_line(event))
+            folder.append(EVENTS_NAME, b"".join(map(to_line, events)))
 
     def _save(self, session_id: str, name: str, data: bytes) -> str:
         with self._folder(session_id, name) as folder:

@@ -2,7 +2,7 @@
 
     {session}/transcript-pre-compact-001.jsonl   the history before the first compaction, a message per line
     {session}/summary-001.json                   the summary that came of it
-    {session}/events.jsonl                       every event (in S3: {session}/events/*.jsonl, one object each)
+    {session}/events.jsonl                       every event of the session (in S3: {session}/events/*.jsonl)
 
 What is archived is never overwritten. If a step is there already, equal content is left as it is, and other content
 gets a number: `summary-001-2.json`, `summary-001-3.json`, …

@@ -1,7 +1,7 @@
 """The archive in S3, or in a store that speaks its protocol: encrypted if asked, and never overwritten.
 
-S3 cannot append, and reading, changing and writing back loses lines when two processes do it at once. So each event
-is an object of its own, `{session}/events/{time}-{random}.jsonl`; the names sort by time.
+S3 cannot append, and reading, changing and writing back loses lines when two processes do it at once. So events are
+objects of their own, `{session}/events/{time}-{random}.jsonl`, with those of a moment together; the names sort by time.
 
 Credentials come from boto3's own chain (environment, profile, role), never from arguments. A store that does not
 answer is given up on within seconds and then not tried for a while, so that it cannot delay every turn.
@@ -76,8 +76,12 @@ class S3Archive:
 
     def save_event(self, session_id: str, event: Mapping[str, Any]) -> None:
         """Write the event as an object of its own."""
+        self.save_events(session_id, [event])
+
+    def save_events(self, session_id: str, events: Sequence[Mapping[str, Any]]) -> None:
+        """Write events that happened one after the other as one object."""
         name = f"events/{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}-{uuid4().hex}.jsonl"
-        self._put(self._key(session_id, name), to_line(event), _LINES)
+        self._put(self._key(session_id, name), b"".join(map(to_line, events)), _LINES)
 
     def _key(self, session_id: str, name: str) -> str:
         return "/".join(part for part in (self.prefix, folder_name(session_id), name) if part)

@@ -2,6 +2,9 @@
 
 A session is a trace, an event or an operation a span. The server drops fields that it does not know, so everything that
 an event says stands in `data`, and the text to read in `data.output`. Times end in `Z`; what has no value is left out.
+
+Ariadne's page keeps the version of a span that it saw first, so each span is sent once, when it has ended. `compact
+view` shows the newest version, and says so in its answers: it gets an operation when it begins, too.
 """
 
 from __future__ import annotations
@@ -36,6 +39,8 @@ _MAX_BODY_BYTES = 256_000
 _MAX_NAME = 1_000
 # The trace of what happens outside of any session.
 _NO_SESSION = "compact"
+# `compact view` answers with this: it shows the newest version of a span.
+_UPDATES_HEADER = "x-compact-updates"
 # Fields that stand on the span itself.
 _SPAN_FIELDS = frozenset({"event_id", "parent_id", "started_at", "ended_at"})
 
@@ -64,6 +69,7 @@ class AriadneExporter:
         self._traces: OrderedDict[str, None] = OrderedDict()
         self._pending: deque[_PendingRequest] = deque()
         self._lost = 0
+        self._takes_updates = False
         self.warn = ThrottledWarnings("[Ariadne]")
 
     def capture_context(self, event: CompactionEvent) -> object:
@@ -87,7 +93,8 @@ class AriadneExporter:
             if span["trace_id"] not in self._traces:
                 events.append(trace)
             self._add_trace(span["trace_id"])
-            events.append(span)
+            if "ended_at" in span or self._takes_updates:
+                events.append(span)
         self._pending.extend(_bodies(events))
 
     def _add_trace(self, trace_id: str) -> None:
@@ -136,6 +143,7 @@ class AriadneExporter:
     def _unreachable(self, error: Exception) -> DeliveryFailed:
         self.close()
         self._traces.clear()  # a server that comes back may have forgotten them
+        self._takes_updates = False  # and it may be another one
         return DeliveryFailed(f"{self._url} cannot be reached ({type(error).__name__}: {error}); trying again later")
 
     def _request(self, body: bytes) -> tuple[int, str]:
@@ -144,6 +152,7 @@ class AriadneExporter:
         self._connection.request("POST", self._path, body, self._headers)
         answer = self._connection.getresponse()
         text = answer.read(_MAX_ANSWER_BYTES).decode("utf-8", "replace")
+        self._takes_updates = answer.getheader(_UPDATES_HEADER) == "1"
         if not answer.isclosed():
             self.close()  # the rest would be read as the next answer
         return answer.status, text

@@ -1,23 +1,16 @@
-"""Keep events beside the archived transcripts, redacted: the audit of everything that was written."""
+"""Keep every event of a session beside its archived transcripts, redacted: the audit of everything that happened."""
 
 from __future__ import annotations
 
 import logging
-import os
-import queue
-import threading
 import time
-import weakref
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from compact.core.engine.events import CompactionEvent
+from compact.telemetry.worker import OutgoingEvent
 
 _log = logging.getLogger("compact")
-# Chosen: dozens of compactions, and a few megabytes at most.
-_MAX_QUEUED = 1000
-# Chosen: what a person waits for when a program ends.
-_CLOSE_SECONDS = 10.0
 
 
 class EventArchive(Protocol):
@@ -28,87 +21,66 @@ class EventArchive(Protocol):
         ...
 
 
-class ArchiveSink:
-    """Appends every event of a session, but those that say nothing except that a call was made."""
+@runtime_checkable
+class BatchEventArchive(Protocol):
+    """An archive that takes several events at once."""
 
-    def __init__(self, archive: EventArchive, redact: Callable[[Any], Any]) -> None:
-        self._archive, self._redact = archive, redact
-
-    def __call__(self, event: CompactionEvent) -> None:
-        if not event.session_id or event.is_routine:
-            return
-        data = {"at": round(event.timestamp or time.time(), 3), **event.to_dict()}
-        self._archive.save_event(event.session_id, self._redact(data))
+    def save_events(self, session_id: str, events: Sequence[Mapping[str, Any]]) -> None:
+        """Append events, in this order."""
+        ...
 
 
-class BackgroundSink:
-    """Runs a sink that may wait in a thread of its own: the agent never waits, and memory is bounded."""
+class ArchiveExporter:
+    """Appends every event to the archive of its session; what happens outside of sessions has none.
 
-    def __init__(self, sink: Callable[[CompactionEvent], None]) -> None:
-        self._sink = sink
-        self._start()
-        _live.add(self)
+    An archive that fails is not tried again for the same events: the log of the program says what is missing.
+    """
 
-    def _start(self) -> None:
-        self._queue: queue.Queue[CompactionEvent | None] = queue.Queue(_MAX_QUEUED)
-        self.dropped = 0
-        self._thread = threading.Thread(target=self._run, name="compact-events", daemon=True)
-        self._thread.start()
+    name = "archive"
 
-    def restart_after_fork(self) -> None:
-        """Begin anew in a child process: threads are not copied, and what waits is written by the parent."""
-        self._start()
+    def __init__(self, archive: EventArchive) -> None:
+        self._archive = archive
+        self._pending: dict[str, list[Mapping[str, Any]]] = {}
 
-    def __call__(self, event: CompactionEvent) -> None:
+    def capture_context(self, event: CompactionEvent) -> object:
+        """Return nothing: the event is all that is needed."""
+        return None
+
+    def add(self, batch: Sequence[OutgoingEvent]) -> None:
+        """Read the events, each session's in their order."""
+        for outgoing in batch:
+            event = outgoing.event
+            if event.session_id:
+                line = {"at": round(event.timestamp or time.time(), 3), **outgoing.data}
+                self._pending.setdefault(event.session_id, []).append(line)
+
+    def send(self) -> int:
+        """Write what was read; return how many events could not be written."""
+        pending, self._pending = self._pending, {}
+        return sum(self._save(session_id, events) for session_id, events in pending.items())
+
+    def _save(self, session_id: str, events: Sequence[Mapping[str, Any]]) -> int:
+        """Write the events of a session, at once if the archive can; return how many it refused."""
+        archive = self._archive
+        if isinstance(archive, BatchEventArchive):
+            return self._try(lambda: archive.save_events(session_id, events), events)
+        return sum(self._try(lambda event=event: archive.save_event(session_id, event), [event]) for event in events)
+
+    def _try(self, save: Callable[[], None], events: Sequence[Mapping[str, Any]]) -> int:
         try:
-            self._queue.put_nowait(event)
-        except queue.Full:
-            self.dropped += 1
+            save()
+        except Exception as error:  # noqa: BLE001 - an archive may be anybody's code
+            self.warn(f"{', '.join(str(event['event']) for event in events)} could not be archived: {error}")
+            return len(events)
+        return 0
 
-    def _run(self) -> None:
-        while (event := self._queue.get()) is not None:
-            try:
-                self._sink(event)
-            except Exception as error:  # noqa: BLE001 - an archive may be anybody's code
-                _log.warning("%s could not be archived: %s", event.name, error)
-            finally:
-                self._queue.task_done()
-        self._queue.task_done()
+    def warn(self, text: str) -> None:
+        """Write it into the log."""
+        _log.warning("%s", text)
 
-    def flush(self, timeout_seconds: float = 5.0) -> bool:
-        """Wait until all is written that waits now; return False if that takes longer."""
-        with self._queue.all_tasks_done:
-            return self._queue.all_tasks_done.wait_for(lambda: not self._queue.unfinished_tasks, timeout_seconds)
+    def reset_after_fork(self) -> None:
+        """Drop what waits: the original process writes it."""
+        self._pending = {}
 
     def close(self) -> None:
-        """Write what waits, as far as that takes no longer than `_CLOSE_SECONDS`."""
-        ends_at = time.monotonic() + _CLOSE_SECONDS
-        try:
-            self._queue.put(None, timeout=_CLOSE_SECONDS)
-        except queue.Full:  # the sink hangs: what waits is dropped, so that there is room for the end
-            self._drop_queue()
-        self._thread.join(max(0.0, ends_at - time.monotonic()))
-        lost = self.dropped + self._queue.qsize()
-        if lost or self._thread.is_alive():
-            _log.warning("%d events were not archived", lost)
-
-    def _drop_queue(self) -> None:
-        try:
-            while True:
-                self._queue.get_nowait()
-                self._queue.task_done()
-                self.dropped += 1
-        except queue.Empty:
-            self._queue.put_nowait(None)
-
-
-_live: weakref.WeakSet[BackgroundSink] = weakref.WeakSet()
-
-
-def _restart_all() -> None:
-    for sink in tuple(_live):
-        sink.restart_after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_restart_all)
+        """Do nothing: the archive belongs to who made it."""

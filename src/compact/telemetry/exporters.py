@@ -9,11 +9,13 @@ from typing import Any
 
 from compact.core.errors import ConfigError
 from compact.telemetry.emitters import AnySink, Dispatcher
-from compact.telemetry.event_archive import ArchiveSink, BackgroundSink, EventArchive
+from compact.telemetry.event_archive import ArchiveExporter, EventArchive
 from compact.telemetry.log import ConsoleEmitter
 from compact.telemetry.worker import ExportWorker
 
 Redact = Callable[[Any], Any]
+# Chosen: what a person waits for when a program ends; an archive far away takes longer than a viewer.
+_ARCHIVE_CLOSE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,15 +37,14 @@ def build_dispatcher(
     *,
     redact: Redact,
     archive: EventArchive | None = None,
-    archive_may_wait: bool = False,
     metadata: Mapping[str, Any] | None = None,
 ) -> Dispatcher:
     """Return a dispatcher to the caller's own sink, the exporters that are named, and the archive."""
     sinks: list[AnySink] = [on_event] if on_event is not None else []
     sinks += [build_exporter(name, settings, redact) for name in settings.exporters]
     if archive:
-        archived = ArchiveSink(archive, redact)
-        sinks.append(BackgroundSink(archived) if archive_may_wait else archived)
+        exporter, most = ArchiveExporter(archive), settings.max_queued_events
+        sinks.append(ExportWorker(exporter, redact=redact, max_queued=most, close_seconds=_ARCHIVE_CLOSE_SECONDS))
     return Dispatcher(sinks, metadata=metadata)
 
 

@@ -9,6 +9,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
 from typing import Any
 
 from opentelemetry import trace
@@ -37,6 +38,7 @@ from compact.telemetry.worker import DeliveryFailed, OutgoingEvent, ThrottledWar
 
 _log = logging.getLogger("compact")
 _SCOPE = "compact"
+_PACKAGE = "compact-context"
 # Chosen: a collector is near; one that takes longer is away, and is tried again.
 _TIMEOUT_SECONDS = 3.0
 # Chosen: what a person waits for when a program ends.
@@ -69,9 +71,10 @@ class OtlpExporter:
         is_wanted = os.environ.get("OTEL_METRICS_EXPORTER") != "none"
         self._metrics = self._metric_exporter() if is_wanted and not meter_provider else None
         self._own_metrics = _meter_provider(self._metrics) if self._metrics else None
-        tracer = (tracer_provider or self._tracer_provider()).get_tracer(_SCOPE)
+        tracer = (tracer_provider or self._tracer_provider()).get_tracer(_SCOPE, _version())
         self._tree = SpanTree(tracer, content=content)
-        self._instruments = Instruments((meter_provider or self._own_metrics or NoOpMeterProvider()).get_meter(_SCOPE))
+        meter = (meter_provider or self._own_metrics or NoOpMeterProvider()).get_meter(_SCOPE, _version())
+        self._instruments = Instruments(meter)
         self._refused_since: float | None = None
         self._lost = 0
         self.warn = ThrottledWarnings("[OTLP]", write=_log.warning)
@@ -241,6 +244,14 @@ def _meter_provider(exporter: OTLPMetricExporter) -> MeterProvider:
     if SERVICE_INSTANCE_ID not in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", ""):
         resource = resource.merge(Resource({SERVICE_INSTANCE_ID: str(uuid.uuid4())}))
     return MeterProvider([PeriodicExportingMetricReader(exporter)], resource, shutdown_on_exit=False)
+
+
+def _version() -> str:
+    """Return the version of this package; from a checkout that was never installed it is not known."""
+    try:
+        return metadata.version(_PACKAGE)
+    except metadata.PackageNotFoundError:
+        return "0"
 
 
 def _resource() -> Resource:

@@ -90,13 +90,15 @@ class SpanTree:
 
     def _end(self, event: OperationEndedEvent) -> None:
         span = self._open.pop(event.event_id, None)
-        if span is None or event.parent_id in self._open:
+        if span is None:
+            return
+        if event.failure:  # of a part of the call as well: a summary that failed, though the call went on
+            span.set_attribute("error.type", event.failure)
+            span.set_status(Status(StatusCode.ERROR, f"{event.operation}: {event.failure}"))
+        if event.parent_id in self._open:
             return
         span.set_attribute("compaction.duration_ms", round(event.duration_seconds * 1000, 3))
         span.set_attribute("compaction.plan_version", event.plan_version)
-        if event.failure:
-            span.set_attribute("error.type", event.failure)
-            span.set_status(Status(StatusCode.ERROR, event.failure))
         span.end(_ns(event.ended_at))
 
     def _add_event(self, event: CompactionEvent, outgoing: OutgoingEvent) -> None:

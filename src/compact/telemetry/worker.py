@@ -90,6 +90,7 @@ class OutgoingEvent:
         """`CompactionEvent.to_dict()` without secrets."""
         data = self._data
         if data is None:
+            self.event.settle()
             data = self._data = dict(self._redact(self.event.to_dict()))
         return data
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from compact import CompactConfig, CompactManager
+from compact.core.engine.events import CompactionEvent
 from viewer.serving import Running, span
 
 TRACE = {"type": "trace", "trace_id": "t1", "name": "a run"}
@@ -167,3 +169,26 @@ def test_odd_texts_survive(empty: Running) -> None:
     empty.client.post("/ingest", content=json.dumps(span(1, name=odd, data={odd: odd})))
     kept = kept_span(empty)
     assert (kept["name"], kept["data"]) == (odd, {odd: odd})
+
+
+def test_our_exporter_learns_that_updates_are_taken(empty: Running) -> None:
+    """A call is seen here while it runs; a server that does not answer so gets what has ended alone."""
+    seen: list[dict[str, Any]] = []
+    settings = {"exporter": "ariadne", "ariadne_url": f"{empty.url}/ingest"}
+    config = CompactConfig(
+        telemetry=settings, state={"url": "memory:"}, storage={"adapter": "none"}, tokenizer="simple"
+    )
+
+    def look(event: CompactionEvent) -> None:
+        if event.name == "compact.token_estimate":
+            assert manager.flush(30)
+            seen.extend(empty.get("/api/traces/s")["spans"])
+
+    with CompactManager(config, on_event=look) as manager:
+        manager.preflight("s", [{"role": "user", "content": "one"}])
+        seen.clear()
+        manager.preflight("s", [{"role": "user", "content": "one"}, {"role": "user", "content": "two"}])
+    running = [span["name"] for span in seen if "ended_at" not in span]
+    assert running == ["compact.preflight"]
+    spans = empty.get("/api/traces/s")["spans"]
+    assert all("ended_at" in span for span in spans)

@@ -5,6 +5,7 @@ store          the sockets for stores, claims and the summary cache
 artifacts      content outside the prompt, and who may read it
 archive        the socket for archives
 diff           what left the prompt between two plans
+freed          what each action freed, adding up to the whole
 report         what became of each string that left
 recall_answer  how the recall tool is named, and how its answers begin
 regret_finder  what was removed, and the agent asked for again

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compact.core.engine.claims import SummaryClaiming
-from compact.core.engine.emitter import EventEmitter
+from compact.core.engine.emitter import EventEmitter, kept_of
 from compact.core.engine.persistence import SessionPersistence
 from compact.core.engine.prefetch import rules_without
 from compact.core.engine.pricing import CompactionPricing, PromptSnapshot
@@ -100,6 +100,7 @@ class Compactor:
             # Planning reads the whole history: the runner may do that beside its event loop.
             result: CompactionResult = yield lambda: self.plan_with(session, goal, prefetched)
         except InsufficientBudget as error:
+            self._give_up(session, f"{reason}; even the smallest prompt does not fit", note)
             self.emitter.error(session, error, fallback="none: this cannot be sent")
             raise
         for failure in result.failures:
@@ -114,9 +115,14 @@ class Compactor:
             return
         if result.pending_summary:
             may_keep = session.prompt_tokens <= goal.ceiling_tokens
-            written = yield from self.writer.write(
-                session, result.plan, result.pending_summary, note=note, may_keep=may_keep
-            )
+            try:
+                written = yield from self.writer.write(
+                    session, result.plan, result.pending_summary, note=note, may_keep=may_keep
+                )
+            except Exception as error:
+                self._give_up(session, f"{reason}; the summary failed and on_failure is raise", note)
+                self.emitter.error(session, error, fallback="none: on_failure is raise")
+                raise
             if written is None:
                 self._leave_unchanged(session, f"{reason}; the summary failed and on_failure is keep", note)
                 return
@@ -197,6 +203,13 @@ class Compactor:
         session.mark_exhausted()
         self._decide(session, TriggerDecision(False, reason), note=note)
 
+    def _give_up(self, session: Session, reason: str, note: str) -> None:
+        """Decide that a compaction was due and could not be done, with what had to stay; the caller raises."""
+        view = session.log.view
+        *_, smallest = self.rules.reductions()
+        kept = kept_of(session, partition(view, group_messages(view), smallest))
+        self._decide(session, TriggerDecision(True, reason), note=note, **kept)
+
     def _decide(self, session: Session, decision: TriggerDecision, **details: Any) -> None:
         session.decide(decision)
         self.emitter.decision(session, decision, **details)
@@ -215,14 +228,18 @@ class Compactor:
         self.render(session)
         session.record_plan_size()
         session.mark_exhausted()
-        result = self.pricing.with_final_price(session, before, result)
+        result, compute_economics = self.pricing.with_final_price(session, before, result)
         pruned = [message_id for message_id in _changed_ids(session) if message_id not in changed_before]
-        layers = result.layers
-        kept = {"pinned": len(layers.pinned), "recent_turns": layers.recent_turns, "tool_pairs": layers.tool_pairs}
-        decision = TriggerDecision(True, reason)
-        self._decide(session, decision, kept=kept, pruned_count=len(pruned), note=note)
+        kept = kept_of(session, result.layers)
+        self._decide(session, TriggerDecision(True, reason), pruned_count=len(pruned), note=note, **kept)
         self.emitter.compaction(
-            session, result, before=plan_before, pruned_ids=pruned, messages_before=len(before.slots)
+            session,
+            result,
+            before=plan_before,
+            pruned_ids=pruned,
+            messages_before=len(before.slots),
+            kept=kept,
+            compute_economics=compute_economics,
         )
         self.emitter.report(session, plan_before, self.constraints)
 

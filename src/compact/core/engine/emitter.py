@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
+from compact.core.audit.freed import ContentChange, content_changes
 from compact.core.audit.report import report_of
 from compact.core.engine.events import (
     CompactionCheckStartedEvent,
@@ -15,6 +16,7 @@ from compact.core.engine.events import (
     CompactionErrorEvent,
     CompactionEvent,
     CompactionReportEvent,
+    ComputeEconomics,
     ContentChangedEvent,
     ContentClearedEvent,
     ContentDroppedEvent,
@@ -26,6 +28,7 @@ from compact.core.engine.events import (
     NoticeEvent,
     OperationEndedEvent,
     OperationStartedEvent,
+    PromptReadyEvent,
     ProposalGeneratedEvent,
     ProposalRejectedEvent,
     PrunedMessagesEvent,
@@ -39,8 +42,9 @@ from compact.core.facts.constraints import ConstraintFinder
 from compact.core.log.legality import Repair
 from compact.core.plan.budget import TokenBudget
 from compact.core.plan.coordinator import CompactionResult, ProposalCount
+from compact.core.plan.layers import Layers
 from compact.core.plan.parts import LAYERS, PromptPart, in_order
-from compact.core.plan.plan import CompactionPlan, DropRecord, ExternalizationRecord, Record, SummarizationRecord
+from compact.core.plan.plan import CompactionAction, CompactionPlan
 from compact.core.plan.regret import Regret
 from compact.core.plan.turn import Rehydration
 
@@ -86,7 +90,6 @@ class EventEmitter:
                 session,
                 OperationEndedEvent,
                 operation=operation,
-                status="error" if error_type else "ok",
                 error_type=error_type,
                 began=started,
             )
@@ -131,10 +134,23 @@ class EventEmitter:
         before: CompactionPlan,
         pruned_ids: Sequence[str],
         messages_before: int,
+        kept: Mapping[str, Any],
+        compute_economics: ComputeEconomics,
     ) -> None:
-        """Emit that a new plan is in force: what each strategy did to content, and what that came to."""
-        for event, fields in _content_events(result.counts, before, session.plan):
+        """Emit that a new plan is in force: what each strategy did to content, and what that came to.
+
+        `kept` is what `kept_of` says of the layers.
+        """
+        for event, fields in _proposal_events(result.counts):
             self.emit(session, event, **fields)
+        for change in content_changes(
+            session.log.view_ids,
+            before,
+            session.plan,
+            message_tokens=session.message_tokens,
+            tokens_freed=session.plan.tokens_before - session.plan.tokens_after,
+        ):
+            self._content_changed(session, change)
         messages_by_layer = {
             layer: sum(part in parts for part in session.prompt.slot_parts)
             for layer, parts in LAYERS.items()
@@ -146,6 +162,7 @@ class EventEmitter:
             pruned_count=len(pruned_ids),
             message_ids=tuple(pruned_ids),
             layers=messages_by_layer,
+            **kept,
         )
         self.emit(
             session,
@@ -156,7 +173,33 @@ class EventEmitter:
             messages_after=len(session.prompt),
             proposals=result.proposals,
             reason=session.plan.reason,
-            economics=result.economics.to_dict() if result.economics else {},
+            compute_economics=compute_economics,
+        )
+
+    def _content_changed(self, session: Session, change: ContentChange) -> None:
+        more = {"artifact_ids": change.artifact_ids} if change.action is CompactionAction.EXTERNALIZE else {}
+        self.emit(
+            session,
+            _CONTENT_EVENTS[change.action],
+            strategy=change.strategy,
+            message_ids=change.message_ids,
+            tokens_before=change.tokens_before,
+            tokens_after=change.tokens_after,
+            tokens_freed=change.tokens_freed,
+            changed_again=change.changed_again,
+            **more,
+        )
+
+    def prompt_ready(self, session: Session, budget: TokenBudget, used_tokens: int) -> None:
+        """Emit how large the prompt is that a call returns."""
+        self.emit(
+            session,
+            PromptReadyEvent,
+            model=self.model,
+            tokens=used_tokens,
+            max_tokens=budget.max_context_tokens,
+            usage_pct=round(budget.usage_pct(used_tokens), 4),
+            messages=len(session.prompt) + len(session.turn.rehydrated) + len(session.injected),
         )
 
     def report(self, session: Session, before: CompactionPlan, constraints: ConstraintFinder) -> None:
@@ -214,10 +257,26 @@ def _common(session: Session) -> dict[str, Any]:
     }
 
 
-def _content_events(
-    counts: Sequence[ProposalCount], before: CompactionPlan, after: CompactionPlan
-) -> Iterator[tuple[type[CompactionEvent], dict[str, Any]]]:
-    """Yield the events of one compaction; records of one kind and strategy make one event."""
+def kept_of(session: Session, layers: Layers) -> dict[str, Any]:
+    """Return what a compaction keeps, as events have it: how much by each rule, and which messages are protected."""
+    protected = [session.log.view[place] for place in sorted(layers.pinned)]
+    return {
+        "kept": {"pinned": len(layers.pinned), "recent_turns": layers.recent_turns, "tool_pairs": layers.tool_pairs},
+        "protected_ids": tuple(message.id for message in protected),
+        "protected_labels": {m.id: str(m.meta["label"]) for m in protected if m.meta.get("label")},
+    }
+
+
+_CONTENT_EVENTS: Mapping[CompactionAction, type[ContentChangedEvent]] = {
+    CompactionAction.CLEAR: ContentClearedEvent,
+    CompactionAction.SUMMARIZE: ContentSummarizedEvent,
+    CompactionAction.EXTERNALIZE: ContentExternalizedEvent,
+    CompactionAction.DROP: ContentDroppedEvent,
+}
+
+
+def _proposal_events(counts: Sequence[ProposalCount]) -> Iterator[tuple[type[CompactionEvent], dict[str, Any]]]:
+    """Yield what became of the proposals of each strategy."""
     for count in counts:
         if count.accepted:
             yield (
@@ -227,29 +286,3 @@ def _content_events(
         if count.rejected:
             reason = "it would free nothing"
             yield ProposalRejectedEvent, {"strategy": count.strategy, "proposals": count.rejected, "reason": reason}
-    known = {id(record) for record in before.records}
-    alike: dict[tuple[type[Record], str], list[Record]] = {}
-    for record in after.records:
-        if id(record) not in known:
-            alike.setdefault((type(record), record.strategy), []).append(record)
-    for (_, strategy), records in alike.items():
-        yield _content_event(strategy, records)
-
-
-def _content_event(strategy: str, records: Sequence[Record]) -> tuple[type[ContentChangedEvent], dict[str, Any]]:
-    fields: dict[str, Any] = {
-        "strategy": strategy,
-        "message_ids": tuple(message_id for record in records for message_id in record.span),
-        "tokens_before": sum(record.tokens_before for record in records),
-        "tokens_after": sum(record.tokens_after for record in records),
-    }
-    match records[0]:
-        case SummarizationRecord():
-            return ContentSummarizedEvent, fields
-        case ExternalizationRecord():
-            artifacts = [record.artifact_id for record in records if isinstance(record, ExternalizationRecord)]
-            return ContentExternalizedEvent, {**fields, "artifact_ids": tuple(artifacts)}
-        case DropRecord():
-            return ContentDroppedEvent, fields
-        case _:
-            return ContentClearedEvent, fields

@@ -21,6 +21,7 @@ from compact.core.engine.trigger import Trigger
 from compact.core.errors import InsufficientBudget
 from compact.core.log.legality import check_chat
 from compact.core.log.log import Match
+from compact.core.log.messages import Message, content_bytes
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import TokenBudget
 from compact.core.plan.coordinator import CompactionResult
@@ -31,6 +32,8 @@ from compact.core.steps import Steps
 
 # Chosen: one lost race is usual where processes share a session, several in a row are rare; each is on record.
 _MAX_TRIES = 6
+# What Ariadne takes in one request: above it, what is told of the input is cut.
+_LARGE_INPUT_BYTES = 262_144
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +101,7 @@ class Engine:
         def compact_now(budget: TokenBudget) -> Steps[None]:
             if self.prefetch and not note:
                 yield from self.prefetch.wait(session)
+            self.emitter.estimate(session, budget, self.trigger.used_tokens(session, budget))
             goal = self.trigger.manual_goal(session, budget, target_tokens)
             yield from self.compactor.compact(session, goal, "manual", note)
 
@@ -114,11 +118,13 @@ class Engine:
         """Ingest the list, do the work and store what is new; if another process was quicker, do it again on that."""
         if not incoming:
             return []
-        match, added, emitted = Match((), []), None, frozenset[Regret]()
-        for _ in range(_MAX_TRIES):
+        match, added, emitted, budget = Match((), []), None, frozenset[Regret](), window
+        for attempt in range(_MAX_TRIES):
             yield from self.persistence.catch_up(session, self.compactor.render)
             budget = _as_provider_counts(window, session)
             match = self.ingest(session, incoming, budget)
+            if attempt == 0:
+                self._warn_of_size(session, match.new)
             self.emitter.regrets(session, [regret for regret in session.new_regrets if regret not in emitted])
             emitted |= frozenset(session.new_regrets)
             yield from work(budget)
@@ -128,6 +134,7 @@ class Engine:
                 session.inject(added)
             if (yield from self._save(session, self.trigger.estimated_tokens(session, budget))):
                 break
+        self.emitter.prompt_ready(session, budget, self.trigger.used_tokens(session, budget))
         return session.output(incoming, match)
 
     def _save(self, session: Session, estimated_tokens: int | None) -> Steps[bool]:
@@ -138,6 +145,19 @@ class Engine:
             replaced = range(before, session.stored.head.plan_version)
             yield from self.compactor.claiming.end_plans(session, replaced)
         return is_saved
+
+    def _warn_of_size(self, session: Session, new: Sequence[Message]) -> None:
+        """Emit a notice if a call brings more bytes than trace viewers show: exports of it are cut."""
+        sizes = {message.id: content_bytes(message) for message in new}
+        total = sum(sizes.values())
+        if total <= _LARGE_INPUT_BYTES:
+            return
+        largest = max(sizes, key=lambda message_id: sizes[message_id])
+        self.emitter.notice(
+            session,
+            f"the input has {total:,} new bytes, more than {_LARGE_INPUT_BYTES:,} (256 KB); "
+            f"the largest message is {largest} with {sizes[largest]:,}",
+        )
 
     def _rehydrate(self, session: Session, budget: TokenBudget) -> Steps[None]:
         """Show the externalised content that the newest messages name, as far as there is room."""

@@ -126,7 +126,7 @@ class EventSpec:
     # Fields for this process alone, and values that `to_dict` adds to the fields, with their types.
     hidden: tuple[str, ...] = ()
     computed: Mapping[str, str] = field(default_factory=dict[str, str])
-    # Emitted by every call, even if nothing is compacted: not worth a line in the archive.
+    # Emitted by every call, even if nothing is compacted.
     every_call: bool = False
     # Takes as long as the operation that it is emitted in.
     lasts_as_operation: bool = False
@@ -188,10 +188,18 @@ class CompactionEvent:
         """True for an event that says nothing but that a call was made."""
         return self.spec.every_call
 
+    @property
+    def status(self) -> str:
+        """`error` if the event is about a failure, else `ok`."""
+        return "error" if self.failure else "ok"
+
+    def settle(self) -> None:
+        """Wait for what is not known yet, if there is anything: only where the agent does not wait."""
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for logs and exporters."""
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in self.spec.hidden}
-        return {"event": self.name, **values}
+        return {"event": self.name, "status": self.status, **values}
 
 
 _Event = TypeVar("_Event", bound=CompactionEvent)

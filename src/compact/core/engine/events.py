@@ -52,6 +52,7 @@ class CompactionEventType(Enum):
     REHYDRATION_BLOCKED = "compact.rehydration_blocked"
     VERSION_CONFLICT = "compact.version_conflict"
     EVENTS_DROPPED = "compact.events_dropped"
+    PROMPT_READY = "compact.prompt_ready"
     COMPLETED = "compact.completed"
     REPORT = "compact.report"
     HISTORY_BRANCHED = "compact.history_branched"
@@ -74,6 +75,14 @@ def _entity_counts(data: EventData) -> Iterator[EventData]:
 def _reason_kind(data: EventData) -> str:
     """Return which of two kinds a reason is: its own text has figures in it, and would make a series for each."""
     return "manual" if str(data["reason"]).startswith("manual") else "threshold"
+
+
+# What a compaction costs and saves; True waits until prices are at hand.
+ComputeEconomics: TypeAlias = Callable[[bool], Mapping[str, Any]]
+
+
+def _no_economics(may_wait: bool) -> Mapping[str, Any]:
+    return {}
 
 
 _ACTIONS = {
@@ -123,52 +132,39 @@ class OperationEndedEvent(CompactionEvent):
         every_call=True,
         metrics=(
             Metric(
-                "", "Prompts that were measured.", unit="{call}", prometheus="compact_preflights_total", rows=_calls
+                "compact.preflights",
+                "Calls of preflight and manual_compact, those that raised included.",
+                unit="{call}",
+                rows=_calls,
             ),
             duration_metric(
                 "compact.preflight.duration",
                 "compact_preflight_seconds",
-                help="How long a preflight took.",
+                help="How long each of them took.",
                 attributes={"operation": "operation"},
                 rows=_calls,
             ),
         ),
     )
     operation: str
-    status: str = "ok"
     error_type: str = ""
     began: OperationStartedEvent | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def is_routine(self) -> bool:
+        """True if it went well."""
+        return not self.error_type
 
 
 @event
 class TokenEstimateEvent(CompactionEvent):
-    """How large the prompt is; emitted by every preflight."""
+    """How large the prompt is before anything is decided; emitted by every preflight and every manual compaction."""
 
     type = CompactionEventType.TOKEN_ESTIMATE
     spec = EventSpec(
         "debug",
         "the prompt has {t_est:,} of {max_tokens:,} tokens ({usage_pct:.0%})",
         every_call=True,
-        metrics=(
-            Metric(
-                "compact.prompt.tokens",
-                "Tokens of prompts as they are measured; in Prometheus, of the last one.",
-                unit="{token}",
-                prometheus="compact_last_prompt_tokens",
-                kind="histogram",
-                prometheus_kind="gauge",
-                value="t_est",
-                attributes={"gen_ai.request.model": "model"},
-            ),
-            Metric(
-                "",
-                "Tokens of the prompt that was measured last, as a share of its window.",
-                unit="1",
-                prometheus="compact_last_prompt_usage_ratio",
-                kind="gauge",
-                value="usage_pct",
-            ),
-        ),
     )
     model: str
     t_est: int
@@ -179,8 +175,50 @@ class TokenEstimateEvent(CompactionEvent):
 
 
 @event
+class PromptReadyEvent(CompactionEvent):
+    """How large the prompt is that a call returns, after compaction, rehydration and injection."""
+
+    type = CompactionEventType.PROMPT_READY
+    spec = EventSpec(
+        "debug",
+        "{messages:,} messages are returned: {tokens:,} of {max_tokens:,} tokens ({usage_pct:.0%})",
+        every_call=True,
+        metrics=(
+            Metric(
+                "compact.prompt.tokens",
+                "Tokens of prompts as they are returned, by the count that the trigger goes by; in Prometheus, of the "
+                "last one.",
+                unit="{token}",
+                prometheus="compact_last_prompt_tokens",
+                kind="histogram",
+                prometheus_kind="gauge",
+                value="tokens",
+                attributes={"gen_ai.request.model": "model"},
+            ),
+            Metric(
+                "compact.prompt.usage",
+                "Tokens of the prompt that was returned last, as a share of its window.",
+                unit="1",
+                prometheus="compact_last_prompt_usage_ratio",
+                kind="gauge",
+                value="usage_pct",
+            ),
+        ),
+    )
+    model: str
+    tokens: int
+    max_tokens: int
+    usage_pct: float
+    messages: int
+
+
+@event
 class TriggerDecisionEvent(CompactionEvent):
-    """Whether it was compacted, and why or why not; emitted by every preflight."""
+    """Whether it was compacted, and why or why not; emitted by every call, one that raises included.
+
+    `kept` and `protected_ids` are told where it was triggered; `protected_labels` has the `meta["label"]` of those that
+    have one.
+    """
 
     type = CompactionEventType.TRIGGER_DECISION
     spec = EventSpec(
@@ -192,6 +230,8 @@ class TriggerDecisionEvent(CompactionEvent):
     kept: Mapping[str, int] = field(default_factory=dict[str, int])
     pruned_count: int = 0
     note: str = ""
+    protected_ids: tuple[str, ...] = ()
+    protected_labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def is_routine(self) -> bool:
@@ -220,7 +260,10 @@ class HistoryRepairedEvent(CompactionEvent):
 
 @event
 class CompactionCompletedEvent(CompactionEvent):
-    """A new plan is in force; `economics` is what that costs and saves, if a price is known."""
+    """A new plan is in force; `economics` is what that costs and saves, in dollars if the model's price is known.
+
+    A price list may still be loading: `economics` is what is known when it is read, and `settle` waits for the rest.
+    """
 
     type = CompactionEventType.COMPLETED
     spec = EventSpec(
@@ -228,16 +271,18 @@ class CompactionCompletedEvent(CompactionEvent):
         "compacted, plan v{plan_version}: {tokens_before:,} → {tokens_after:,} tokens ({reason})",
         output="{tokens_before:,} → {tokens_after:,} tokens: {reason}",
         lasts_as_operation=True,
+        hidden=("compute_economics",),
+        computed={"economics": "Mapping[str, Any]"},
         metrics=(
             Metric(
                 "compact.compactions",
-                "Plans that were put in force, by what led to them.",
+                "Compactions: plans that were put in force, by what led to them; undoing one is none.",
                 unit="{compaction}",
                 label=("reason", _reason_kind),
             ),
             Metric(
                 "compact.tokens.before",
-                "Tokens of prompts before they were compacted.",
+                "Tokens of messages before they were compacted.",
                 unit="{token}",
                 kind="histogram",
                 prometheus_kind="counter",
@@ -245,7 +290,7 @@ class CompactionCompletedEvent(CompactionEvent):
             ),
             Metric(
                 "compact.tokens.after",
-                "Tokens of the same prompts afterwards.",
+                "Tokens of the same messages afterwards.",
                 unit="{token}",
                 kind="histogram",
                 prometheus_kind="counter",
@@ -262,18 +307,38 @@ class CompactionCompletedEvent(CompactionEvent):
     messages_after: int
     proposals: Mapping[str, int]
     reason: str
-    economics: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    compute_economics: ComputeEconomics = field(default=_no_economics, repr=False, compare=False)
+
+    @property
+    def economics(self) -> Mapping[str, Any]:
+        """What the compaction costs and saves; empty if nothing can be said about that."""
+        return self.compute_economics(False)
+
+    def settle(self) -> None:
+        """Wait for the price list."""
+        self.compute_economics(True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, with the price as it is known now."""
+        return {**CompactionEvent.to_dict(self), "economics": dict(self.economics)}
 
 
 @event
 class PrunedMessagesEvent(CompactionEvent):
-    """Which messages left the prompt, and what each layer holds now."""
+    """Which messages left the prompt, what was kept by which rule, and how many messages each layer holds now.
+
+    `protected_ids` are the messages that no compaction touches; `protected_labels` has the `meta["label"]` of those
+    that have one.
+    """
 
     type = CompactionEventType.PRUNED_MESSAGES
     spec = EventSpec("debug", "{pruned_count:,} messages left the prompt")
     pruned_count: int
     message_ids: tuple[str, ...]
     layers: Mapping[str, int]
+    kept: Mapping[str, int] = field(default_factory=dict[str, int])
+    protected_ids: tuple[str, ...] = ()
+    protected_labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @event
@@ -369,17 +434,18 @@ class ProposalRejectedEvent(CompactionEvent):
 _CONTENT_METRICS = (
     Metric(
         "compact.tokens.freed",
-        "Tokens that left prompts, by what was done.",
+        "Tokens by which compactions made prompts smaller, by what was done; together the tokens before less those"
+        " after.",
         unit="{token}",
-        value=lambda data: data["tokens_before"] - data["tokens_after"],
+        value="tokens_freed",
         label=_ACTION_LABEL,
     ),
     Metric(
-        "",
-        "Messages that left prompts, by what was done.",
+        "compact.messages.changed",
+        "Messages that compactions took out of prompts as they came, by what was done; one that is changed again later"
+        " is not counted again.",
         unit="{message}",
-        prometheus="compact_messages_changed_total",
-        value="message_count",
+        value=lambda data: data["message_count"] - data.get("changed_again", 0),
         label=_ACTION_LABEL,
     ),
 )
@@ -389,29 +455,31 @@ def _content_changed(verb: str) -> EventSpec:
     return EventSpec(
         "debug",
         f"{{strategy}} {verb} {{message_count:,}} messages: {{tokens_before:,}} → {{tokens_after:,}} tokens",
-        computed={"message_count": "int", "tokens_freed": "int"},
+        computed={"message_count": "int"},
         metrics=_CONTENT_METRICS,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentChangedEvent(CompactionEvent):
-    """Messages that one strategy treated alike in one compaction."""
+    """Messages that one strategy treated alike in one compaction.
+
+    A summary is told of with the messages that are new to it. `changed_again` of them had left the prompt as they came
+    in an earlier compaction. `tokens_freed` is the share in what the whole prompt got smaller by: the sum over the
+    events of a compaction is what `compact.completed` has more before than after.
+    """
 
     strategy: str
     message_ids: tuple[str, ...]
     tokens_before: int
     tokens_after: int
-
-    @property
-    def tokens_freed(self) -> int:
-        """How much smaller the prompt got by it."""
-        return self.tokens_before - self.tokens_after
+    tokens_freed: int
+    changed_again: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data; how many messages these are stays known where a long list of ids is cut."""
         data = CompactionEvent.to_dict(self)  # a slotted class has no `super()` of its own
-        return {**data, "message_count": len(self.message_ids), "tokens_freed": self.tokens_freed}
+        return {**data, "message_count": len(self.message_ids)}
 
 
 @event
@@ -561,7 +629,7 @@ class SummarizerCallEvent(CompactionEvent):
         failed_sentence="{model} failed: {error_type}",
         span_kind="generation",
         metrics=(
-            Metric("", "Calls of a model for a summary.", unit="{call}", prometheus="compact_summarizer_calls_total"),
+            Metric("compact.summarizer.calls", "Calls of a model for a summary.", unit="{call}"),
             Metric(
                 "compact.summarizer.failures",
                 "Calls of a model for a summary that failed.",
@@ -570,17 +638,15 @@ class SummarizerCallEvent(CompactionEvent):
                 attributes=_MODEL_ATTRIBUTES,
             ),
             Metric(
-                "",
+                "compact.summarizer.input_tokens",
                 "Tokens that summarisers read.",
                 unit="{token}",
-                prometheus="compact_summarizer_input_tokens_total",
                 value="input_tokens",
             ),
             Metric(
-                "",
+                "compact.summarizer.output_tokens",
                 "Tokens that summarisers wrote.",
                 unit="{token}",
-                prometheus="compact_summarizer_output_tokens_total",
                 value="output_tokens",
             ),
             duration_metric(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from compact.core.engine.emitter import EventEmitter
+from compact.core.engine.events import ComputeEconomics
 from compact.core.engine.session import Session
 from compact.core.log.legality import repair_chat
 from compact.core.log.messages import Slot
 from compact.core.plan.coordinator import CompactionResult
-from compact.core.plan.economics import Economics, Pricer, PromptChange, measure_change, price_by_ratios
+from compact.core.plan.economics import USD, Economics, Pricer, PromptChange, measure_change, price_by_ratios
 from compact.core.plan.plan import SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer
 
@@ -79,12 +81,32 @@ class CompactionPricing:
         )
         return replace(result, economics=self._economics(session, change, may_wait=True))
 
-    def with_final_price(self, session: Session, before: PromptSnapshot, result: CompactionResult) -> CompactionResult:
-        """Return the result of a compaction in force, priced by what the prompt takes now; this never waits."""
+    def with_final_price(
+        self, session: Session, before: PromptSnapshot, result: CompactionResult
+    ) -> tuple[CompactionResult, ComputeEconomics]:
+        """Return the result of a compaction in force, priced by what the prompt takes now; this never waits.
+
+        The function returns the price once more, in money as soon as that is known: a price list may still be loading.
+        """
         change = before.change_to(
             session.prompt.slots, tokens=session.prompt_tokens, summary=session.plan.summary, session=session
         )
-        return replace(result, economics=self._economics(session, change, may_wait=False))
+        economics = self._economics(session, change, may_wait=False)
+        return replace(result, economics=economics), self.price_later(change, economics)
+
+    def price_later(self, change: PromptChange, known: Economics | None) -> ComputeEconomics:
+        """Return what prices a change when it is asked for, as far as it is not `known` in money yet."""
+
+        def compute(may_wait: bool) -> Mapping[str, Any]:
+            nonlocal known
+            if known is not None and known.currency != USD:
+                try:
+                    known = self.price(change, may_wait=may_wait)
+                except Exception:  # noqa: BLE001 - prices are a plug-in; the first try has been reported
+                    return known.to_dict()
+            return known.to_dict() if known else {}
+
+        return compute
 
     def reason_to_decline(self, result: CompactionResult) -> str:
         """Return why an optional compaction should not be done; "" if it pays, or if its price is not known."""

@@ -88,6 +88,21 @@ def part_texts(parts: Iterable[Part]) -> Iterable[str]:
             yield from part_texts(cast(Part, entry) for entry in nested if isinstance(entry, Mapping))
 
 
+def content_bytes(message: Message) -> int:
+    """Return how many bytes of text and data a message brings: its content, images included, and its tool calls."""
+    return _bytes_of(message.content) + sum(_bytes_of(call.arguments) for call in message.tool_calls)
+
+
+def _bytes_of(value: object) -> int:
+    if isinstance(value, str):
+        return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
+    if isinstance(value, Mapping):
+        return sum(map(_bytes_of, cast(Mapping[Any, object], value).values()))
+    if isinstance(value, list | tuple):
+        return sum(map(_bytes_of, cast(Iterable[object], value)))
+    return len(value) if isinstance(value, bytes) else 0
+
+
 def copy_plain(value: Any) -> Any:
     """Return a copy of JSON-like data with containers of its own; many times faster than `deepcopy`."""
     if isinstance(value, dict):
