@@ -354,8 +354,8 @@ def test_answers_that_a_small_model_copies_from_the_question_are_not_believed(an
     with ScriptedModel(answer) as model:
         manager, _ = manager_on("memory:", model.base_url, prompts_dir="", options={}, prefetch="never", form="brief")
         with manager:
-            text = summary_of(manager.preflight("s", ABOVE_TRIGGER))
+            prompt = manager.preflight("s", ABOVE_TRIGGER)
         assert model.requests
         assert model.rejections == ()
-    assert not re.search(r"vendor|300 seats|7\.50|record ends", text)
-    assert TASK in text
+    assert not re.search(r"vendor|300 seats|7\.50|record ends", summary_of(prompt))
+    assert any(TASK in str(message["content"]) for message in prompt)
