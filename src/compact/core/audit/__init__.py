@@ -7,7 +7,9 @@ archive        the socket for archives
 diff           what left the prompt between two plans
 report         what became of each string that left
 regret_finder  what was removed, and the agent asked for again
-why            where a phrase is now, and since when
+why            where a phrase is now, since when, and which calls lacked it
+phrases        how a phrase is compared with texts, and its excerpts
+sent_calls     what each call showed, as texts
 search_terms   the terms by which entries are found
 stemming       the stem of an English word
 ranking        which entries match a query best

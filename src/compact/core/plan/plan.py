@@ -166,6 +166,11 @@ class CompactionPlan:
         """Return True if a message is in the prompt, as it is or as a stub."""
         return self.get_action(message_id)[0] not in (CompactionAction.SUMMARIZE, CompactionAction.DROP)
 
+    def hidden_ids(self) -> frozenset[str]:
+        """Return the messages that the prompt does not show: those that are summarised or dropped."""
+        hiding = (SummarizationRecord, DropRecord)
+        return frozenset(message_id for message_id, record in self._actions.items() if isinstance(record, hiding))
+
     def actions(self, message_ids: Iterable[str]) -> dict[str, CompactionAction]:
         """Return one action for each of the messages."""
         return {message_id: self.get_action(message_id)[0] for message_id in message_ids}

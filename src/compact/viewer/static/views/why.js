@@ -1,8 +1,8 @@
-// Where a phrase is now, since when, and which calls went out without it.
+// Where a phrase is: first whether the newest prompt has it, then each message of the log that does.
 import { debounce, h, replace } from "../base/dom.js";
-import { count, dateTime } from "../base/format.js";
+import { count, dateTime, whole } from "../base/format.js";
 import { actionChip, icon } from "../base/icons.js";
-import { oneLine, visible } from "../base/text.js";
+import { visible } from "../base/text.js";
 import { get, segment } from "../data/api.js";
 import { rewrite, to } from "../router.js";
 import { roleTag } from "../widgets/content.js";
@@ -10,21 +10,184 @@ import { closeDrawer, showMessage } from "../widgets/drawer.js";
 import { empty, failed, loading } from "../widgets/states.js";
 import { sessionTabs } from "./tabs.js";
 
-function callsWithout(id, sighting) {
-  const text = `${count(sighting.calls_without, "call")} went out without it`;
-  return sighting.first_call_without ? h("a", { href: to(["s", id, "c", sighting.first_call_without]) }, text) : text;
+// Chosen: what a screen or two show; a button shows the rest.
+const PAGE = 50;
+const SHOWN_PLACES = 8;
+const SHOWN_RANGES = 6;
+// Chosen: longer than the pause between two keys, shorter than anybody waits for.
+const TYPING_MS = 200;
+
+const HELP = {
+  title: "Does the model still see it?",
+  text: "Type some words of a message to find where they are now: in the prompt, behind a stub, in the summary, or only in the log.",
+  iconName: "question",
+};
+
+/** Make an excerpt with the phrase highlighted. */
+function excerpt(pieces) {
+  return h(
+    "p",
+    { class: "excerpt", dir: "auto" },
+    pieces.map((piece) => (piece.is_match ? h("mark", null, visible(piece.text)) : visible(piece.text))),
+  );
 }
 
-function sightingArticle(id, sighting) {
+// -- the verdict --------------------------------------------------------------------------------------------------
+
+const PLACE_NAMES = {
+  message: ["message", "messages"],
+  stub: ["stub", "stubs"],
+  summary: ["summary", "summaries"],
+  injected: ["injected message", "injected messages"],
+  rehydrated: ["rehydrated artifact", "rehydrated artifacts"],
+  repair: ["repair", "repairs"],
+};
+
+/** "2 messages, 1 stub and the summary" */
+function placeNames(counts) {
+  const names = Object.entries(counts).map(([kind, number]) =>
+    kind === "summary" && number === 1 ? "the summary" : count(number, ...(PLACE_NAMES[kind] ?? [kind])),
+  );
+  return names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names.join("");
+}
+
+function callRanges(id, ranges, total) {
+  const shown = ranges.slice(0, SHOWN_RANGES).map((range, index) => [
+    index ? ", " : "",
+    h("a", { href: to(["s", id, "c", range.first]) }, whole(range.first)),
+    range.last === range.first ? null : ["–", h("a", { href: to(["s", id, "c", range.last]) }, whole(range.last))],
+  ]);
+  const more = total - Math.min(ranges.length, SHOWN_RANGES);
+  return [shown, more > 0 ? ` and ${count(more, "more range")}` : null];
+}
+
+/** Say which calls went out without the words. */
+function callsLine(id, calls) {
+  if (!calls.total) return "No call has been made yet.";
+  if (!calls.without) return `No call went out without it since it was first there.`;
+  const which = calls.without === 1 ? "call" : "calls";
+  return [
+    `${whole(calls.without)} of ${count(calls.total, "call")} went out without it: ${which} `,
+    callRanges(id, calls.ranges, calls.ranges_total),
+    ".",
+  ];
+}
+
+function placeLabel(place) {
+  if (place.kind === "summary") return "summary";
+  if (place.kind === "message") return `#${whole(place.seq)} ${place.role}`;
+  if (place.kind === "stub") return `stub of #${whole(place.seq)} ${place.role}`;
+  return (PLACE_NAMES[place.kind] ?? [place.kind])[0];
+}
+
+/** Make the list of what shows the words in the newest prompt. */
+function placeList(id, verdict) {
+  const call = verdict.newest_call;
+  const rows = verdict.places.slice(0, SHOWN_PLACES).map((place) => {
+    const label = [placeLabel(place), place.count > 1 && h("span", { class: "num dim" }, ` ×${whole(place.count)}`)];
+    const isEntry = place.kind === "message" || place.kind === "stub";
+    const open = isEntry
+      ? h("button", { class: "link", type: "button", on: { click: () => showMessage(id, place.message_id) } }, label)
+      : call
+        ? h("a", { href: to(["s", id, "c", call]) }, label)
+        : h("span", null, label);
+    return h("li", { class: `place place-${place.kind}` }, h("span", { class: "place-name" }, open), excerpt(place.excerpt));
+  });
+  const more = verdict.places_total - rows.length;
+  return h("ul", { class: "places" }, rows, more > 0 && h("li", { class: "dim" }, `and ${whole(more)} more places`));
+}
+
+/** Say what the newest call had, where the prompt was changed since. */
+function changedLine(id, verdict) {
+  if (!verdict.is_changed_since_call || verdict.count === verdict.newest_call_count) return null;
+  const had = verdict.newest_call_count ? `had it ${times(verdict.newest_call_count)}` : "went out without it";
+  return h(
+    "p",
+    null,
+    "The newest call, ",
+    h("a", { href: to(["s", id, "c", verdict.newest_call]) }, `call ${whole(verdict.newest_call)}`),
+    `, ${had}: the plan or the history was changed after it. This is the prompt as it stands now.`,
+  );
+}
+
+const times = (number) => (number === 1 ? "once" : `${whole(number)} times`);
+
+function verdictCard(id, { verdict, calls }) {
+  const isIn = verdict.is_in_prompt;
+  return h(
+    "section",
+    { class: `verdict ${isIn ? "is-in" : "is-out"}`, "aria-label": "Verdict" },
+    h("h2", null, icon(isIn ? "eye" : "drop"), isIn ? `In the newest prompt, ${times(verdict.count)}` : "Not in the newest prompt"),
+    h(
+      "p",
+      null,
+      isIn ? `In ${placeNames(verdict.place_counts)}.` : lastSeen(id, calls),
+      " ",
+      callsLine(id, calls),
+    ),
+    changedLine(id, verdict),
+    isIn && placeList(id, verdict),
+  );
+}
+
+function lastSeen(id, calls) {
+  if (calls.last_with === null) return "No call ever had it.";
+  return [
+    "The last call that had it was ",
+    h("a", { href: to(["s", id, "c", calls.last_with]) }, `call ${whole(calls.last_with)}`),
+    ".",
+  ];
+}
+
+// -- each message -------------------------------------------------------------------------------------------------
+
+/** Say whether the model sees the words through one message. */
+function seenText(sighting, isInPrompt) {
+  if (sighting.seen_in === "message") return "In the prompt, as it came";
+  if (sighting.seen_in === "stub") return "In the prompt, in what is left of this message";
+  if (sighting.seen_in === "summary") return "In the prompt, in the summary that stands for it";
+  return isInPrompt ? "In the prompt, but not through this message" : "Not in the prompt";
+}
+
+function decidedLine(id, sighting) {
+  if (!sighting.by && !sighting.since_version) return null;
+  return h(
+    "p",
+    { class: "dim small decided" },
+    sighting.by && [h("b", null, visible(sighting.by)), sighting.reason ? [": ", visible(sighting.reason)] : null],
+    sighting.since_version
+      ? [
+          sighting.by ? " · " : "",
+          "since ",
+          h("a", { href: to(["s", id, "p", sighting.since_version]) }, `plan v${sighting.since_version}`),
+          sighting.since_at ? `, ${dateTime(sighting.since_at)}` : "",
+        ]
+      : null,
+  );
+}
+
+function withoutLine(id, sighting) {
+  if (sighting.is_visible || !sighting.calls_without) return null;
+  return h(
+    "p",
+    { class: "dim small" },
+    `${count(sighting.calls_without, "call")} since this message went out without the words: `,
+    callRanges(id, sighting.ranges, sighting.ranges_total),
+  );
+}
+
+function sightingArticle(id, sighting, isInPrompt) {
+  const state = sighting.state.startsWith("left behind") ? h("span", { class: "chip" }, sighting.state) : actionChip(sighting.action);
   return h(
     "article",
     { class: `sighting act-edge-${sighting.action}` },
     h(
       "header",
       { class: "slot-head" },
-      h("span", { class: "num faint" }, sighting.seq),
+      h("span", { class: "num faint" }, whole(sighting.seq)),
       roleTag(sighting.role),
-      actionChip(sighting.action),
+      state,
+      sighting.count > 1 && h("span", { class: "num dim small" }, `×${whole(sighting.count)}`),
       h("span", { class: "grow" }),
       h(
         "button",
@@ -33,31 +196,65 @@ function sightingArticle(id, sighting) {
         icon("arrow"),
       ),
     ),
-    h(
-      "p",
-      { class: "where" },
-      icon(sighting.is_visible === false ? "drop" : "eye"),
-      h("span", null, visible(sighting.where)),
-    ),
-    h("p", { class: "preview-text" }, oneLine(sighting.preview)),
-    sighting.since_version
-      ? h(
-          "p",
-          { class: "dim small" },
-          "since ",
-          h("a", { href: to(["s", id, "p", sighting.since_version]) }, `plan v${sighting.since_version}`),
-          sighting.since_at ? `, ${dateTime(sighting.since_at)}` : "",
-          sighting.calls_without ? [" · ", callsWithout(id, sighting)] : null,
-        )
-      : null,
+    h("p", { class: "where" }, icon(sighting.is_visible ? "eye" : "drop"), h("span", null, seenText(sighting, isInPrompt))),
+    excerpt(sighting.excerpt),
+    decidedLine(id, sighting),
+    withoutLine(id, sighting),
   );
 }
 
-const HELP = {
-  title: "Does the model still see it?",
-  text: "Type some words of a message to find where they are now: in the prompt, behind a stub, in the summary, or only in the log.",
-  iconName: "question",
-};
+/** The messages that contain a phrase: a page of them, and a button for the next. */
+class Sightings {
+  constructor(id, answer, loadMore) {
+    this.id = id;
+    this.isInPrompt = answer.verdict.is_in_prompt;
+    this.total = answer.sightings_total;
+    this.shown = 0;
+    this.title = h("h2", { class: "sightings-title" });
+    this.list = h("div", { class: "sightings" });
+    this.button = h("button", { class: "btn", type: "button", on: { click: () => this.more(loadMore) } });
+    this.el = h("div", null, this.title, this.list, this.button);
+    this.add(answer.sightings);
+  }
+
+  add(sightings) {
+    this.list.append(...sightings.map((sighting) => sightingArticle(this.id, sighting, this.isInPrompt)));
+    this.shown += sightings.length;
+    const all = count(this.total, "message of the log contains it", "messages of the log contain it");
+    replace(this.title, this.shown < this.total ? `${all}, ${whole(this.shown)} of ${whole(this.total)} shown` : all);
+    replace(this.button, `Show ${whole(Math.min(PAGE, this.total - this.shown))} more`);
+    this.button.hidden = this.shown >= this.total;
+  }
+
+  async more(loadMore) {
+    this.button.disabled = true;
+    try {
+      this.add((await loadMore(this.shown)).sightings);
+    } catch (error) {
+      if (error.name !== "AbortError") replace(this.button, `${error.message} Try again`);
+    } finally {
+      this.button.disabled = false;
+    }
+  }
+}
+
+// -- the view -----------------------------------------------------------------------------------------------------
+
+/** Searches one phrase at a time: a new one cancels the request of the one before. */
+function searcher(id, signal) {
+  let controller = null;
+  const cancel = () => controller?.abort();
+  signal.addEventListener("abort", cancel);
+  return {
+    cancel,
+    start(q) {
+      cancel();
+      controller = new AbortController();
+      const own = controller.signal;
+      return (offset) => get(`/api/sessions/${segment(id)}/why`, { q, offset, limit: PAGE }, own);
+    },
+  };
+}
 
 export async function whyView(ctx, { session: id, params }) {
   ctx.crumbs([{ text: "Sessions", href: "#/" }, { text: id, href: to(["s", id]) }, { text: "why" }]);
@@ -69,32 +266,44 @@ export async function whyView(ctx, { session: id, params }) {
     autocomplete: "off",
     spellcheck: "false",
   });
-  const found = h("div", { class: "sightings", role: "region", "aria-live": "polite", "aria-label": "Where it is" });
-  let requests = 0;
+  const found = h("div", { class: "why-answer", role: "region", "aria-live": "polite", "aria-label": "Where it is" });
+  const requests = searcher(id, ctx.signal);
   const search = async () => {
     const q = input.value.trim();
     rewrite(["s", id, "why"], { q });
-    const request = (requests += 1);
-    if (!q) return replace(found, empty(HELP));
-    replace(found, loading(3));
+    if (!q) {
+      requests.cancel();
+      found.classList.remove("is-waiting");
+      return replace(found, empty(HELP));
+    }
+    const load = requests.start(q);
+    // What is there stays until the answer comes: a page that flickers with each key is hard to read.
+    if (found.querySelector(".verdict")) found.classList.add("is-waiting");
+    else replace(found, loading(3));
     try {
-      const { sightings } = await get(`/api/sessions/${segment(id)}/why`, { q }, ctx.signal);
-      if (request !== requests) return null;
-      return replace(
-        found,
-        sightings.length
-          ? [
-              h("p", { class: "dim" }, count(sightings.length, "message contains it", "messages contain it")),
-              sightings.map((sighting) => sightingArticle(id, sighting)),
-            ]
-          : empty({ title: "Not found", text: "No message of this session contains these words.", iconName: "search" }),
-      );
+      const answer = await load(0);
+      return show(answer, load);
     } catch (error) {
-      return error.name === "AbortError" || request !== requests ? null : replace(found, failed(error, search));
+      return error.name === "AbortError" ? null : show(null, null, error);
     }
   };
-  const searchSoon = debounce(search, 300);
-  input.addEventListener("input", searchSoon);
+  const show = (answer, load, error) => {
+    found.classList.remove("is-waiting");
+    if (error) return replace(found, failed(error, search));
+    if (!answer.is_known)
+      return replace(
+        found,
+        empty({ title: "Not found", text: "No message and no prompt of this session contains these words.", iconName: "search" }),
+      );
+    const sightings = answer.sightings_total ? new Sightings(id, answer, load).el : noMessage();
+    return replace(found, verdictCard(id, answer), sightings);
+  };
+  const searchSoon = debounce(search, TYPING_MS);
+  input.addEventListener("input", () => {
+    requests.cancel();
+    searchSoon.cancel();
+    searchSoon();
+  });
   replace(
     ctx.main,
     h(
@@ -110,7 +319,10 @@ export async function whyView(ctx, { session: id, params }) {
     searchSoon.cancel();
     closeDrawer();
   });
-  await search();
   if (!params.q) input.focus();
+  await search();
   return { onKey: (event) => event.key === "Escape" && closeDrawer() };
 }
+
+const noMessage = () =>
+  h("p", { class: "quiet" }, "No message of the log contains it: the words stand in what was written for a prompt.");
