@@ -282,9 +282,10 @@ def test_every_way_into_a_prompt_is_found(told: Told) -> None:
 def test_an_answer_tells_who_took_the_words_out_and_why(told: Told) -> None:
     """The words of a message that was cleared are in no prompt since; the record says by whom."""
     (result,) = (found for found in check(told, "return quayside") if found.role == "tool")
-    plan = told.manager.current_plan("s")
-    record = plan.get_action(result.message_id)[1]
+    first = told.manager.plans("s")[0].plan
+    record = first.get_action(result.message_id)[1]
     assert record
+    assert first.version == 1 < told.manager.current_plan("s").version
     assert (result.strategy, result.reason, result.since_version) == (record.strategy, record.reason, 1)
 
 

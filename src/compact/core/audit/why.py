@@ -379,7 +379,9 @@ class PhraseIndex:
     ) -> Sighting:
         message = entry.message
         action, record = self._plan.get_action(message.id)
-        version, at = self._since(message.id, action) if record else (0, 0.0)
+        since = self._since(message.id, action) if record else None
+        # Who took it out is who decided first; later plans only go on with it.
+        record = since.plan.get_action(message.id)[1] if since else record
         excerpt = phrase.excerpt(message)
         return Sighting(
             message_id=message.id,
@@ -391,21 +393,21 @@ class PhraseIndex:
             state=_STATES[action] if message.id in self._view_ids else LEFT_BEHIND,
             is_visible=message.id in seen_in,
             seen_in=seen_in.get(message.id, ""),
-            since_version=version,
-            since_at=at,
+            since_version=since.plan.version if since else 0,
+            since_at=since.at if since else 0.0,
             strategy=record.strategy if record else "",
             reason=record.reason if record else "",
             calls_without=calls.since(entry.seq),
         )
 
-    def _since(self, message_id: str, action: CompactionAction) -> tuple[int, float]:
-        """Return the version from which on, without a break, a message has had its present action."""
-        version, at = 0, 0.0
+    def _since(self, message_id: str, action: CompactionAction) -> PlanVersion | None:
+        """Return the plan from which on, without a break, a message has had its present action."""
+        since: PlanVersion | None = None
         for entry in reversed(self._plans):
             if entry.plan.get_action(message_id)[0] is not action:
                 break
-            version, at = entry.plan.version, entry.at
-        return version, at
+            since = entry
+        return since
 
 
 class _CallsWithout:

@@ -1,5 +1,5 @@
 // Where a phrase is: first whether the newest prompt has it, then each message of the log that does.
-import { debounce, h, replace } from "../base/dom.js";
+import { debounce, h, isNarrow, replace } from "../base/dom.js";
 import { count, dateTime, whole } from "../base/format.js";
 import { actionChip, icon } from "../base/icons.js";
 import { visible } from "../base/text.js";
@@ -80,21 +80,37 @@ function placeLabel(place) {
   return (PLACE_NAMES[place.kind] ?? [place.kind])[0];
 }
 
-/** Make the list of what shows the words in the newest prompt. */
-function placeList(id, verdict) {
-  const call = verdict.newest_call;
-  const rows = verdict.places.slice(0, SHOWN_PLACES).map((place) => {
-    const label = [placeLabel(place), place.count > 1 && h("span", { class: "num dim" }, ` ×${whole(place.count)}`)];
-    const isEntry = place.kind === "message" || place.kind === "stub";
-    const open = isEntry
-      ? h("button", { class: "link", type: "button", on: { click: () => showMessage(id, place.message_id) } }, label)
-      : call
-        ? h("a", { href: to(["s", id, "c", call]) }, label)
-        : h("span", null, label);
-    return h("li", { class: `place place-${place.kind}` }, h("span", { class: "place-name" }, open), excerpt(place.excerpt));
-  });
-  const more = verdict.places_total - rows.length;
-  return h("ul", { class: "places" }, rows, more > 0 && h("li", { class: "dim" }, `and ${whole(more)} more places`));
+/** Make a row of what shows the words in the newest prompt, which opens it. */
+function placeRow(id, place, call) {
+  const label = [placeLabel(place), place.count > 1 && h("span", { class: "num dim" }, ` ×${whole(place.count)}`)];
+  let name = h("span", null, label);
+  if (place.kind === "message" || place.kind === "stub")
+    name = h("button", { class: "link", type: "button", on: { click: () => showMessage(id, place.message_id) } }, label);
+  else if (call) name = h("a", { href: to(["s", id, "c", call]) }, label);
+  return h("li", { class: "place" }, h("span", { class: "place-name" }, name), excerpt(place.excerpt));
+}
+
+/** Make the list of what shows the words: some of it, and a button for more. */
+function placeList(id, { places, places_total: total, newest_call: call }) {
+  const list = h("ul", { class: "places" });
+  const draw = (most) => {
+    const shown = places.slice(0, most);
+    const rest = total - shown.length;
+    const button = h("button", { class: "btn small ghost", type: "button", on: { click: () => draw(places.length) } }, `Show ${whole(places.length - shown.length)} more`);
+    replace(
+      list,
+      shown.map((place) => placeRow(id, place, call)),
+      rest > 0 &&
+        h(
+          "li",
+          { class: "places-rest dim small" },
+          `${whole(shown.length)} of ${whole(total)} places shown`,
+          shown.length < places.length ? button : ": those in messages are all in the list below",
+        ),
+    );
+  };
+  draw(isNarrow() ? SHOWN_PLACES / 2 : SHOWN_PLACES);
+  return list;
 }
 
 /** Say what the newest call had, where the prompt was changed since. */
