@@ -215,26 +215,6 @@ def check_phrases(told: Told, chance: random.Random, texts: int = 8) -> Counter[
     return kinds
 
 
-@given(
-    steps=st.lists(st.sampled_from(STEPS), min_size=4, max_size=24),
-    chunks=st.lists(histories(max_size=5), min_size=1, max_size=6),
-    window_tokens=st.sampled_from([300, 500, 900]),
-    seed=st.integers(0, 2**32),
-)
-@settings(max_examples=40 * SCALE, deadline=None)
-def test_what_is_said_of_a_phrase_is_what_went_out(
-    steps: list[str], chunks: list[list[Wire]], window_tokens: int, seed: int
-) -> None:
-    told, chance = told_on("memory:", window_tokens), random.Random(seed)
-    lead(told, steps, chunks, chance)
-    if not told.prompts:
-        return
-    check_phrases(told, chance)
-    # The session goes on, and what was read of it is read on from there.
-    lead(told, ["say", "compact", "say", "edit"], chunks, chance)
-    check_phrases(told, chance)
-
-
 # -- each way by which words are in a prompt -----------------------------------------------------------------------
 
 
@@ -281,6 +261,7 @@ def test_every_way_into_a_prompt_is_found(told: Told) -> None:
 
 def test_an_answer_tells_who_took_the_words_out_and_why(told: Told) -> None:
     """The words of a message that was cleared are in no prompt since; the record says by whom."""
+    told.compact()
     (result,) = (found for found in check(told, "return quayside") if found.role == "tool")
     first = told.manager.plans("s")[0].plan
     record = first.get_action(result.message_id)[1]
@@ -370,3 +351,26 @@ def test_pages_of_sightings_say_how_many_there_are(told: Told) -> None:
     assert page.sightings_total == len(whole) > 5
     assert (page.count, page.places_total) == (whole.count, whole.places_total)
     assert len(page.places) <= 3
+
+
+# -- random sessions -----------------------------------------------------------------------------------------------
+
+
+@given(
+    steps=st.lists(st.sampled_from(STEPS), min_size=4, max_size=24),
+    chunks=st.lists(histories(max_size=5), min_size=1, max_size=6),
+    window_tokens=st.sampled_from([300, 500, 900]),
+    seed=st.integers(0, 2**32),
+)
+@settings(max_examples=40 * SCALE, deadline=None)
+def test_what_is_said_of_a_phrase_is_what_went_out(
+    steps: list[str], chunks: list[list[Wire]], window_tokens: int, seed: int
+) -> None:
+    told, chance = told_on("memory:", window_tokens), random.Random(seed)
+    lead(told, steps, chunks, chance)
+    if not told.prompts:
+        return
+    check_phrases(told, chance)
+    # The session goes on, and what was read of it is read on from there.
+    lead(told, ["say", "compact", "say", "edit"], chunks, chance)
+    check_phrases(told, chance)

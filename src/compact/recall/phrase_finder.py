@@ -24,7 +24,7 @@ class _KnownSession:
     """What was read of a session; only whoever holds the lock reads on."""
 
     index: PhraseIndex
-    created_at: float = 0.0
+    created_at: float | None = None
     plan_version: int = -1
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -82,11 +82,11 @@ class PhraseFinder:
         if history is None:
             self.forget(session_id)
             raise UnknownSession(session_id)
-        if history.created_at != known.created_at:
-            # Not seen before; or deleted, and begun anew under the same name.
-            known.index, known.created_at, known.plan_version = PhraseIndex(session_id), history.created_at, -1
+        if known.created_at not in (None, history.created_at):
+            # It was deleted, and begun anew under the same name.
+            known.index, known.plan_version = PhraseIndex(session_id), -1
             index, history = known.index, reader.call_history(session_id) or history
-        head = history.head
+        known.created_at, head = history.created_at, history.head
         while index.last_seq < head.last_seq:
             _check(should_stop)
             room = min(_ENTRIES_AT_ONCE, head.last_seq - index.last_seq)

@@ -194,7 +194,7 @@ def test_why_answers_at_once_in_ten_thousand_messages(long: Running, look: Calla
     paint = page.evaluate(PAINT_MS)
     started = time.monotonic()
     page.locator("input[type=search]").fill("round(cart")
-    expect(page.locator(".sightings-title")).to_contain_text("3,750 messages of the log contain it, 50 of 3,750 shown")
+    expect(page.locator(".sightings-title")).to_contain_text("3,748 messages of the log contain it, 50 of 3,748 shown")
     _log.info("first paint after %.0f ms, an answer after %.0f ms", paint, 1000 * (time.monotonic() - started))
     assert paint < 5_000, "a second is meant; a busy machine may take longer"
     assert time.monotonic() - started < 10, "half a second is meant; a busy machine may take longer"

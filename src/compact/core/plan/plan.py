@@ -168,8 +168,12 @@ class CompactionPlan:
 
     def hidden_ids(self) -> frozenset[str]:
         """Return the messages that the prompt does not show: those that are summarised or dropped."""
-        hiding = (SummarizationRecord, DropRecord)
-        return frozenset(message_id for message_id, record in self._actions.items() if isinstance(record, hiding))
+        hidden: set[str] = set()
+        for record in (*self.summarizations, *self.drops):
+            hidden.update(record.span)
+        for record in (*self.clearings, *self.externalizations):
+            hidden.difference_update(i for i in record.span if self.shows(i))
+        return frozenset(hidden)
 
     def actions(self, message_ids: Iterable[str]) -> dict[str, CompactionAction]:
         """Return one action for each of the messages."""
