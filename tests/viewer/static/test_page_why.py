@@ -108,6 +108,13 @@ def test_an_undo_is_told_from_what_the_newest_call_had(window: Look, api: Runnin
     )
 
 
+def test_a_message_of_a_branch_that_was_left_says_so(window: Look) -> None:
+    page = ask(window, seeding.EDITED, "Step 9")
+    expect(page.locator(".verdict h2")).to_have_text("Not in the newest prompt")
+    expect(page.locator(".sighting")).to_contain_text("left behind when the past was edited")
+    expect(page.locator(".sighting .chip")).to_have_count(0)
+
+
 def test_injected_words_are_in_the_prompt(window: Look) -> None:
     page = ask(window, seeding.INJECTED, "the build is green")
     expect(page.locator(".verdict h2")).to_have_text("In the newest prompt, once")

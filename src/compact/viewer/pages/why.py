@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from compact.core.audit.why import CallRange, PhrasePlace, PhraseTrace, SearchCancelled, Sighting
+from compact.core.audit.why import LEFT_BEHIND, CallRange, PhrasePlace, PhraseTrace, SearchCancelled, Sighting
 from compact.viewer.json_http import HttpError
 from compact.viewer.source import DataSource
 
@@ -118,4 +118,10 @@ def _pieces(text: str, marks: Sequence[tuple[int, int]]) -> list[dict[str, Any]]
     return pieces
 
 
-_ACTIONS = {"cleared": "clear", "summarised": "summarize", "externalised": "externalize", "dropped": "drop"}
+_ACTIONS = {
+    "cleared": "clear",
+    "summarised": "summarize",
+    "externalised": "externalize",
+    "dropped": "drop",
+    LEFT_BEHIND: "left",
+}

@@ -60,8 +60,8 @@ function withoutLine(id, sighting) {
 }
 
 function sightingArticle(id, sighting, isInPrompt) {
-  const isLeft = sighting.state.startsWith("left behind");
-  const state = isLeft ? h("span", { class: "chip" }, sighting.state) : actionChip(sighting.action);
+  const isLeft = sighting.action === "left";
+  const state = isLeft ? h("span", { class: "dim small" }, sighting.state) : actionChip(sighting.action);
   return h(
     "article",
     { class: `sighting act-edge-${sighting.action}` },
