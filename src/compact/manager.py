@@ -36,7 +36,7 @@ from compact.core.audit.records import (
 )
 from compact.core.audit.report import CompactionReport, reports_of
 from compact.core.audit.store import SessionStore
-from compact.core.audit.why import Sighting, trace_phrase
+from compact.core.audit.why import PhraseTrace
 from compact.core.engine.events import CompactionEvent, ContentRecalledEvent, NoticeEvent
 from compact.core.engine.session import Session
 from compact.core.engine.status import SessionStatus, status_of
@@ -54,6 +54,7 @@ from compact.core.summary.summarizer import Summarizer
 from compact.dialects import Dialect
 from compact.dialects.gateway import Gateway
 from compact.injection import Injector
+from compact.recall.phrase_finder import PhraseFinder
 from compact.recall.rehydration import RehydrationConfig
 from compact.recall.search import Recall, recall
 from compact.recall.semantic import Embed
@@ -114,6 +115,7 @@ class CompactManager:
         self._store = build_store(self.config) if store is None else store
         rehydration = build_rehydration_config(self.config) if rehydration is None else rehydration
         self._reader = reader_of(self._store)
+        self._phrases = PhraseFinder(self._store, self._reader)
         self._shared = build_shared(self._store)
         self._constraints = build_constraints() if constraints is None else constraints
         chosen_archive = build_archive(self.config) if archive is None else archive
@@ -362,10 +364,12 @@ class CompactManager:
         """Return all sessions in the store, the newest first."""
         return self._reader.sessions()
 
-    def why(self, session_id: str, phrase: str) -> tuple[Sighting, ...]:
-        """Return where a phrase is now, since when, and which calls went out without it; () if it was never there."""
-        stored = self._load(session_id)
-        return trace_phrase(phrase, stored, self._store.plans(session_id), self._reader.model_calls(session_id))
+    def why(self, session_id: str, phrase: str) -> PhraseTrace:
+        """Return whether the newest prompt has a phrase, where, and which calls went out without it.
+
+        Iterating over the answer yields each message of the log that has the phrase, and what became of it.
+        """
+        return self._phrases.find(session_id, phrase)
 
     def report(self, session_id: str, *, version: int | None = None) -> tuple[CompactionReport, ...]:
         """Return what each compaction did to what it took out, oldest first; of one plan version, if asked."""
@@ -490,6 +494,7 @@ class CompactManager:
     def _forget_shared(self, session_id: str) -> None:
         if isinstance(self._shared, InProcessSharedStore):
             self._shared.forget(session_id)
+        self._phrases.forget(session_id)
         if self._semantic:
             self._semantic.forget(session_id)
 

@@ -10,6 +10,7 @@ import pytest
 
 from compact import CompactConfig, CompactError, CompactManager, UnknownSession
 from compact.core.audit.artifacts import SecurityContext
+from compact.core.audit.why import CallRange
 from compact.core.engine.events import ContentRehydratedEvent, RehydrationBlockedEvent
 from compact.core.log.entries import read_entry
 from compact.core.log.legality import check_chat
@@ -215,8 +216,11 @@ def test_why_tells_where_a_phrase_is_since_when_and_who_went_without(url: str) -
     assert gone.strategy == "summarize"
     (answer,) = manager.why("s", "answer-2 ")
     assert not answer.is_visible
-    assert answer.calls_without == (2, 3)
-    assert manager.why("s", "never said") == ()
+    assert answer.calls_without == (CallRange(2, 3, 2),)
+    trace = manager.why("s", "question-2 ")
+    assert trace.is_in_prompt
+    assert (trace.count, trace.newest_call_count) == (1, 1)
+    assert not manager.why("s", "never said").is_known
 
 
 def test_what_an_edit_left_behind_is_said_to_be() -> None:

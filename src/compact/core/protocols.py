@@ -8,6 +8,7 @@ from __future__ import annotations
 from compact.core.audit.archive import StorageAdapter
 from compact.core.audit.artifacts import ArtifactStore
 from compact.core.audit.store import (
+    CallHistoryReader,
     CompactionStore,
     SessionReader,
     SessionStore,
@@ -24,6 +25,7 @@ from compact.core.summary.summarizer import ModelSummarizer, Summarizer
 
 __all__ = [
     "ArtifactStore",
+    "CallHistoryReader",
     "CompactionStore",
     "CompactionStrategy",
     "ConstraintFinder",

@@ -6,6 +6,7 @@ semantic        finds entries by what they mean, if a model is at hand
 packaged_model  a small embedding model out of a package
 passage         chooses the part of a long entry that a question is about
 tool            the tool by which an agent asks
+phrase_finder   tells people where a phrase is, and which calls lacked it
 """
 
 from compact.core.plan.turn import (

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from compact.core.log.entries import read_entry
+from compact.core.log.entries import read_entry, read_own_entry
 from compact.core.log.messages import Message, ToolCall
 
 
@@ -24,10 +24,9 @@ def load_message(body: str) -> Message:
     """Return the message that `dump_message` wrote, its original included."""
     data = json.loads(body)
     if "wire" in data:
-        original = data["wire"]
-    else:
-        calls = tuple(ToolCall(*call) for call in data["message"].pop("tool_calls"))
-        original = Message(**data["message"], tool_calls=calls, id=data["own_id"])
+        return read_own_entry(data["wire"], data["id"], message_id=data["id"])
+    calls = tuple(ToolCall(*call) for call in data["message"].pop("tool_calls"))
+    original = Message(**data["message"], tool_calls=calls, id=data["own_id"])
     return replace(read_entry(original, data["id"]), id=data["id"])
 
 

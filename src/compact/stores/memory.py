@@ -12,6 +12,8 @@ from compact.core.audit.artifacts import Artifact, ArtifactMetadata, SecurityCon
 from compact.core.audit.ranking import MemoryIndex
 from compact.core.audit.records import (
     AddedMessage,
+    BranchView,
+    CallHistory,
     Commit,
     ModelCall,
     PlanVersion,
@@ -30,14 +32,6 @@ from compact.core.summary.summary import StructuredSummary
 from compact.stores.scanning import ScanningReader
 
 
-@dataclass(frozen=True, slots=True)
-class _Branch:
-    """The view that a caller went on from when it edited the past, after so many log entries."""
-
-    after_seq: int = 0
-    view_ids: tuple[str, ...] = ()
-
-
 @dataclass(slots=True)
 class _StoredData:
     """All that is known of one session."""
@@ -50,7 +44,7 @@ class _StoredData:
     plans: list[PlanVersion] = field(default_factory=list[PlanVersion])
     calls: list[ModelCall] = field(default_factory=list[ModelCall])
     added: dict[int, tuple[AddedMessage, ...]] = field(default_factory=dict[int, tuple[AddedMessage, ...]])
-    branches: list[_Branch] = field(default_factory=lambda: [_Branch()])
+    branches: list[BranchView] = field(default_factory=lambda: [BranchView()])
     index: MemoryIndex = field(default_factory=MemoryIndex)
 
     def indexed(self) -> MemoryIndex:
@@ -66,7 +60,7 @@ class _StoredData:
             self.view_ids.extend(stored.message.id for stored in commit.messages)
         else:
             self.view_ids = list(commit.view_ids)
-            self.branches.append(_Branch(commit.head_after.last_seq, commit.view_ids))
+            self.branches.append(BranchView(commit.head_after.last_seq, commit.view_ids))
         self.plans.extend(PlanVersion(plan, now) for plan in (*commit.superseded, commit.plan) if plan)
         if commit.call:
             self.calls.append(replace(commit.call, number=len(self.calls) + 1, at=now))
@@ -172,6 +166,20 @@ class InMemoryCompactionStore(ScanningReader, PlanMethods):
             plan = data.plan_of(session_id, call.plan_version)
             messages = tuple(data.shown_in(call, plan))
             return SentPrompt(call=call, plan=plan, messages=messages, added=data.added.get(number, ()))
+
+    def call_history(self, session_id: str, *, after_call: int = 0, after_branch: int = 0) -> CallHistory | None:
+        """Return what the prompts of the later calls were made of, and the later branches."""
+        with self._lock:
+            data = self._sessions.get(session_id)
+            if data is None:
+                return None
+            return CallHistory(
+                created_at=data.created_at,
+                head=data.head,
+                calls=tuple(data.calls[after_call:]),
+                branches={n: view for n, view in enumerate(data.branches) if n > after_branch},
+                added={number: added for number, added in data.added.items() if number > after_call},
+            )
 
     def sessions(self) -> tuple[SessionInfo, ...]:
         """Return all sessions, the newest first."""

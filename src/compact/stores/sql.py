@@ -26,6 +26,7 @@ from sqlalchemy.exc import IntegrityError
 
 from compact.core.audit.ranking import rank
 from compact.core.audit.records import (
+    CallHistory,
     Commit,
     EntrySize,
     ModelCall,
@@ -214,6 +215,22 @@ class SqlCompactionStore(PlanMethods):
         keys = {"tenant_id": self._tenant_id, "session_id": session_id}
         with self._database.reading() as connection:
             return sql_calls.sent_prompt(connection, keys, number, lambda v: self._plan(connection, session_id, v))
+
+    def call_history(self, session_id: str, *, after_call: int = 0, after_branch: int = 0) -> CallHistory | None:
+        """Return what the prompts of the later calls were made of, and the later branches."""
+        keys = {"tenant_id": self._tenant_id, "session_id": session_id}
+        with self._database.reading() as connection:
+            head = self._head(connection, session_id)
+            if head is None:
+                return None
+            created = select(_SESSIONS.created_at).where(self._own(schema.sessions, session_id))
+            return CallHistory(
+                created_at=connection.execute(created).scalar_one(),
+                head=head,
+                calls=sql_calls.calls_of(connection, self._own(schema.model_calls, session_id), after=after_call),
+                branches=sql_calls.branches_of(connection, keys, after=after_branch),
+                added=sql_calls.added_of(connection, keys, after=after_call),
+            )
 
     def sessions(self) -> tuple[SessionInfo, ...]:
         """Return all sessions, the newest first."""

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, func, insert, selec
 from sqlalchemy.dialects.postgresql import insert as insert_postgresql
 from sqlalchemy.dialects.sqlite import insert as insert_sqlite
 
-from compact.core.audit.records import AddedMessage, Commit, ModelCall, SentPrompt, StoredMessage
+from compact.core.audit.records import AddedMessage, BranchView, Commit, ModelCall, SentPrompt, StoredMessage
 from compact.core.plan.plan import CompactionPlan
 from compact.stores import schema
 from compact.stores.entry_text import content_hash, dump_message, load_message
@@ -42,9 +42,10 @@ def add_call(connection: Connection, keys: Mapping[str, str], commit: Commit, *,
     connection.execute(_ADD_CALL, {**keys, **_call_row(call), "added": json.dumps(named), "at": now})
 
 
-def calls_of(connection: Connection, own: ColumnElement[bool]) -> tuple[ModelCall, ...]:
-    """Return every call of a session, oldest first."""
-    return tuple(_call(row) for row in connection.execute(select(_CALLS).where(own).order_by(_CALLS.c.number)))
+def calls_of(connection: Connection, own: ColumnElement[bool], *, after: int = 0) -> tuple[ModelCall, ...]:
+    """Return every call of a session that came after one, oldest first."""
+    query = select(_CALLS).where(own, _CALLS.c.number > after).order_by(_CALLS.c.number)
+    return tuple(_call(row) for row in connection.execute(query))
 
 
 def recent_calls(connection: Connection, own: ColumnElement[bool], limit: int) -> tuple[ModelCall, ...]:
@@ -78,6 +79,29 @@ def sent_prompt(
     entries = _entries_at(connection, keys, _places_shown(connection, keys, call, plan))
     added = _added_messages(connection, keys, json.loads(row.added))
     return SentPrompt(call=call, plan=plan, messages=tuple(entries), added=tuple(added))
+
+
+def branches_of(connection: Connection, keys: Mapping[str, str], *, after: int) -> dict[int, BranchView]:
+    """Return the views of the branches that came after one, by their numbers."""
+    table = _BRANCHES.c
+    query = select(table.branch, table.after_seq, table.view_ids).where(_own(_BRANCHES, keys), table.branch > after)
+    rows = connection.execute(query)
+    return {row.branch: BranchView(row.after_seq, tuple(json.loads(row.view_ids))) for row in rows}
+
+
+def added_of(connection: Connection, keys: Mapping[str, str], *, after: int) -> dict[int, tuple[AddedMessage, ...]]:
+    """Return what stood behind the log in the prompts that came after a call; each message is read once."""
+    table = _CALLS.c
+    query = select(table.number, table.added).where(_own(_CALLS, keys), table.number > after, table.added != "[]")
+    named: dict[int, list[tuple[str, str]]] = {row.number: json.loads(row.added) for row in connection.execute(query)}
+    if not named:
+        return {}
+    query = select(_ADDED.c.content_hash, _ADDED.c.body).where(_own(_ADDED, keys))
+    bodies = {row.content_hash: load_message(row.body) for row in connection.execute(query)}
+    return {
+        number: tuple(AddedMessage(kind, bodies[digest]) for kind, digest in pieces if digest in bodies)
+        for number, pieces in named.items()
+    }
 
 
 def stored_message(row: Row[*tuple[Any, ...]]) -> StoredMessage:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
-from typing import cast
+from typing import TypeVar, cast
 from urllib.parse import unquote
 
 from starlette.concurrency import run_in_threadpool
@@ -25,12 +27,17 @@ from compact.viewer.pages import session as session_pages
 from compact.viewer.pages import sessions as sessions_pages
 from compact.viewer.pages.call import call_page
 from compact.viewer.pages.losses import LossFinder
+from compact.viewer.pages.why import WhyQuery, why_page
 from compact.viewer.settings import ViewerSettings
 from compact.viewer.source import DataSource
+
+T = TypeVar("T")
 
 # Chosen: more rows than a page asks for; the largest number that JavaScript holds exactly.
 _MAX_ROWS = 1_000
 _MAX_NUMBER = 2**53
+# Chosen: how soon a search ends that nobody waits for.
+_CONNECTION_CHECK_SECONDS = 0.05
 _STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
@@ -155,9 +162,25 @@ async def message(request: Request) -> Response:
 
 
 async def why(request: Request) -> Response:
-    """Answer with where a phrase is now."""
-    phrase = request.query_params.get("q", "")[:2_000]
-    return JsonResponse(await run_in_threadpool(session_pages.why_page, _source(request), _id(request), phrase))
+    """Answer with where a phrase is now; the search ends when the page does not wait for it any more."""
+    stop = threading.Event()
+    query = WhyQuery(
+        phrase=request.query_params.get("q", "")[:2_000],
+        offset=_number(request, "offset", 0),
+        limit=_number(request, "limit", 100, most=_MAX_ROWS),
+        should_stop=stop.is_set,
+    )
+    source, session_id = _source(request), _id(request)
+    return JsonResponse(await _while_connected(request, stop, lambda: why_page(source, session_id, query)))
+
+
+async def _while_connected(request: Request, stop: threading.Event, work: Callable[[], T]) -> T:
+    """Run work in a thread; tell it to stop when the client goes away."""
+    task = asyncio.ensure_future(run_in_threadpool(work))
+    while not (await asyncio.wait({task}, timeout=_CONNECTION_CHECK_SECONDS))[0]:
+        if await request.is_disconnected():
+            stop.set()
+    return await task
 
 
 async def regrets(request: Request) -> Response:

@@ -22,6 +22,7 @@ from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.regret import Regret
 from compact.manager import CompactManager
+from compact.recall.phrase_finder import PhraseFinder
 from compact.viewer.json_http import HttpError
 
 V = TypeVar("V")
@@ -73,6 +74,7 @@ class DataSource:
         self.store = build_store(config)
         self.manager = CompactManager(config, store=self.store, on_event=_ignore_event)
         self._engine = build_engine(config, emit=_ignore_event, store=self.store)
+        self.phrases = PhraseFinder(self.store, self.store)
         self.price: Pricer = build_pricer(pricing or config)
         self.pricing_model = (pricing or config).model
         # Chosen: what a few open pages show, and what goes back and forth between them.

@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 
 from compact import CompactConfig, CompactManager
 from compact.cli.main import app
-from compact.cli.sessions.why import number_ranges
 from compact.core.plan.parts import PromptPart
 from compact.testing import system, tool_exchange, tool_run, user
 
@@ -234,34 +233,41 @@ def test_diff_of_chosen_versions(cli, state):
 
 
 def test_why(cli, state):
-    """Where it is, since when, by whom, and which calls had to do without."""
+    """Whether the prompt has it, and where; then where each message is, since when, by whom; which calls lacked it."""
     data = cli("why", "demo", "RESULT-3 ", "--json").data
     (sighting,) = data["sightings"]
     assert (sighting["message_id"], sighting["is_visible"], sighting["strategy"]) == ("m9", False, "summarize")
+    assert (data["is_in_prompt"], data["count"], data["newest_call_count"]) == (False, 0, 0)
     assert datetime.fromisoformat(sighting["since_at"])
     out = cli("why", "demo", "result-3 ").out
-    assert out.startswith("1 message contains it; the model sees it in 0\n\nm9, tool, entry 9\ntext     result-3 word")
+    (missing,) = data["calls_without"]
+    without = f"calls {missing['first']}–{missing['last']}: {missing['calls']} of {data['calls']}"
+    assert out.startswith(f"not in the newest prompt\nlog      1 message contains it\nwithout  {without}\n")
+    assert "\n\nm9, tool, entry 9\ntext     result-3 word" in out
     assert "\nnow      summarised; the model does not see the words\n" in out
     assert re.search(r"\nsince    \d{4}-\d\d-\d\d \d\d:\d\d:\d\d, plan version 1\n", out)
-    missing = sighting["calls_without"]
-    assert out.endswith(f"\nwithout  calls {missing[0]}–{missing[-1]}: {len(missing)} of {data['calls']}\n")
+    assert re.search(r"\nbecause  summarize: \d+ messages", out)
     here = cli("why", "demo", "never touch").out
-    assert "now      in the prompt; the model sees the words\nwithout  no call went out without the words\n" in here
+    assert here.startswith("in the newest prompt, 1 time\nin       m2\n")
+    assert "\nwithout  no call went out without it\n" in here
+    assert here.endswith("now      in the prompt; the model sees the words\n")
+
+
+def test_why_says_how_much_it_shows(cli, state):
+    """The first messages, and how many there are; words that are there by another way are not denied."""
+    out = cli("why", "demo", "result-3", "--limit", 2).out
+    total = len(cli("why", "demo", "result-3", "--json").data["sightings"])
+    assert out.endswith(f"\n\n2 of {total} messages shown; --limit shows more\n")
+    assert out.count("\nnow ") == 2
+    assert "; the model sees the words, but not through this message\n" in out
 
 
 def test_never_there(cli, state):
     """That is an answer, too, with an exit code for scripts; an empty phrase is none."""
     done = cli("why", "demo", "xyzzy")
-    assert (done.code, done.out) == (1, "not found: no message of session 'demo' contains 'xyzzy'\n")
+    assert (done.code, done.out) == (1, "not found: no message and no prompt of session 'demo' contains 'xyzzy'\n")
     assert json.loads(cli("why", "demo", "xyzzy", "--json").out)["sightings"] == []
     assert cli("why", "demo", " ").err.startswith("error: the phrase is empty\nhint: ")
-
-
-def test_ranges_of_calls():
-    """Calls that follow each other in their session are one range, whatever others did in between."""
-    assert number_ranges([3, 5, 6, 12], [1, 3, 5, 6, 9, 12]) == "3–6, 12"
-    assert number_ranges([1], [1, 2]) == "1"
-    assert number_ranges([], [1, 2]) == ""
 
 
 def test_recall(cli, state):

@@ -85,6 +85,11 @@ def test_each_message_has_the_action_of_the_highest_record_that_claims_it(plan: 
             assert action is max((r.action for r in claims), key=COMPACTION_PRECEDENCE.__getitem__)
 
 
+@given(plans)
+def test_hidden_are_the_messages_that_the_prompt_does_not_show(plan: CompactionPlan) -> None:
+    assert plan.hidden_ids() == {f"m{n}" for n in range(12) if not plan.shows(f"m{n}")}
+
+
 @given(plans, records)
 def test_adding_leaves_no_record_that_decides_nothing(plan: CompactionPlan, extra: Record) -> None:
     grown = plan.adding(extra)

@@ -396,14 +396,56 @@ def test_odd_ids_can_be_asked_for(api: Running) -> None:
 
 
 def test_where_a_phrase_went(api: Running) -> None:
-    found = api.get(of(LOSSY, "why"), q="ord-4001")["sightings"]
-    assert found[0]["role"] == "user"
-    assert "ORD-4001" in found[0]["preview"]
-    assert found[0]["action"] == "summarize"
-    assert found[0]["where"].startswith("summarised; the model ")
-    assert found[0]["since_version"] > 0
-    assert found[0]["since_at"] > 1e9
-    assert api.get(of(LOSSY, "why"), q="never said") == {"phrase": "never said", "sightings_total": 0, "sightings": []}
+    """One verdict, then each message with who decided and why, and the calls that went out without it."""
+    answer = api.get(of(LOSSY, "why"), q="ord-4001")
+    (found, *_) = answer["sightings"]
+    assert found["role"] == "user"
+    assert {"text": "ORD-4001", "is_match": True} in found["excerpt"]
+    assert (found["action"], found["state"]) == ("summarize", "summarised")
+    assert found["since_version"] > 0
+    assert found["since_at"] > 1e9
+    assert found["by"] == "summarize"
+    assert "messages" in found["reason"]
+    assert answer["verdict"]["is_in_prompt"] == bool(answer["verdict"]["count"])
+    nothing = api.get(of(LOSSY, "why"), q="never said")
+    assert (nothing["is_known"], nothing["sightings_total"], nothing["sightings"]) == (False, 0, [])
+    assert (nothing["verdict"]["count"], nothing["calls"]["without"]) == (0, 0)
+
+
+@pytest.mark.parametrize("session_id", [BUSY, UNDONE, INJECTED, EDITED, HOSTILE])
+def test_a_phrase_of_the_newest_prompt_is_never_denied(api: Running, session_id: str) -> None:
+    """Every message of the newest call, as its page shows it: three words of each are found, as often as they stand."""
+    number = api.get(of(session_id))["calls"][-1]["number"]
+    slots = api.get(of(session_id, "calls", str(number)), limit=1000)["slots"]
+    checked = 0
+    for slot in slots[:: max(1, len(slots) // 12)]:
+        words = slot["text"].split()
+        phrase = " ".join(words[len(words) // 2 :][:3])
+        if not phrase or len(slot["text"]) >= 20_000:
+            continue
+        answer = api.get(of(session_id, "why"), q=phrase)
+        assert answer["verdict"]["newest_call_count"] == sum(_count(slot, phrase) for slot in slots), phrase
+        assert answer["verdict"]["newest_call_count"] > 0
+        checked += 1
+    assert checked > 3
+
+
+def _count(slot: dict[str, Any], phrase: str) -> int:
+    """How often the words stand in a message; in a summary also where a quotation goes on in the next line."""
+    texts = [slot["text"], *(call[key] for call in slot["tool_calls"] for key in ("name", "arguments"))]
+    counts = [" ".join(text.split()).casefold().count(phrase.casefold()) for text in texts]
+    if slot["part"] == "summary" and not any(counts):
+        counts = [" ".join(slot["text"].replace("\n| ", "\n").split()).casefold().count(phrase.casefold())]
+    return sum(counts)
+
+
+def test_messages_with_a_phrase_come_in_pages(api: Running) -> None:
+    """The total counts all, whatever the page has."""
+    whole = api.get(of(BUSY, "why"), q="order", limit=1000)
+    page = api.get(of(BUSY, "why"), q="order", offset=3, limit=2)
+    assert page["sightings"] == whole["sightings"][3:5]
+    assert page["sightings_total"] == whole["sightings_total"] == len(whole["sightings"]) > 5
+    assert page["verdict"]["count"] == whole["verdict"]["count"]
 
 
 # -- changes ------------------------------------------------------------------------------------------------------

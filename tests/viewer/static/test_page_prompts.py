@@ -75,18 +75,6 @@ def test_the_log_lists_every_message_and_a_link_opens_one(window: Look, api: Run
     assert page.url.endswith("/messages")
 
 
-def test_why_tells_where_a_phrase_is_and_since_when(window: Look) -> None:
-    """Typing words shows the messages that have them and what became of each."""
-    page = window.go("s", seeding.BUSY, "why")
-    expect(page.locator("input[type=search]")).to_be_focused()
-    page.keyboard.type("billing schema")
-    expect(page.locator(".sighting").first).to_contain_text("summarised")
-    expect(page.locator(".sighting").first).to_contain_text("since plan v")
-    assert "q=billing" in page.url
-    page.locator("input[type=search]").fill("words that nobody used")
-    expect(page.locator(".state h2")).to_have_text("Not found")
-
-
 # -- the keyboard -------------------------------------------------------------------------------------------------
 
 

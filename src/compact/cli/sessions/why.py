@@ -14,79 +14,141 @@ from compact.cli.store import open_store
 from compact.core.errors import CompactError
 
 if TYPE_CHECKING:
-    from compact.core.audit.why import Sighting
+    from compact.core.audit.why import CallRange, PhraseTrace, Sighting
 
 Phrase = Annotated[
     str, typer.Argument(metavar="PHRASE", help="Words as they stand in a message; upper and lower case are alike.")
 ]
+Limit = Annotated[int, typer.Option(min=1, metavar="N", help="Show so many of the messages that contain it.")]
+
+# Chosen: as many as fit on a line or two.
+_MAX_RANGES = 8
+_MAX_PLACES = 6
+_EXCERPT_CHARS = 88
 
 
 def why(
-    session: Session, phrase: Phrase, store: Store = None, config: ConfigFile = None, as_json: AsJson = False
+    session: Session,
+    phrase: Phrase,
+    limit: Limit = 20,
+    store: Store = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Find out whether the model still sees a phrase, and why not.
 
-    For every message that contains it: where it is now, since when, why, and which model calls went out without it.
-    The exit code is 1 if no message contains it.
+    First whether the newest prompt has it, how often and in what, and which model calls went out without it. Then every
+    message that contains it: where it is now, since when, and who decided so. The exit code is 1 if it was never there.
     """
     if not phrase.strip():
         raise CompactError("the phrase is empty", hint="give some words of the message you look for")
     with open_store(config, store) as opened:
         opened.session(session)
-        sightings = opened.manager.why(session, phrase)
-        calls = [call.number for call in opened.manager.model_calls(session)]
+        trace = opened.manager.why(session, phrase)
     if as_json:
-        data = [_as_data(sighting) for sighting in sightings]
-        screen.write_json({"phrase": phrase, "calls": len(calls), "sightings": data})
-    elif not sightings:
-        screen.line(f"not found: no message of session {session!r} contains {phrase!r}")
+        screen.write_json(_as_data(trace))
+    elif not trace.is_known:
+        screen.line(f"not found: no message and no prompt of session {session!r} contains {phrase!r}")
     else:
-        _show(sightings, calls)
-    if not sightings:
+        _show(trace, limit)
+    if not trace.is_known:
         raise typer.Exit(1)
 
 
-def _as_data(sighting: Sighting) -> dict[str, Any]:
-    since = screen.iso_time(sighting.since_at) if sighting.since_at else None
-    return {**asdict(sighting), "since_at": since}
+def _as_data(trace: PhraseTrace) -> dict[str, Any]:
+    return {
+        "phrase": trace.phrase,
+        "is_in_prompt": trace.is_in_prompt,
+        "count": trace.count,
+        "newest_call": trace.newest_call,
+        "newest_call_count": trace.newest_call_count,
+        "is_changed_since_call": trace.is_changed_since_call,
+        "places": [asdict(place) for place in trace.places],
+        "calls": trace.calls_total,
+        "calls_without": [asdict(found) for found in trace.calls_without],
+        "sightings": [
+            {**asdict(sighting), "since_at": screen.iso_time(sighting.since_at) if sighting.since_at else None}
+            for sighting in trace.sightings
+        ],
+    }
 
 
-def _show(sightings: Sequence[Sighting], calls: Sequence[int]) -> None:
-    containing = screen.quantity(len(sightings), "message contains", "messages contain")
-    seen = sum(sighting.is_visible for sighting in sightings)
-    screen.line(f"{containing} it; the model sees it in {seen:,}")
-    for sighting in sightings:
+# -- for people -----------------------------------------------------------------------------------------------------
+
+
+def _show(trace: PhraseTrace, limit: int) -> None:
+    screen.line(_verdict(trace), style="bold")
+    for topic, text in _trace_topics(trace):
+        screen.line(f"{topic:<9}{text}")
+    for sighting in trace.sightings[:limit]:
         screen.heading(f"{sighting.message_id}, {sighting.role}, entry {sighting.seq}")
-        for topic, text in _topics(sighting, calls):
+        for topic, text in _topics(sighting, trace):
             screen.line(f"{topic:<9}{text}")
+    if trace.sightings_total > limit:
+        screen.line()
+        screen.line(f"{limit:,} of {trace.sightings_total:,} messages shown; --limit shows more")
 
 
-def _topics(sighting: Sighting, calls: Sequence[int]) -> Iterator[tuple[str, str]]:
-    yield "text", sighting.excerpt
-    seen = "the model sees the words" if sighting.is_visible else "the model does not see the words"
-    yield "now", f"{sighting.state}; {seen}"
+def _verdict(trace: PhraseTrace) -> str:
+    if not trace.is_in_prompt:
+        return "not in the newest prompt"
+    return f"in the newest prompt, {screen.quantity(trace.count, 'time')}"
+
+
+def _trace_topics(trace: PhraseTrace) -> Iterator[tuple[str, str]]:
+    if trace.places:
+        named = [_place(place.kind, place.message_id) for place in trace.places[:_MAX_PLACES]]
+        more = trace.places_total - len(named)
+        yield "in", ", ".join(named) + (f" and {more:,} more" if more else "")
+    if trace.is_changed_since_call and trace.count != trace.newest_call_count:
+        had = f"had it {screen.quantity(trace.newest_call_count, 'time')}" if trace.newest_call_count else "lacked it"
+        yield "but", f"call {trace.newest_call} {had}: the plan or the history was changed since"
+    if trace.sightings_total:
+        yield "log", f"{screen.quantity(trace.sightings_total, 'message contains', 'messages contain')} it"
+    if trace.calls_without:
+        yield "without", _calls_without(trace.calls_without, trace.calls_total)
+    elif trace.calls_total:
+        yield "without", "no call went out without it"
+
+
+def _place(kind: str, message_id: str) -> str:
+    match kind:
+        case "message":
+            return message_id
+        case "stub":
+            return f"the stub of {message_id}"
+        case "summary":
+            return "the summary"
+        case _:
+            return f"{kind} content"
+
+
+def _topics(sighting: Sighting, trace: PhraseTrace) -> Iterator[tuple[str, str]]:
+    yield "text", screen.truncate(sighting.excerpt, _EXCERPT_CHARS)
+    yield "now", f"{sighting.state}; {_seen(sighting, is_in_prompt=trace.is_in_prompt)}"
     if sighting.since_at:
         yield "since", f"{screen.local_time(sighting.since_at)}, plan version {sighting.since_version}"
     if sighting.strategy:
         yield "because", f"{sighting.strategy}: {sighting.reason}"
-    missing = sighting.calls_without
-    if missing:
-        without = "call" if len(missing) == 1 else "calls"
-        yield "without", f"{without} {number_ranges(missing, calls)}: {len(missing):,} of {len(calls):,}"
-    elif sighting.is_visible:  # of words that are gone, only the calls that are known to lack them can be named
-        yield "without", "no call went out without the words"
 
 
-def number_ranges(numbers: Sequence[int], calls: Sequence[int]) -> str:
-    """Return call numbers as ranges; calls of other sessions may lie between two calls of this one."""
-    wanted = set(numbers)
-    ranges: list[list[int]] = []
-    is_open = False
-    for call in calls:
-        if call in wanted:
-            if is_open:
-                ranges[-1].append(call)
-            else:
-                ranges.append([call])
-        is_open = call in wanted
-    return ", ".join(str(found[0]) if len(found) == 1 else f"{found[0]}–{found[-1]}" for found in ranges)
+def _seen(sighting: Sighting, *, is_in_prompt: bool) -> str:
+    """Return whether the model sees the words, and by what."""
+    match sighting.seen_in:
+        case "message":
+            return "the model sees the words"
+        case "stub":
+            return "the model sees the words in what is left of it"
+        case "summary":
+            return "the model sees the words in the summary"
+        case _ if is_in_prompt:
+            return "the model sees the words, but not through this message"
+        case _:
+            return "the model does not see the words"
+
+
+def _calls_without(ranges: Sequence[CallRange], calls_total: int) -> str:
+    total = sum(found.calls for found in ranges)
+    named = ", ".join(map(str, ranges[:_MAX_RANGES]))
+    more = f" and {len(ranges) - _MAX_RANGES:,} more ranges" if len(ranges) > _MAX_RANGES else ""
+    return f"{'call' if total == 1 else 'calls'} {named}{more}: {total:,} of {calls_total:,}"

@@ -9,7 +9,9 @@ freed          what each action freed, adding up to the whole
 report         what became of each string that left
 recall_answer  how the recall tool is named, and how its answers begin
 regret_finder  what was removed, and the agent asked for again
-why            where a phrase is now, and since when
+why            where a phrase is now, since when, and which calls lacked it
+phrases        how a phrase is compared with texts, and its excerpts
+sent_calls     what each call showed, as texts
 search_terms   the terms by which entries are found
 stemming       the stem of an English word
 ranking        which entries match a query best

@@ -80,6 +80,29 @@ class SentPrompt:
     added: tuple[AddedMessage, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class BranchView:
+    """The view that a caller went on from when it edited the past, after so many log entries."""
+
+    after_seq: int = 0
+    view_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallHistory:
+    """What the prompts of a session's calls were made of, beside log and plans.
+
+    `branches` are the views by the number of their branch (0, where the past was never edited, is not among them), and
+    `added` is what stood behind the log, by the number of the call.
+    """
+
+    created_at: float
+    head: SessionHead
+    calls: tuple[ModelCall, ...]
+    branches: Mapping[int, BranchView] = field(default_factory=dict[int, BranchView])
+    added: Mapping[int, tuple[AddedMessage, ...]] = field(default_factory=dict[int, tuple[AddedMessage, ...]])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSession:
     """Everything needed to go on where another process stopped.

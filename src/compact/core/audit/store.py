@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from compact.core.audit.artifacts import ArtifactStore
 from compact.core.audit.records import (
+    CallHistory,
     Commit,
     EntrySize,
     ModelCall,
@@ -130,6 +131,15 @@ class SessionReader(Protocol):
 
     def sessions_with(self, words: str) -> frozenset[str]:
         """Return the sessions that have a log entry with all the words in it."""
+        ...
+
+
+@runtime_checkable
+class CallHistoryReader(Protocol):
+    """What a reader adds that knows all calls of a session at once; others are asked for each call by `sent`."""
+
+    def call_history(self, session_id: str, *, after_call: int = 0, after_branch: int = 0) -> CallHistory | None:
+        """Return what the prompts of the later calls were made of, and the later branches; None without a session."""
         ...
 
 

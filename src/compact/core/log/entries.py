@@ -26,7 +26,11 @@ def read_entry(item: object, place: str) -> Message:
     if not isinstance(item, Mapping):
         hint = "pass dicts in Chat Completions form, or compact.Message objects"
         raise InvalidHistory(f"expected a message, got {type(item).__name__}", place=place, hint=hint)
-    original = _own_copy(cast(Mapping[str, Any], item), place)
+    return read_own_entry(_own_copy(cast(Mapping[str, Any], item), place), place)
+
+
+def read_own_entry(original: dict[str, Any], place: str, *, message_id: str | None = None) -> Message:
+    """Read an item that nobody else holds: it is not copied. `message_id` is its id, if it is not the item's own."""
     _check_role(original.get("role"), place)
     return Message(
         role=original["role"],
@@ -36,7 +40,7 @@ def read_entry(item: object, place: str) -> Message:
         ),
         tool_call_id=_text(original.get("tool_call_id"), f"{place}.tool_call_id"),
         name=_text(original.get("name"), f"{place}.name"),
-        id=_text(original.get("id"), f"{place}.id") or "",
+        id=(_text(original.get("id"), f"{place}.id") or "") if message_id is None else message_id,
         meta=_meta(original.get("meta"), place),
         original=original,
     )

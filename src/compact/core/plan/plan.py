@@ -166,6 +166,15 @@ class CompactionPlan:
         """Return True if a message is in the prompt, as it is or as a stub."""
         return self.get_action(message_id)[0] not in (CompactionAction.SUMMARIZE, CompactionAction.DROP)
 
+    def hidden_ids(self) -> frozenset[str]:
+        """Return the messages that the prompt does not show: those that are summarised or dropped."""
+        hidden: set[str] = set()
+        for record in (*self.summarizations, *self.drops):
+            hidden.update(record.span)
+        for record in (*self.clearings, *self.externalizations):
+            hidden.difference_update(i for i in record.span if self.shows(i))
+        return frozenset(hidden)
+
     def actions(self, message_ids: Iterable[str]) -> dict[str, CompactionAction]:
         """Return one action for each of the messages."""
         return {message_id: self.get_action(message_id)[0] for message_id in message_ids}

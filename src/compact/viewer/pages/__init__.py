@@ -2,8 +2,9 @@
 
 sessions    the list of sessions
 losses      finds in the background which sessions lost something
-session     one session: its calls, its plans, its log, and where a phrase is
+session     one session: its calls, its plans and its log
 compaction  one compaction: before and after, its price, its summary and its loss report
 summary     the text of a summary, with what code verified in it
 call        one model call: the exact prompt
+why         where a phrase is, and which calls lacked it
 """

@@ -1,4 +1,4 @@
-"""One session: its calls as a timeline, its plans, what was missed, its log, and where a phrase is."""
+"""One session: its calls as a timeline, its plans, what was missed and its log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compact.core.audit.records import ModelCall, PlanVersion, StoredMessage
-from compact.core.audit.why import Sighting
 from compact.core.errors import UnknownSession
 from compact.core.log.messages import Message
 from compact.core.plan.parts import SENT_PARTS
@@ -19,7 +18,6 @@ from compact.viewer.source import DataSource
 # Chosen: what a row of the log and a timeline of a screen can show.
 PREVIEW_CHARS = 300
 _MAX_CALLS = 2_000
-_MAX_SIGHTINGS = 500
 _MAX_REGRETS = 6
 # Chosen: how many entries before a page are read to find the call that its first results answer.
 _ENTRIES_BEFORE = 40
@@ -190,40 +188,3 @@ def content_types(message: Message) -> list[str]:
     if message.content is None or isinstance(message.content, str):
         return []
     return [str(block.get("type", "other")) for block in message.content]
-
-
-# -- a phrase -----------------------------------------------------------------------------------------------------
-
-
-def why_page(source: DataSource, session_id: str, phrase: str) -> dict[str, Any]:
-    """Return where a phrase is now, since when, and how many calls went out without it."""
-    if not phrase.strip():
-        raise HttpError(400, "the phrase is empty", "give some words of the message you look for")
-    sightings = source.manager.why(session_id, phrase)
-    return {
-        "phrase": phrase,
-        "sightings_total": len(sightings),
-        "sightings": [_sighting(sighting) for sighting in sightings[-_MAX_SIGHTINGS:]],
-    }
-
-
-def _sighting(sighting: Sighting) -> dict[str, Any]:
-    seen = "the model sees the words" if sighting.is_visible else "the model does not see the words"
-    return {
-        "message_id": sighting.message_id,
-        "seq": sighting.seq,
-        "role": sighting.role,
-        "preview": sighting.excerpt,
-        "where": f"{sighting.state}; {seen}",
-        "is_visible": sighting.is_visible,
-        "action": _ACTIONS.get(sighting.state, "include"),
-        "by": sighting.strategy,
-        "reason": sighting.reason,
-        "since_version": sighting.since_version,
-        "since_at": sighting.since_at or None,
-        "calls_without": len(sighting.calls_without),
-        "first_call_without": sighting.calls_without[0] if sighting.calls_without else None,
-    }
-
-
-_ACTIONS = {"cleared": "clear", "summarised": "summarize", "externalised": "externalize", "dropped": "drop"}
