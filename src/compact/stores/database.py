@@ -13,7 +13,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
@@ -30,6 +30,16 @@ _BUSY_TIMEOUT_SECONDS = 2
 _PAUSE_SECONDS = 5.0
 # Of what a server answers, only this means that it is not there: no connection, no room, shutting down.
 _OUTAGES = ("08", "53", "57P")
+
+
+_Access: TypeAlias = Literal["read", "write"]
+
+
+class _Pause(NamedTuple):
+    """Until when something is not tried, and what failed."""
+
+    until: float = 0.0
+    reason: str = ""
 
 
 class Database:
@@ -53,22 +63,22 @@ class Database:
         self._owner = os.getpid()
         self._is_prepared = False
         self._file: tuple[int, int] | None = None
-        self._paused_until = 0.0
-        self._failure = ""
+        # A write that fails says nothing about reads: a disk may be full, another writer slow.
+        self._paused: dict[_Access, _Pause] = {"read": _Pause(), "write": _Pause()}
 
     @contextmanager
     def reading(self) -> Generator[Connection]:
         """Open a connection that sees one moment of the database and waits for no writer."""
-        with self._reported():
-            self._prepare()
+        with self._reported("read"):
+            self._prepare("read")
             with self._reader.connect() as connection:
                 yield connection
 
     @contextmanager
     def writing(self) -> Generator[Connection]:
         """Open a transaction: all of it is written, or nothing."""
-        with self._reported():
-            self._prepare()
+        with self._reported("write"):
+            self._prepare("write")
             with self._engine.begin() as connection:
                 yield connection
 
@@ -76,9 +86,10 @@ class Database:
         """Close all connections."""
         self._engine.dispose()
 
-    def _prepare(self) -> None:
-        if time.monotonic() < self._paused_until:
-            raise StoreError(f"{self._failure}; not tried again for a moment")
+    def _prepare(self, access: _Access) -> None:
+        pause = self._paused[access]
+        if time.monotonic() < pause.until:
+            raise StoreError(f"{pause.reason}; not tried again for a moment")
         if os.getpid() != self._owner:
             # Connections and locks are the parent's: two processes on one of them would garble what both write.
             self._engine.dispose(close=False)
@@ -114,25 +125,38 @@ class Database:
         return found.st_dev, found.st_ino
 
     @contextmanager
-    def _reported(self) -> Generator[None]:
+    def _reported(self, access: _Access) -> Generator[None]:
+        """Raise a failure as a sentence; after an outage the database is not tried for a while."""
         try:
             yield
         except IntegrityError:
             raise  # another process was quicker: the caller knows what that means
         except (SQLAlchemyError, OSError) as error:
             reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-            self._failure = f"cannot use {self.name}: {reason}"
+            failure = f"cannot use {self.name}: {reason}"
             if _is_outage(error):
-                self._paused_until = time.monotonic() + _PAUSE_SECONDS
+                pause = _Pause(time.monotonic() + _PAUSE_SECONDS, failure)
+                only_writes = access == "write" and (self._path is not None or _has_no_room(error))
+                for kind in ("write",) if only_writes else ("read", "write"):
+                    self._paused[kind] = pause
             hint = "check state.url, the server, free disk space and permissions"
-            raise StoreError(self._failure, hint=hint) from error
+            raise StoreError(failure, hint=hint) from error
 
 
 def _is_outage(error: Exception) -> bool:
     if not isinstance(error, OSError | OperationalError | InterfaceError | PoolTimeoutError):
         return False
-    code: str | None = getattr(getattr(error, "orig", None), "sqlstate", None)
+    code = _sqlstate(error)
     return code is None or code.startswith(_OUTAGES)
+
+
+def _has_no_room(error: Exception) -> bool:
+    """Return True for a server that is there, and has no room for what is written."""
+    return (_sqlstate(error) or "").startswith("53")
+
+
+def _sqlstate(error: Exception) -> str | None:
+    return getattr(getattr(error, "orig", None), "sqlstate", None)
 
 
 def _switch_to_wal(cursor: Any) -> None:

@@ -1,4 +1,8 @@
-"""Model calls in the database: what each was made of, so that its prompt can be made again."""
+"""Model calls in the database: what each was made of, so that its prompt can be made again.
+
+The number of a call is its place among the calls of its session, oldest first. The column `number` only puts them in
+order: it goes up over all sessions.
+"""
 
 from __future__ import annotations
 
@@ -44,20 +48,25 @@ def add_call(connection: Connection, keys: Mapping[str, str], commit: Commit, *,
 
 def calls_of(connection: Connection, own: ColumnElement[bool]) -> tuple[ModelCall, ...]:
     """Return every call of a session, oldest first."""
-    return tuple(_call(row) for row in connection.execute(select(_CALLS).where(own).order_by(_CALLS.c.number)))
+    rows = connection.execute(select(_CALLS).where(own).order_by(_CALLS.c.number))
+    return tuple(_call(row, number) for number, row in enumerate(rows, 1))
 
 
 def recent_calls(connection: Connection, own: ColumnElement[bool], limit: int) -> tuple[ModelCall, ...]:
     """Return the newest calls of a session, oldest first."""
-    query = select(_CALLS).where(own).order_by(_CALLS.c.number.desc()).limit(limit)
-    return tuple(reversed([_call(row) for row in connection.execute(query)]))
+    newest = connection.execute(select(func.count()).select_from(_CALLS).where(own)).scalar_one()
+    rows = connection.execute(select(_CALLS).where(own).order_by(_CALLS.c.number.desc()).limit(limit))
+    return tuple(reversed([_call(row, newest - back) for back, row in enumerate(rows)]))
 
 
 def last_report(connection: Connection, own: ColumnElement[bool]) -> ModelCall | None:
     """Return the newest call whose usage a provider has reported."""
     query = select(_CALLS).where(own, _CALLS.c.tokens_reported.is_not(None)).order_by(_CALLS.c.number.desc()).limit(1)
     row = connection.execute(query).first()
-    return _call(row) if row else None
+    if row is None:
+        return None
+    before = select(func.count()).select_from(_CALLS).where(own, _CALLS.c.number < row.number)
+    return _call(row, connection.execute(before).scalar_one() + 1)
 
 
 def report_usage(connection: Connection, own: ColumnElement[bool], tokens: int) -> None:
@@ -70,10 +79,13 @@ def sent_prompt(
     connection: Connection, keys: Mapping[str, str], number: int, plan_of: Callable[[int], CompactionPlan]
 ) -> SentPrompt | None:
     """Return everything that the prompt of one call was made of; `plan_of` returns a plan by its version."""
-    row = connection.execute(select(_CALLS).where(_own(_CALLS, keys), _CALLS.c.number == number)).first()
+    if number < 1:
+        return None
+    query = select(_CALLS).where(_own(_CALLS, keys)).order_by(_CALLS.c.number).limit(1)
+    row = connection.execute(query.offset(number - 1)).first()
     if row is None:
         return None
-    call = _call(row)
+    call = _call(row, number)
     plan = plan_of(call.plan_version)
     entries = _entries_at(connection, keys, _places_shown(connection, keys, call, plan))
     added = _added_messages(connection, keys, json.loads(row.added))
@@ -143,6 +155,7 @@ def _call_row(call: ModelCall) -> dict[str, Any]:
     }
 
 
-def _call(row: Row[*tuple[Any, ...]]) -> ModelCall:
-    known = {name: getattr(row, name) for name in _CALL_FIELDS}
-    return ModelCall(**{**known, "parts": json.loads(row.parts), "limits": json.loads(row.limits)})
+def _call(row: Row[*tuple[Any, ...]], number: int) -> ModelCall:
+    known: dict[str, Any] = {name: getattr(row, name) for name in _CALL_FIELDS}
+    known.update(parts=json.loads(row.parts), limits=json.loads(row.limits), number=number)
+    return ModelCall(**known)

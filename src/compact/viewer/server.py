@@ -19,6 +19,7 @@ from compact.config import CompactConfig
 from compact.core.audit.store import StoreError, VersionConflict
 from compact.core.errors import CompactError, UnknownSession
 from compact.viewer.access import AccessMiddleware
+from compact.viewer.connections import MAX_CONNECTIONS, BoundedHttpProtocol
 from compact.viewer.json_http import HttpError, error_response
 from compact.viewer.live.buffer import EventBuffer
 from compact.viewer.live.feed import LiveFeed
@@ -109,12 +110,12 @@ class ViewerServer(uvicorn.Server):
                 log_level="warning",
                 access_log=False,
                 server_header=False,
-                # The parser that limits the size of a request's head.
-                http="h11",
+                # The parser that limits the size of a request's head, and how long it may take.
+                http=BoundedHttpProtocol,
                 ws="none",
-                # Chosen: a shutdown of seconds, and more clients than a person has pages.
+                # Chosen: a shutdown of seconds.
                 timeout_graceful_shutdown=3,
-                limit_concurrency=256,
+                limit_concurrency=MAX_CONNECTIONS,
                 timeout_keep_alive=_KEEPALIVE_SECONDS,
                 h11_max_incomplete_event_size=64 * 1024,
             )
