@@ -9,11 +9,13 @@ from compact.core.audit.archive import StorageAdapter
 from compact.core.audit.artifacts import ArtifactStore
 from compact.core.audit.store import (
     CompactionStore,
+    EventStore,
     SessionReader,
     SessionStore,
     SharedStore,
     SummaryCache,
     SummaryClaims,
+    TracedStore,
 )
 from compact.core.engine.events import EventSink
 from compact.core.facts.constraints import ConstraintFinder
@@ -28,6 +30,7 @@ __all__ = [
     "CompactionStrategy",
     "ConstraintFinder",
     "EventSink",
+    "EventStore",
     "ModelSummarizer",
     "Pricer",
     "ProviderAwareTokenizer",
@@ -38,4 +41,5 @@ __all__ = [
     "Summarizer",
     "SummaryCache",
     "SummaryClaims",
+    "TracedStore",
 ]

@@ -13,16 +13,18 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from compact import __version__
+from compact.core.audit.store import StoreError
+from compact.core.audit.trace_events import StoredEvent
 from compact.viewer import static_files
 from compact.viewer.json_http import API_BYTES, INGEST_BYTES, HttpError, JsonResponse, read_json
 from compact.viewer.live.broadcast import Broadcaster, Subscriber
-from compact.viewer.live.buffer import BufferedEvent
 from compact.viewer.live.feed import LiveFeed
 from compact.viewer.live.ingest import InvalidEvents, read_events, unix_seconds
 from compact.viewer.live.metrics import CONTENT_TYPE
 from compact.viewer.pages import compaction as compaction_pages
 from compact.viewer.pages import session as session_pages
 from compact.viewer.pages import sessions as sessions_pages
+from compact.viewer.pages import traces as trace_pages
 from compact.viewer.pages.call import call_page
 from compact.viewer.pages.losses import LossFinder
 from compact.viewer.settings import ViewerSettings
@@ -31,6 +33,8 @@ from compact.viewer.source import DataSource
 # Chosen: more rows than a page asks for; the largest number that JavaScript holds exactly.
 _MAX_ROWS = 1_000
 _MAX_NUMBER = 2**53
+# What a database keeps of each tenant (`compact.stores.sql_events`).
+MAX_EVENTS = 100_000
 _STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
@@ -107,10 +111,7 @@ async def sessions(request: Request) -> Response:
         limit=_number(request, "limit", 50, most=200),
     )
     losses: LossFinder = request.app.state.losses
-    with_errors = _live(request).buffer.sessions_with_errors()
-    return JsonResponse(
-        await run_in_threadpool(sessions_pages.list_sessions, _source(request), losses, with_errors, query)
-    )
+    return JsonResponse(await run_in_threadpool(sessions_pages.list_sessions, _source(request), losses, query))
 
 
 async def session(request: Request) -> Response:
@@ -208,19 +209,20 @@ async def _restore(request: Request, version: int | None, *, seen_version: int) 
 
 async def traces(request: Request) -> Response:
     """Answer with the traces that were updated last."""
-    session_id = request.query_params.get("session", "")
-    limit = _number(request, "limit", 50, most=_MAX_ROWS)
-    # The buffer is read here, on the event loop, which alone writes to it; parsing the events takes longer.
-    found = _live(request).buffer.traces(session_id=session_id, limit=limit)
-    return await run_in_threadpool(lambda: JsonResponse({"traces": [trace.summary() for trace in found]}))
+    query = trace_pages.TraceQuery(
+        session_id=request.query_params.get("session", ""),
+        with_errors=_choice(request, "state", ("all", "errors")) == "errors",
+        offset=_number(request, "offset", 0),
+        limit=_number(request, "limit", 50, most=_MAX_ROWS),
+    )
+    return await run_in_threadpool(lambda: JsonResponse(trace_pages.traces_page(_source(request), query)))
 
 
 async def trace(request: Request) -> Response:
-    """Answer with one trace and its spans."""
-    found = _live(request).buffer.trace(_id(request))
-    if found is None:
-        raise HttpError(404, "there is no such trace in memory", "the oldest traces are removed for new ones")
-    return await run_in_threadpool(lambda: JsonResponse(found.with_spans()))
+    """Answer with one trace and its newest spans, or those before one."""
+    before = _number(request, "before") if request.query_params.get("before") else None
+    page = trace_pages.trace_page
+    return await run_in_threadpool(lambda: JsonResponse(page(_source(request), _id(request), before=before)))
 
 
 async def live(request: Request) -> Response:
@@ -237,18 +239,19 @@ async def ingest(request: Request) -> Response:
         events = read_events(await read_json(request, limit_bytes=INGEST_BYTES))
     except InvalidEvents as error:
         return JsonResponse({"error": "Validation failed", "details": error.problems[:100]}, status_code=400)
-    _live(request).receive(events)
+    await _live(request).receive(events)
     return JsonResponse({"success": True, "count": len(events)})
 
 
 async def events(request: Request) -> Response:
-    """Stream events as they come in; with `replay=1` those in memory first."""
+    """Stream events as they come in; with `replay=1` the newest of the store first."""
     query = request.query_params
     replay = query.get("replay", "") in ("1", "true")
-    return _stream(_live(request).events, _live(request).subscribe_to_events(_filter(request), replay=replay))
+    subscriber = await _live(request).subscribe_to_events(_filter(request), replay=replay)
+    return _stream(_live(request).events, subscriber)
 
 
-def _filter(request: Request) -> Callable[[BufferedEvent], bool]:
+def _filter(request: Request) -> Callable[[StoredEvent], bool]:
     """Return which events a client wants: of a trace, of some kinds, since a time."""
     query = request.query_params
     trace_id, since = query.get("traceId", ""), query.get("since", "")
@@ -259,7 +262,7 @@ def _filter(request: Request) -> Callable[[BufferedEvent], bool]:
         raise HttpError(400, "since is not a time", "give it in ISO 8601 with a Z, or in seconds") from None
     earliest = earliest / 1000 if earliest > 1e11 else earliest  # milliseconds, as JavaScript counts
 
-    def wants(event: BufferedEvent) -> bool:
+    def wants(event: StoredEvent) -> bool:
         is_kind = not kinds or event.kind in kinds or (event.type == "trace" and "trace" in kinds)
         return is_kind and (not trace_id or event.trace_id == trace_id) and event.at >= earliest
 
@@ -267,10 +270,17 @@ def _filter(request: Request) -> Callable[[BufferedEvent], bool]:
 
 
 async def healthz(request: Request) -> Response:
-    """Answer that the server is running."""
-    buffer = _live(request).buffer
-    events = {"count": len(buffer), "capacity": buffer.capacity}
+    """Answer that the server is running, and how many events the store has, if it can be read."""
+    count = await run_in_threadpool(_count_events, _source(request))
+    events = {"count": count, "capacity": MAX_EVENTS}
     return JsonResponse({"status": "ok", "timestamp": time.time(), "events": events})
+
+
+def _count_events(source: DataSource) -> int | None:
+    try:
+        return source.events.count()
+    except StoreError:
+        return None  # the server is running all the same
 
 
 async def metrics(request: Request) -> Response:

@@ -21,7 +21,6 @@ from compact.core.errors import CompactError, UnknownSession
 from compact.viewer.access import AccessMiddleware
 from compact.viewer.connections import MAX_CONNECTIONS, BoundedHttpProtocol
 from compact.viewer.json_http import HttpError, error_response
-from compact.viewer.live.buffer import EventBuffer
 from compact.viewer.live.feed import LiveFeed
 from compact.viewer.pages.losses import LossFinder
 from compact.viewer.routes import ROUTES
@@ -34,7 +33,6 @@ def create_app(
     settings: ViewerSettings | None = None,
     *,
     pricing: CompactConfig | None = None,
-    buffer: EventBuffer | None = None,
 ) -> Starlette:
     """Return the viewer of the store that a configuration names; prices come from `pricing`, if given."""
     settings = settings or ViewerSettings()
@@ -45,8 +43,8 @@ def create_app(
         lifespan=_lifespan,
     )
     app.state.settings = settings
-    app.state.source = DataSource(config, pricing=pricing)
-    app.state.live = LiveFeed(app.state.source, buffer=buffer)
+    app.state.source = DataSource(config, pricing=pricing, read_only=settings.is_read_only)
+    app.state.live = LiveFeed(app.state.source)
     app.state.losses = LossFinder(app.state.source)
     return app
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -13,6 +13,8 @@ from compact.config import CompactConfig
 from compact.core.audit.records import ModelCall, PlanVersion, SentPrompt, SessionHead, SessionInfo, StoredSession
 from compact.core.audit.regret_finder import regrets_of
 from compact.core.audit.report import CompactionReport
+from compact.core.audit.store import EventStore, TracedStore
+from compact.core.audit.trace_events import StoredEvent, TraceEvent
 from compact.core.engine.events import CompactionEvent
 from compact.core.engine.session import Session
 from compact.core.errors import UnknownSession
@@ -22,6 +24,7 @@ from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.regret import Regret
 from compact.manager import CompactManager
+from compact.redaction import Redactor
 from compact.viewer.json_http import HttpError
 
 V = TypeVar("V")
@@ -68,9 +71,15 @@ class RebuiltPrompt:
 class DataSource:
     """Everything the viewer asks of a store; it blocks, so it is never called on the event loop."""
 
-    def __init__(self, config: CompactConfig, *, pricing: CompactConfig | None = None) -> None:
+    def __init__(self, config: CompactConfig, *, pricing: CompactConfig | None = None, read_only: bool = False) -> None:
+        self._keep_seconds = config.state.events_days * 86_400.0
+        # What the viewer itself does, to show a plan or restore one, is no event of the agent.
+        config = config.model_copy(update={"state": config.state.model_copy(update={"events_days": 0})})
         self.config = config
-        self.store = build_store(config)
+        self.store = build_store(config, read_only=read_only)
+        self._is_read_only = read_only
+        redaction = config.redaction
+        self._redactor = Redactor(redaction.enabled, redaction.patterns)
         self.manager = CompactManager(config, store=self.store, on_event=_ignore_event)
         self._engine = build_engine(config, emit=_ignore_event, store=self.store)
         self.price: Pricer = build_pricer(pricing or config)
@@ -99,6 +108,28 @@ class DataSource:
             "prefetch": budget.prefetch_tokens,
             "target": budget.target_tokens,
         }
+
+    @property
+    def events(self) -> EventStore:
+        """The events in the store."""
+        assert isinstance(self.store, TracedStore)  # as all stores are that a configuration can name
+        return self.store.events
+
+    def without_secrets(self, events: Sequence[TraceEvent]) -> list[TraceEvent]:
+        """Return events as they may be stored and shown: what an agent let through is redacted here."""
+        return [self._without_secrets(event) for event in events]
+
+    def _without_secrets(self, event: TraceEvent) -> TraceEvent:
+        clean = {name: self._redactor.value(event[name]) for name in ("name", "metadata", "data") if name in event}
+        if "session_id" in event.get("data", {}):  # by which the session is found
+            clean["data"] = {**clean["data"], "session_id": event["data"]["session_id"]}
+        return {**event, **clean}
+
+    def add_events(self, events: Sequence[TraceEvent]) -> tuple[StoredEvent, ...]:
+        """Write events to the store, and return what they have become."""
+        if self._is_read_only:
+            raise HttpError(403, "this viewer is read-only: it keeps no events", "start it without --read-only")
+        return self.events.add(events, keep_seconds=self._keep_seconds)
 
     def sessions(self) -> tuple[SessionInfo, ...]:
         """Return all sessions, the newest first."""

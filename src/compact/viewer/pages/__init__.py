@@ -5,5 +5,6 @@ losses      finds in the background which sessions lost something
 session     one session: its calls, its plans, its log, and where a phrase is
 compaction  one compaction: before and after, its price, its summary and its loss report
 summary     the text of a summary, with what code verified in it
+traces      what was traced: operations, events, errors
 call        one model call: the exact prompt
 """
