@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import cast
@@ -22,6 +23,9 @@ from compact.viewer.live.feed import LiveFeed
 from compact.viewer.live.ingest import InvalidEvents, read_events, unix_seconds
 from compact.viewer.live.metrics import CONTENT_TYPE
 from compact.viewer.pages import compaction as compaction_pages
+from compact.viewer.pages import export as export_pages
+from compact.viewer.pages import log as log_pages
+from compact.viewer.pages import restoring as restoring_pages
 from compact.viewer.pages import session as session_pages
 from compact.viewer.pages import sessions as sessions_pages
 from compact.viewer.pages import traces as trace_pages
@@ -116,8 +120,35 @@ async def sessions(request: Request) -> Response:
 
 async def session(request: Request) -> Response:
     """Answer with one session; its page asks for prices next, so they are loaded meanwhile."""
-    _source(request).load_prices()
-    return JsonResponse(await run_in_threadpool(session_pages.session_page, _source(request), _id(request)))
+    source, session_id = _source(request), _id(request)
+    source.load_prices()
+    until = _number(request, "until") if request.query_params.get("until") else None
+    page = session_pages.session_page
+    return JsonResponse(await run_in_threadpool(lambda: page(source, session_id, until_call=until)))
+
+
+async def calls(request: Request) -> Response:
+    """Answer with a page of the calls of a session, newest first."""
+    page = {"offset": _number(request, "offset", 0), "limit": _number(request, "limit", 200, most=_MAX_ROWS)}
+    source, session_id = _source(request), _id(request)
+    return JsonResponse(await run_in_threadpool(lambda: session_pages.calls_page(source, session_id, **page)))
+
+
+async def prompt(request: Request) -> Response:
+    """Answer with the prompt of one call in its wire form, to send it again."""
+    form, number = _choice(request, "form", export_pages.WIRE_FORMS), _number(request, "number")
+    source, session_id = _source(request), _id(request)
+    return JsonResponse(await run_in_threadpool(lambda: export_pages.prompt_request(source, session_id, number, form)))
+
+
+async def export(request: Request) -> Response:
+    """Answer with the full log of a session, without secrets, as a file."""
+    source, session_id = _source(request), _id(request)
+    content = await run_in_threadpool(lambda: b"".join(export_pages.session_lines(source, session_id)))
+    # A name of plain characters: any other could end the header, or leave the folder.
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", session_id)[:80].strip("-") or "session"
+    headers = {"content-disposition": f'attachment; filename="{name}.jsonl"'}
+    return Response(content, media_type="application/x-ndjson", headers=headers)
 
 
 async def plan(request: Request) -> Response:
@@ -143,16 +174,28 @@ async def call(request: Request) -> Response:
 
 
 async def messages(request: Request) -> Response:
-    """Answer with a page of the log."""
+    """Answer with a page of the log, or of what matches a filter."""
     page = {"offset": _number(request, "offset", 0), "limit": _number(request, "limit", 200, most=_MAX_ROWS)}
+    query = request.query_params
+    wanted = log_pages.LogFilter(
+        role=query.get("role", ""),
+        tool=query.get("tool", ""),
+        action=query.get("action", ""),
+        words=query.get("q", "")[:500],
+    )
     source, session_id = _source(request), _id(request)
-    return JsonResponse(await run_in_threadpool(lambda: session_pages.messages_page(source, session_id, **page)))
+    return JsonResponse(await run_in_threadpool(lambda: log_pages.messages_page(source, session_id, wanted, **page)))
+
+
+async def facets(request: Request) -> Response:
+    """Answer with what the log of a session can be filtered by."""
+    return JsonResponse(await run_in_threadpool(log_pages.facets_page, _source(request), _id(request)))
 
 
 async def message(request: Request) -> Response:
     """Answer with one log entry."""
     ids = _id(request), _id(request, "message_id")
-    return JsonResponse(await run_in_threadpool(session_pages.message_page, _source(request), *ids))
+    return JsonResponse(await run_in_threadpool(log_pages.message_page, _source(request), *ids))
 
 
 async def why(request: Request) -> Response:
@@ -201,10 +244,22 @@ def _version(body: object, name: str) -> int:
 
 async def _restore(request: Request, version: int | None, *, seen_version: int) -> Response:
     session_id = _id(request)
-    restore = _source(request).restore
-    plan, tokens = await run_in_threadpool(lambda: restore(session_id, version, seen_version=seen_version))
+    source = _source(request)
+
+    def restore_plan() -> dict[str, int]:
+        plan = source.restore(session_id, version, seen_version=seen_version)
+        tokens = restoring_pages.tokens_under(source, source.info(session_id), plan)
+        return {"plan_version": plan.version, "tokens": tokens}
+
+    done = await run_in_threadpool(restore_plan)
     _live(request).publish_session(session_id)
-    return JsonResponse({"plan_version": plan.version, "tokens": tokens})
+    return JsonResponse(done)
+
+
+async def restore_preview(request: Request) -> Response:
+    """Answer with what an undo, or the restore of a version, comes to."""
+    version = _number(request, "version") if request.query_params.get("version") else None
+    return JsonResponse(await run_in_threadpool(restoring_pages.restore_page, _source(request), _id(request), version))
 
 
 async def traces(request: Request) -> Response:
@@ -311,13 +366,18 @@ ROUTES = [
     Route("/api/traces/{id}", trace),
     Route(_SESSION, session),
     Route(f"{_SESSION}/plans/{{version}}", plan),
+    Route(f"{_SESSION}/calls", calls),
     Route(f"{_SESSION}/calls/{{number}}", call),
+    Route(f"{_SESSION}/calls/{{number}}/prompt", prompt),
+    Route(f"{_SESSION}/export", export),
+    Route(f"{_SESSION}/facets", facets),
     Route(f"{_SESSION}/messages", messages),
     Route(f"{_SESSION}/messages/{{message_id}}", message),
     Route(f"{_SESSION}/why", why),
     Route(f"{_SESSION}/regrets", regrets),
     Route(f"{_SESSION}/undo", undo, methods=["POST"]),
     Route(f"{_SESSION}/restore", restore, methods=["POST"]),
+    Route(f"{_SESSION}/restore", restore_preview),
     Route("/ingest", ingest, methods=["POST"]),
     Route("/events", events),
     Route("/healthz", healthz),
