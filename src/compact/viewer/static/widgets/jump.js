@@ -1,0 +1,26 @@
+// A box to go to a call by its number.
+import { h } from "../base/dom.js";
+import { whole } from "../base/format.js";
+import { to } from "../router.js";
+
+export function jumpBox(session, total) {
+  const input = h("input", {
+    type: "text",
+    inputmode: "numeric",
+    class: "jump-number",
+    placeholder: "57",
+    "aria-label": `Go to a call, 1 to ${total}`,
+    size: 6,
+  });
+  const form = h("form", { class: "jump" }, h("span", { class: "dim" }, "Go to call"), input);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const number = Number(input.value.replace(/[#,\s]/g, ""));
+    const isCall = Number.isInteger(number) && number >= 1 && number <= total;
+    input.setCustomValidity(isCall ? "" : `There are calls 1 to ${whole(total)}.`);
+    if (isCall) location.hash = to(["s", session, "c", number]);
+    else input.reportValidity();
+  });
+  input.addEventListener("input", () => input.setCustomValidity(""));
+  return form;
+}
