@@ -8,7 +8,7 @@ export function jumpBox(session, total) {
     type: "text",
     inputmode: "numeric",
     class: "jump-number",
-    placeholder: "57",
+    placeholder: total ? `1–${total}` : "",
     "aria-label": `Go to a call, 1 to ${total}`,
     size: 6,
   });
