@@ -13,10 +13,8 @@ export function loginForm(onDone) {
     placeholder: "Token",
   });
   const problem = h("p", { class: "login-problem", role: "alert" });
-  const button = h("button", { class: "btn primary", type: "submit" }, "Open");
-  const form = h("form", { class: "login" }, input, button);
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
+  const button = h("button", { class: "btn primary", type: "button" }, "Open");
+  const open = async () => {
     button.disabled = true;
     replace(problem);
     try {
@@ -28,6 +26,10 @@ export function loginForm(onDone) {
     } finally {
       button.disabled = false;
     }
+  };
+  button.addEventListener("click", open);
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") open();
   });
   queueMicrotask(() => input.focus());
   return h(
@@ -36,7 +38,7 @@ export function loginForm(onDone) {
     h("div", { class: "state-icon" }, icon("eye")),
     h("h1", null, "This viewer needs its token"),
     h("p", null, "It was started with one: --token, or COMPACT_VIEW_TOKEN. On a terminal it is in the address it printed."),
-    form,
+    h("div", { class: "login" }, input, button),
     problem,
   );
 }

@@ -6,15 +6,16 @@ import { visible } from "../base/text.js";
 import { meter, partBar } from "../charts/bars.js";
 import { FREE, occurringParts, swatch } from "../charts/parts.js";
 import { Timeline } from "../charts/timeline.js";
-import { get, getFile, meta, segment } from "../data/api.js";
+import { get, meta, segment } from "../data/api.js";
 import { PagedRows } from "../data/rows.js";
 import { rewrite, to } from "../router.js";
-import { copyButton, downloadButton } from "../widgets/copy.js";
+import { copyButton, exportButton } from "../widgets/copy.js";
 import { jumpBox } from "../widgets/jump.js";
 import { empty, loading } from "../widgets/states.js";
 import { VirtualList } from "../widgets/virtual_list.js";
 import { confirmUndo, planCards } from "./plans.js";
 import { RegretsCard } from "./regrets.js";
+import { drawPager } from "./calls_pager.js";
 import { sessionTabs } from "./tabs.js";
 
 function figures(session) {
@@ -191,23 +192,7 @@ class SessionPage {
   async showCallsUntil(until) {
     this.until = until;
     rewrite(["s", this.id], { until: until ?? "" });
-    await this.reload();
-  }
-
-  /** Make what leads to the calls before and after those in the timeline, if there are any. */
-  drawPager() {
-    const { calls, calls_total: total, calls_per_page: size } = this.session;
-    this.pager.hidden = total <= calls.length;
-    if (this.pager.hidden) return;
-    const [first, last] = [calls[0].number, calls.at(-1).number];
-    const step = (text, isOff, until) =>
-      h("button", { class: "btn small", type: "button", disabled: isOff, on: { click: () => this.showCallsUntil(until) } }, text);
-    replace(
-      this.pager,
-      h("span", null, `Calls ${whole(first)} to ${whole(last)} of ${whole(total)}`),
-      step("Earlier", first === 1, first - 1),
-      step("Later", last === total, last + size >= total ? undefined : last + size),
-    );
+    await this.reload().catch(() => {}); // the banner shows a failure
   }
 
   async reload() {
@@ -226,10 +211,7 @@ class SessionPage {
       copyButton(this.id, { label: "", name: "Copy the session's id" }),
       h("span", { class: "count", title: dateTime(at) }, `active ${ago(at)}`),
       h("span", { class: "grow" }),
-      downloadButton(() => getFile(`/api/sessions/${segment(this.id)}/export`), {
-        label: "Export log",
-        file: `${this.id}.jsonl`,
-      }),
+      exportButton(this.id),
       undo,
     );
   }
@@ -239,7 +221,7 @@ class SessionPage {
     replace(this.top, this.head(), sessionTabs(this.id, "timeline"), figures(this.session), decision(this.session));
     replace(this.plans, planCards(this.session, { readOnly: this.about.read_only, reload: () => this.reload() }));
     this.calls.refresh(...(this.list.visibleRange ?? [0, 0]));
-    this.drawPager();
+    drawPager(this.pager, this.session, (until) => this.showCallsUntil(until));
     this.chart.hidden = !calls.length;
     this.emptyCard.hidden = calls.length > 0;
     this.legend.update(calls);

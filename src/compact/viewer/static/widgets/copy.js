@@ -2,6 +2,7 @@
 import { h, replace } from "../base/dom.js";
 import { icon } from "../base/icons.js";
 import { pretty } from "../base/text.js";
+import { getFile, segment } from "../data/api.js";
 import { toast } from "./dialog.js";
 
 const DONE_MS = 1500;
@@ -58,6 +59,12 @@ export function downloadButton(load, { label, file }) {
     }
   });
   return button;
+}
+
+/** Make a button that saves the log of a session, without secrets. */
+export function exportButton(session) {
+  const load = () => getFile(`/api/sessions/${segment(session)}/export`);
+  return downloadButton(load, { label: "Export log", file: `${session}.jsonl` });
 }
 
 function save(blob, file) {

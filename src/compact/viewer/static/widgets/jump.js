@@ -12,15 +12,16 @@ export function jumpBox(session, total) {
     "aria-label": `Go to a call, 1 to ${total}`,
     size: 6,
   });
-  const form = h("form", { class: "jump" }, h("span", { class: "dim" }, "Go to call"), input);
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
+  const go = () => {
     const number = Number(input.value.replace(/[#,\s]/g, ""));
     const isCall = Number.isInteger(number) && number >= 1 && number <= total;
     input.setCustomValidity(isCall ? "" : `There are calls 1 to ${whole(total)}.`);
     if (isCall) location.hash = to(["s", session, "c", number]);
     else input.reportValidity();
+  };
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") go();
   });
   input.addEventListener("input", () => input.setCustomValidity(""));
-  return form;
+  return h("label", { class: "jump" }, h("span", { class: "dim" }, "Go to call"), input);
 }
