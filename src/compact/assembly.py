@@ -12,7 +12,7 @@ from compact.config import CompactConfig
 from compact.constraints import LearnedConstraints
 from compact.core.audit.archive import StorageAdapter
 from compact.core.audit.artifacts import SecurityContext
-from compact.core.audit.store import CompactionStore, SessionStore, SharedStore, SummaryCache
+from compact.core.audit.store import CompactionStore, SessionStore, SharedStore, SummaryCache, TracedStore
 from compact.core.engine.claims import SummaryClaiming
 from compact.core.engine.compaction import Compactor
 from compact.core.engine.emitter import EventEmitter
@@ -60,6 +60,7 @@ from compact.summarizers.extractive import extractive_summary
 from compact.summarizers.llm import LlmSummarizer
 from compact.summarizers.llm.templates import PromptTemplates
 from compact.summarizers.spending import SpendLimits
+from compact.telemetry.worker import ExportWorker
 from compact.tokens import get_tokenizer, model_info
 from compact.tokens.models import ModelProvider
 
@@ -392,14 +393,23 @@ def _own_prices(config: CompactConfig) -> Prices | None:
     )
 
 
-def build_store(config: CompactConfig) -> CompactionStore:
+def build_store(config: CompactConfig, *, read_only: bool = False) -> CompactionStore:
     """Build the store of log, plans and calls; a database is opened when it is first needed."""
     if config.state.url == "memory:":
         return InMemoryCompactionStore()
     from compact.stores.database import Database  # SQLAlchemy is only loaded where it is used
     from compact.stores.sql import SqlCompactionStore
 
-    return SqlCompactionStore(Database(config.state.url), tenant_id=config.state.tenant_id)
+    return SqlCompactionStore(Database(config.state.url, read_only=read_only), tenant_id=config.state.tenant_id)
+
+
+def build_event_writer(config: CompactConfig, store: SessionStore, redactor: Redactor) -> ExportWorker | None:
+    """Build what writes events to the store; None for a store that keeps none, or ends with this process."""
+    if not (config.state.events_days and store.blocks and isinstance(store, TracedStore)):
+        return None
+    from compact.telemetry import event_store  # only loaded where it is used
+
+    return event_store.build_event_writer(store.events, keep_days=config.state.events_days, redact=redactor.value)
 
 
 def build_shared(store: SessionStore) -> SharedStore:

@@ -331,6 +331,9 @@ class StateConfig(ConfigSection):
         description="`memory:`, `sqlite:///path` or `postgresql://user@host/name`.",
     )
     tenant_id: str = Field(default="", description="The tenant of these sessions: tenants never see each other's.")
+    events_days: float = Field(
+        default=14, ge=0, le=3_650, description="How long events are kept for `compact view`, redacted; 0 keeps none."
+    )
 
 
 class StorageConfig(ConfigSection):

@@ -16,6 +16,7 @@ from compact.assembly import (
     build_budget,
     build_constraints,
     build_engine,
+    build_event_writer,
     build_prefetch,
     build_prefetcher,
     build_rehydration_config,
@@ -73,6 +74,8 @@ from compact.tokens.usage import reported_input_tokens
 M = TypeVar("M")
 # Chosen. The store has all sessions, and loads again what left memory.
 _MAX_SESSIONS_IN_MEMORY = 1_000
+# Chosen: how long a deletion waits until the events that are on their way are written, and can be deleted.
+_DELETE_FLUSH_SECONDS = 2.0
 # Chosen: as many as recall looks at of what words find.
 _MAX_SIMILAR = 24
 
@@ -119,10 +122,12 @@ class CompactManager:
         self._shared = build_shared(self._store)
         self._constraints = build_constraints() if constraints is None else constraints
         chosen_archive = build_archive(self.config) if archive is None else archive
+        self._event_writer = build_event_writer(self.config, self._store, self._redactor)
         self._events = build_dispatcher(
             ExportSettings(**self.config.telemetry.for_exporters()),
             on_event,
             archive=chosen_archive,
+            event_writer=self._event_writer,
             redact=self._redactor.value,
             metadata=event_metadata,
         )
@@ -504,6 +509,8 @@ class CompactManager:
         if held:
             held.session.mark_deleted()  # a call that is under way writes nothing any more
         self._forget_shared(session_id)
+        if self._event_writer:  # what waits would be written behind the deletion
+            self._event_writer.flush(_DELETE_FLUSH_SECONDS)
         return self._store.delete(session_id)
 
     def close(self) -> None:

@@ -7,12 +7,13 @@ import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from compact import CompactManager
+from compact.core.audit.store import StoreError
 from compact.core.engine.events import CompactionErrorEvent
 from compact.stores import database
 from compact.testing import RecordingSink
@@ -90,6 +91,19 @@ def test_a_locked_database(sqlite_url: str) -> None:
     errors = survives(sqlite_url, lock, lambda: holder[0].close())
     assert "database is locked" in errors[0].message
     assert "written with the next call" in errors[0].fallback
+
+
+def test_a_write_that_fails_keeps_nobody_from_reading(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "_PAUSE_SECONDS", 60.0)
+    manager, sink = manager_on(sqlite_url)
+    with manager:
+        manager.preflight("s", history(4))
+        with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)) as holder:
+            holder.execute("BEGIN IMMEDIATE")
+            assert goes_on(manager, sink, 8) != []
+            assert [info.messages for info in manager.sessions()] == [4]
+            with pytest.raises(StoreError, match="not tried again"):
+                manager.store.report_usage("s", 5)
 
 
 def test_a_row_that_somebody_holds(server: Server) -> None:

@@ -17,6 +17,7 @@ SUITES = {
     "CompactionStrategy": "check_strategy",
     "ConstraintFinder": "check_constraint_finder",
     "EventSink": "check_event_sink",
+    "EventStore": "check_event_store",
     "ModelSummarizer": "check_model_summarizer",
     "Pricer": "",
     "ProviderAwareTokenizer": "check_tokenizer",
@@ -27,6 +28,7 @@ SUITES = {
     "Summarizer": "check_summarizer",
     "SummaryCache": "check_summary_cache",
     "SummaryClaims": "check_summary_claims",
+    "TracedStore": "check_event_store",
 }
 
 

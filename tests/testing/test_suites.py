@@ -28,6 +28,7 @@ from compact.stores.memory import (
     InMemorySummaryCache,
     InMemorySummaryClaims,
 )
+from compact.stores.memory_events import InMemoryEventStore
 from compact.testing import (
     EmptyArchive,
     RecordingSink,
@@ -39,6 +40,7 @@ from compact.testing import (
     check_constraint_finder,
     check_dialect,
     check_event_sink,
+    check_event_store,
     check_model_summarizer,
     check_session_reader,
     check_session_store,
@@ -311,6 +313,49 @@ def test_parts_of_a_store() -> None:
         check_summary_claims(lambda clock: WithoutPrefetch(clock=clock))
     with fails("not used for longest"):
         check_summary_cache(Hoarding)
+
+
+class Forgetless(InMemoryEventStore):
+    """Keeps the events of sessions that are gone."""
+
+    def forget(self, session_id: str) -> None:
+        pass
+
+
+class ForEver(InMemoryEventStore):
+    """Keeps events for ever."""
+
+    def add(self, events: Any, *, keep_seconds: float) -> Any:
+        return super().add(events, keep_seconds=1e12)
+
+
+class Replacing(InMemoryEventStore):
+    """Takes an update for the whole event."""
+
+    def add(self, events: Any, *, keep_seconds: float) -> Any:
+        for event in events:
+            if known := self._events.get((event["type"], event["trace_id"], event.get("span_id", ""))):
+                self._remove(known)
+        return super().add(events, keep_seconds=keep_seconds)
+
+
+def with_events(kind: type[InMemoryEventStore]) -> Callable[[Callable[[], float]], InMemoryCompactionStore]:
+    def make(clock: Callable[[], float]) -> InMemoryCompactionStore:
+        store = InMemoryCompactionStore(clock=clock)
+        store.events = kind(clock=clock)
+        return store
+
+    return make
+
+
+def test_events_of_a_store() -> None:
+    check_event_store(with_events(InMemoryEventStore))
+    with fails("its events go, and the traces that are its own"):
+        check_event_store(with_events(Forgetless))
+    with fails("what is too old goes"):
+        check_event_store(with_events(ForEver))
+    with fails("an update changes what it names"):
+        check_event_store(with_events(Replacing))
 
 
 # -- archive ---------------------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from urllib.parse import quote
 import httpx
 
 from compact import CompactConfig
-from compact.viewer.live.buffer import EventBuffer
 from compact.viewer.server import ViewerServer, create_app
 from compact.viewer.settings import ViewerSettings
 
@@ -25,11 +24,9 @@ PATIENCE_SECONDS = 30.0
 class Running:
     """A viewer that answers, and a client that speaks to it as a program does."""
 
-    def __init__(
-        self, settings: ViewerSettings, config: CompactConfig, listening: socket.socket, buffer: EventBuffer | None
-    ):
+    def __init__(self, settings: ViewerSettings, config: CompactConfig, listening: socket.socket):
         self.settings, self.port = settings, settings.port
-        self.app = create_app(config, settings, buffer=buffer)
+        self.app = create_app(config, settings)
         self.server = ViewerServer(self.app, settings)
         self._thread = threading.Thread(target=self.server.run, kwargs={"sockets": [listening]}, daemon=True)
         self._thread.start()
@@ -62,14 +59,14 @@ class Running:
 
 
 @contextmanager
-def running(url: str, *, buffer: EventBuffer | None = None, **settings: Any) -> Iterator[Running]:
+def running(url: str, **settings: Any) -> Iterator[Running]:
     """A viewer of a store."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.bind(("127.0.0.1", 0))
     listening.listen(64)
     usual = {"state": {"url": url}, "storage": {"adapter": "none"}, "telemetry": {"exporter": "none"}}
     config = CompactConfig(**usual, tokenizer="simple")
-    viewer = Running(ViewerSettings(port=listening.getsockname()[1], **settings), config, listening, buffer)
+    viewer = Running(ViewerSettings(port=listening.getsockname()[1], **settings), config, listening)
     try:
         yield viewer
     finally:

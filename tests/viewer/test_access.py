@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
 import pytest
 
 from compact import ConfigError
+from compact.viewer import connections, json_http
 from compact.viewer.settings import ViewerSettings
-from viewer.serving import Listening, Running, running, span
+from viewer.serving import Listening, Running, running, span, until
 
 TOKEN = "a token of many characters"
 EVIL = "https://evil.example"
@@ -340,3 +343,70 @@ def test_an_idle_connection_is_kept_longer_than_a_client_keeps_it(open_one: Runn
     expiry = httpx.Limits().keepalive_expiry
     assert expiry is not None
     assert open_one.server.config.timeout_keep_alive > 2 * expiry
+
+
+def half_open(viewer: Running, count: int, sent: bytes = b"") -> list[socket.socket]:
+    """Connections that are opened, and then say nothing, or not enough."""
+    opened: list[socket.socket] = []
+    for _ in range(count):
+        opened.append(socket.create_connection(("127.0.0.1", viewer.port), timeout=5))
+        if sent:
+            opened[-1].sendall(sent)
+    return opened
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """True if the other side has ended it."""
+    connection.settimeout(0.2)
+    try:
+        return connection.recv(1) == b""
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: localh"], ids=["nothing", "half a head"])
+def test_connections_that_ask_for_nothing_keep_nobody_out(open_one: Running, sent: bytes) -> None:
+    waiting = half_open(open_one, 262, sent)
+    try:
+        for _ in range(3):
+            with httpx.Client(base_url=open_one.url) as newcomer:
+                assert newcomer.get("/api/sessions").status_code == 200
+    finally:
+        for connection in waiting:
+            connection.close()
+
+
+def test_a_request_that_does_not_arrive_is_not_waited_for(open_one: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte now and then is no request either."""
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
+    silent, slow = half_open(open_one, 2)
+    with silent, slow:
+        until(lambda: is_closed(silent))
+        started = time.monotonic()
+        with suppress(OSError):
+            while not is_closed(slow):
+                slow.sendall(b"G")
+        assert time.monotonic() - started < 5
+
+
+def test_a_body_that_does_not_arrive_is_answered(open_one: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_http, "_BODY_SECONDS", 0.2)
+    head = b"POST /ingest HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{"
+    (connection,) = half_open(open_one, 1, head)
+    with connection:
+        assert connection.recv(100).split(b" ")[1] == b"408"
+
+
+def test_what_is_being_answered_is_never_closed_for_newcomers(open_one: Running) -> None:
+    listener = Listening(open_one, "/events")
+    waiting = half_open(open_one, 300)
+    try:
+        assert open_one.client.get("/healthz").status_code == 200
+        open_one.send(span())
+        until(lambda: listener.of("span"))
+    finally:
+        listener.stop()
+        for connection in waiting:
+            connection.close()

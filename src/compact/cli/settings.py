@@ -55,11 +55,13 @@ def in_memory(config: CompactConfig, *, enabled: bool | None = None) -> CompactC
 
 
 def without_side_effects(config: CompactConfig) -> CompactConfig:
-    """Return the same settings without exporter, archive and model: a command that reads needs none of them."""
+    """Return the same settings without exporter, archive, events and model: a command that reads needs none of them."""
+    state = config.state.model_copy(update={"events_days": 0})
     telemetry = config.telemetry.model_copy(update={"exporter": ("none",)})
     storage = config.storage.model_copy(update={"adapter": "none"})
     summarizer = config.summarizer.model_copy(update={"kind": "extractive"})
-    return config.model_copy(update={"telemetry": telemetry, "storage": storage, "summarizer": summarizer})
+    update = {"state": state, "telemetry": telemetry, "storage": storage, "summarizer": summarizer}
+    return config.model_copy(update=update)
 
 
 def environment_settings() -> Iterator[tuple[str, str]]:

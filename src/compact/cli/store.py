@@ -55,8 +55,10 @@ class OpenStore:
 
 
 @contextmanager
-def open_store(path: Path | None, store: str | None, *, may_be_new: bool = False) -> Generator[OpenStore]:
-    """Open the store that `--store` or the settings name.
+def open_store(
+    path: Path | None, store: str | None, *, may_be_new: bool = False, read_only: bool = False
+) -> Generator[OpenStore]:
+    """Open the store that `--store` or the settings name; with `read_only`, without ever writing to it.
 
     With `may_be_new`, the configured store may not exist yet; one named with `--store` must: it may be misspelt.
     """
@@ -66,10 +68,12 @@ def open_store(path: Path | None, store: str | None, *, may_be_new: bool = False
     config = without_side_effects(load_config(path, store=store))
     if not (may_be_new and store is None and _is_missing_file(config.state.url)):
         _check_exists(config.state.url)
+    from compact.assembly import build_store
     from compact.manager import CompactManager
 
     events: list[CompactionEvent] = []
-    with CompactManager(config, on_event=events.append) as manager:
+    opened = build_store(config, read_only=read_only)
+    with CompactManager(config, store=opened, on_event=events.append) as manager:
         yield OpenStore(manager, events)
 
 

@@ -10,11 +10,13 @@ from compact.core.audit.artifacts import ArtifactStore
 from compact.core.audit.store import (
     CallHistoryReader,
     CompactionStore,
+    EventStore,
     SessionReader,
     SessionStore,
     SharedStore,
     SummaryCache,
     SummaryClaims,
+    TracedStore,
 )
 from compact.core.engine.events import EventSink
 from compact.core.facts.constraints import ConstraintFinder
@@ -30,6 +32,7 @@ __all__ = [
     "CompactionStrategy",
     "ConstraintFinder",
     "EventSink",
+    "EventStore",
     "ModelSummarizer",
     "Pricer",
     "ProviderAwareTokenizer",
@@ -40,4 +43,5 @@ __all__ = [
     "Summarizer",
     "SummaryCache",
     "SummaryClaims",
+    "TracedStore",
 ]

@@ -13,12 +13,14 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias
+from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.pool import NullPool
 
 from compact.core.audit.store import StoreError
 from compact.core.errors import ConfigError
@@ -32,15 +34,26 @@ _PAUSE_SECONDS = 5.0
 _OUTAGES = ("08", "53", "57P")
 
 
+_Access: TypeAlias = Literal["read", "write"]
+
+
+class _Pause(NamedTuple):
+    """Until when something is not tried, and what failed."""
+
+    until: float = 0.0
+    reason: str = ""
+
+
 class Database:
     """Connections to one SQLite file or PostgreSQL server; every failure is a sentence that says what to do."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, read_only: bool = False) -> None:
+        self._is_read_only = read_only
         try:
             address = make_url(url)
             self.name = address.render_as_string(hide_password=True)
             self._path = Path(address.database or "").absolute() if address.drivername == "sqlite" else None
-            self._engine = _sqlite(address.set(database=str(self._path))) if self._path else _postgresql(address)
+            self._engine = self._connect_lazily(address)
         except (ArgumentError, ValueError) as error:
             hint = "use sqlite:///./state.db or postgresql://user@host:5432/name"
             raise ConfigError("this is not a database URL", field="state.url", hint=hint) from error
@@ -51,34 +64,59 @@ class Database:
         self._reader = self._engine.execution_options(**reading)
         self._lock = threading.Lock()
         self._owner = os.getpid()
-        self._is_prepared = False
+        self._is_prepared = self._is_closed = False
+        self._known_tables: set[str] = set()
         self._file: tuple[int, int] | None = None
-        self._paused_until = 0.0
-        self._failure = ""
+        # A write that fails says nothing about reads: a disk may be full, another writer slow.
+        self._paused: dict[_Access, _Pause] = {"read": _Pause(), "write": _Pause()}
+
+    def _connect_lazily(self, address: URL) -> Engine:
+        if not self._path:
+            return _postgresql(address, read_only=self._is_read_only)
+        return _read_only_sqlite(self._path) if self._is_read_only else _sqlite(address.set(database=str(self._path)))
+
+    @property
+    def is_read_only(self) -> bool:
+        """True if nothing is ever written here, not even tables."""
+        return self._is_read_only
+
+    def has_table(self, name: str) -> bool:
+        """Return False for a table that a former version did not have, in a database that is only read."""
+        if not self._is_read_only or name in self._known_tables:
+            return True
+        with self.reading() as connection:
+            is_there = schema.has_table(connection, name)
+        if is_there:
+            self._known_tables.add(name)
+        return is_there
 
     @contextmanager
     def reading(self) -> Generator[Connection]:
         """Open a connection that sees one moment of the database and waits for no writer."""
-        with self._reported():
-            self._prepare()
+        with self._reported("read"):
+            self._prepare("read")
             with self._reader.connect() as connection:
                 yield connection
 
     @contextmanager
     def writing(self) -> Generator[Connection]:
         """Open a transaction: all of it is written, or nothing."""
-        with self._reported():
-            self._prepare()
+        if self._is_read_only:
+            raise StoreError(f"{self.name} was opened to be read only", hint="start it without --read-only")
+        with self._reported("write"):
+            self._prepare("write")
             with self._engine.begin() as connection:
                 yield connection
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; those that a thread still uses when it is done with them."""
+        self._is_closed = True
         self._engine.dispose()
 
-    def _prepare(self) -> None:
-        if time.monotonic() < self._paused_until:
-            raise StoreError(f"{self._failure}; not tried again for a moment")
+    def _prepare(self, access: _Access) -> None:
+        pause = self._paused[access]
+        if time.monotonic() < pause.until:
+            raise StoreError(f"{pause.reason}; not tried again for a moment")
         if os.getpid() != self._owner:
             # Connections and locks are the parent's: two processes on one of them would garble what both write.
             self._engine.dispose(close=False)
@@ -87,6 +125,9 @@ class Database:
             self._check_file()
             return
         with self._lock:
+            if self._is_read_only:
+                self._check_readable()
+                return
             if self._path:
                 self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 # Created by us first, so that nobody else can read it even for a moment.
@@ -95,6 +136,15 @@ class Database:
             with self._engine.begin() as connection:
                 schema.prepare(connection)
             self._is_prepared = True
+
+    def _check_readable(self) -> None:
+        """Raise StoreError unless the tables are there, and known; nothing is created."""
+        if self._path and not self._path.is_file():
+            raise StoreError(f"there is no store at {self._path}", hint="it is created by the first call of an agent")
+        with self._engine.connect() as connection:
+            schema.check_readable(connection)
+        self._file = self._found_file()
+        self._is_prepared = True
 
     def _check_file(self) -> None:
         """Raise StoreError if the file is not the one that was opened: what is written to a deleted file is lost."""
@@ -114,25 +164,41 @@ class Database:
         return found.st_dev, found.st_ino
 
     @contextmanager
-    def _reported(self) -> Generator[None]:
+    def _reported(self, access: _Access) -> Generator[None]:
+        """Raise a failure as a sentence; after an outage the database is not tried for a while."""
         try:
             yield
         except IntegrityError:
             raise  # another process was quicker: the caller knows what that means
         except (SQLAlchemyError, OSError) as error:
             reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-            self._failure = f"cannot use {self.name}: {reason}"
+            failure = f"cannot use {self.name}: {reason}"
             if _is_outage(error):
-                self._paused_until = time.monotonic() + _PAUSE_SECONDS
+                pause = _Pause(time.monotonic() + _PAUSE_SECONDS, failure)
+                only_writes = access == "write" and (self._path is not None or _has_no_room(error))
+                for kind in ("write",) if only_writes else ("read", "write"):
+                    self._paused[kind] = pause
             hint = "check state.url, the server, free disk space and permissions"
-            raise StoreError(self._failure, hint=hint) from error
+            raise StoreError(failure, hint=hint) from error
+        finally:
+            if self._is_closed:
+                self._engine.dispose()
 
 
 def _is_outage(error: Exception) -> bool:
     if not isinstance(error, OSError | OperationalError | InterfaceError | PoolTimeoutError):
         return False
-    code: str | None = getattr(getattr(error, "orig", None), "sqlstate", None)
+    code = _sqlstate(error)
     return code is None or code.startswith(_OUTAGES)
+
+
+def _has_no_room(error: Exception) -> bool:
+    """Return True for a server that is there, and has no room for what is written."""
+    return (_sqlstate(error) or "").startswith("53")
+
+
+def _sqlstate(error: Exception) -> str | None:
+    return getattr(getattr(error, "orig", None), "sqlstate", None)
 
 
 def _switch_to_wal(cursor: Any) -> None:
@@ -168,8 +234,33 @@ def _sqlite(address: URL) -> Engine:
     return engine
 
 
-def _postgresql(address: URL) -> Engine:
+def _read_only_sqlite(path: Path) -> Engine:
+    """Return an engine that writes nothing: not the file, and none of the files that SQLite keeps beside it."""
+
+    def connect() -> sqlite3.Connection:
+        # Without a write-ahead log nobody has the file open to write, and SQLite must not create one to read it.
+        log = Path(f"{path}-wal")
+        how = "mode=ro" if log.exists() and log.stat().st_size else "mode=ro&immutable=1"
+        connection = sqlite3.connect(
+            f"file:{quote(str(path))}?{how}", uri=True, timeout=_BUSY_TIMEOUT_SECONDS, check_same_thread=False
+        )
+        connection.isolation_level = None
+        return connection
+
+    # A connection of its own for each read: whether there is a write-ahead log may have changed.
+    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:  # pyright: ignore[reportUnusedFunction]
+        connection.exec_driver_sql("BEGIN")
+
+    return engine
+
+
+def _postgresql(address: URL, *, read_only: bool = False) -> Engine:
     timeouts = f"-c lock_timeout={_BUSY_TIMEOUT_SECONDS * 1000} -c statement_timeout=30000"
+    if read_only:
+        timeouts += " -c default_transaction_read_only=on"
     # A server that vanished from the network is noticed by us, not by the defaults of TCP, which take minutes.
     vanished = {"tcp_user_timeout": 4000, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 2}
     return create_engine(

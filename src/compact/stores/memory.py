@@ -29,6 +29,7 @@ from compact.core.audit.store import PlanMethods, VersionConflict
 from compact.core.plan.plan import CompactionPlan
 from compact.core.summary.summarizer import SummaryCacheKey
 from compact.core.summary.summary import StructuredSummary
+from compact.stores.memory_events import InMemoryEventStore
 from compact.stores.scanning import ScanningReader
 
 
@@ -94,6 +95,7 @@ class InMemoryCompactionStore(ScanningReader, PlanMethods):
         self.artifacts = InMemoryArtifactStore(clock=clock)
         self.claims = InMemorySummaryClaims(clock=clock)
         self.summaries = InMemorySummaryCache(clock=clock)
+        self.events = InMemoryEventStore(clock=clock)
 
     def head(self, session_id: str) -> SessionHead:
         """Return how far a session has come."""
@@ -144,6 +146,7 @@ class InMemoryCompactionStore(ScanningReader, PlanMethods):
             self.artifacts.forget(session_id)
             self.claims.forget(session_id)
             self.summaries.forget(session_id)
+            self.events.forget(session_id)
             return self._sessions.pop(session_id, None) is not None
 
     def close(self) -> None:

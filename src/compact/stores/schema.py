@@ -27,7 +27,9 @@ from sqlalchemy import (
 
 from compact.core.audit.store import StoreError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+# The oldest version that can be read as it is: what was added since is taken to be empty.
+_OLDEST_READABLE = 2
 _ESCAPED = "\x01"
 metadata = MetaData()
 _Key = BigInteger().with_variant(Integer, "sqlite")
@@ -203,8 +205,34 @@ summary_cache = Table(
     Index("compact_summary_cache_by_session", "tenant_id", "session_id"),
 )
 
-# Everything that goes when a session goes. The session itself is first: whoever writes to it locks its row first, too,
-# so nothing is added to a session while it goes.
+# Traces and spans. An update takes the place of what it updates, under a new number, which is never used twice.
+events = Table(
+    "compact_events",
+    metadata,
+    Column("number", _Key, primary_key=True, autoincrement=True),
+    Column("tenant_id", Exact, nullable=False),
+    Column("event_key", String(64), nullable=False),
+    Column("type", String, nullable=False),
+    Column("trace_id", Exact, nullable=False),
+    Column("span_id", Exact, nullable=False),
+    Column("kind", Exact, nullable=False),
+    Column("session_id", Exact, nullable=False),
+    Column("is_error", Integer, nullable=False),
+    Column("started_at", Float),
+    Column("ended_at", Float),
+    Column("received_at", Float, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("body", Text, nullable=False),
+    UniqueConstraint("tenant_id", "event_key"),
+    Index("compact_events_in_order", "tenant_id", "number", "size"),
+    Index("compact_events_by_trace", "tenant_id", "trace_id", "number"),
+    Index("compact_events_by_session", "tenant_id", "session_id"),
+    Index("compact_events_by_time", "tenant_id", "received_at"),
+    sqlite_autoincrement=True,
+)
+
+# Everything that goes when a session goes, but for its events, which may take whole traces along. The session itself is
+# first: whoever writes to it locks its row first, too, so nothing is added to a session while it goes.
 BY_SESSION = (
     sessions, artifacts, summary_cache, messages, search, unindexed, branches, plans, summaries, added, model_calls,
 )  # fmt: skip
@@ -235,7 +263,7 @@ _WITHOUT_FORMER_WORDS = {
 
 
 def prepare(connection: Connection) -> None:
-    """Create the tables unless they are there, bring those of version 1 up to date, and refuse any other version."""
+    """Create the tables unless they are there, bring those of former versions up to date, and refuse any other."""
     if connection.dialect.name == "postgresql":
         # Several processes may start at once: one creates, the others find it done.
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('compact_schema'))"))
@@ -245,17 +273,40 @@ def prepare(connection: Connection) -> None:
     if found is None:
         _create(connection)
         connection.execute(insert(schema_version).values(version=SCHEMA_VERSION))
-    elif found == 1:
-        _migrate_from_1(connection)
+    elif found in (1, 2):
+        if found == 1:
+            _migrate_from_1(connection)
+        metadata.create_all(connection)
         connection.execute(update(schema_version).values(version=SCHEMA_VERSION))
     else:
-        advice = (
-            "upgrade compact-context" if found > SCHEMA_VERSION else "use the version of compact-context that made it"
-        )
+        raise _unknown_version(found)
+
+
+def check_readable(connection: Connection) -> None:
+    """Raise StoreError unless the tables can be read as they are; nothing is created or brought up to date."""
+    found = _found_version(connection)
+    if found is None:
+        raise StoreError("the database is no Compact store", hint="point state.url, or --store, at the agent's own")
+    if found > SCHEMA_VERSION or found < 1:
+        raise _unknown_version(found)
+    if found < _OLDEST_READABLE:
         raise StoreError(
-            f"the database has schema version {found}, this build knows {SCHEMA_VERSION}",
-            hint=f"{advice}, or point state.url at another database",
+            f"the database has schema version {found}, which cannot be read without bringing it up to date",
+            hint="open it once without --read-only, or read a copy of it",
         )
+
+
+def has_table(connection: Connection, name: str) -> bool:
+    """Return True if there is a table of this name."""
+    return inspect(connection).has_table(name)
+
+
+def _unknown_version(found: int) -> StoreError:
+    advice = "upgrade compact-context" if found > SCHEMA_VERSION else "use the version of compact-context that made it"
+    return StoreError(
+        f"the database has schema version {found}, this build knows {SCHEMA_VERSION}",
+        hint=f"{advice}, or point state.url at another database",
+    )
 
 
 def _create(connection: Connection) -> None:

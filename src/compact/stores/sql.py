@@ -45,6 +45,7 @@ from compact.stores.database import Database
 from compact.stores.entry_text import content_hash, dump_message
 from compact.stores.sql_artifacts import SqlArtifactStore
 from compact.stores.sql_calls import stored_message
+from compact.stores.sql_events import SqlEventStore, delete_events
 from compact.stores.sql_shared import SqlSummaryCache, SqlSummaryClaims
 
 # Chosen: longer than a commit takes, shorter than anybody notices.
@@ -69,6 +70,7 @@ class SqlCompactionStore(PlanMethods):
         self.artifacts = SqlArtifactStore(database, clock=clock)
         self.claims = SqlSummaryClaims(database, tenant_id=tenant_id, clock=clock)
         self.summaries = SqlSummaryCache(database, tenant_id=tenant_id, clock=clock)
+        self.events = SqlEventStore(database, tenant_id=tenant_id, clock=clock)
 
     # -- for the engine ---------------------------------------------------------------------------------------------
 
@@ -191,6 +193,7 @@ class SqlCompactionStore(PlanMethods):
         """Remove a session and all that belongs to it."""
         with self._database.writing() as connection:
             gone = [connection.execute(delete(t).where(self._own(t, session_id))) for t in schema.BY_SESSION]
+            delete_events(connection, self._tenant_id, session_id)
         return gone[0].rowcount == 1
 
     def close(self) -> None:

@@ -1,4 +1,8 @@
-"""Model calls in the database: what each was made of, so that its prompt can be made again."""
+"""Model calls in the database: what each was made of, so that its prompt can be made again.
+
+The number of a call is its place among the calls of its session, oldest first. The column `number` only puts them in
+order: it goes up over all sessions.
+"""
 
 from __future__ import annotations
 
@@ -44,21 +48,25 @@ def add_call(connection: Connection, keys: Mapping[str, str], commit: Commit, *,
 
 def calls_of(connection: Connection, own: ColumnElement[bool], *, after: int = 0) -> tuple[ModelCall, ...]:
     """Return every call of a session that came after one, oldest first."""
-    query = select(_CALLS).where(own, _CALLS.c.number > after).order_by(_CALLS.c.number)
-    return tuple(_call(row) for row in connection.execute(query))
+    rows = connection.execute(select(_CALLS).where(own).order_by(_CALLS.c.number).offset(after))
+    return tuple(_call(row, number) for number, row in enumerate(rows, after + 1))
 
 
 def recent_calls(connection: Connection, own: ColumnElement[bool], limit: int) -> tuple[ModelCall, ...]:
     """Return the newest calls of a session, oldest first."""
-    query = select(_CALLS).where(own).order_by(_CALLS.c.number.desc()).limit(limit)
-    return tuple(reversed([_call(row) for row in connection.execute(query)]))
+    newest = connection.execute(select(func.count()).select_from(_CALLS).where(own)).scalar_one()
+    rows = connection.execute(select(_CALLS).where(own).order_by(_CALLS.c.number.desc()).limit(limit))
+    return tuple(reversed([_call(row, newest - back) for back, row in enumerate(rows)]))
 
 
 def last_report(connection: Connection, own: ColumnElement[bool]) -> ModelCall | None:
     """Return the newest call whose usage a provider has reported."""
     query = select(_CALLS).where(own, _CALLS.c.tokens_reported.is_not(None)).order_by(_CALLS.c.number.desc()).limit(1)
     row = connection.execute(query).first()
-    return _call(row) if row else None
+    if row is None:
+        return None
+    before = select(func.count()).select_from(_CALLS).where(own, _CALLS.c.number < row.number)
+    return _call(row, connection.execute(before).scalar_one() + 1)
 
 
 def report_usage(connection: Connection, own: ColumnElement[bool], tokens: int) -> None:
@@ -71,10 +79,13 @@ def sent_prompt(
     connection: Connection, keys: Mapping[str, str], number: int, plan_of: Callable[[int], CompactionPlan]
 ) -> SentPrompt | None:
     """Return everything that the prompt of one call was made of; `plan_of` returns a plan by its version."""
-    row = connection.execute(select(_CALLS).where(_own(_CALLS, keys), _CALLS.c.number == number)).first()
+    if number < 1:
+        return None
+    query = select(_CALLS).where(_own(_CALLS, keys)).order_by(_CALLS.c.number).limit(1)
+    row = connection.execute(query.offset(number - 1)).first()
     if row is None:
         return None
-    call = _call(row)
+    call = _call(row, number)
     plan = plan_of(call.plan_version)
     entries = _entries_at(connection, keys, _places_shown(connection, keys, call, plan))
     added = _added_messages(connection, keys, json.loads(row.added))
@@ -92,8 +103,9 @@ def branches_of(connection: Connection, keys: Mapping[str, str], *, after: int) 
 def added_of(connection: Connection, keys: Mapping[str, str], *, after: int) -> dict[int, tuple[AddedMessage, ...]]:
     """Return what stood behind the log in the prompts that came after a call; each message is read once."""
     table = _CALLS.c
-    query = select(table.number, table.added).where(_own(_CALLS, keys), table.number > after, table.added != "[]")
-    named: dict[int, list[tuple[str, str]]] = {row.number: json.loads(row.added) for row in connection.execute(query)}
+    query = select(table.added).where(_own(_CALLS, keys)).order_by(table.number).offset(after)
+    rows = enumerate(connection.execute(query), after + 1)
+    named: dict[int, list[tuple[str, str]]] = {n: json.loads(row.added) for n, row in rows if row.added != "[]"}
     if not named:
         return {}
     query = select(_ADDED.c.content_hash, _ADDED.c.body).where(_own(_ADDED, keys))
@@ -167,6 +179,7 @@ def _call_row(call: ModelCall) -> dict[str, Any]:
     }
 
 
-def _call(row: Row[*tuple[Any, ...]]) -> ModelCall:
-    known = {name: getattr(row, name) for name in _CALL_FIELDS}
-    return ModelCall(**{**known, "parts": json.loads(row.parts), "limits": json.loads(row.limits)})
+def _call(row: Row[*tuple[Any, ...]], number: int) -> ModelCall:
+    known: dict[str, Any] = {name: getattr(row, name) for name in _CALL_FIELDS}
+    known.update(parts=json.loads(row.parts), limits=json.loads(row.limits), number=number)
+    return ModelCall(**known)

@@ -12,6 +12,7 @@ from sqlalchemy.dialects.sqlite import insert as insert_sqlite
 
 from compact.core.audit.records import StoredMessage
 from compact.core.audit.search_terms import EntryTerms, entry_terms, read_query
+from compact.core.audit.store import StoreError
 from compact.core.log.messages import Message
 from compact.stores import schema
 from compact.stores.database import Database
@@ -148,6 +149,11 @@ def index_former_entries(database: Database, tenant_id: str, session_id: str | N
         waiting = waiting.where(table.session_id == bindparam("session"))
     with database.reading() as connection:
         found = connection.execute(waiting, {"tenant": tenant_id, "session": session_id}).scalars().all()
+    if found and database.is_read_only:
+        raise StoreError(
+            f"{len(found):,} sessions of a former version are not in the index yet",
+            hint="search once without --read-only",
+        )
     for name in found:
         last_seq: int | None = 0
         while last_seq is not None:

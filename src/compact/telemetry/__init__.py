@@ -10,6 +10,7 @@ ariadne         spans for Ariadne's trace viewer and `compact view`
 otlp            OpenTelemetry: the exporter and its metrics
 otlp_spans      OpenTelemetry: the span tree, by the GenAI conventions
 agents_tracing  spans of the OpenAI Agents SDK
+event_store     events in the store of the sessions
 event_archive   events beside the archived transcripts
 truncation      texts and lists that fit a wire or a line
 exporters       the sinks that a configuration asks for

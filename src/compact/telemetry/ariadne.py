@@ -216,6 +216,11 @@ def _first_problem(answer: str) -> str:
 # -- the wire ---------------------------------------------------------------------------------------------------------
 
 
+def trace_and_span(outgoing: OutgoingEvent) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the trace that an event belongs to, and its span, as they go over the wire."""
+    return _trace(outgoing), _span(outgoing)[0]
+
+
 def _trace(outgoing: OutgoingEvent) -> dict[str, Any]:
     """Return the trace of a session; its name is not redacted, the caller's metadata is."""
     event = outgoing.event

@@ -37,14 +37,17 @@ def build_dispatcher(
     *,
     redact: Redact,
     archive: EventArchive | None = None,
+    event_writer: ExportWorker | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> Dispatcher:
-    """Return a dispatcher to the caller's own sink, the exporters that are named, and the archive."""
+    """Return a dispatcher to the caller's own sink, the exporters that are named, the archive and the store."""
     sinks: list[AnySink] = [on_event] if on_event is not None else []
     sinks += [build_exporter(name, settings, redact) for name in settings.exporters]
     if archive:
         exporter, most = ArchiveExporter(archive), settings.max_queued_events
         sinks.append(ExportWorker(exporter, redact=redact, max_queued=most, close_seconds=_ARCHIVE_CLOSE_SECONDS))
+    if event_writer:
+        sinks.append(event_writer)
     return Dispatcher(sinks, metadata=metadata)
 
 

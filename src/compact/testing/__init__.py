@@ -31,7 +31,7 @@ _HOMES = {
     "planning_checks": "check_constraint_finder check_strategy check_tokenizer",
     "summarizer_checks": "check_model_summarizer check_summarizer",
     "store_checks": "check_compaction_store check_session_reader check_session_store check_shared_store",
-    "store_part_checks": "check_artifact_store check_summary_cache check_summary_claims",
+    "store_part_checks": "check_artifact_store check_event_store check_summary_cache check_summary_claims",
     "archive_checks": "EmptyArchive check_archive",
     "event_checks": "check_event_sink sample_events",
     "dialect_checks": "check_dialect",
@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from compact.testing.store_checks import check_session_store as check_session_store
     from compact.testing.store_checks import check_shared_store as check_shared_store
     from compact.testing.store_part_checks import check_artifact_store as check_artifact_store
+    from compact.testing.store_part_checks import check_event_store as check_event_store
     from compact.testing.store_part_checks import check_summary_cache as check_summary_cache
     from compact.testing.store_part_checks import check_summary_claims as check_summary_claims
     from compact.testing.summarizer_checks import check_model_summarizer as check_model_summarizer

@@ -17,6 +17,7 @@ from compact.core.audit.store import (
     CompactionTransaction,
     SessionStore,
     SharedStore,
+    TracedStore,
     commit_plan,
     get_current_plan,
 )
@@ -24,7 +25,7 @@ from compact.core.plan.plan import (
     CompactionPlan,
 )
 from compact.core.summary.summarizer import SummaryCacheKey
-from compact.testing.store_part_checks import check_artifact_store, check_summary_claims
+from compact.testing.store_part_checks import check_artifact_store, check_event_store, check_summary_claims
 from compact.testing.store_reader_checks import READER_CHECKS, ReadableStore
 from compact.testing.store_samples import (
     ODD_NAMES,
@@ -76,7 +77,7 @@ def check_shared_store(make_store: Callable[[Clock], SessionStore]) -> None:
 
 
 def check_compaction_store(make_store: Callable[[Clock], CompactionStore]) -> None:
-    """Check what the engine and readers rely on; and other processes, if it has claims and summaries."""
+    """Check what the engine and readers rely on; and other processes, if it has claims and summaries, or events."""
     check_session_store(make_store)
     check_session_reader(make_store)
     _run(_PLAN_METHOD_CHECKS, make_store)
@@ -84,6 +85,8 @@ def check_compaction_store(make_store: Callable[[Clock], CompactionStore]) -> No
     store.close()
     if isinstance(store, SharedStore):
         check_shared_store(make_store)
+    if isinstance(store, TracedStore):
+        check_event_store(make_store)
 
 
 def _check_unknown_session(store: SessionStore, clock: ManualClock) -> None:

@@ -1,19 +1,31 @@
-"""Conformance suites for the parts of a store: artifacts, claims, the summary cache."""
+"""Conformance suites for the parts of a store: artifacts, claims, the summary cache, events."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from compact.core.audit.artifacts import ArtifactStore, SecurityContext
 from compact.core.audit.records import PrefetchedSummary
 from compact.core.audit.store import (
+    EventStore,
+    SessionStore,
     SummaryCache,
     SummaryClaims,
+    TracedStore,
 )
+from compact.core.audit.trace_events import StoredEvent
 from compact.core.summary.summarizer import SummaryCacheKey
-from compact.testing.store_samples import ODD_TEXTS, Clock, ManualClock, in_threads, sample_artifact, sample_summary
+from compact.testing.store_samples import (
+    ODD_TEXTS,
+    Clock,
+    ManualClock,
+    append_texts,
+    in_threads,
+    sample_artifact,
+    sample_summary,
+)
 
 
 class MakeSummaryCache(Protocol):
@@ -255,3 +267,153 @@ def _check_cache_race(cache: SummaryCache, clock: ManualClock) -> None:
 
 
 _CACHE_CHECKS = (_check_cache_keys, _check_cache_size, _check_cache_age, _check_cache_race)
+
+
+# -- events ---------------------------------------------------------------------------------------------------------
+
+_A_DAY = 86_400.0
+
+
+def sample_span(span_id: str = "s1", trace_id: str = "t1", **fields: Any) -> dict[str, Any]:
+    """Return a span as an exporter sends it."""
+    times = {"started_at": "2026-01-01T10:00:00Z", "ended_at": "2026-01-01T10:00:01.5Z"}
+    return {"type": "span", "trace_id": trace_id, "span_id": span_id, "name": "a span", **times, **fields}
+
+
+def check_event_store(make_store: Callable[[Clock], SessionStore]) -> None:
+    """Check what the viewer relies on in a store that keeps events."""
+    for check in _EVENT_CHECKS:
+        clock = ManualClock()
+        store = make_store(clock)
+        try:
+            assert isinstance(store, TracedStore), f"{type(store).__name__} has no events"
+            check(store.events, store, clock)
+        finally:
+            store.close()
+
+
+def _ids(events: Iterable[StoredEvent]) -> list[str]:
+    return [event.span_id for event in events]
+
+
+def _check_events_round_trip(events: EventStore, store: SessionStore, clock: ManualClock) -> None:
+    assert (events.recent(10), events.traces(), events.trace("t1"), events.count()) == ((), (), None, 0), "nothing yet"
+    odd = {text: [text, {"deep": None, "n": 1.5}] for text in ODD_TEXTS}
+    span = sample_span(kind="tool", status="error", data={"session_id": "s", **odd}, name="lone \ud800 null \0")
+    (stored,) = events.add([span], keep_seconds=_A_DAY)
+    assert stored.event() == span, "an event comes back as it was, odd texts and all"
+    assert events.recent(1) == events.spans("t1") == (stored,), "and so it is read"
+    known = (stored.key, stored.kind, stored.session_id, stored.is_error)
+    assert known == (("span", "t1", "s1"), "tool", "s", True), f"it is found by what it says, not by {known}"
+    assert (stored.started_at, stored.ended_at) == (1_767_261_600.0, 1_767_261_601.5), "times are in seconds"
+    assert stored.received_at == clock.now, "it says when it was received"
+    for name in ODD_TEXTS[1:]:
+        events.add([sample_span(name, name, data={"session_id": name})], keep_seconds=_A_DAY)
+        assert _ids(events.spans(name)) == [name], f"a trace and a span can be named {name!r}"
+        found = events.traces(session_id=name)
+        assert [trace.sessions for trace in found] == [(name,)], f"a session can be named {name!r}"
+
+
+def _check_event_updates(events: EventStore, store: SessionStore, clock: ManualClock) -> None:
+    events.add([sample_span(data={"a": 1, "b": 1}, status="error"), sample_span("s2")], keep_seconds=_A_DAY)
+    before = events.recent(1)[0].number
+    clock.advance(5)
+    update = {"type": "span", "trace_id": "t1", "span_id": "s1", "data": {"b": 2}, "status": "ok"}
+    (stored,) = events.add([{**update, "data": {"b": 0}}, update], keep_seconds=_A_DAY)
+    assert stored.event() == sample_span(data={"a": 1, "b": 2}, status="ok"), "an update changes what it names"
+    assert events.count() == 2, "and is no other event"
+    assert _ids(events.after(before, 10)) == ["s1"], "whoever goes on reading gets it"
+    assert _ids(events.recent(10)) == ["s2", "s1"], "as the newest"
+    assert stored.received_at == clock.now, "with its own time"
+    assert events.sessions_with_errors() == frozenset(), "an error that was updated away is none"
+
+
+def _check_event_order(events: EventStore, store: SessionStore, clock: ManualClock) -> None:
+    for number in range(5):
+        events.add([sample_span(f"s{number}")], keep_seconds=_A_DAY)
+    numbers = [event.number for event in events.recent(10)]
+    assert numbers == sorted(set(numbers)), "numbers go up"
+    assert _ids(events.after(0, 2)) == ["s0", "s1"], "so many, from the oldest"
+    assert _ids(events.after(numbers[1], 10)) == ["s2", "s3", "s4"], "from where one was"
+    assert _ids(events.recent(2)) == ["s3", "s4"], "the newest, oldest first"
+    assert _ids(events.spans("t1", before=numbers[3], limit=2)) == ["s1", "s2"], "so many before one"
+
+
+def _check_traces(events: EventStore, store: SessionStore, clock: ManualClock) -> None:
+    own = {"type": "trace", "trace_id": "t1", "name": "a run", "group_id": "g", "metadata": {"model": "x"}}
+    events.add([own, sample_span(status="error", data={"session_id": "b"})], keep_seconds=_A_DAY)
+    events.add([sample_span("s2", data={"session_id": "a"}, ended_at="2026-01-01T10:00:04Z")], keep_seconds=_A_DAY)
+    clock.advance(1)
+    events.add([sample_span("s1", "t2", data={"session_id": "a"})], keep_seconds=_A_DAY)
+    assert [trace.trace_id for trace in events.traces()] == ["t2", "t1"], "the trace updated last is first"
+    assert [trace.trace_id for trace in events.traces(offset=1, limit=1)] == ["t1"], "page by page"
+    assert [trace.trace_id for trace in events.traces(session_id="b")] == ["t1"], "of one session"
+    assert [trace.trace_id for trace in events.traces(with_errors=True)] == ["t1"], "with errors"
+    trace = events.trace("t1")
+    assert trace is not None
+    about = (trace.name, trace.group_id, dict(trace.metadata), trace.sessions, trace.spans, trace.errors)
+    assert about == ("a run", "g", {"model": "x"}, ("a", "b"), 2, 1), f"{about}"
+    assert (trace.started_at, trace.ended_at) == (1_767_261_600.0, 1_767_261_604.0), "it ends with its last span"
+    going = {name: value for name, value in sample_span("s3").items() if name != "ended_at"}
+    events.add([going], keep_seconds=_A_DAY)
+    trace = events.trace("t1")
+    assert trace is not None
+    assert (trace.ended_at, trace.updated_at) == (None, clock.now), "and not before"
+    assert events.sessions_with_errors() == {"b"}, "the session with the error is known"
+
+
+def _check_event_retention(events: EventStore, store: SessionStore, clock: ManualClock) -> None:
+    events.add([sample_span("old")], keep_seconds=_A_DAY)
+    clock.advance(_A_DAY - 10)
+    events.add([sample_span("new")], keep_seconds=_A_DAY)
+    assert _ids(events.recent(10)) == ["old", "new"], "what is not too old stays"
+    clock.advance(1_000)
+    events.add([], keep_seconds=_A_DAY)
+    assert _ids(events.recent(10)) == ["new"], "what is too old goes"
+
+
+def _check_event_deletion(events: EventStore, store: SessionStore, clock: ManualClock) -> None:
+    for name in ("gone", "stays"):
+        append_texts(store, "one", session_id=name)
+    events.add(
+        [
+            {"type": "trace", "trace_id": "gone", "name": "gone"},
+            sample_span("s1", "gone", data={"session_id": "gone"}),
+            sample_span("tool", "gone", data={"output": "said in it"}),
+            sample_span("s1", "both", data={"session_id": "gone"}),
+            sample_span("s2", "both", data={"session_id": "stays"}),
+            sample_span("s1", "nobody's"),
+        ],
+        keep_seconds=_A_DAY,
+    )
+    store.delete("gone")
+    left = [(event.trace_id, event.span_id) for event in events.recent(10)]
+    assert left == [("both", "s2"), ("nobody's", "s1")], f"its events go, and the traces that are its own: {left}"
+    assert (events.traces(session_id="gone"), events.trace("gone")) == ((), None), "nothing is found of them"
+
+
+def _check_events_all_or_none(events: EventStore, store: SessionStore, clock: ManualClock) -> None:
+    events.add([sample_span(data={"a": 1})], keep_seconds=_A_DAY)
+    before = events.recent(10)
+    try:
+        events.add([sample_span("s2"), sample_span(data={"a": float("inf")})], keep_seconds=_A_DAY)
+    except ValueError:
+        assert events.recent(10) == before, "events that cannot be kept leave everything as it was"
+    else:
+        raise AssertionError("a number that JSON does not have was kept")
+    many = [sample_span(f"n{number}", data={"session_id": f"s{number % 7}"}) for number in range(1_200)]
+    assert len(events.add(many, keep_seconds=_A_DAY)) == 1_200, "many at once"
+    again = in_threads(*[lambda: len(events.add(many[:50], keep_seconds=_A_DAY))] * 4)
+    assert again == [50] * 4, "several at once that send the same"
+    assert events.count() == 1_201, "each is there once"
+
+
+_EVENT_CHECKS: tuple[Callable[[EventStore, SessionStore, ManualClock], None], ...] = (
+    _check_events_round_trip,
+    _check_event_updates,
+    _check_event_order,
+    _check_traces,
+    _check_event_retention,
+    _check_event_deletion,
+    _check_events_all_or_none,
+)

@@ -52,7 +52,12 @@ def _check_model_calls(store: ReadableStore, clock: ManualClock) -> None:
     calls = store.model_calls("s")
     assert [call.turn_number for call in calls] == [1, 2], "each call is kept, oldest first"
     assert replace(calls[0], number=0, at=0.0) == first, "with all that was said about it"
-    assert calls[0].number < calls[1].number, "numbers go up"
+    assert [call.number for call in calls] == [1, 2], "the calls of a session have the numbers 1, 2, 3"
+    assert [call.number for call in store.model_calls("other")] == [1], "whatever happens in other sessions"
+    assert [call.number for call in store.recent_calls(["s"], 1)["s"]] == [2], "the newest has the last number"
+    loaded = store.load("s")
+    assert loaded is not None
+    assert loaded.last_report == calls[1], "the call whose usage was reported has its number, too"
     assert [call.at for call in calls] == [clock.now - 5, clock.now], "each has its time"
     assert [call.tokens_reported for call in calls] == [None, 500], (
         "usage belongs to the newest call, the last one counts"

@@ -2,6 +2,7 @@
 
 server        the application and the process that serves it
 routes        one handler for each address
+connections   closes those that send no request
 access        who may send a request, and the security headers of every response
 settings      host, port, token and cookie
 json_http     request bodies and responses in JSON, and errors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 from typing import Any, NoReturn
@@ -14,6 +15,8 @@ from compact.core.errors import CompactError
 # Chosen: what Ariadne takes in one request, and far more than the page ever sends.
 INGEST_BYTES = 262_144
 API_BYTES = 16_384
+# Chosen: what a slow network needs for a quarter of a megabyte.
+_BODY_SECONDS = 20.0
 
 
 class HttpError(CompactError):
@@ -59,7 +62,11 @@ def error_response(status: int, message: str, hint: str = "") -> JsonResponse:
 
 async def read_json(request: Request, *, limit_bytes: int) -> Any:
     """Return the body as data; a body that is too large is not read to its end."""
-    body = await _read_body(request, limit_bytes)
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            body = await _read_body(request, limit_bytes)
+    except TimeoutError:
+        raise HttpError(408, f"the body did not arrive in {_BODY_SECONDS:.0f} seconds", "send it again") from None
     try:
         return json.loads(body, parse_constant=_reject_constant, parse_float=_finite_float)
     except (ValueError, RecursionError):

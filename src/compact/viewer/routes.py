@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -15,16 +16,21 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from compact import __version__
+from compact.core.audit.store import StoreError
+from compact.core.audit.trace_events import StoredEvent
 from compact.viewer import static_files
 from compact.viewer.json_http import API_BYTES, INGEST_BYTES, HttpError, JsonResponse, read_json
 from compact.viewer.live.broadcast import Broadcaster, Subscriber
-from compact.viewer.live.buffer import BufferedEvent
 from compact.viewer.live.feed import LiveFeed
 from compact.viewer.live.ingest import InvalidEvents, read_events, unix_seconds
 from compact.viewer.live.metrics import CONTENT_TYPE
 from compact.viewer.pages import compaction as compaction_pages
+from compact.viewer.pages import export as export_pages
+from compact.viewer.pages import log as log_pages
+from compact.viewer.pages import restoring as restoring_pages
 from compact.viewer.pages import session as session_pages
 from compact.viewer.pages import sessions as sessions_pages
+from compact.viewer.pages import traces as trace_pages
 from compact.viewer.pages.call import call_page
 from compact.viewer.pages.losses import LossFinder
 from compact.viewer.pages.why import WhyQuery, why_page
@@ -38,6 +44,8 @@ _MAX_ROWS = 1_000
 _MAX_NUMBER = 2**53
 # Chosen: how soon a search ends that nobody waits for.
 _CONNECTION_CHECK_SECONDS = 0.05
+# What a database keeps of each tenant (`compact.stores.sql_events`).
+MAX_EVENTS = 100_000
 _STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
@@ -114,16 +122,40 @@ async def sessions(request: Request) -> Response:
         limit=_number(request, "limit", 50, most=200),
     )
     losses: LossFinder = request.app.state.losses
-    with_errors = _live(request).buffer.sessions_with_errors()
-    return JsonResponse(
-        await run_in_threadpool(sessions_pages.list_sessions, _source(request), losses, with_errors, query)
-    )
+    return JsonResponse(await run_in_threadpool(sessions_pages.list_sessions, _source(request), losses, query))
 
 
 async def session(request: Request) -> Response:
     """Answer with one session; its page asks for prices next, so they are loaded meanwhile."""
-    _source(request).load_prices()
-    return JsonResponse(await run_in_threadpool(session_pages.session_page, _source(request), _id(request)))
+    source, session_id = _source(request), _id(request)
+    source.load_prices()
+    until = _number(request, "until") if request.query_params.get("until") else None
+    page = session_pages.session_page
+    return JsonResponse(await run_in_threadpool(lambda: page(source, session_id, until_call=until)))
+
+
+async def calls(request: Request) -> Response:
+    """Answer with a page of the calls of a session, newest first."""
+    page = {"offset": _number(request, "offset", 0), "limit": _number(request, "limit", 200, most=_MAX_ROWS)}
+    source, session_id = _source(request), _id(request)
+    return JsonResponse(await run_in_threadpool(lambda: session_pages.calls_page(source, session_id, **page)))
+
+
+async def prompt(request: Request) -> Response:
+    """Answer with the prompt of one call in its wire form, to send it again."""
+    form, number = _choice(request, "form", export_pages.WIRE_FORMS), _number(request, "number")
+    source, session_id = _source(request), _id(request)
+    return JsonResponse(await run_in_threadpool(lambda: export_pages.prompt_request(source, session_id, number, form)))
+
+
+async def export(request: Request) -> Response:
+    """Answer with the full log of a session, without secrets, as a file."""
+    source, session_id = _source(request), _id(request)
+    content = await run_in_threadpool(lambda: b"".join(export_pages.session_lines(source, session_id)))
+    # A name of plain characters: any other could end the header, or leave the folder.
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", session_id)[:80].strip("-") or "session"
+    headers = {"content-disposition": f'attachment; filename="{name}.jsonl"'}
+    return Response(content, media_type="application/x-ndjson", headers=headers)
 
 
 async def plan(request: Request) -> Response:
@@ -149,16 +181,28 @@ async def call(request: Request) -> Response:
 
 
 async def messages(request: Request) -> Response:
-    """Answer with a page of the log."""
+    """Answer with a page of the log, or of what matches a filter."""
     page = {"offset": _number(request, "offset", 0), "limit": _number(request, "limit", 200, most=_MAX_ROWS)}
+    query = request.query_params
+    wanted = log_pages.LogFilter(
+        role=query.get("role", ""),
+        tool=query.get("tool", ""),
+        action=query.get("action", ""),
+        words=query.get("q", "")[:500],
+    )
     source, session_id = _source(request), _id(request)
-    return JsonResponse(await run_in_threadpool(lambda: session_pages.messages_page(source, session_id, **page)))
+    return JsonResponse(await run_in_threadpool(lambda: log_pages.messages_page(source, session_id, wanted, **page)))
+
+
+async def facets(request: Request) -> Response:
+    """Answer with what the log of a session can be filtered by."""
+    return JsonResponse(await run_in_threadpool(log_pages.facets_page, _source(request), _id(request)))
 
 
 async def message(request: Request) -> Response:
     """Answer with one log entry."""
     ids = _id(request), _id(request, "message_id")
-    return JsonResponse(await run_in_threadpool(session_pages.message_page, _source(request), *ids))
+    return JsonResponse(await run_in_threadpool(log_pages.message_page, _source(request), *ids))
 
 
 async def why(request: Request) -> Response:
@@ -223,27 +267,40 @@ def _version(body: object, name: str) -> int:
 
 async def _restore(request: Request, version: int | None, *, seen_version: int) -> Response:
     session_id = _id(request)
-    restore = _source(request).restore
-    plan, tokens = await run_in_threadpool(lambda: restore(session_id, version, seen_version=seen_version))
+    source = _source(request)
+
+    def restore_plan() -> dict[str, int]:
+        plan = source.restore(session_id, version, seen_version=seen_version)
+        tokens = restoring_pages.tokens_under(source, source.info(session_id), plan)
+        return {"plan_version": plan.version, "tokens": tokens}
+
+    done = await run_in_threadpool(restore_plan)
     _live(request).publish_session(session_id)
-    return JsonResponse({"plan_version": plan.version, "tokens": tokens})
+    return JsonResponse(done)
+
+
+async def restore_preview(request: Request) -> Response:
+    """Answer with what an undo, or the restore of a version, comes to."""
+    version = _number(request, "version") if request.query_params.get("version") else None
+    return JsonResponse(await run_in_threadpool(restoring_pages.restore_page, _source(request), _id(request), version))
 
 
 async def traces(request: Request) -> Response:
     """Answer with the traces that were updated last."""
-    session_id = request.query_params.get("session", "")
-    limit = _number(request, "limit", 50, most=_MAX_ROWS)
-    # The buffer is read here, on the event loop, which alone writes to it; parsing the events takes longer.
-    found = _live(request).buffer.traces(session_id=session_id, limit=limit)
-    return await run_in_threadpool(lambda: JsonResponse({"traces": [trace.summary() for trace in found]}))
+    query = trace_pages.TraceQuery(
+        session_id=request.query_params.get("session", ""),
+        with_errors=_choice(request, "state", ("all", "errors")) == "errors",
+        offset=_number(request, "offset", 0),
+        limit=_number(request, "limit", 50, most=_MAX_ROWS),
+    )
+    return await run_in_threadpool(lambda: JsonResponse(trace_pages.traces_page(_source(request), query)))
 
 
 async def trace(request: Request) -> Response:
-    """Answer with one trace and its spans."""
-    found = _live(request).buffer.trace(_id(request))
-    if found is None:
-        raise HttpError(404, "there is no such trace in memory", "the oldest traces are removed for new ones")
-    return await run_in_threadpool(lambda: JsonResponse(found.with_spans()))
+    """Answer with one trace and its newest spans, or those before one."""
+    before = _number(request, "before") if request.query_params.get("before") else None
+    page = trace_pages.trace_page
+    return await run_in_threadpool(lambda: JsonResponse(page(_source(request), _id(request), before=before)))
 
 
 async def live(request: Request) -> Response:
@@ -260,19 +317,20 @@ async def ingest(request: Request) -> Response:
         events = read_events(await read_json(request, limit_bytes=INGEST_BYTES))
     except InvalidEvents as error:
         return JsonResponse({"error": "Validation failed", "details": error.problems[:100]}, status_code=400)
-    _live(request).receive(events)
+    await _live(request).receive(events)
     # Ariadne keeps the first version of a span, we the newest: our exporter sends operations when they begin, too.
     return JsonResponse({"success": True, "count": len(events)}, headers={"x-compact-updates": "1"})
 
 
 async def events(request: Request) -> Response:
-    """Stream events as they come in; with `replay=1` those in memory first."""
+    """Stream events as they come in; with `replay=1` the newest of the store first."""
     query = request.query_params
     replay = query.get("replay", "") in ("1", "true")
-    return _stream(_live(request).events, _live(request).subscribe_to_events(_filter(request), replay=replay))
+    subscriber = await _live(request).subscribe_to_events(_filter(request), replay=replay)
+    return _stream(_live(request).events, subscriber)
 
 
-def _filter(request: Request) -> Callable[[BufferedEvent], bool]:
+def _filter(request: Request) -> Callable[[StoredEvent], bool]:
     """Return which events a client wants: of a trace, of some kinds, since a time."""
     query = request.query_params
     trace_id, since = query.get("traceId", ""), query.get("since", "")
@@ -283,7 +341,7 @@ def _filter(request: Request) -> Callable[[BufferedEvent], bool]:
         raise HttpError(400, "since is not a time", "give it in ISO 8601 with a Z, or in seconds") from None
     earliest = earliest / 1000 if earliest > 1e11 else earliest  # milliseconds, as JavaScript counts
 
-    def wants(event: BufferedEvent) -> bool:
+    def wants(event: StoredEvent) -> bool:
         is_kind = not kinds or event.kind in kinds or (event.type == "trace" and "trace" in kinds)
         return is_kind and (not trace_id or event.trace_id == trace_id) and event.at >= earliest
 
@@ -291,10 +349,17 @@ def _filter(request: Request) -> Callable[[BufferedEvent], bool]:
 
 
 async def healthz(request: Request) -> Response:
-    """Answer that the server is running."""
-    buffer = _live(request).buffer
-    events = {"count": len(buffer), "capacity": buffer.capacity}
+    """Answer that the server is running, and how many events the store has, if it can be read."""
+    count = await run_in_threadpool(_count_events, _source(request))
+    events = {"count": count, "capacity": MAX_EVENTS}
     return JsonResponse({"status": "ok", "timestamp": time.time(), "events": events})
+
+
+def _count_events(source: DataSource) -> int | None:
+    try:
+        return source.events.count()
+    except StoreError:
+        return None  # the server is running all the same
 
 
 async def metrics(request: Request) -> Response:
@@ -325,13 +390,18 @@ ROUTES = [
     Route("/api/traces/{id}", trace),
     Route(_SESSION, session),
     Route(f"{_SESSION}/plans/{{version}}", plan),
+    Route(f"{_SESSION}/calls", calls),
     Route(f"{_SESSION}/calls/{{number}}", call),
+    Route(f"{_SESSION}/calls/{{number}}/prompt", prompt),
+    Route(f"{_SESSION}/export", export),
+    Route(f"{_SESSION}/facets", facets),
     Route(f"{_SESSION}/messages", messages),
     Route(f"{_SESSION}/messages/{{message_id}}", message),
     Route(f"{_SESSION}/why", why),
     Route(f"{_SESSION}/regrets", regrets),
     Route(f"{_SESSION}/undo", undo, methods=["POST"]),
     Route(f"{_SESSION}/restore", restore, methods=["POST"]),
+    Route(f"{_SESSION}/restore", restore_preview),
     Route("/ingest", ingest, methods=["POST"]),
     Route("/events", events),
     Route("/healthz", healthz),

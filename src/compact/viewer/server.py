@@ -19,8 +19,8 @@ from compact.config import CompactConfig
 from compact.core.audit.store import StoreError, VersionConflict
 from compact.core.errors import CompactError, UnknownSession
 from compact.viewer.access import AccessMiddleware
+from compact.viewer.connections import MAX_CONNECTIONS, BoundedHttpProtocol
 from compact.viewer.json_http import HttpError, error_response
-from compact.viewer.live.buffer import EventBuffer
 from compact.viewer.live.feed import LiveFeed
 from compact.viewer.pages.losses import LossFinder
 from compact.viewer.routes import ROUTES
@@ -33,7 +33,6 @@ def create_app(
     settings: ViewerSettings | None = None,
     *,
     pricing: CompactConfig | None = None,
-    buffer: EventBuffer | None = None,
 ) -> Starlette:
     """Return the viewer of the store that a configuration names; prices come from `pricing`, if given."""
     settings = settings or ViewerSettings()
@@ -44,8 +43,8 @@ def create_app(
         lifespan=_lifespan,
     )
     app.state.settings = settings
-    app.state.source = DataSource(config, pricing=pricing)
-    app.state.live = LiveFeed(app.state.source, buffer=buffer)
+    app.state.source = DataSource(config, pricing=pricing, read_only=settings.is_read_only)
+    app.state.live = LiveFeed(app.state.source)
     app.state.losses = LossFinder(app.state.source)
     return app
 
@@ -109,12 +108,12 @@ class ViewerServer(uvicorn.Server):
                 log_level="warning",
                 access_log=False,
                 server_header=False,
-                # The parser that limits the size of a request's head.
-                http="h11",
+                # The parser that limits the size of a request's head, and how long it may take.
+                http=BoundedHttpProtocol,
                 ws="none",
-                # Chosen: a shutdown of seconds, and more clients than a person has pages.
+                # Chosen: a shutdown of seconds.
                 timeout_graceful_shutdown=3,
-                limit_concurrency=256,
+                limit_concurrency=MAX_CONNECTIONS,
                 timeout_keep_alive=_KEEPALIVE_SECONDS,
                 h11_max_incomplete_event_size=64 * 1024,
             )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from compact.assembly import build_budget, build_engine, build_pricer, build_store
@@ -13,9 +13,12 @@ from compact.config import CompactConfig
 from compact.core.audit.records import ModelCall, PlanVersion, SentPrompt, SessionHead, SessionInfo, StoredSession
 from compact.core.audit.regret_finder import regrets_of
 from compact.core.audit.report import CompactionReport
+from compact.core.audit.store import EventStore, TracedStore
+from compact.core.audit.trace_events import StoredEvent, TraceEvent
 from compact.core.engine.events import CompactionEvent
 from compact.core.engine.session import Session
 from compact.core.errors import UnknownSession
+from compact.core.log.entries import write_entry
 from compact.core.log.messages import Slot
 from compact.core.plan.economics import Pricer, PromptChange
 from compact.core.plan.parts import PromptPart
@@ -23,6 +26,7 @@ from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.regret import Regret
 from compact.manager import CompactManager
 from compact.recall.phrase_finder import PhraseFinder
+from compact.redaction import Redactor
 from compact.viewer.json_http import HttpError
 
 V = TypeVar("V")
@@ -59,6 +63,9 @@ class RebuiltPrompt:
     tokens: tuple[int, ...]
     parts: tuple[PromptPart, ...]
     added_tokens: tuple[int, ...]
+    # The same as entries of a list, as they were before their dialect wrote them, and the place of the summary.
+    entries: tuple[Any, ...] = ()
+    summary_place: int | None = None
 
     @property
     def fixed_tokens(self) -> int:
@@ -69,9 +76,15 @@ class RebuiltPrompt:
 class DataSource:
     """Everything the viewer asks of a store; it blocks, so it is never called on the event loop."""
 
-    def __init__(self, config: CompactConfig, *, pricing: CompactConfig | None = None) -> None:
+    def __init__(self, config: CompactConfig, *, pricing: CompactConfig | None = None, read_only: bool = False) -> None:
+        self._keep_seconds = config.state.events_days * 86_400.0
+        # What the viewer itself does, to show a plan or restore one, is no event of the agent.
+        config = config.model_copy(update={"state": config.state.model_copy(update={"events_days": 0})})
         self.config = config
-        self.store = build_store(config)
+        self.store = build_store(config, read_only=read_only)
+        self._is_read_only = read_only
+        redaction = config.redaction
+        self.redactor = Redactor(redaction.enabled, redaction.patterns)
         self.manager = CompactManager(config, store=self.store, on_event=_ignore_event)
         self._engine = build_engine(config, emit=_ignore_event, store=self.store)
         self.phrases = PhraseFinder(self.store, self.store)
@@ -83,6 +96,8 @@ class DataSource:
         self._prompts: LruCache[RebuiltPrompt] = LruCache(8)
         self._regrets: LruCache[tuple[Regret, ...]] = LruCache(64)
         self._prices: LruCache[Any] = LruCache(256)
+        self._logs: LruCache[list[dict[str, Any]]] = LruCache(8)
+        self._facets: LruCache[dict[str, Any]] = LruCache(16)
         self._prices_loading = threading.Event()
 
     @property
@@ -101,6 +116,28 @@ class DataSource:
             "prefetch": budget.prefetch_tokens,
             "target": budget.target_tokens,
         }
+
+    @property
+    def events(self) -> EventStore:
+        """The events in the store."""
+        assert isinstance(self.store, TracedStore)  # as all stores are that a configuration can name
+        return self.store.events
+
+    def without_secrets(self, events: Sequence[TraceEvent]) -> list[TraceEvent]:
+        """Return events as they may be stored and shown: what an agent let through is redacted here."""
+        return [self._without_secrets(event) for event in events]
+
+    def _without_secrets(self, event: TraceEvent) -> TraceEvent:
+        clean = {name: self.redactor.value(event[name]) for name in ("name", "metadata", "data") if name in event}
+        if "session_id" in event.get("data", {}):  # by which the session is found
+            clean["data"] = {**clean["data"], "session_id": event["data"]["session_id"]}
+        return {**event, **clean}
+
+    def add_events(self, events: Sequence[TraceEvent]) -> tuple[StoredEvent, ...]:
+        """Write events to the store, and return what they have become."""
+        if self._is_read_only:
+            raise HttpError(403, "this viewer is read-only: it keeps no events", "start it without --read-only")
+        return self.events.add(events, keep_seconds=self._keep_seconds)
 
     def sessions(self) -> tuple[SessionInfo, ...]:
         """Return all sessions, the newest first."""
@@ -175,7 +212,34 @@ class DataSource:
             tokens=tuple(prompt.slot_tokens),
             parts=tuple(prompt.slot_parts),
             added_tokens=tuple(count(entry.message) for entry in sent.added),
+            entries=(*prompt.items.originals, *_written(sent)),
+            summary_place=prompt.summary_place,
         )
+
+    def rendered_tokens(self, info: SessionInfo, plan: CompactionPlan) -> int:
+        """Return the tokens of the messages of the whole log, as it is now, under a plan."""
+        stored = self.store.load(info.session_id)
+        if stored is None:
+            raise UnknownSession(info.session_id)
+        session = Session.resumed(replace(stored, plan=plan.standing_on(stored.view_ids)))
+        self._engine.compactor.render(session)
+        return session.prompt_tokens
+
+    def tokens_beside_messages(self, info: SessionInfo) -> int:
+        """Return the tokens that the newest call sent beside the log: instructions, tools, overhead, injections."""
+        if not info.model_calls:
+            return 0
+        prompt = self.prompt(info, info.model_calls)
+        injected = zip(prompt.sent.added, prompt.added_tokens, strict=True)
+        return prompt.fixed_tokens + sum(tokens for added, tokens in injected if added.kind == "injected")
+
+    def cached_log(self, key: Hashable, compute: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]]:
+        """Return the rows of a filtered log, found once: a page of them after the other is asked for."""
+        return self._logs.get(key, compute)
+
+    def cached_facets(self, key: Hashable, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Return what a log can be filtered by, counted once."""
+        return self._facets.get(key, compute)
 
     def cached_price(self, info: SessionInfo, plan: CompactionPlan, compute: Callable[[], V]) -> V:
         """Return the price of a plan, computed once."""
@@ -189,8 +253,8 @@ class DataSource:
         nothing = PromptChange(tokens_before=1, tokens_after=0, cached_tokens=0, kept_tokens=0)
         threading.Thread(target=lambda: self.price(nothing, may_wait=True), daemon=True).start()
 
-    def restore(self, session_id: str, version: int | None, *, seen_version: int) -> tuple[CompactionPlan, int]:
-        """Restore a plan, or undo the last compaction; return the plan in force and its tokens.
+    def restore(self, session_id: str, version: int | None, *, seen_version: int) -> CompactionPlan:
+        """Restore a plan, or undo the last compaction; return the plan in force.
 
         `seen_version` is the version in force when the person decided: if it is another by now, nothing is done.
         """
@@ -201,14 +265,19 @@ class DataSource:
             message = f"plan v{before.version} is in force by now, not v{seen_version}: nothing was changed"
             raise HttpError(409, message, "close this, look at the session again, and decide anew")
         plan = manager.undo(session_id) if version is None else manager.restore(session_id, version)
-        used = manager.status(session_id).used_tokens
         if plan.version != before.version and self.store.get_current_plan(session_id)[1] != plan.version:
             raise HttpError(409, "another process changed the session meanwhile", "look at it again, and try once more")
-        return plan, used
+        return plan
 
     def close(self) -> None:
         """Close the store."""
         self.manager.close()
+
+
+def _written(sent: SentPrompt) -> list[object]:
+    """Return what stood behind the log in a prompt, in the form of the caller's own messages."""
+    like = sent.messages[-1].message.original if sent.messages else None
+    return [write_entry(replace(entry.message, original=None), like) for entry in sent.added]
 
 
 def _ignore_event(event: CompactionEvent) -> None:

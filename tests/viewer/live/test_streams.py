@@ -6,12 +6,10 @@ import asyncio
 import json
 import socket
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from compact.viewer.live.broadcast import Broadcaster, data_frame
-from compact.viewer.live.buffer import EventBuffer
 from viewer import seeding
 from viewer.serving import Listening, Running, part, running, span, until
 
@@ -256,96 +254,92 @@ def test_a_sign_of_life_when_nothing_happens() -> None:
     assert seen[-1] in ('data: {"n":1}\n\n', ": still here\n\n")
 
 
-# -- memory ---------------------------------------------------------------------------------------------------------
+# -- tomorrow -------------------------------------------------------------------------------------------------------
 
 
-def add(buffer: EventBuffer, event: dict[str, Any], at: float = 1.0) -> None:
-    buffer.add([event], received_at=at)
+def test_a_viewer_started_later_shows_the_same(tmp_path: Path) -> None:
+    """What was sent to one is there for the next, and for another that runs at the same time."""
+    url = f"sqlite:///{tmp_path / 'state.db'}"
+    with running(url) as first, running(url) as second:
+        page = Listening(second, "/api/live")
+        first.send(TRACE, span(1, status="error", data={"session_id": "s", "output": "it failed"}), span(2))
+        until(lambda: len(page.of("span")) == 2)
+        page.stop()
+        whole = first.get("/api/traces/t1")
+        assert second.get("/api/traces/t1") == whole
+    with running(url) as tomorrow:
+        assert tomorrow.get("/api/traces/t1") == whole
+        assert tomorrow.get("/api/traces", session="s")["traces"][0]["errors"] == 1
+        listener = Listening(tomorrow, "/events?replay=1")
+        until(lambda: len(listener.frames) == 4)
+        assert listener.frames[1] == TRACE
+        listener.stop()
 
 
-def about(buffer: EventBuffer) -> list[dict[str, Any]]:
-    return [trace.summary() for trace in buffer.traces()]
+def test_what_an_agent_does_is_there_without_an_exporter(tmp_path: Path) -> None:
+    """An agent writes its events to its own store, whether a viewer runs or not; the viewer that runs shows them."""
+    url = f"sqlite:///{tmp_path / 'state.db'}"
+    with running(url) as viewer:
+        page = Listening(viewer, "/api/live")
+        with seeding.manager_on(url) as manager:
+            calls = seeding.run_agent(manager, "agent", seeding.work(20))
+            assert manager.flush()
+            until(lambda: [frame for frame in page.of("span") if frame["span"]["name"] == "compact.compaction"])
+        page.stop()
+        spans = viewer.get("/api/traces/agent")["spans"]
+    names = [entry["name"] for entry in spans]
+    assert names.count("compact.preflight") == calls
+    assert "compact.completed" in names
+    assert {entry["data"]["session_id"] for entry in spans} == {"agent"}
+    assert all("ended_at" in entry for entry in spans), "an operation that has ended is not left open"
 
 
-def test_the_buffer_is_bounded_in_number() -> None:
-    buffer = EventBuffer(capacity=10)
-    for number in range(100):
-        add(buffer, span(number))
-    assert [event.span_id for event in buffer] == [f"s{number}" for number in range(90, 100)]
-    assert (buffer.received, buffer.evicted) == (100, 90)
-    assert about(buffer)[0]["spans"] == 10
+def test_a_session_takes_its_events_along(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'state.db'}"
+    with running(url) as viewer, seeding.manager_on(url) as manager:
+        manager.preflight("gone", seeding.work(2))
+        manager.preflight("stays", seeding.work(2))
+        assert manager.delete("gone")
+        manager.flush()
+        assert [trace["trace_id"] for trace in viewer.get("/api/traces")["traces"]] == ["stays"]
 
 
-def test_the_buffer_is_bounded_in_bytes() -> None:
-    buffer = EventBuffer(capacity_bytes=100_000)
-    for number in range(200):
-        add(buffer, span(number, data={"output": "x" * 5_000}))
-        assert buffer.bytes <= 100_000
-    assert 10 < len(buffer) < 20
-    for number in range(20):
-        add(buffer, span(number, data={"output": "漢" * 5_000}))
-        assert buffer.bytes <= 100_000
+def test_no_secret_is_kept_that_was_sent(tmp_path: Path) -> None:
+    """Our exporters redact what they send; others may not."""
+    key = "sk-proj-" + "A1b2C3d4" * 6
+    url = f"sqlite:///{tmp_path / 'state.db'}"
+    with running(url) as viewer:
+        listener = Listening(viewer, "/events")
+        viewer.send(span(1, name=f"use {key}", data={"session_id": key, "output": f"the key is {key}"}))
+        until(lambda: listener.of("span"))
+        (kept,) = viewer.get("/api/traces/t1")["spans"]
+        assert key not in kept["name"] + kept["data"]["output"] + listener.of("span")[0]["data"]["output"]
+        assert kept["data"]["session_id"] == key, "by which its session is found"
+        listener.stop()
 
 
-def test_an_event_larger_than_all_the_room_is_not_kept() -> None:
-    buffer = EventBuffer(capacity_bytes=1_000)
-    add(buffer, span(1, data={"output": "x" * 5_000}))
-    assert (len(buffer), buffer.bytes, buffer.traces()) == (0, 0, [])
+def test_tenants_do_not_see_each_others_traces(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'state.db'}"
+    state = {"state": {"url": url, "tenant_id": "other"}}
+    with running(url) as viewer, seeding.manager_on(url, settings=state) as manager:
+        manager.preflight("theirs", seeding.work(2))
+        assert manager.flush()
+        assert manager.store.events.count() > 0
+        assert viewer.get("/api/traces")["traces"] == []
+        assert viewer.client.get("/api/traces/theirs").status_code == 404
 
 
-def test_the_index_of_traces_is_bounded() -> None:
-    buffer = EventBuffer(trace_capacity=5)
-    for number in range(50):
-        add(buffer, span(number, trace_id=f"t{number}"))
-        add(buffer, {**TRACE, "trace_id": f"t{number}"})
-    assert [found.trace_id for found in buffer.traces()] == ["t49", "t48", "t47", "t46", "t45"]
-    assert len(buffer) == 10
-    assert buffer.trace("t1") is None
+def test_a_viewer_that_only_reads_takes_no_events(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'state.db'}"
+    with seeding.manager_on(url) as manager:
+        manager.preflight("s", seeding.work(2))
+    with running(url, is_read_only=True) as viewer:
+        answer = viewer.client.post("/ingest", json=span(1))
+        assert (answer.status_code, answer.json()["error"]) == (403, "this viewer is read-only: it keeps no events")
+        assert [trace["trace_id"] for trace in viewer.get("/api/traces")["traces"]] == ["s"]
 
 
-def test_updates_do_not_fill_the_buffer() -> None:
-    buffer = EventBuffer(capacity=10)
-    for number in range(100):
-        add(buffer, span(1, data={f"k{number % 3}": number}), at=float(number))
-    (event,) = buffer
-    assert json.loads(event.text)["data"] == {"k0": 99, "k1": 97, "k2": 98}
-    assert buffer.bytes == event.size
-    (found,) = buffer.traces()
-    assert found.with_spans()["spans"][0]["received_at"] == 99.0
-
-
-def test_the_sessions_of_a_trace_are_those_of_its_events() -> None:
-    """One span that names another session each time takes the place of one, not of all of them."""
-    buffer = EventBuffer(capacity=5)
-    for number in range(100):
-        add(buffer, span(1, data={"session_id": f"again {number}"}))
-    assert buffer.traces()[0].sessions == ("again 99",)
-    for number in range(100):
-        add(buffer, span(number, data={"session_id": f"s{number}"}))
-    assert set(buffer.traces()[0].sessions) == {f"s{number}" for number in range(95, 100)}
-
-
-def test_a_request_that_fails_leaves_everything_as_it_was() -> None:
-    buffer = EventBuffer()
-    add(buffer, span(1, data={"a": 1}))
-    before = list(buffer)
-    with pytest.raises(ValueError, match="JSON"):
-        buffer.add([span(2), span(1, data={"a": float("inf")})], received_at=2.0)
-    assert (list(buffer), buffer.received) == (before, 1)
-
-
-def test_the_updates_of_one_request_are_joined_in_order() -> None:
-    buffer = EventBuffer()
-    add(buffer, span(1, data={"a": 0, "z": 0}))
-    made = buffer.add([span(1, data={"a": 1, "b": 1}), span(2), span(1, data={"b": 2})], received_at=2.0)
-    assert [event.span_id for event in buffer] == [key[2] for key in made] == ["s2", "s1"]
-    assert made["span", "t1", "s1"].event()["data"] == {"a": 1, "b": 2, "z": 0}
-    assert buffer.received == 4
-
-
-def test_an_error_that_was_updated_away_is_none() -> None:
-    buffer = EventBuffer()
-    add(buffer, span(1, status="error", data={"session_id": "s"}))
-    assert buffer.sessions_with_errors() == {"s"}
-    add(buffer, span(1, status="ok"))
-    assert (buffer.sessions_with_errors(), about(buffer)[0]["errors"]) == (set(), 0)
+def test_an_id_that_no_index_takes_is_refused(empty: Running) -> None:
+    for event in (span(1, trace_id="x" * 2_000), span(1, data={"session_id": "\ud800" * 400})):
+        assert empty.client.post("/ingest", content=json.dumps(event)).status_code == 400
+    empty.send(span(1, trace_id="漢" * 300, data={"session_id": "x" * 500}))

@@ -42,7 +42,9 @@ Token = Annotated[
 ]
 OneSession = Annotated[str | None, typer.Option("--session", metavar="ID", help="Open this session.")]
 NoOpen = Annotated[bool, typer.Option("--no-open", help="Do not open a browser.")]
-ReadOnly = Annotated[bool, typer.Option("--read-only", help="Allow no undo and no restore from the page.")]
+ReadOnly = Annotated[
+    bool, typer.Option("--read-only", help="Write nothing to the store: no undo, no events, no new tables.")
+]
 
 
 def view(
@@ -65,12 +67,14 @@ def view(
     _check_packages()
     secret = token if token is not None else os.environ.get(_TOKEN_VARIABLE, "")
     viewer = ViewerSettings(host=host, port=port, token=secret, is_read_only=read_only)
-    with open_store(config, store, may_be_new=session is None) as opened:
+    may_be_new = session is None and not read_only
+    with open_store(config, store, may_be_new=may_be_new, read_only=read_only) as opened:
         if session is not None:
             opened.session(session)
         elif not opened.manager.sessions():
             screen.notice("no sessions in the store yet: they appear as agents run")
-        settings = opened.manager.config
+        # How long events are kept: the commands that only read keep none.
+        settings = opened.manager.config.model_copy(update={"state": load_config(config, store=store).state})
     with closing(_listen(host, port)) as listening:
         viewer = replace(viewer, port=listening.getsockname()[1])
         _run(viewer, listening, settings, load_config(config), session=session, opens=not no_open)

@@ -3,6 +3,7 @@
 records        what a store keeps, and what one call adds
 store          the sockets for stores, claims and the summary cache
 artifacts      content outside the prompt, and who may read it
+trace_events   events as traces and spans
 archive        the socket for archives
 diff           what left the prompt between two plans
 freed          what each action freed, adding up to the whole

@@ -42,7 +42,7 @@ class ModelCall:
 
     `parts` are the tokens of each part of it (`PromptPart`), `branch` is the branch of the history that the caller is
     on, `limits` are the thresholds, and `reason` is why it was compacted or not. `number` and `at` come from the store:
-    numbers go up, and `at` is the time of the call.
+    the calls of a session are numbered 1, 2, 3, and `at` is the time of the call.
     """
 
     turn_number: int

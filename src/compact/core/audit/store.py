@@ -24,6 +24,7 @@ from compact.core.audit.records import (
     StoredMessage,
     StoredSession,
 )
+from compact.core.audit.trace_events import StoredEvent, TraceEvent, TraceInfo
 from compact.core.errors import CompactError
 from compact.core.plan.plan import CompactionPlan
 from compact.core.summary.summarizer import SummaryCacheKey
@@ -214,6 +215,63 @@ class SharedStore(Protocol):
     @property
     def summaries(self) -> SummaryCache:
         """Summaries by what they were made of."""
+        ...
+
+
+# -- events ---------------------------------------------------------------------------------------------------------
+
+
+class EventStore(Protocol):
+    """The events of the sessions of one tenant, as traces and spans; the oldest are removed for newer ones."""
+
+    def add(self, events: Sequence[TraceEvent], *, keep_seconds: float) -> tuple[StoredEvent, ...]:
+        """Keep events, each joined with what it updates, all or none, and return what they have become.
+
+        Events that were received longer ago than `keep_seconds` are removed, not necessarily at once.
+        """
+        ...
+
+    def after(self, number: int, limit: int) -> tuple[StoredEvent, ...]:
+        """Return at most `limit` events that were added or updated after the one with this number, oldest first."""
+        ...
+
+    def recent(self, limit: int) -> tuple[StoredEvent, ...]:
+        """Return the newest events, oldest first."""
+        ...
+
+    def traces(
+        self, *, session_id: str = "", with_errors: bool = False, offset: int = 0, limit: int = 50
+    ) -> tuple[TraceInfo, ...]:
+        """Return traces, the one updated last first: of one session, or with errors, if asked for."""
+        ...
+
+    def trace(self, trace_id: str) -> TraceInfo | None:
+        """Return what is known of one trace."""
+        ...
+
+    def spans(self, trace_id: str, *, before: int | None = None, limit: int = 10_000) -> tuple[StoredEvent, ...]:
+        """Return the newest spans of a trace, oldest first; only those with a number below `before`, if given."""
+        ...
+
+    def sessions_with_errors(self) -> frozenset[str]:
+        """Return the sessions in which something failed."""
+        ...
+
+    def count(self) -> int:
+        """Return how many events there are."""
+        ...
+
+
+@runtime_checkable
+class TracedStore(Protocol):
+    """What a store adds if it keeps events: whoever reads it later, in another process too, sees the same traces.
+
+    The events of a session go with it, and so do whole traces that name no other session.
+    """
+
+    @property
+    def events(self) -> EventStore:
+        """The events of the sessions in this store."""
         ...
 
 

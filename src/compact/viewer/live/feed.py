@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
 from compact.core.audit.records import SessionInfo
+from compact.core.audit.trace_events import StoredEvent, TraceEvent, key_of
 from compact.viewer.live.broadcast import Broadcaster, Subscriber, data_frame, text_frame
-from compact.viewer.live.buffer import BufferedEvent, EventBuffer, event_name, key_of
-from compact.viewer.live.ingest import TraceEvent
 from compact.viewer.live.metrics import ViewerMetrics
 from compact.viewer.source import DataSource
 
@@ -21,56 +20,72 @@ _LOG = logging.getLogger("compact.viewer")
 # Chosen: quick enough for an eye; a store that takes long is polled a twentieth of the time at most.
 _POLL_SECONDS = 1.0
 _POLL_FACTOR = 20
+# Chosen: as many events as a page keeps of a trace.
+_REPLAYED_EVENTS = 10_000
+_EVENTS_PER_POLL = 2_000
 
 
 class LiveFeed:
-    """The buffer of events, the streams of events and of page updates, and the watch on the store.
+    """The streams of events and of page updates, and the watch on the store.
 
-    Used from one event loop only.
+    Events are kept in the store alone. Used from one event loop only.
     """
 
-    def __init__(
-        self, source: DataSource, *, buffer: EventBuffer | None = None, poll_seconds: float = _POLL_SECONDS
-    ) -> None:
+    def __init__(self, source: DataSource, *, poll_seconds: float = _POLL_SECONDS) -> None:
         self._source, self._poll_seconds = source, poll_seconds
-        self.buffer = buffer or EventBuffer()
         self.events = Broadcaster()
         self.pages = Broadcaster()
         self.metrics = ViewerMetrics()
         # None until the store was first read, which is not the same as a store without sessions.
         self._known_sessions: dict[str, SessionInfo] | None = None
         self._is_store_failing = False
+        # The number of the newest event that was published, and those after it that were received here.
+        self._last_number: int | None = None
+        self._received_here: set[int] = set()
+        self._adding = asyncio.Lock()
 
-    def receive(self, events: list[TraceEvent]) -> None:
-        """Keep events, all of them or none; count them, and tell every subscriber."""
-        now = time.time()
-        names = {known.key: known.event_name for event in events if (known := self.buffer.get(key_of(event)))}
-        buffered = self.buffer.add(events, received_at=now)
-        for event in events:
-            key = key_of(event)
-            name = event_name(event) or names.get(key, "")
-            if names.get(key) != name:  # an event that is sent again still happened once
-                self.metrics.record(event)
-            names[key] = name
-            self.events.publish(buffered[key], lambda event=event: data_frame(event))
+    async def receive(self, events: Sequence[TraceEvent]) -> None:
+        """Write events to the store, all of them or none; count them, and tell every subscriber."""
+        clean = await run_in_threadpool(self._source.without_secrets, events)
+        async with self._adding:
+            stored = await run_in_threadpool(self._source.add_events, clean)
+            self._received_here.update(event.number for event in stored)
+        by_key = {event.key: event for event in stored}
+        for event in clean:
+            self.metrics.record(event)
+            # What was sent is passed on as it was sent, update by update.
+            self.events.publish(by_key[key_of(event)], lambda event=event: data_frame(event))
         # A page needs the last state of each event, not every update on the way to it.
-        for event in buffered.values():
-            self.pages.publish(event, lambda event=event: data_frame(self._page_update(event)))
-        for session_id in dict.fromkeys(event.session_id for event in buffered.values() if event.session_id):
+        await self._publish_to_pages(stored)
+
+    async def _publish_to_pages(self, events: Sequence[StoredEvent]) -> None:
+        traces = await self._traces_of(events) if len(self.pages) else {}
+        for event in events:
+            self.pages.publish(event, lambda event=event: data_frame(_page_update(event, traces)))
+        now = time.time()
+        for session_id in dict.fromkeys(event.session_id for event in events if event.session_id):
             self._publish_session(session_id, self._known_session(session_id), now)
 
-    def subscribe_to_events(self, wants: Callable[[BufferedEvent], bool], *, replay: bool) -> Subscriber:
-        """Return a subscriber to events in Ariadne's form; with `replay`, it gets those in memory first."""
-        first = [event for event in self.buffer if wants(event)] if replay else []
+    async def _traces_of(self, events: Sequence[StoredEvent]) -> dict[str, Any]:
+        """Return what is known of the traces that sent an event of their own."""
+        ids = dict.fromkeys(event.trace_id for event in events if event.type == "trace")
+        read = self._source.events.trace
+        infos = await run_in_threadpool(lambda: [read(trace_id) for trace_id in ids])
+        return {info.trace_id: info.to_dict() for info in infos if info}
+
+    async def subscribe_to_events(self, wants: Callable[[StoredEvent], bool], *, replay: bool) -> Subscriber:
+        """Return a subscriber to events in Ariadne's form; with `replay`, it gets the newest of the store first."""
+        recent = await run_in_threadpool(self._source.events.recent, _REPLAYED_EVENTS) if replay else ()
         connected = data_frame({"type": "connected", "timestamp": time.time()})
 
         def frames() -> Iterator[str]:
             yield connected
-            for event in first:
-                yield text_frame(event.text)
+            for event in recent:
+                if wants(event):
+                    yield text_frame(event.text)
 
         def is_wanted(subject: object) -> bool:
-            return isinstance(subject, BufferedEvent) and wants(subject)
+            return isinstance(subject, StoredEvent) and wants(subject)
 
         return self.events.subscribe(is_wanted, first=frames())
 
@@ -84,12 +99,14 @@ class LiveFeed:
 
     def metrics_text(self) -> str:
         """Return the metrics as Prometheus text."""
-        return self.metrics.render(self.buffer, (self.events, self.pages))
+        return self.metrics.render((self.events, self.pages))
 
     async def poll_store(self) -> None:
         """Compare the store with what it was at the last poll; the first poll publishes nothing."""
         try:
             sessions = await run_in_threadpool(self._source.sessions)
+            async with self._adding:
+                events = await run_in_threadpool(self._new_events)
         except Exception as error:  # noqa: BLE001
             # The boundary to any store: reported once, and again by every request of a page.
             if not self._is_store_failing:
@@ -98,15 +115,38 @@ class LiveFeed:
             return
         self._is_store_failing = False
         self._compare(sessions)
+        for event in events:
+            self.events.publish(event, lambda event=event: text_frame(event.text))
+        await self._publish_to_pages(events)
+
+    def _new_events(self) -> list[StoredEvent]:
+        """Return what other processes added since the last time; nothing at first."""
+        if self._last_number is None:
+            self._last_number = max((event.number for event in self._source.events.recent(1)), default=0)
+            return []
+        found = self._source.events.after(self._last_number, _EVENTS_PER_POLL)
+        new = [event for event in found if event.number not in self._received_here]
+        self._last_number = max((event.number for event in found), default=self._last_number)
+        self._received_here = {number for number in self._received_here if number > self._last_number}
+        return new
 
     async def watch_store(self) -> None:
-        """Publish what other processes write to the store, as long as a page is open."""
+        """Publish what other processes write to the store, as long as somebody follows."""
         while True:
-            await self.pages.has_subscribers.wait()
+            if not (len(self.pages) or len(self.events)):
+                await self._wait_for_subscribers()
             started = time.monotonic()
             await self.poll_store()
             taken = time.monotonic() - started
             await asyncio.sleep(max(self._poll_seconds, _POLL_FACTOR * taken))
+
+    async def _wait_for_subscribers(self) -> None:
+        waiting = [asyncio.create_task(stream.has_subscribers.wait()) for stream in (self.pages, self.events)]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
 
     def close(self) -> None:
         """End every stream."""
@@ -136,8 +176,8 @@ class LiveFeed:
         }
         self.pages.publish(session_id, lambda: data_frame(update))
 
-    def _page_update(self, event: BufferedEvent) -> dict[str, Any]:
-        if event.type == "span":
-            return {"type": "span", "span": event.to_dict()}
-        trace = self.buffer.trace(event.trace_id)
-        return {"type": "trace", "trace": trace.summary() if trace else None}
+
+def _page_update(event: StoredEvent, traces: Mapping[str, Any]) -> dict[str, Any]:
+    if event.type == "span":
+        return {"type": "span", "span": event.to_dict()}
+    return {"type": "trace", "trace": traces.get(event.trace_id)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ Problem: TypeAlias = dict[str, Any]
 _NAME_CHARS = 1_024
 _TEXT_CHARS = 102_400
 _MAX_DEPTH = 64
+# The most that every database takes in an index, whatever characters an id has.
+_MAX_ID_BYTES = 2_000
 _TIME = re.compile(r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?Z$")
 _STATUSES = ("ok", "error")
 
@@ -113,7 +116,19 @@ def _check_text(value: object) -> str:
 
 
 def _check_id(value: object) -> str:
-    return "" if isinstance(value, str) and value else "expected a string that is not empty"
+    if not isinstance(value, str) or not value:
+        return "expected a string that is not empty"
+    return "" if _fits_an_index(value) else f"longer than {_MAX_ID_BYTES:,} bytes"
+
+
+def _fits_an_index(text: str) -> bool:
+    return len(json.dumps(text)) <= _MAX_ID_BYTES
+
+
+def _check_session(data: Mapping[str, object]) -> str:
+    session_id = data.get("session_id", "")
+    is_fine = not isinstance(session_id, str) or _fits_an_index(session_id)
+    return "" if is_fine else f"session_id is longer than {_MAX_ID_BYTES:,} bytes"
 
 
 def _check_time(value: object) -> str:
@@ -136,8 +151,8 @@ def _check_texts(value: object) -> str:
 def _check_object(value: object) -> str:
     if not isinstance(value, Mapping):
         return "expected an object"
-    is_shallow = _is_shallow(cast(Mapping[str, object], value))
-    return "" if is_shallow else f"nested more than {_MAX_DEPTH} levels deep"
+    data = cast(Mapping[str, object], value)
+    return _check_session(data) if _is_shallow(data) else f"nested more than {_MAX_DEPTH} levels deep"
 
 
 def _check_status(value: object) -> str:

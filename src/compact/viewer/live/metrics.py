@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, cast
 
+from compact.core.audit.trace_events import EventKey, key_of
 from compact.core.engine.events import CompactionEventType
 from compact.telemetry.metrics import MetricsCollector
 from compact.telemetry.prometheus import CONTENT_TYPE, render_prometheus
 from compact.viewer.live.broadcast import Broadcaster
-from compact.viewer.live.buffer import EventBuffer
 from compact.viewer.live.ingest import unix_seconds
 
 __all__ = ["CONTENT_TYPE", "ViewerMetrics"]
@@ -18,6 +19,8 @@ _EVENT_NAMES = frozenset(kind.value for kind in CompactionEventType)
 # Chosen: labels stay short, and no count is larger than what a float holds exactly.
 _MAX_CHARS = 200
 _MAX_NUMBER = 2**53
+# Chosen: an update comes soon after what it updates.
+_MAX_COUNTED = 10_000
 
 
 class ViewerMetrics:
@@ -25,10 +28,22 @@ class ViewerMetrics:
 
     def __init__(self) -> None:
         self.collector = MetricsCollector()
-        self.unreadable = 0
+        self.received = self.unreadable = 0
+        # The name that each event was last counted under: one that is sent again still happened once.
+        self._counted: OrderedDict[EventKey, str] = OrderedDict()
 
     def record(self, event: Mapping[str, Any]) -> None:
-        """Count a span whose data is a Compact event; ignore any other."""
+        """Count an event, and what it says if its data is a Compact event; an update that names no other is none."""
+        self.received += 1
+        key = key_of(event)
+        before, name = self._counted.pop(key, None), _event_name(event)
+        self._counted[key] = name or before or ""
+        while len(self._counted) > _MAX_COUNTED:
+            self._counted.popitem(last=False)
+        if name and name != before:
+            self._record(event)
+
+    def _record(self, event: Mapping[str, Any]) -> None:
         data = event.get("data")
         if not isinstance(data, Mapping):
             return
@@ -42,15 +57,12 @@ class ViewerMetrics:
             # Anybody may send anything: an event with our name and other fields is counted as unreadable.
             self.unreadable += 1
 
-    def render(self, buffer: EventBuffer, streams: tuple[Broadcaster, ...]) -> str:
+    def render(self, streams: tuple[Broadcaster, ...]) -> str:
         """Return every metric as text."""
         subscribers, dropped = sum(map(len, streams)), sum(stream.dropped for stream in streams)
         own = {
-            "compact_viewer_events_received_total": ("counter", "Events that were received.", buffer.received),
-            "compact_viewer_events_evicted_total": ("counter", "Events evicted for newer ones.", buffer.evicted),
+            "compact_viewer_events_received_total": ("counter", "Events that were received.", self.received),
             "compact_viewer_events_unreadable_total": ("counter", "Events with missing fields.", self.unreadable),
-            "compact_viewer_events_kept": ("gauge", "Events in memory.", len(buffer)),
-            "compact_viewer_events_kept_bytes": ("gauge", "Bytes of the events in memory.", buffer.bytes),
             "compact_viewer_subscribers": ("gauge", "Clients that follow a stream.", subscribers),
             "compact_viewer_subscribers_dropped_total": ("counter", "Clients that read too slowly.", dropped),
         }
@@ -60,6 +72,13 @@ class ViewerMetrics:
             for line in (f"# HELP {name} {text}", f"# TYPE {name} {kind}", f"{name} {value}")
         ]
         return render_prometheus(self.collector) + "\n".join(lines) + "\n"
+
+
+def _event_name(event: Mapping[str, Any]) -> str:
+    """Return the name of a Compact event that our exporter sent; an empty text for the events of others."""
+    data = event.get("data")
+    name = cast(Mapping[str, Any], data).get("event", "") if isinstance(data, Mapping) else ""
+    return name if isinstance(name, str) else ""
 
 
 def _bounded(value: Any) -> Any:

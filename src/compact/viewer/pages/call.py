@@ -7,7 +7,7 @@ from typing import Any
 
 from compact.core.log.messages import Message
 from compact.core.plan.plan import CompactionAction
-from compact.viewer.pages.session import content_types, tool_calls
+from compact.viewer.pages.session import call_row, content_types, tool_calls
 from compact.viewer.source import DataSource, RebuiltPrompt
 
 # Chosen: longer texts are read one at a time, on the page of their message.
@@ -16,8 +16,10 @@ _MAX_CHARS = 20_000
 
 def call_page(source: DataSource, session_id: str, number: int, *, offset: int, limit: int) -> dict[str, Any]:
     """Return a page of the prompt, rendered again from the log and the plan of that time."""
-    prompt = source.prompt(source.info(session_id), number)
+    info = source.info(session_id)
+    prompt = source.prompt(info, number)
     call = prompt.sent.call
+    limits = call.limits or source.limits
     slots = list(_slots(prompt))
     return {
         "number": number,
@@ -29,6 +31,9 @@ def call_page(source: DataSource, session_id: str, number: int, *, offset: int, 
         "reason": call.reason,
         "parts": dict(call.parts),
         "fixed_tokens": prompt.fixed_tokens,
+        "limits": dict(limits),
+        "listed": call_row(call, limits),
+        "calls_total": info.model_calls,
         "slots_total": len(slots),
         "slots": [{**_message_data(message), **about} for about, message in slots[offset : offset + limit]],
     }

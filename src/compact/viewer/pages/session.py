@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compact.core.audit.records import ModelCall, PlanVersion, StoredMessage
-from compact.core.errors import UnknownSession
 from compact.core.log.messages import Message
 from compact.core.plan.parts import SENT_PARTS
 from compact.core.plan.regret import count_regrets
-from compact.viewer.json_http import HttpError
 from compact.viewer.source import DataSource
 
-# Chosen: what a row of the log and a timeline of a screen can show.
+# Chosen: what a row of the log and a timeline of a screen can show; earlier calls are another page of it.
 PREVIEW_CHARS = 300
-_MAX_CALLS = 2_000
+CALLS_PER_PAGE = 2_000
 _MAX_REGRETS = 6
-# Chosen: how many entries before a page are read to find the call that its first results answer.
-_ENTRIES_BEFORE = 40
 
 
-def session_page(source: DataSource, session_id: str) -> dict[str, Any]:
-    """Return a session without its messages: what the page draws first."""
+def session_page(source: DataSource, session_id: str, *, until_call: int | None = None) -> dict[str, Any]:
+    """Return a session without its messages: what the page draws first.
+
+    Of a long session, the calls up to `until_call`, or the newest ones.
+    """
     info = source.info(session_id)
     calls, plans = source.calls(session_id), source.plans(info)
+    last = len(calls) if until_call is None else max(1, min(until_call, len(calls)))
     newest = calls[-1] if calls else None
     limits = newest.limits if newest and newest.limits else source.limits
     return {
@@ -39,7 +38,8 @@ def session_page(source: DataSource, session_id: str) -> dict[str, Any]:
         "limits": limits,
         "decision": _decision(calls),
         "calls_total": len(calls),
-        "calls": [_call(call, limits) for call in calls[-_MAX_CALLS:]],
+        "calls_per_page": CALLS_PER_PAGE,
+        "calls": [call_row(call, limits) for call in calls[max(0, last - CALLS_PER_PAGE) : last]],
         "plans": list(_plans(plans, calls, info.plan_version)),
     }
 
@@ -52,7 +52,18 @@ def _decision(calls: Sequence[ModelCall]) -> dict[str, Any] | None:
     return {"triggered": calls[-1].plan_version > before, "reason": calls[-1].reason}
 
 
-def _call(call: ModelCall, limits: Mapping[str, int]) -> dict[str, Any]:
+def calls_page(source: DataSource, session_id: str, *, offset: int, limit: int) -> dict[str, Any]:
+    """Return a page of the calls, newest first."""
+    calls = source.calls(session_id)
+    if not calls:
+        source.info(session_id)
+    limits = calls[-1].limits if calls and calls[-1].limits else source.limits
+    page = calls[::-1][offset : offset + limit]
+    return {"total": len(calls), "calls": [call_row(call, limits) for call in page]}
+
+
+def call_row(call: ModelCall, limits: Mapping[str, int]) -> dict[str, Any]:
+    """Return a call as a row of a list."""
     parts = {part.value: call.parts.get(part.value, 0) for part in SENT_PARTS}
     window = (call.limits or limits)["window"]
     return {
@@ -112,45 +123,7 @@ def regrets_page(source: DataSource, session_id: str) -> dict[str, Any]:
     return {"total": len(regrets), "counts": counts, "newest": newest}
 
 
-# -- the log ------------------------------------------------------------------------------------------------------
-
-
-def messages_page(source: DataSource, session_id: str, *, offset: int, limit: int) -> dict[str, Any]:
-    """Return a page of the log, each entry with what the plan in force does to it."""
-    total = source.store.head(session_id).last_seq
-    if not total:
-        raise UnknownSession(session_id)
-    before = min(offset, _ENTRIES_BEFORE)
-    entries = source.store.messages(session_id, after_seq=offset - before, limit=limit + before)
-    plan = source.store.get_current_plan(session_id)[0]
-    tools = tool_names(entry.message for entry in entries)
-    rows = [
-        {**entry_row(entry, tools), "action": plan.get_action(entry.message.id)[0].value}
-        for entry in itertools.islice(entries, before, None)
-    ]
-    return {"total": total, "messages": rows}
-
-
-def message_page(source: DataSource, session_id: str, message_id: str) -> dict[str, Any]:
-    """Return one log entry, whole."""
-    entry = source.store.message(session_id, message_id)
-    if entry is None:
-        source.info(session_id)
-        raise HttpError(404, f"session {session_id!r} has no message {message_id!r}", "its log lists every message")
-    message, plan = entry.message, source.store.get_current_plan(session_id)[0]
-    return {
-        "id": message.id,
-        "seq": entry.seq,
-        "role": message.role,
-        "tokens": entry.tokens,
-        "text": message.text,
-        "content_types": content_types(message),
-        "tool_calls": tool_calls(message),
-        "tool_call_id": message.tool_call_id,
-        "name": message.name,
-        "meta": dict(message.meta),
-        "action": plan.get_action(message.id)[0].value,
-    }
+# -- messages -----------------------------------------------------------------------------------------------------
 
 
 def tool_names(messages: Iterable[Message]) -> dict[str, str]:

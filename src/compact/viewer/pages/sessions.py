@@ -34,8 +34,9 @@ class SessionQuery:
     limit: int = 50
 
 
-def list_sessions(source: DataSource, losses: LossFinder, with_errors: set[str], query: SessionQuery) -> dict[str, Any]:
+def list_sessions(source: DataSource, losses: LossFinder, query: SessionQuery) -> dict[str, Any]:
     """Return a page of the list; losses are found in the background, `pending` is how many are not known yet."""
+    with_errors = source.events.sessions_with_errors()
     found = [info for info in _matching(source, query.words) if _has_state(info, query.state, losses, with_errors)]
     found.sort(key=lambda info: (_SORT_KEYS[query.sort](info), info.session_id))
     page = found[query.offset : query.offset + query.limit]
@@ -58,7 +59,7 @@ def _matching(source: DataSource, words: str) -> Sequence[SessionInfo]:
     return [info for info in infos if wanted in info.session_id.casefold() or info.session_id in with_words]
 
 
-def _has_state(info: SessionInfo, state: str, losses: LossFinder, with_errors: set[str]) -> bool:
+def _has_state(info: SessionInfo, state: str, losses: LossFinder, with_errors: frozenset[str]) -> bool:
     match state:
         case "compacted":
             return info.plan_version > 0
@@ -78,7 +79,7 @@ def _row(
     info: SessionInfo,
     calls: Sequence[ModelCall],
     losses: LossFinder,
-    with_errors: set[str],
+    with_errors: frozenset[str],
     now: float,
 ) -> dict[str, Any]:
     limits = calls[-1].limits if calls and calls[-1].limits else source.limits

@@ -1,7 +1,7 @@
 // The page: shows the view that the address names.
-import { replace } from "./base/dom.js";
+import { h, replace } from "./base/dom.js";
 import { visibleText } from "./base/text.js";
-import { meta } from "./data/api.js";
+import { meta, TOKEN_NEEDED } from "./data/api.js";
 import { connect, onLive, togglePause } from "./data/live.js";
 import { listen, showHelp } from "./keys.js";
 import { parse } from "./router.js";
@@ -15,6 +15,7 @@ import { sessionsView } from "./views/sessions.js";
 import { traceView } from "./views/trace.js";
 import { tracesView } from "./views/traces.js";
 import { whyView } from "./views/why.js";
+import { loginForm } from "./views/login.js";
 import { failed } from "./widgets/states.js";
 
 const main = document.getElementById("view");
@@ -50,7 +51,7 @@ function viewContext() {
     signal: controller.signal,
     crumbs: (crumbs, section) => {
       setCrumbs(crumbs, section);
-      document.title = `${visibleText(crumbs.at(-1)?.text ?? "Compact")} · Compact`;
+      document.title = titleOf(crumbs);
     },
     onLive: (listener) => cleanups.push(onLive(listener)),
     onLeave: (cleanup) => cleanups.push(cleanup),
@@ -77,8 +78,29 @@ async function show() {
     if (isBack && scrollPositions.has(address)) main.scrollTop = scrollPositions.get(address);
   } catch (error) {
     if (current !== shown || error.name === "AbortError") return;
-    replace(main, failed(error, show));
+    if (error.status !== 401) replace(main, failed(error, show));
   }
+}
+
+/** Ask for the token in place of any view: none can show anything without it. */
+function askForToken() {
+  if (main.querySelector(".login")) return;
+  leave();
+  document.title = "Compact";
+  setCrumbs([]);
+  replace(main, h("div", { class: "page" }, loginForm(loggedIn)));
+}
+
+/** Return a title that names the session first: tabs of a browser are narrow. */
+function titleOf(crumbs) {
+  const [, ...inner] = crumbs;
+  const names = inner.length ? inner : crumbs;
+  return [...names.map(({ text }) => visibleText(text)), "Compact"].join(" · ");
+}
+
+function loggedIn() {
+  connect();
+  show();
 }
 
 function leave() {
@@ -105,6 +127,7 @@ function start() {
     main.focus();
   });
   window.addEventListener("hashchange", show);
+  document.addEventListener(TOKEN_NEEDED, askForToken);
   listen(
     {
       "/": focusSearch,

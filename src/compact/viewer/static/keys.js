@@ -9,6 +9,7 @@ const HELP = [
   ["/", "search"],
   ["← →", "move along the timeline, or to the next call or compaction"],
   ["+ − 0", "zoom the timeline in, out, back"],
+  ["n", "next error of a trace"],
   ["Space", "pause and resume live updates"],
   ["t", "dark or light"],
   ["g then s or t", "sessions, traces"],

@@ -1,13 +1,15 @@
 // The bar on top: the sections, the path of the view, whether updates arrive, and the theme.
 import { h, replace } from "./base/dom.js";
 import { brand, icon } from "./base/icons.js";
-import { visible } from "./base/text.js";
+import { visible, visibleText } from "./base/text.js";
 import { onStatus, togglePause } from "./data/live.js";
 import { showHelp } from "./keys.js";
 import { theme, toggleTheme } from "./theme.js";
 
 const top = document.getElementById("top");
 const banner = document.getElementById("banner");
+// On a phone there is no room for the path: this leads one level up.
+const upLink = h("a", { class: "btn ghost square up", href: "#/", "aria-label": "Up" }, icon("left"));
 const breadcrumbs = h("nav", { class: "crumbs", "aria-label": "Path" });
 const liveButton = h("button", { class: "live", type: "button", on: { click: togglePause } });
 let section = "sessions";
@@ -22,6 +24,7 @@ export function drawTop() {
   const label = isDark ? "Switch to the light theme" : "Switch to the dark theme";
   replace(
     top,
+    upLink,
     h("a", { class: "brand", href: "#/", "aria-label": "Compact: all sessions" }, brand(), h("span", null, "Compact")),
     h(
       "nav",
@@ -94,6 +97,10 @@ function drawLive({ state, paused, waiting, problem }) {
 export function setCrumbs(crumbs, inSection = "sessions") {
   section = inSection;
   drawTop();
+  const parent = crumbs.at(-2);
+  upLink.hidden = !parent;
+  upLink.setAttribute("href", parent?.href ?? "#/");
+  if (parent) upLink.setAttribute("aria-label", `Up to ${visibleText(parent.text)}`);
   replace(
     breadcrumbs,
     crumbs.map(({ text, href }, index) => [

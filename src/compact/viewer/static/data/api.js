@@ -8,6 +8,9 @@ class ApiError extends Error {
   }
 }
 
+// Told to the document when the server does not know this browser.
+export const TOKEN_NEEDED = "compact:token-needed";
+const LOGIN = "/api/login";
 const NO_ANSWER = "The viewer's server does not answer.";
 let knownMeta = null;
 
@@ -40,6 +43,7 @@ async function request(path, options) {
   }
   const data = await response.json().catch(() => ({}));
   if (response.ok) return data;
+  if (response.status === 401 && path !== LOGIN) document.dispatchEvent(new Event(TOKEN_NEEDED));
   throw new ApiError(data.error || `The server answered ${response.status}.`, {
     hint: hintFor(response, data),
     status: response.status,
@@ -48,11 +52,25 @@ async function request(path, options) {
 
 function hintFor(response, data) {
   if (data.hint) return data.hint;
-  return response.status === 401 ? "Open the address that `compact view` printed: it contains the token." : "";
+  return response.status === 401 ? "Enter the token, or open the address that `compact view` printed." : "";
 }
 
 export function get(path, params, signal) {
   return request(path + query(params), { signal });
+}
+
+/** Exchange the token for a cookie. */
+export function login(token) {
+  const headers = { "Content-Type": "application/json" };
+  return request(LOGIN, { method: "POST", headers, body: JSON.stringify({ token }) });
+}
+
+/** Return the content of an address as a file. */
+export async function getFile(path, params) {
+  const response = await fetch(path + query(params), { credentials: "same-origin", cache: "no-store" });
+  if (response.ok) return response.blob();
+  const data = await response.json().catch(() => ({}));
+  throw new ApiError(data.error || `The server answered ${response.status}.`, { status: response.status });
 }
 
 export async function post(path, body) {

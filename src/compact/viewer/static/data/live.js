@@ -6,6 +6,7 @@ const RETRY_MS = 1500;
 const listeners = new Set();
 const statusListeners = new Set();
 const status = { state: "connecting", paused: false, waiting: 0, problem: "" };
+let retry = 0;
 let source = null;
 let wasOpen = false;
 
@@ -66,9 +67,18 @@ function handleOpen() {
 async function findProblem() {
   const problem = await get("/api/meta").then(
     () => "The live stream ended.",
-    (error) => [error.message, error.hint].filter(Boolean).join(": "),
+    (error) => {
+      if (error.status === 401) disconnect(); // the page asks for the token, and connects again with it
+      return [error.message, error.hint].filter(Boolean).join(": ");
+    },
   );
   if (status.state === "reconnecting") setStatus({ problem });
+}
+
+function disconnect() {
+  clearTimeout(retry);
+  source?.close();
+  setStatus({ state: "off" });
 }
 
 export function connect() {
@@ -79,7 +89,7 @@ export function connect() {
   source.onerror = () => {
     setStatus({ state: "reconnecting" });
     source.close();
-    setTimeout(connect, RETRY_MS);
+    retry = setTimeout(connect, RETRY_MS);
     findProblem();
   };
 }

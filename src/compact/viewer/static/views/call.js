@@ -5,10 +5,12 @@ import { actionChip, icon } from "../base/icons.js";
 import { visible } from "../base/text.js";
 import { partBar } from "../charts/bars.js";
 import { occurringParts, PARTS, swatch } from "../charts/parts.js";
-import { get, segment } from "../data/api.js";
+import { get, getFile, segment } from "../data/api.js";
 import { to } from "../router.js";
 import { block, otherContent, roleTag, toolCalls } from "../widgets/content.js";
+import { copyButton, downloadButton, rawToggle } from "../widgets/copy.js";
 import { closeDrawer, showMessage } from "../widgets/drawer.js";
+import { jumpBox } from "../widgets/jump.js";
 import { failed, loading } from "../widgets/states.js";
 
 const NAMES = new Map(PARTS.map(({ key, name }) => [key, name]));
@@ -25,6 +27,7 @@ function labels(slot) {
 
 function slotArticle(id, slot, index) {
   const name = NAMES.get(slot.part) ?? slot.part;
+  const raw = rawToggle(() => wireForm(slot));
   return h(
     "article",
     { class: `slot slot-${NAMES.has(slot.part) ? slot.part : "other"}`, "aria-label": `${index + 1}: ${name}` },
@@ -37,6 +40,8 @@ function slotArticle(id, slot, index) {
       slot.tool_call_id ? h("span", { class: "faint mono small clip" }, "answers ", visible(slot.tool_call_id)) : null,
       h("span", { class: "grow" }),
       h("span", { class: "num dim" }, count(slot.tokens, "token")),
+      copyButton(slot.text || JSON.stringify(wireForm(slot)), { label: "", name: "Copy this message" }),
+      raw.button,
       slot.ids.length === 1
         ? h(
             "button",
@@ -55,16 +60,55 @@ function slotArticle(id, slot, index) {
     slot.text ? block(slot.text, { wasCut: slot.cut }) : null,
     otherContent(slot.content_types),
     toolCalls(slot.tool_calls),
+    raw.box,
   );
 }
 
-/** Return the calls before and after one; calls of other sessions may have the numbers between. */
-function neighbours(session, number) {
-  const at = session.calls.findIndex((call) => call.number === number);
+/** Return a message of the prompt as a request has it. */
+function wireForm({ role, text, tool_calls: calls, tool_call_id: answers, name }) {
+  const made = calls.map((call) => ({
+    id: call.id,
+    type: "function",
+    function: { name: call.name, arguments: call.arguments },
+  }));
   return {
-    before: at > 0 ? session.calls[at - 1].number : null,
-    after: at >= 0 ? (session.calls[at + 1]?.number ?? null) : null,
+    role,
+    content: text || null,
+    ...(made.length ? { tool_calls: made } : {}),
+    ...(answers ? { tool_call_id: answers } : {}),
+    ...(name ? { name } : {}),
   };
+}
+
+/** Return the calls before and after one. */
+function neighbours({ number, calls_total: total }) {
+  return { before: number > 1 ? number - 1 : null, after: number < total ? number + 1 : null };
+}
+
+const WIRE_FORMS = [
+  ["auto", "as it was sent"],
+  ["chat", "Chat Completions"],
+  ["responses", "Responses"],
+  ["anthropic", "Anthropic"],
+  ["gemini", "Gemini"],
+];
+
+/** Make what takes the prompt away: as JSON, in a wire form. */
+function replayBar(id, number) {
+  const path = `/api/sessions/${segment(id)}/calls/${segment(number)}/prompt`;
+  const form = h(
+    "select",
+    { "aria-label": "Wire form" },
+    WIRE_FORMS.map(([value, text]) => h("option", { value }, text)),
+  );
+  const load = () => getFile(path, { form: form.value });
+  return h(
+    "div",
+    { class: "replay" },
+    h("label", { class: "select" }, form),
+    copyButton(async () => (await load()).text(), { label: "Copy prompt as JSON", small: false }),
+    downloadButton(load, { label: "Save JSON", file: `${id}-call-${number}.json` }),
+  );
 }
 
 function stepButton(id, target, name, label) {
@@ -81,8 +125,9 @@ function head(id, call, near) {
     "div",
     { class: "page-head" },
     h("h1", null, `Call #${call.number}`),
-    h("span", { class: "count" }, dateTime(call.at)),
+    h("span", { class: "count" }, `of ${whole(call.calls_total)} · ${dateTime(call.at)}`),
     h("span", { class: "grow" }),
+    jumpBox(id, call.calls_total),
     call.plan_version
       ? h(
           "a",
@@ -200,8 +245,8 @@ export async function callView(ctx, { session: id, which }) {
     get(`/api/sessions/${segment(id)}/calls/${segment(which)}`, { offset: 0, limit: PAGE }, ctx.signal),
     get(`/api/sessions/${segment(id)}`, {}, ctx.signal),
   ]);
-  const listed = session.calls.find(({ number }) => number === call.number);
-  const near = neighbours(session, call.number);
+  const listed = session.calls.find(({ number }) => number === call.number) ?? call.listed;
+  const near = neighbours(call);
   replace(
     ctx.main,
     h(
@@ -209,7 +254,12 @@ export async function callView(ctx, { session: id, which }) {
       { class: "page" },
       head(id, call, near),
       compositionCard(call, listed, session.limits),
-      h("h2", { class: "section-title" }, "The prompt, as it was sent"),
+      h(
+        "div",
+        { class: "section-head" },
+        h("h2", { class: "section-title" }, "The prompt, as it was sent"),
+        replayBar(id, call.number),
+      ),
       slotList(ctx, id, which, call.slots_total, call.slots),
     ),
   );

@@ -3,6 +3,7 @@ import { h, replace } from "../base/dom.js";
 import { count, dollars, whole } from "../base/format.js";
 import { icon } from "../base/icons.js";
 import { visible } from "../base/text.js";
+import { copyButton } from "../widgets/copy.js";
 
 const MARKS = {
   verified: ["", "found in the log"],
@@ -92,6 +93,7 @@ export function summaryCard(summary) {
       { class: "card-head" },
       h("h2", null, "Summary"),
       h("span", { class: "card-note" }, `v${summary.version} · ${count(summary.tokens, "token")}`),
+      copyButton(summary.text ?? "", { name: "Copy the summary" }),
     ),
     legend.length ? h("div", { class: "mark-keys" }, legend) : null,
     h("pre", { class: "text summary-text", dir: "auto", tabindex: 0, "aria-label": "Summary text" }, content),

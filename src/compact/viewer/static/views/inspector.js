@@ -4,6 +4,7 @@ import { duration, dateTime } from "../base/format.js";
 import { icon } from "../base/icons.js";
 import { pretty, visible } from "../base/text.js";
 import { block } from "../widgets/content.js";
+import { copyButton } from "../widgets/copy.js";
 import { millis, stateOf } from "./span_tree.js";
 
 const TABS = ["Response", "Properties", "Raw"];
@@ -38,6 +39,12 @@ export class Inspector {
           icon(state === "ok" ? "check" : state === "error" ? "error" : "play"),
           STATE_LABELS[state],
         ),
+      ),
+      h(
+        "p",
+        { class: "faint mono small span-id" },
+        h("span", { class: "clip" }, visible(span.span_id)),
+        copyButton(span.span_id, { label: "", name: "Copy the span's id" }),
       ),
       h("p", { class: "dim small" }, `${Number.isFinite(start) ? dateTime(start / 1000) : "no time"} · ${time}`),
       h(
@@ -112,11 +119,13 @@ export class Inspector {
       },
       "Hide content",
     );
-    if (this.tab === "Raw") return [block(pretty(this.span), { fold: false }), hide];
+    const raw = pretty(this.span);
+    if (this.tab === "Raw") return [block(raw, { fold: false }), copyButton(raw, { label: "Copy JSON" }), hide];
     if (this.tab === "Properties") return [this.properties(data), hide];
     const text = data.output ?? data.response ?? data.error ?? "";
     return [
       text === "" ? h("p", { class: "quiet" }, "This span has no response.") : block(pretty(text), { fold: false }),
+      text === "" ? null : copyButton(pretty(text)),
       hide,
     ];
   }

@@ -1,10 +1,10 @@
 // The plans of a session as cards, and the dialogs to undo and restore one.
-import { h } from "../base/dom.js";
+import { h, replace } from "../base/dom.js";
 import { ago, count, dateTime, percent, short, whole } from "../base/format.js";
 import { ACTIONS, icon } from "../base/icons.js";
 import { visible } from "../base/text.js";
 import { actionBar, beforeAfter } from "../charts/bars.js";
-import { segment, post } from "../data/api.js";
+import { get, post, segment } from "../data/api.js";
 import { to } from "../router.js";
 import { openDialog, toast } from "../widgets/dialog.js";
 
@@ -84,15 +84,34 @@ export function planCards(session, options) {
 
 const REVERSIBLE = "The log does not change, and every plan stays in the list: this can be undone in the same way.";
 
-function effect(change, tokens) {
+/** Make the text of a dialog; what it comes to is computed by the server meanwhile. */
+function effect(session, change, version) {
+  const figures = h("div", { role: "status" }, h("p", { class: "dim" }, "Computing what that comes to…"));
+  get(`/api/sessions/${segment(session.id)}/restore`, { version })
+    .then((said) => replace(figures, outcome(said)))
+    .catch((error) => replace(figures, h("p", { class: "warning" }, icon("warn"), error.message)));
+  return [h("p", null, visible(change)), figures, h("p", { class: "dim" }, REVERSIBLE)];
+}
+
+/** Tell the tokens that will be there, and whether they stay. */
+function outcome({ tokens, tokens_now: now, ceiling, trigger }) {
+  const sizes = [
+    "The prompt goes from ",
+    h("b", null, whole(now)),
+    " to ",
+    h("b", null, count(tokens, "token")),
+    ", as the log is now.",
+  ];
+  const isTooLarge = tokens > ceiling;
+  const warning = `The next call will compact again: no more than ${whole(ceiling)} tokens fit.`;
+  const stays =
+    tokens >= trigger
+      ? `It stays in force until ${whole(ceiling)} tokens are reached: room for ${whole(ceiling - tokens)} more.`
+      : `It fits: the next compaction is at ${whole(ceiling)} tokens.`;
   return [
-    h("p", null, visible(change), h("b", null, tokens), "."),
-    h(
-      "p",
-      null,
-      "The next model call gets the prompt of that plan, if it fits the budget. The provider's cache is broken once.",
-    ),
-    h("p", { class: "dim" }, REVERSIBLE),
+    h("p", null, sizes),
+    isTooLarge ? h("p", { class: "warning" }, icon("warn"), warning) : h("p", null, stays),
+    h("p", null, "The provider's cache is broken once."),
   ];
 }
 
@@ -100,12 +119,12 @@ export function confirmUndo(session, reload) {
   const current = session.plans.find((plan) => plan.is_current) ?? session.plans.at(-1);
   const change =
     `In session ${session.id}, plan v${current.version} will no longer be in force. ` +
-    `The session returns to the plan before it: from about ${whole(current.tokens_after)} to `;
+    "The session returns to the plan before it.";
   openDialog({
     title: "Undo the last compaction?",
     confirm: "Undo compaction",
     danger: true,
-    body: effect(change, `${whole(current.tokens_before)} tokens`),
+    body: effect(session, change),
     onConfirm: async () => {
       const done = await post(`/api/sessions/${segment(session.id)}/undo`, { version: current.version });
       toast(`Undone: plan v${done.plan_version} is in force, ${count(done.tokens, "token")}.`);
@@ -120,9 +139,10 @@ export function confirmRestore(session, plan, reload) {
     confirm: `Restore v${plan.version}`,
     danger: true,
     body: effect(
+      session,
       `In session ${session.id}, plan v${session.plan_version} will no longer be in force. ` +
-        `A new plan with the content of v${plan.version} replaces it; its prompt had `,
-      `${whole(plan.tokens_after)} tokens when it was made`,
+        `A new plan with the content of v${plan.version} replaces it.`,
+      plan.version,
     ),
     onConfirm: async () => {
       const body = { version: plan.version, from: session.plan_version };

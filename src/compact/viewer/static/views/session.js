@@ -7,12 +7,15 @@ import { meter, partBar } from "../charts/bars.js";
 import { FREE, occurringParts, swatch } from "../charts/parts.js";
 import { Timeline } from "../charts/timeline.js";
 import { get, meta, segment } from "../data/api.js";
-import { ArrayRows } from "../data/rows.js";
-import { to } from "../router.js";
+import { PagedRows } from "../data/rows.js";
+import { rewrite, to } from "../router.js";
+import { copyButton, exportButton } from "../widgets/copy.js";
+import { jumpBox } from "../widgets/jump.js";
 import { empty, loading } from "../widgets/states.js";
 import { VirtualList } from "../widgets/virtual_list.js";
 import { confirmUndo, planCards } from "./plans.js";
 import { RegretsCard } from "./regrets.js";
+import { drawPager } from "./calls_pager.js";
 import { sessionTabs } from "./tabs.js";
 
 function figures(session) {
@@ -131,8 +134,8 @@ function callRow(id, limits) {
 }
 
 class SessionPage {
-  constructor(ctx, id, session, about) {
-    Object.assign(this, { ctx, id, session, about });
+  constructor(ctx, id, session, about, until) {
+    Object.assign(this, { ctx, id, session, about, until });
     this.timeline = new Timeline({
       openCall: (number) => {
         location.hash = to(["s", id, "c", number]);
@@ -142,7 +145,8 @@ class SessionPage {
     });
     this.legend = new Legend(this.timeline);
     this.readout = h("div", { class: "readout", role: "status", "aria-label": "Call under the cursor" });
-    this.calls = new ArrayRows((call) => call.number);
+    this.calls = new PagedRows({ size: 200, key: (call) => call.number, load: (...page) => this.loadCalls(...page) });
+    this.pager = h("div", { class: "pager" });
     this.list = new VirtualList({
       rows: this.calls,
       row: callRow(id, session.limits),
@@ -162,6 +166,7 @@ class SessionPage {
         h("span", { class: "card-note" }, "tokens in each prompt; drag to zoom, click to open a call"),
         this.timeline.buttons,
       ),
+      this.pager,
       this.legend.el,
       this.timeline.el,
       this.readout,
@@ -178,8 +183,20 @@ class SessionPage {
     replace(this.readout, readout(this.id, call, this.session.limits));
   }
 
+  async loadCalls(offset, limit) {
+    const { total, calls } = await get(`/api/sessions/${segment(this.id)}/calls`, { offset, limit }, this.ctx.signal);
+    return { total, rows: calls };
+  }
+
+  /** Show the calls up to one in the timeline; without one, the newest. */
+  async showCallsUntil(until) {
+    this.until = until;
+    rewrite(["s", this.id], { until: until ?? "" });
+    await this.reload().catch(() => {}); // the banner shows a failure
+  }
+
   async reload() {
-    this.session = await readSession(this.ctx, this.id);
+    this.session = await readSession(this.ctx, this.id, this.until);
     this.draw();
     await this.regrets.load();
   }
@@ -191,8 +208,10 @@ class SessionPage {
       "div",
       { class: "page-head" },
       h("h1", { class: "mono" }, visible(this.id)),
+      copyButton(this.id, { label: "", name: "Copy the session's id" }),
       h("span", { class: "count", title: dateTime(at) }, `active ${ago(at)}`),
       h("span", { class: "grow" }),
+      exportButton(this.id),
       undo,
     );
   }
@@ -201,7 +220,8 @@ class SessionPage {
     const { calls } = this.session;
     replace(this.top, this.head(), sessionTabs(this.id, "timeline"), figures(this.session), decision(this.session));
     replace(this.plans, planCards(this.session, { readOnly: this.about.read_only, reload: () => this.reload() }));
-    this.calls.set([...calls].reverse());
+    this.calls.refresh(...(this.list.visibleRange ?? [0, 0]));
+    drawPager(this.pager, this.session, (until) => this.showCallsUntil(until));
     this.chart.hidden = !calls.length;
     this.emptyCard.hidden = calls.length > 0;
     this.legend.update(calls);
@@ -229,7 +249,7 @@ class SessionPage {
           "div",
           { class: "columns" },
           card("Compactions", "", this.plans),
-          card("Model calls", "newest first", this.list.el),
+          card("Model calls", "newest first", [jumpBox(this.id, this.session.calls_total), this.list.el]),
         ),
       ),
     );
@@ -265,13 +285,14 @@ function undoButton(session, about, reload) {
   );
 }
 
-const readSession = (ctx, id) => get(`/api/sessions/${segment(id)}`, {}, ctx.signal);
+const readSession = (ctx, id, until) => get(`/api/sessions/${segment(id)}`, { until }, ctx.signal);
 
-export async function sessionView(ctx, { session: id }) {
+export async function sessionView(ctx, { session: id, params }) {
   ctx.crumbs([{ text: "Sessions", href: "#/" }, { text: id }]);
   replace(ctx.main, h("div", { class: "page" }, sessionTabs(id, "timeline"), loading(8)));
-  const [session, about] = await Promise.all([readSession(ctx, id), meta()]);
-  const page = new SessionPage(ctx, id, session, about);
+  const until = Number(params.until) || undefined;
+  const [session, about] = await Promise.all([readSession(ctx, id, until), meta()]);
+  const page = new SessionPage(ctx, id, session, about, until);
   page.start();
   return { onKey: (event) => page.timeline.key(event) || page.list.key(event) };
 }

@@ -5,10 +5,12 @@ import { icon } from "../base/icons.js";
 import { visibleText, visible } from "../base/text.js";
 import { get } from "../data/api.js";
 import { ArrayRows } from "../data/rows.js";
-import { to } from "../router.js";
+import { rewrite, to } from "../router.js";
+import { choice } from "../widgets/filters.js";
 import { empty, failed, loading } from "../widgets/states.js";
 import { VirtualList } from "../widgets/virtual_list.js";
 import { sessionTabs } from "./tabs.js";
+import { traceView } from "./trace.js";
 
 const seconds = (time) => (typeof time === "number" ? time : time ? Date.parse(time) / 1000 : 0);
 
@@ -45,39 +47,79 @@ function traceRow(trace) {
 
 const NO_TRACES = {
   title: "No traces yet",
-  text: "Spans that agents send to this viewer appear here, live. Switch the exporter on in the configuration:",
+  text: "What agents do with this store appears here, and what others send to this viewer with the exporter ariadne.",
   command: "telemetry:\n  exporter: [ariadne]",
 };
+const NO_ERRORS = { title: "No errors", text: "No trace has one.", iconName: "check" };
+const STATES = [
+  ["", "All traces"],
+  ["errors", "With errors"],
+];
+const PAGE = 200;
 
 function crumbsOf(session) {
   if (!session) return [{ text: "Traces" }];
   return [{ text: "Sessions", href: "#/" }, { text: session, href: to(["s", session]) }, { text: "traces" }];
 }
 
-export async function tracesView(ctx, { session = "" }) {
+/** Load pages of traces until the rows in view are there. */
+async function loadTraces(ctx, session, state, wanted) {
+  const traces = [];
+  let isMore = true;
+  while (isMore && traces.length < wanted) {
+    const query = { session, state, offset: traces.length, limit: PAGE };
+    const page = await get("/api/traces", query, ctx.signal);
+    traces.push(...page.traces);
+    isMore = page.more;
+  }
+  return { traces, isMore };
+}
+
+export async function tracesView(ctx, { session = "", params }) {
   ctx.crumbs(crumbsOf(session), session ? "sessions" : "traces");
+  let state = params.state === "errors" ? "errors" : "";
+  let wanted = PAGE;
+  if (session) {
+    // Most sessions have one trace, which is named like them: there is no list to choose from.
+    const { traces } = await loadTraces(ctx, session, "", PAGE);
+    if (traces.length === 1) return traceView(ctx, { trace: traces[0].trace_id, session, params });
+  }
   const rows = new ArrayRows((trace) => trace.trace_id);
   const height = () => (isNarrow() ? 76 : 46);
   const list = new VirtualList({ rows, row: traceRow, height, label: "Traces", scroller: ctx.main });
   const total = h("span", { class: "count", role: "status" });
   const note = h("div", null, loading());
+  const more = h("button", { class: "btn more", type: "button", hidden: true }, "Show earlier traces");
   const load = async () => {
     try {
-      const { traces } = await get("/api/traces", { session, limit: 500 }, ctx.signal);
+      const { traces, isMore } = await loadTraces(ctx, session, state, wanted);
       rows.set(traces);
-      replace(total, count(traces.length, "trace"));
-      replace(note, traces.length ? null : empty(NO_TRACES));
+      more.hidden = !isMore;
+      replace(total, `${count(traces.length, "trace")}${isMore ? ", and more" : ""}`);
+      replace(note, traces.length ? null : empty(state ? NO_ERRORS : NO_TRACES));
     } catch (error) {
       if (error.name !== "AbortError") replace(note, failed(error, load));
     }
   };
+  more.addEventListener("click", () => {
+    wanted += PAGE;
+    load();
+  });
+  const filter = choice("Which traces", state, STATES, (value) => {
+    state = value;
+    rewrite(session ? ["s", session, "traces"] : ["traces"], { state });
+    load();
+  });
   const head = h(
     "div",
     { class: "page-head" },
     h("h1", { class: session ? "mono" : "" }, session ? visible(session) : "Traces"),
     total,
+    h("span", { class: "grow" }),
+    filter.el,
   );
-  replace(ctx.main, h("div", { class: "page" }, head, session ? sessionTabs(session, "traces") : null, list.el, note));
+  const tabs = session ? sessionTabs(session, "traces") : null;
+  replace(ctx.main, h("div", { class: "page" }, head, tabs, list.el, more, note));
   const loadSoon = debounce(load, 300);
   ctx.onLive((event) => {
     if (["span", "trace", "refresh"].includes(event.type)) loadSoon();

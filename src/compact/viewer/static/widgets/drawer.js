@@ -5,6 +5,7 @@ import { actionChip, icon } from "../base/icons.js";
 import { pretty, visible } from "../base/text.js";
 import { get, segment } from "../data/api.js";
 import { block, otherContent, roleTag, toolCalls } from "./content.js";
+import { copyButton, rawToggle } from "./copy.js";
 import { failed, loading } from "./states.js";
 
 let open = null;
@@ -51,6 +52,7 @@ function messageDetails(message, extra) {
     message.meta && Object.keys(message.meta).length
       ? h("details", null, h("summary", null, "Meta"), block(pretty(message.meta)))
       : null;
+  const raw = rawToggle(() => message.raw);
   return [
     h(
       "div",
@@ -63,10 +65,21 @@ function messageDetails(message, extra) {
       "div",
       { class: "faint mono small" },
       visible(message.id),
-      message.tool_call_id ? [" answers ", visible(message.tool_call_id)] : null,
+      copyButton(message.id, { label: "", name: "Copy the id" }),
+      message.tool_call_id
+        ? [" answers ", visible(message.tool_call_id), copyButton(message.tool_call_id, { label: "", name: "Copy the call's id" })]
+        : null,
     ),
     extra,
-    h("h3", null, "Original, as in the log"),
+    h(
+      "div",
+      { class: "drawer-line" },
+      h("h3", null, "Original, as in the log"),
+      h("span", { class: "grow" }),
+      message.text ? copyButton(message.text, { name: "Copy the text" }) : null,
+      raw.button,
+    ),
+    raw.box,
     message.text ? block(message.text, { fold: message.text.length > 20_000 }) : h("p", { class: "quiet" }, "No text."),
     otherContent(message.content_types),
     toolCalls(message.tool_calls),

@@ -1,0 +1,74 @@
+"""A prompt in its wire form, to send it again, and the log of a session as a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from compact.archive.json_lines import message_record, to_line
+from compact.core.errors import CompactError
+from compact.core.log.messages import Message
+from compact.dialects import CHAT, DIALECTS, Dialect, detect
+from compact.dialects.dialect import META, NATIVE, fields_of, without
+from compact.dialects.translation import Translator
+from compact.viewer.source import DataSource
+
+# The field of a request that holds the prompt.
+_FIELDS = {"chat": "messages", "responses": "input", "anthropic": "messages", "gemini": "contents"}
+WIRE_FORMS = ("auto", *_FIELDS)
+
+
+def prompt_request(source: DataSource, session_id: str, number: int, form: str) -> dict[str, Any]:
+    """Return the prompt of a call as the field of a request; `auto` is the form that its messages came in."""
+    prompt = source.prompt(source.info(session_id), number)
+    entries, place = prompt.entries, prompt.summary_place
+    dialect = _dialect_of(entries) if form == "auto" else DIALECTS[form]
+    return {_FIELDS[dialect.name]: [_plain(item) for item in _items(dialect, entries, place)]}
+
+
+def _items(dialect: Dialect, entries: Sequence[Any], summary_place: int | None) -> list[Any]:
+    if dialect is CHAT:
+        return [without(fields_of(entry), META, NATIVE) if fields_of(entry) else entry for entry in entries]
+    return Translator(dialect).items(entries, summary_place=summary_place)
+
+
+def _dialect_of(entries: Sequence[Any]) -> Dialect:
+    """Return the dialect that entries were read from: the one that reads the same from what it writes.
+
+    What is in no dialect's own form, as plain text is, is taken for Chat Completions.
+    """
+    others = [dialect for dialect in DIALECTS.values() if dialect is not CHAT] if _natives(entries) else []
+    return next((dialect for dialect in others if _is_from(dialect, entries)), CHAT)
+
+
+def _is_from(dialect: Dialect, entries: Sequence[Any]) -> bool:
+    try:
+        items = Translator(dialect).items(entries)
+        # More may be read than was written: a call without a result is given one.
+        return detect(items) is dialect and _natives(entries) <= _natives(Translator(dialect).entries(items))
+    except (CompactError, KeyError, TypeError, ValueError, AttributeError):
+        # Marks of another dialect are not understood: then it is not this one.
+        return False
+
+
+def _natives(entries: Sequence[Any]) -> set[str]:
+    """Return what only the dialect of each entry understands."""
+    found = (fields_of(entry)[NATIVE] for entry in entries if NATIVE in fields_of(entry))
+    return {json.dumps(native, sort_keys=True, default=str) for native in found}
+
+
+def _plain(item: Any) -> Any:
+    return message_record(item) if isinstance(item, Message) else item
+
+
+def session_lines(source: DataSource, session_id: str) -> Iterator[bytes]:
+    """Yield the full log of a session as lines of JSON, without secrets: what `compact export` writes."""
+    source.info(session_id)
+    for message in source.manager.history(session_id):
+        yield to_line(message_record(source.redactor.message(sent_message(message))))
+
+
+def sent_message(message: Message) -> Message:
+    """Return the message that a caller sent: one that works with our own class sent the inner message."""
+    return message.original if isinstance(message.original, Message) else message
