@@ -133,21 +133,34 @@ def test_the_summary_is_priced_by_the_model_that_writes_it() -> None:
 
 
 def test_no_turn_waits_for_the_price_list() -> None:
-    """Loading it takes a second: a compaction that is due takes the usual ratios unless the list is there."""
+    """Loading it takes a moment: a compaction that is due takes the usual ratios unless the list is there.
+
+    The first call has it loaded in a thread, and from then on prices are in dollars.
+    """
     code = """
-import sys
+import time
 from compact import CompactConfig, CompactManager
+from compact.pricing import is_loaded
 from compact.testing import dialogue
+import compact.pricing
+load, gate = compact.pricing._snapshot, __import__("threading").Event()
+compact.pricing._snapshot = lambda: gate.wait(30) and load()
 events = []
 config = CompactConfig(max_context_tokens=2000, policy={"hard_cap_buffer": 0}, telemetry={"exporter": "none"})
 manager = CompactManager(config, on_event=events.append)
 manager.preflight("s", dialogue(40, words=60))
 done = next(event for event in events if event.name == "compact.completed")
-print("genai_prices" in sys.modules, done.economics["currency"], done.economics["notes"][0].split(":")[0])
+print(is_loaded(), done.economics["currency"], done.economics["notes"][0].split(":")[0])
+gate.set()
+while not is_loaded():
+    time.sleep(0.01)
+manager.preflight("t", dialogue(40, words=60))
+print([event.economics["currency"] for event in events if event.name == "compact.completed"][-1])
+print(manager.cost("s").unpriced_calls, manager.cost("s").compactions[0].is_money)
 print(manager.plan("s", dialogue(60, words=60)).economics.currency)
 """
     lines = subprocess.check_output([sys.executable, "-c", code], text=True).splitlines()
-    assert lines == ["False input tokens the price list is not loaded", "USD"]
+    assert lines == ["False input tokens the price list is not loaded", "USD", "0 True", "USD"]
 
 
 # -- plans -----------------------------------------------------------------------------------------------------------

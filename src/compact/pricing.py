@@ -1,14 +1,14 @@
 """What a model's tokens cost, from the bundled genai-prices list: offline, and never in the way of a turn.
 
-Loading the list takes about a second. A plan waits for it, and so does a compaction that is only done if it pays. One
-that has to be done anyway does not: its event is priced by the usual ratios unless the list is there already, or prices
-are set. A call of `model_prices` at the start of a program has it loaded.
+Loading the list takes a good part of a second. A plan waits for it, and so does a compaction that is only done if it
+pays. Nothing else does: the first call that asks for a price has the list loaded in a thread, and goes on without it.
+What is recorded before it is there has no price of its own; whoever reads it takes that of the calls after it.
 """
 
 from __future__ import annotations
 
 import re
-import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +16,15 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from compact.core.plan.economics import USD, USUAL_RATIOS, Economics, Prices, PromptChange, price_change
+from compact.core.plan.economics import (
+    USD,
+    USUAL_RATIOS,
+    Economics,
+    ModelPrices,
+    Prices,
+    PromptChange,
+    price_change,
+)
 
 _MILLION = 1_000_000
 # The router of a model is not part of its name in the list: openrouter/, azure:, us.anthropic. … -v1:0
@@ -49,6 +57,24 @@ class ModelPricer:
         summary = self._summary_prices(change, before, is_at_hand, notes)
         return price_change(change, before, prices_after=after, summary_prices=summary, notes=tuple(notes))
 
+    @property
+    def at_hand(self) -> ModelPrices:
+        """The prices of this moment, for what is recorded: asked for, the list is loaded, and not waited for."""
+        return ModelPrices(
+            model=self.model, of=self._found, summary_model=self.summary_model or "", of_summary=self._found_summary
+        )
+
+    def _found(self, input_tokens: int) -> Prices | None:
+        found = self.own or prices_at_hand(self.model, input_tokens=input_tokens)
+        return found if found is None or self.has_cache else found.without_cache()
+
+    def _found_summary(self, input_tokens: int) -> Prices | None:
+        if not self.summary_model:
+            return None
+        if self.summary_model == self.model:
+            return self._found(input_tokens)
+        return prices_at_hand(self.summary_model, input_tokens=input_tokens)
+
     def _prices(self, input_tokens: int, is_at_hand: bool, notes: list[str]) -> Prices:
         if self.own:
             return self.own
@@ -76,9 +102,38 @@ class ModelPricer:
         return found or prices
 
 
+_loaded = threading.Event()
+_loading = threading.Lock()
+
+
 def is_loaded() -> bool:
     """Return True if prices can be had without waiting."""
-    return "genai_prices.data" in sys.modules
+    return _loaded.is_set()
+
+
+def start_loading() -> None:
+    """Have the list loaded in a thread, once in a process."""
+    # The lock is never released: it says that loading has begun.
+    if not _loaded.is_set() and _loading.acquire(blocking=False):
+        threading.Thread(target=_snapshot, name="compact-prices", daemon=True).start()
+
+
+def prices_at_hand(model: str, *, input_tokens: int = 0) -> Prices | None:
+    """Return what a model costs, without waiting; None while the list is not loaded, which begins now."""
+    if is_loaded():
+        return model_prices(model, input_tokens=input_tokens)
+    start_loading()
+    return None
+
+
+def _snapshot() -> Any:
+    """Return the bundled list; None if it is not installed."""
+    try:
+        snapshot: Any = import_module("genai_prices.data_snapshot").get_snapshot()
+    except ImportError:
+        snapshot = None
+    _loaded.set()
+    return snapshot
 
 
 @lru_cache(maxsize=256)
@@ -102,12 +157,16 @@ def model_prices(model: str, *, input_tokens: int = 0) -> Prices | None:
     )
 
 
+def listed_prices(model: str, input_tokens: int) -> Prices | None:
+    """Return what a model costs by the list of today: for what was recorded without a price."""
+    return model_prices(model, input_tokens=input_tokens)
+
+
 @lru_cache(maxsize=64)
 def _listed(model: str) -> Any:
     """Return the entry of the list that is in force now, under the first of the model's names that it knows."""
-    try:
-        snapshot: Any = import_module("genai_prices.data_snapshot").get_snapshot()
-    except ImportError:
+    snapshot = _snapshot()
+    if snapshot is None:
         return None
     for name in _names(model):
         try:

@@ -106,6 +106,7 @@ FORMER = {
         "DROP TRIGGER compact_terms_in",
         "DROP TRIGGER compact_terms_out",
         "DROP TABLE compact_terms",
+        "ALTER TABLE compact_model_calls DROP COLUMN details",
         "DROP TABLE compact_search",
         "DROP TABLE compact_unindexed",
         "ALTER TABLE compact_messages ADD COLUMN words TEXT NOT NULL DEFAULT ''",
@@ -118,6 +119,7 @@ FORMER = {
         "UPDATE compact_schema SET version = 1",
     ),
     "postgresql": (
+        "ALTER TABLE compact_model_calls DROP COLUMN details",
         "DROP TABLE compact_search",
         "DROP TABLE compact_unindexed",
         "ALTER TABLE compact_messages ADD COLUMN words TEXT NOT NULL DEFAULT ''",
@@ -177,7 +179,9 @@ def test_a_database_that_was_brought_up_to_date_is_like_a_new_one(make_url) -> N
         database = Database(url)
         with database.reading() as connection:
             columns.append(list(connection.execute(text("SELECT * FROM compact_messages")).keys()))
-            assert connection.execute(text("SELECT version FROM compact_schema")).scalars().all() == [2]
+            assert connection.execute(text("SELECT version FROM compact_schema")).scalars().all() == [
+                schema.SCHEMA_VERSION
+            ]
         database.close()
     assert columns[0] == columns[1]
 

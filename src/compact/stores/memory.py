@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from compact.core.audit.artifacts import Artifact, ArtifactMetadata, SecurityContext
+from compact.core.audit.call_details import reported_cache
 from compact.core.audit.ranking import MemoryIndex
 from compact.core.audit.records import (
     AddedMessage,
@@ -137,12 +138,21 @@ class InMemoryCompactionStore(ScanningReader, PlanMethods):
         data = self._sessions.get(session_id)
         return tuple(data.plans) if data else ()
 
-    def report_usage(self, session_id: str, tokens: int) -> None:
+    def report_usage(
+        self,
+        session_id: str,
+        tokens: int,
+        *,
+        cache_read_tokens: int | None = None,
+        cache_write_tokens: int | None = None,
+    ) -> None:
         """Write what the provider counted for the newest call."""
+        told = reported_cache(cache_read_tokens, cache_write_tokens)
         with self._lock:
             data = self._sessions.get(session_id)
             if data and data.calls:
-                data.calls[-1] = replace(data.calls[-1], tokens_reported=tokens)
+                call = data.calls[-1]
+                data.calls[-1] = replace(call, tokens_reported=tokens, details={**call.details, **told})
 
     def delete(self, session_id: str) -> bool:
         """Remove a session and all that belongs to it."""

@@ -27,7 +27,7 @@ from sqlalchemy import (
 
 from compact.core.audit.store import StoreError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _ESCAPED = "\x01"
 metadata = MetaData()
 _Key = BigInteger().with_variant(Integer, "sqlite")
@@ -162,6 +162,7 @@ model_calls = Table(
     Column("reason", Exact, nullable=False),
     Column("added", Text, nullable=False),
     Column("at", Float, nullable=False),
+    Column("details", Text, nullable=False, server_default="{}"),
     Index("compact_model_calls_by_session", "tenant_id", "session_id", "number"),
 )
 
@@ -235,7 +236,7 @@ _WITHOUT_FORMER_WORDS = {
 
 
 def prepare(connection: Connection) -> None:
-    """Create the tables unless they are there, bring those of version 1 up to date, and refuse any other version."""
+    """Create the tables unless they are there, bring those of older versions up to date, and refuse any other."""
     if connection.dialect.name == "postgresql":
         # Several processes may start at once: one creates, the others find it done.
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('compact_schema'))"))
@@ -245,8 +246,10 @@ def prepare(connection: Connection) -> None:
     if found is None:
         _create(connection)
         connection.execute(insert(schema_version).values(version=SCHEMA_VERSION))
-    elif found == 1:
-        _migrate_from_1(connection)
+    elif found in (1, 2):
+        if found == 1:
+            _migrate_from_1(connection)
+        _migrate_from_2(connection)
         connection.execute(update(schema_version).values(version=SCHEMA_VERSION))
     else:
         advice = (
@@ -281,6 +284,11 @@ def _migrate_from_1(connection: Connection) -> None:
         connection.execute(text("DROP TABLE compact_messages_1"))
     known = select(sessions.c.tenant_id, sessions.c.session_id)
     connection.execute(insert(unindexed).from_select(["tenant_id", "session_id"], known))
+
+
+def _migrate_from_2(connection: Connection) -> None:
+    """Add what is recorded of a call beside its size; of the calls until now it is not known."""
+    connection.execute(text("ALTER TABLE compact_model_calls ADD COLUMN details TEXT NOT NULL DEFAULT '{}'"))
 
 
 def _found_version(connection: Connection) -> int | None:

@@ -24,6 +24,7 @@ from compact.viewer.pages import compaction as compaction_pages
 from compact.viewer.pages import session as session_pages
 from compact.viewer.pages import sessions as sessions_pages
 from compact.viewer.pages.call import call_page
+from compact.viewer.pages.costs import CostFinder
 from compact.viewer.pages.losses import LossFinder
 from compact.viewer.settings import ViewerSettings
 from compact.viewer.source import DataSource
@@ -107,15 +108,15 @@ async def sessions(request: Request) -> Response:
         limit=_number(request, "limit", 50, most=200),
     )
     losses: LossFinder = request.app.state.losses
+    costs: CostFinder = request.app.state.costs
     with_errors = _live(request).buffer.sessions_with_errors()
     return JsonResponse(
-        await run_in_threadpool(sessions_pages.list_sessions, _source(request), losses, with_errors, query)
+        await run_in_threadpool(sessions_pages.list_sessions, _source(request), losses, costs, with_errors, query)
     )
 
 
 async def session(request: Request) -> Response:
-    """Answer with one session; its page asks for prices next, so they are loaded meanwhile."""
-    _source(request).load_prices()
+    """Answer with one session."""
     return JsonResponse(await run_in_threadpool(session_pages.session_page, _source(request), _id(request)))
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from compact.assembly import build_budget, build_engine, build_pricer, build_store
+from compact.assembly import build_budget, build_engine, build_store
 from compact.config import CompactConfig
+from compact.core.audit.cost import SessionCost, cost_of
 from compact.core.audit.records import ModelCall, PlanVersion, SentPrompt, SessionHead, SessionInfo, StoredSession
 from compact.core.audit.regret_finder import regrets_of
 from compact.core.audit.report import CompactionReport
@@ -17,11 +18,11 @@ from compact.core.engine.events import CompactionEvent
 from compact.core.engine.session import Session
 from compact.core.errors import UnknownSession
 from compact.core.log.messages import Slot
-from compact.core.plan.economics import Pricer, PromptChange
 from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.regret import Regret
 from compact.manager import CompactManager
+from compact.pricing import listed_prices
 from compact.viewer.json_http import HttpError
 
 V = TypeVar("V")
@@ -68,20 +69,17 @@ class RebuiltPrompt:
 class DataSource:
     """Everything the viewer asks of a store; it blocks, so it is never called on the event loop."""
 
-    def __init__(self, config: CompactConfig, *, pricing: CompactConfig | None = None) -> None:
+    def __init__(self, config: CompactConfig) -> None:
         self.config = config
         self.store = build_store(config)
         self.manager = CompactManager(config, store=self.store, on_event=_ignore_event)
         self._engine = build_engine(config, emit=_ignore_event, store=self.store)
-        self.price: Pricer = build_pricer(pricing or config)
-        self.pricing_model = (pricing or config).model
         # Chosen: what a few open pages show, and what goes back and forth between them.
         self._plans: LruCache[tuple[PlanVersion, ...]] = LruCache(16)
         self._reports: LruCache[CompactionReport | None] = LruCache(64)
         self._prompts: LruCache[RebuiltPrompt] = LruCache(8)
         self._regrets: LruCache[tuple[Regret, ...]] = LruCache(64)
-        self._prices: LruCache[Any] = LruCache(256)
-        self._prices_loading = threading.Event()
+        self._costs: LruCache[SessionCost] = LruCache(256)
 
     @property
     def kind(self) -> str:
@@ -175,17 +173,11 @@ class DataSource:
             added_tokens=tuple(count(entry.message) for entry in sent.added),
         )
 
-    def cached_price(self, info: SessionInfo, plan: CompactionPlan, compute: Callable[[], V]) -> V:
-        """Return the price of a plan, computed once."""
-        return self._prices.get((info.session_id, info.created_at, plan.version), compute)
-
-    def load_prices(self) -> None:
-        """Start to load the price list, which takes a moment, before a page waits for a price."""
-        if self._prices_loading.is_set():
-            return
-        self._prices_loading.set()
-        nothing = PromptChange(tokens_before=1, tokens_after=0, cached_tokens=0, kept_tokens=0)
-        threading.Thread(target=lambda: self.price(nothing, may_wait=True), daemon=True).start()
+    def cost(self, info: SessionInfo, calls: Sequence[ModelCall]) -> SessionCost:
+        """Return what a session cost, by the prices that were recorded; these are all its calls."""
+        reported = calls[-1].tokens_reported if calls else None
+        key = (info.session_id, info.created_at, info.plan_version, len(calls), reported)
+        return self._costs.get(key, lambda: cost_of(calls, self.plans(info), find_prices=listed_prices))
 
     def restore(self, session_id: str, version: int | None, *, seen_version: int) -> tuple[CompactionPlan, int]:
         """Restore a plan, or undo the last compaction; return the plan in force and its tokens.

@@ -190,7 +190,7 @@ def test_a_mark_leads_to_the_compaction_side_by_side(window: Look, api: Running)
     expect(shown.locator(".side").nth(1)).to_contain_text("cleared")
     expect(shown.locator(".side").nth(1)).to_contain_text(f"{first['after']['tokens']:,} tokens")
     expect(shown.locator(".diff-why")).to_contain_text(first["reason"])
-    expect(page.locator("section[aria-label=Price]")).to_contain_text(f"{plan['economics']['freed_tokens']:,}")
+    expect(page.locator("section[aria-label=Price]")).to_contain_text(f"{plan['cost']['freed_tokens']:,}")
     expect(page.locator("section[aria-label=Price]")).to_contain_text("until it has paid for itself")
 
 

@@ -15,7 +15,6 @@ import typer
 
 from compact.cli import screen
 from compact.cli.options import ConfigFile, Store
-from compact.cli.settings import load_config
 from compact.cli.store import open_store
 from compact.core.errors import CompactError, ConfigError
 
@@ -73,14 +72,13 @@ def view(
         settings = opened.manager.config
     with closing(_listen(host, port)) as listening:
         viewer = replace(viewer, port=listening.getsockname()[1])
-        _run(viewer, listening, settings, load_config(config), session=session, opens=not no_open)
+        _run(viewer, listening, settings, session=session, opens=not no_open)
 
 
 def _run(
     viewer: ViewerSettings,
     listening: socket.socket,
     settings: CompactConfig,
-    pricing: CompactConfig,
     *,
     session: str | None,
     opens: bool,
@@ -99,7 +97,7 @@ def _run(
         if opens and is_terminal:
             typer.launch(address)
 
-    app = create_app(settings, viewer, pricing=pricing)
+    app = create_app(settings, viewer)
     with suppress(KeyboardInterrupt):
         ViewerServer(app, viewer, on_started=print_address).run(sockets=[listening])
 

@@ -11,8 +11,10 @@ import typer
 from compact.cli import screen
 from compact.cli.options import AsJson, ConfigFile, Session, Store
 from compact.cli.store import open_store
+from compact.core.audit.cost import by_version, dollars
 
 if TYPE_CHECKING:
+    from compact.core.audit.cost import CompactionCost
     from compact.core.audit.report import CompactionReport, ReportItem
 
 # Chosen: what fits on a screen; --all and --json have everything.
@@ -51,9 +53,16 @@ def report(
         opened.session(session)
         with screen.spinner("reading the log"):
             reports = opened.manager.report(session, version=version)
+            costs = by_version(opened.manager.cost(session))
     screen.show_warnings(opened.events)
     if as_json:
-        data = [one.to_dict(examples=None if every else _EXAMPLES) for one in reports]
+        data = [
+            {
+                **one.to_dict(examples=None if every else _EXAMPLES),
+                "cost": costs[one.version].to_dict() if one.version in costs else None,
+            }
+            for one in reports
+        ]
         screen.write_json({"session_id": session, "reports": data})
     elif not reports:
         screen.line(f"session {session!r} was never compacted: nothing left its prompt")
@@ -63,7 +72,7 @@ def report(
         for place, one in enumerate(in_full):
             if place or len(in_full) < len(reports):
                 screen.line()
-            _show(one, every=every)
+            _show(one, costs.get(one.version), every=every)
 
 
 def _show_earlier(reports: Sequence[CompactionReport]) -> None:
@@ -78,12 +87,12 @@ def _show_earlier(reports: Sequence[CompactionReport]) -> None:
     screen.line("--version N shows one of them in full")
 
 
-def _show(report: CompactionReport, *, every: bool) -> None:
+def _show(report: CompactionReport, cost: CompactionCost | None, *, every: bool) -> None:
     size = f"{report.tokens_before:,} → {report.tokens_after:,} tokens"
     removed = f"{screen.quantity(len(report.removed_ids), 'message')} left the prompt"
     screen.line(f"version {report.version}: {size}; {removed}", style="bold")
     screen.line(f"{'because':<13}{report.reason}")
-    for topic, text in (*_check_lines(report), *_regret_lines(report)):
+    for topic, text in (*_cost_lines(cost), *_check_lines(report), *_regret_lines(report)):
         screen.line(f"{topic:<13}{text}")
     if not report.items:
         return
@@ -104,6 +113,25 @@ def _show(report: CompactionReport, *, every: bool) -> None:
         screen.table(_ITEM_COLUMNS, [_item_row(item) for item in report.items])
     else:
         _show_missing(report)
+
+
+def _cost_lines(cost: CompactionCost | None) -> Iterator[tuple[str, str]]:
+    """Yield what a compaction cost and saved so far, and what writing its summary took."""
+    if cost is None:
+        return
+    if cost.economics:
+        yield "price", str(cost.economics)
+        yield from (("", note) for note in cost.economics.notes)
+        yield "so far", f"{dollars(cost.net)} saved in {screen.quantity(cost.calls_under, 'call')} under this plan"
+    bill = cost.summary
+    if bill:
+        told = ", estimated" if bill.is_estimate else ""
+        tokens = f"{bill.input_tokens:,} tokens in, {bill.output_tokens:,} out{told}"
+        calls = screen.quantity(bill.writing.calls, "call")
+        yield (
+            "summariser",
+            f"{bill.writing.summarizer}: {calls}, {tokens}, {bill.writing.seconds:,.1f} s; {dollars(bill.cost)}",
+        )
 
 
 def _check_lines(report: CompactionReport) -> Iterator[tuple[str, str]]:

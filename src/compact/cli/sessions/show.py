@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,8 +12,10 @@ import typer
 from compact.cli import screen
 from compact.cli.options import AsJson, ConfigFile, Session, Store
 from compact.cli.store import OpenStore, open_store
+from compact.core.audit.cost import by_number, by_version, dollars
 
 if TYPE_CHECKING:
+    from compact.core.audit.cost import CallCost, CompactionCost, SessionCost
     from compact.core.audit.records import ModelCall, PlanVersion
     from compact.core.engine.status import SessionStatus
     from compact.core.log.messages import Message, Slot
@@ -25,8 +27,8 @@ _CALLS = 10
 _LINES = 3
 _LINE_CHARS = 76
 _ID_CHARS = 16
-_PLAN_COLUMNS = ("version", "when", "before", "after", "restored", "reason")
-_CALL_COLUMNS = ("call", "when", "plan", "summary", "messages", "left out", "tokens (reported)")
+_PLAN_COLUMNS = ("version", "when", "before", "after", "restored", "saved", "reason")
+_CALL_COLUMNS = ("call", "when", "plan", "summary", "messages", "left out", "tokens (reported)", "cost")
 _REGRET_COLUMNS = ("tool", "action", "by", "recalled", "read again", "tokens")
 _RECORD_COLUMNS = ("messages", "action", "by", "before", "after", "reason")
 
@@ -76,15 +78,21 @@ def show(
 def _overview(opened: OpenStore, session: str, *, is_printed: bool) -> dict[str, Any]:
     manager = opened.manager
     status, plans, calls = manager.status(session), manager.plans(session), manager.model_calls(session)
+    cost = manager.cost(session)
     if is_printed:
         _print_status(status)
+        _print_cost(cost)
         _print_regrets(status.regrets)
-        _print_plans(plans)
-        _print_calls(calls)
+        _print_plans(plans, by_version(cost))
+        _print_calls(calls, by_number(cost))
     return {
         "status": {**asdict(status), "usage_pct": round(status.usage_pct, 4)},
-        "plans": [_plan_data(entry) for entry in plans],
-        "calls": [{**asdict(call), "at": screen.iso_time(call.at)} for call in calls],
+        "cost": cost.to_dict(),
+        "plans": [_plan_data(entry, by_version(cost)) for entry in plans],
+        "calls": [
+            {**asdict(call), "at": screen.iso_time(call.at), "cost": by_number(cost)[call.number].to_dict()}
+            for call in calls
+        ],
     }
 
 
@@ -105,6 +113,25 @@ def _print_status(status: SessionStatus) -> None:
     screen.line(f"{'log':<{width}}{screen.quantity(status.messages_in_log, 'message')}: {actions}")
 
 
+def _print_cost(cost: SessionCost) -> None:
+    """Print what the session cost and saved, and what must be said beside it."""
+    if not cost.calls:
+        return
+    screen.heading("cost")
+    models = ", ".join(cost.models) or "a model that was not recorded"
+    screen.line(f"{'prompts':<16}{dollars(cost.prompts)} ({screen.quantity(len(cost.calls), 'call')} of {models})")
+    asked = sum(bill.writing.calls for bill in cost.bills)
+    by = f" ({screen.quantity(asked, 'call')} of the summariser)" if asked else " (written by code)"
+    screen.line(f"{'summaries':<16}{dollars(cost.summaries)}{by if asked or not cost.summaries else ''}")
+    screen.line(f"{'uncompacted':<16}{dollars(cost.uncompacted)}")
+    screen.line(f"{'saved so far':<16}{dollars(cost.saved)}")
+    if cost.cached_share is not None:
+        told = "" if cost.cache_reported_calls == len(cost.calls) else ", an estimate"
+        screen.line(f"{'from the cache':<16}{cost.cached_share:.1%} of the input tokens{told}")
+    for note in cost.notes:
+        screen.line(f"- {note}")
+
+
 def _print_regrets(regrets: Sequence[RegretCount]) -> None:
     """Print what compactions removed and the agent asked for again, if there is any."""
     if not regrets:
@@ -114,7 +141,7 @@ def _print_regrets(regrets: Sequence[RegretCount]) -> None:
     screen.table(_REGRET_COLUMNS, rows)
 
 
-def _print_plans(plans: Sequence[PlanVersion]) -> None:
+def _print_plans(plans: Sequence[PlanVersion], costs: Mapping[int, CompactionCost]) -> None:
     screen.heading("plan versions")
     rows = [
         (
@@ -123,6 +150,7 @@ def _print_plans(plans: Sequence[PlanVersion]) -> None:
             entry.plan.tokens_before,
             entry.plan.tokens_after,
             "" if entry.plan.origin is None else f"from {entry.plan.origin}",
+            dollars(costs[entry.plan.version].net) if entry.plan.version in costs else "",
             entry.plan.reason,
         )
         for entry in plans
@@ -133,7 +161,7 @@ def _print_plans(plans: Sequence[PlanVersion]) -> None:
         screen.line("none: it was never compacted")
 
 
-def _print_calls(calls: Sequence[ModelCall]) -> None:
+def _print_calls(calls: Sequence[ModelCall], costs: Mapping[int, CallCost]) -> None:
     newest = calls[-_CALLS:]
     count = screen.quantity(len(calls), "model call")
     screen.heading(count if len(newest) == len(calls) else f"the last {_CALLS} of {count}; --json has all")
@@ -147,13 +175,14 @@ def _print_calls(calls: Sequence[ModelCall]) -> None:
                 call.messages,
                 call.evicted,
                 f"{call.tokens_estimated:,}" + ("" if call.tokens_reported is None else f" ({call.tokens_reported:,})"),
+                dollars(costs[call.number].cost),
             )
             for call in newest
         ]
         screen.table(_CALL_COLUMNS, rows)
 
 
-def _plan_data(entry: PlanVersion) -> dict[str, Any]:
+def _plan_data(entry: PlanVersion, costs: Mapping[int, CompactionCost]) -> dict[str, Any]:
     plan = entry.plan
     actions = Counter[str]()
     for record in plan.records:
@@ -166,6 +195,7 @@ def _plan_data(entry: PlanVersion) -> dict[str, Any]:
         "restored_from": plan.origin,
         "actions": dict(actions),
         "reason": plan.reason,
+        "cost": costs[plan.version].to_dict() if plan.version in costs else None,
     }
 
 

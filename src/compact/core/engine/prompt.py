@@ -26,6 +26,8 @@ class CurrentPrompt:
         self.slot_tokens: list[int] = []
         self.slot_parts: list[PromptPart] = []
         self.repair_tokens = 0
+        # What the messages of the log's view take as they came, whatever the plan does to them.
+        self.view_tokens = 0
         # How many messages of the log's view it accounts for.
         self.covered = 0
         # Where the summary stands; the plan knows it, its text does not tell: another message may look the same.
@@ -49,6 +51,7 @@ class CurrentPrompt:
         prompt = cls()
         prompt.rendered, prompt.covered = replace(rendered, slots=slots), len(log.view)
         prompt.repair_tokens = repair_tokens
+        prompt.view_tokens = sum(message_tokens(message.id) for message in log.view)
         as_planned = {id(slot) for slot in rendered.slots}
         for slot in slots:
             message = slot.message
@@ -73,6 +76,7 @@ class CurrentPrompt:
         self.rendered = renderer.extend(self.rendered, new)
         self.items.add_entries(new)
         self.covered += len(new)
+        self.view_tokens += sum(tokens)
         for message, count in zip(new, tokens, strict=True):
             self._add_slot(count, part_of(message, None, rules))
 
@@ -83,7 +87,7 @@ class CurrentPrompt:
         twin.tokens, twin.repair_tokens, twin.covered = self.tokens, self.repair_tokens, self.covered
         twin.tokens_by_part = Counter(self.tokens_by_part)
         twin.slot_tokens, twin.slot_parts = list(self.slot_tokens), list(self.slot_parts)
-        twin.summary_place = self.summary_place
+        twin.summary_place, twin.view_tokens = self.summary_place, self.view_tokens
         return twin
 
     @property

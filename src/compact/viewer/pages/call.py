@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from compact.core.audit.cost import by_number
 from compact.core.log.messages import Message
 from compact.core.plan.plan import CompactionAction
 from compact.viewer.pages.session import content_types, tool_calls
@@ -16,7 +17,9 @@ _MAX_CHARS = 20_000
 
 def call_page(source: DataSource, session_id: str, number: int, *, offset: int, limit: int) -> dict[str, Any]:
     """Return a page of the prompt, rendered again from the log and the plan of that time."""
-    prompt = source.prompt(source.info(session_id), number)
+    info = source.info(session_id)
+    prompt = source.prompt(info, number)
+    cost = by_number(source.cost(info, source.calls(session_id)))[number]
     call = prompt.sent.call
     slots = list(_slots(prompt))
     return {
@@ -28,6 +31,7 @@ def call_page(source: DataSource, session_id: str, number: int, *, offset: int, 
         "reported": call.tokens_reported,
         "reason": call.reason,
         "parts": dict(call.parts),
+        "cost": cost.to_dict(),
         "fixed_tokens": prompt.fixed_tokens,
         "slots_total": len(slots),
         "slots": [{**_message_data(message), **about} for about, message in slots[offset : offset + limit]],

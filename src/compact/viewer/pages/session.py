@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from compact.core.audit.cost import CallCost, CompactionCost, by_number, by_version
 from compact.core.audit.records import ModelCall, PlanVersion, StoredMessage
 from compact.core.audit.why import Sighting
 from compact.core.errors import UnknownSession
@@ -29,6 +30,8 @@ def session_page(source: DataSource, session_id: str) -> dict[str, Any]:
     """Return a session without its messages: what the page draws first."""
     info = source.info(session_id)
     calls, plans = source.calls(session_id), source.plans(info)
+    cost = source.cost(info, calls)
+    costs = by_number(cost)
     newest = calls[-1] if calls else None
     limits = newest.limits if newest and newest.limits else source.limits
     return {
@@ -41,8 +44,9 @@ def session_page(source: DataSource, session_id: str) -> dict[str, Any]:
         "limits": limits,
         "decision": _decision(calls),
         "calls_total": len(calls),
-        "calls": [_call(call, limits) for call in calls[-_MAX_CALLS:]],
-        "plans": list(_plans(plans, calls, info.plan_version)),
+        "calls": [_call(call, limits, costs[call.number]) for call in calls[-_MAX_CALLS:]],
+        "plans": list(_plans(plans, calls, info.plan_version, by_version(cost))),
+        "cost": cost.to_dict(),
     }
 
 
@@ -54,7 +58,7 @@ def _decision(calls: Sequence[ModelCall]) -> dict[str, Any] | None:
     return {"triggered": calls[-1].plan_version > before, "reason": calls[-1].reason}
 
 
-def _call(call: ModelCall, limits: Mapping[str, int]) -> dict[str, Any]:
+def _call(call: ModelCall, limits: Mapping[str, int], cost: CallCost) -> dict[str, Any]:
     parts = {part.value: call.parts.get(part.value, 0) for part in SENT_PARTS}
     window = (call.limits or limits)["window"]
     return {
@@ -69,10 +73,13 @@ def _call(call: ModelCall, limits: Mapping[str, int]) -> dict[str, Any]:
         "reported": call.tokens_reported,
         "trigger": (call.limits or limits)["trigger"],
         "parts": {**parts, "free": max(0, window - sum(parts.values()))},
+        "cost": cost.to_dict(),
     }
 
 
-def _plans(plans: Sequence[PlanVersion], calls: Sequence[ModelCall], current: int) -> Iterator[dict[str, Any]]:
+def _plans(
+    plans: Sequence[PlanVersion], calls: Sequence[ModelCall], current: int, costs: Mapping[int, CompactionCost]
+) -> Iterator[dict[str, Any]]:
     first_calls: dict[int, int] = {}
     for call in calls:
         first_calls.setdefault(call.plan_version, call.number)
@@ -90,6 +97,7 @@ def _plans(plans: Sequence[PlanVersion], calls: Sequence[ModelCall], current: in
             "is_current": plan.version == current,
             "first_call": first_calls.get(plan.version),
             "actions": dict(actions),
+            "cost": costs[plan.version].to_dict() if plan.version in costs else None,
         }
 
 

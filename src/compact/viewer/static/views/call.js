@@ -9,6 +9,7 @@ import { get, segment } from "../data/api.js";
 import { to } from "../router.js";
 import { block, otherContent, roleTag, toolCalls } from "../widgets/content.js";
 import { closeDrawer, showMessage } from "../widgets/drawer.js";
+import { callFigures } from "../widgets/money.js";
 import { failed, loading } from "../widgets/states.js";
 
 const NAMES = new Map(PARTS.map(({ key, name }) => [key, name]));
@@ -131,6 +132,7 @@ function compositionCard(call, listed, limits) {
         h("div", { class: "figure-value" }, whole(listed.evicted)),
         h("div", { class: "figure-name" }, "left out"),
       ),
+      callFigures(call),
     ),
     call.reason ? h("p", { class: "decision" }, icon("check"), h("span", null, visible(call.reason))) : null,
     partBar(listed.parts, limits?.window),

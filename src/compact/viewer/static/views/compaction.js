@@ -8,7 +8,7 @@ import { get, meta, segment } from "../data/api.js";
 import { to } from "../router.js";
 import { closeDrawer, showMessage } from "../widgets/drawer.js";
 import { failed, loading } from "../widgets/states.js";
-import { economicsCard, reportCard, summaryCard } from "./compaction_cards.js";
+import { priceCard, reportCard, summaryCard } from "./compaction_cards.js";
 import { Diff, PAGE } from "./diff.js";
 import { confirmRestore } from "./plans.js";
 
@@ -147,7 +147,7 @@ export async function compactionView(ctx, { session: id, which, params }) {
       "div",
       { class: "page" },
       head(id, plan, session, about.read_only, showSession),
-      h("div", { class: "columns even" }, sizeCard(plan, session, id), economicsCard(plan)),
+      h("div", { class: "columns even" }, sizeCard(plan, session, id), priceCard(plan)),
       h("div", { class: "columns even" }, summaryCard(plan.summary), lossReportCard(id, request)),
       diff.card(params),
     ),

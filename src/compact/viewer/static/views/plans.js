@@ -7,6 +7,7 @@ import { actionBar, beforeAfter } from "../charts/bars.js";
 import { segment, post } from "../data/api.js";
 import { to } from "../router.js";
 import { openDialog, toast } from "../widgets/dialog.js";
+import { compactionSaving } from "../widgets/money.js";
 
 function actionCounts(actions) {
   return Object.keys(ACTIONS)
@@ -52,6 +53,7 @@ function card(session, plan, { readOnly, reload }) {
       ),
       actionBar(plan.actions ?? {}),
       h("div", { class: "dim plan-actions" }, actionCounts(plan.actions ?? {})),
+      compactionSaving(plan.cost),
       plan.reason && h("div", { class: "plan-reason" }, visible(plan.reason)),
     ),
     !plan.is_current &&

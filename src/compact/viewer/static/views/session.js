@@ -1,6 +1,6 @@
 // One session: its window over time, its compactions, its model calls.
 import { debounce, h, replace } from "../base/dom.js";
-import { ago, timeOfDay, count, dateTime, percent, short, whole } from "../base/format.js";
+import { ago, timeOfDay, count, dateTime, dollars, percent, short, whole } from "../base/format.js";
 import { icon } from "../base/icons.js";
 import { visible } from "../base/text.js";
 import { meter, partBar } from "../charts/bars.js";
@@ -9,6 +9,7 @@ import { Timeline } from "../charts/timeline.js";
 import { get, meta, segment } from "../data/api.js";
 import { ArrayRows } from "../data/rows.js";
 import { to } from "../router.js";
+import { moneyCard } from "../widgets/money.js";
 import { empty, loading } from "../widgets/states.js";
 import { VirtualList } from "../widgets/virtual_list.js";
 import { confirmUndo, planCards } from "./plans.js";
@@ -106,6 +107,7 @@ function readout(id, call, limits) {
     h("span", { title: dateTime(call.at) }, timeOfDay(call.at)),
     h("span", null, `${whole(call.tokens)} tokens, ${percent(call.tokens, limits?.window)}`),
     call.reported ? h("span", { class: "dim" }, `${whole(call.reported)} reported`) : null,
+    call.cost ? h("span", null, call.cost.usd === null ? "price not known" : dollars(call.cost.usd)) : null,
     h("span", null, call.plan_version ? `plan v${call.plan_version}` : "no plan"),
     h(
       "span",
@@ -152,6 +154,7 @@ class SessionPage {
     this.top = h("div");
     this.regrets = new RegretsCard(ctx, id);
     this.plans = h("div", { class: "plan-list" });
+    this.money = h("div");
     this.chart = h(
       "section",
       { class: "card chart-card", "aria-label": "Window timeline" },
@@ -201,6 +204,7 @@ class SessionPage {
     const { calls } = this.session;
     replace(this.top, this.head(), sessionTabs(this.id, "timeline"), figures(this.session), decision(this.session));
     replace(this.plans, planCards(this.session, { readOnly: this.about.read_only, reload: () => this.reload() }));
+    replace(this.money, moneyCard(this.session.cost));
     this.calls.set([...calls].reverse());
     this.chart.hidden = !calls.length;
     this.emptyCard.hidden = calls.length > 0;
@@ -224,6 +228,7 @@ class SessionPage {
         this.top,
         this.chart,
         this.emptyCard,
+        this.money,
         this.regrets.el,
         h(
           "div",
