@@ -82,6 +82,8 @@ def _show_earlier(reports: Sequence[CompactionReport]) -> None:
     rows = [(r.version, r.tokens_before, r.tokens_after, len(r.removed_ids), *_totals(r)) for r in reports]
     screen.table(_EARLIER_COLUMNS, rows)
     for report in reports:
+        for failure in report.failures:
+            screen.line(f"version {report.version}: {failure}", style="bold red")
         for item in report.missing_constraints:
             _show_constraint(item)
     screen.line("--version N shows one of them in full")
@@ -92,6 +94,8 @@ def _show(report: CompactionReport, cost: CompactionCost | None, *, every: bool)
     removed = f"{screen.quantity(len(report.removed_ids), 'message')} left the prompt"
     screen.line(f"version {report.version}: {size}; {removed}", style="bold")
     screen.line(f"{'because':<13}{report.reason}")
+    for failure in report.failures:
+        screen.line(f"{'failed':<13}{failure}", style="bold red")
     for topic, text in (*_cost_lines(cost), *_check_lines(report), *_regret_lines(report)):
         screen.line(f"{topic:<13}{text}")
     if not report.items:
@@ -122,16 +126,16 @@ def _cost_lines(cost: CompactionCost | None) -> Iterator[tuple[str, str]]:
     if cost.economics:
         yield "price", str(cost.economics)
         yield from (("", note) for note in cost.economics.notes)
-        yield "so far", f"{dollars(cost.net)} saved in {screen.quantity(cost.calls_under, 'call')} under this plan"
+        is_open = cost.net is not None and cost.net < 0
+        told = f"{dollars(abs(cost.net or 0))} to go after" if is_open else f"{dollars(cost.net)} saved in"
+        yield "so far", f"{told} {screen.quantity(cost.calls_under, 'call')} under this plan"
     bill = cost.summary
     if bill:
-        told = ", estimated" if bill.is_estimate else ""
-        tokens = f"{bill.input_tokens:,} tokens in, {bill.output_tokens:,} out{told}"
-        calls = screen.quantity(bill.writing.calls, "call")
-        yield (
-            "summariser",
-            f"{bill.writing.summarizer}: {calls}, {tokens}, {bill.writing.seconds:,.1f} s; {dollars(bill.cost)}",
-        )
+        writing = bill.writing
+        name = f"code, instead of {writing.instead_of}" if writing.instead_of else writing.summarizer
+        tokens = f"{bill.input_tokens:,} tokens in, {bill.output_tokens:,} out"
+        took = f"{screen.quantity(writing.calls, 'call')}, {tokens}{', estimated' if bill.is_estimate else ''}"
+        yield "summariser", f"{name}: {took}, {writing.seconds:,.1f} s; {dollars(bill.cost)}"
 
 
 def _check_lines(report: CompactionReport) -> Iterator[tuple[str, str]]:

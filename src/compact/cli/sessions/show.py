@@ -13,6 +13,7 @@ from compact.cli import screen
 from compact.cli.options import AsJson, ConfigFile, Session, Store
 from compact.cli.store import OpenStore, open_store
 from compact.core.audit.cost import by_number, by_version, dollars
+from compact.core.audit.failures import failures_data, failures_of, plan_failures
 
 if TYPE_CHECKING:
     from compact.core.audit.cost import CallCost, CompactionCost, SessionCost
@@ -157,6 +158,8 @@ def _print_plans(plans: Sequence[PlanVersion], costs: Mapping[int, CompactionCos
     ]
     if rows:
         screen.table(_PLAN_COLUMNS, rows)
+        for failed in failures_of((), plans):
+            screen.line(f"{failed.where}: {failed.failure}", style="bold red")
     else:
         screen.line("none: it was never compacted")
 
@@ -180,6 +183,8 @@ def _print_calls(calls: Sequence[ModelCall], costs: Mapping[int, CallCost]) -> N
             for call in newest
         ]
         screen.table(_CALL_COLUMNS, rows)
+        for failed in failures_of(calls, ()):
+            screen.line(f"{failed.where}: {failed.failure}", style="bold red")
 
 
 def _plan_data(entry: PlanVersion, costs: Mapping[int, CompactionCost]) -> dict[str, Any]:
@@ -196,6 +201,7 @@ def _plan_data(entry: PlanVersion, costs: Mapping[int, CompactionCost]) -> dict[
         "actions": dict(actions),
         "reason": plan.reason,
         "cost": costs[plan.version].to_dict() if plan.version in costs else None,
+        "failures": failures_data(plan_failures(plan)),
     }
 
 
@@ -209,6 +215,8 @@ def _one_plan(opened: OpenStore, session: str, version: int, *, is_printed: bool
         tokens = f"{plan.tokens_before:,} → {plan.tokens_after:,} tokens"
         made = f"{screen.local_time(entry.at)}, {tokens}; {plan.reason}"
         screen.line(f"version {version}: {made if version else 'the history without any compaction'}", style="bold")
+        for failure in plan_failures(plan):
+            screen.line(str(failure), style="bold red")
         if plan.records:
             screen.line()
             screen.table(_RECORD_COLUMNS, [_record_row(record) for record in plan.records])

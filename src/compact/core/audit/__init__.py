@@ -3,6 +3,7 @@
 records        what a store keeps, and what one call adds
 call_details   what is recorded of a call beside its size: its model, prices, cache, contents
 cost           what calls, compactions and sessions cost, and what was saved
+failures       what failed in a session, and what was done instead
 store          the sockets for stores, claims and the summary cache
 artifacts      content outside the prompt, and who may read it
 archive        the socket for archives

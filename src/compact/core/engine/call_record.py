@@ -41,8 +41,13 @@ def _details(session: Session, estimated_tokens: int, prices: ModelPrices) -> Ca
         prices_uncompacted=without if without != now else None,
         tokens_uncompacted=uncompacted,
         tokens_cached=_cached_tokens(session),
-        failures=session.failures,
+        failures=() if _is_told_by_plan(session) else session.failures,
     )
+
+
+def _is_told_by_plan(session: Session) -> bool:
+    """Return True if what failed was in the compaction that made the plan: there it is on record already."""
+    return session.plan.run is not None and session.plan.run.failures is session.failures
 
 
 def _cached_tokens(session: Session) -> int:

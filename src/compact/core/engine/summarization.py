@@ -341,7 +341,8 @@ class SummaryWriter:
                 self.emitter.error(session, error, fallback="the facts alone")
         before = request.previous or StructuredSummary()
         ledger, excerpts = chosen.ledger or request.ledger, chosen.excerpts or before.excerpts
-        writing = replace(self._writing(request, started), summarizer=BY_CODE, instead_of=self.name)
+        spent = self._writing(request, started)
+        writing = replace(spent, summarizer=BY_CODE, instead_of=self.name, is_counted=True)
         known = replace(before, ledger=ledger, excerpts=excerpts, check=None, writing=writing)
         record = room.record(cut_to(known, room.fits))
         return replace(record, reason=f"{record.reason}; pruning-only, no summary was written")

@@ -141,7 +141,8 @@ class StepFailure:
 
     def __str__(self) -> str:
         name = "the summary" if self.what == "summary" else f"the strategy {self.what}"
-        reason = f"{self.error_type}: {self.message}" if self.message else self.error_type
+        first_line = self.message.partition("\n")[0]
+        reason = f"{self.error_type}: {first_line}" if first_line else self.error_type
         return f"{name} failed ({reason}); {self.instead}"
 
     def to_dict(self) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from compact.core.audit.cost import by_number
+from compact.core.audit.failures import call_failures, failures_data
 from compact.core.log.messages import Message
 from compact.core.plan.plan import CompactionAction
 from compact.viewer.pages.session import content_types, tool_calls
@@ -32,6 +33,7 @@ def call_page(source: DataSource, session_id: str, number: int, *, offset: int, 
         "reason": call.reason,
         "parts": dict(call.parts),
         "cost": cost.to_dict(),
+        "failures": failures_data(call_failures(call)),
         "fixed_tokens": prompt.fixed_tokens,
         "slots_total": len(slots),
         "slots": [{**_message_data(message), **about} for about, message in slots[offset : offset + limit]],

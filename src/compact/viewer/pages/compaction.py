@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compact.core.audit.cost import by_version
+from compact.core.audit.failures import failures_data, plan_failures
 from compact.core.audit.records import ModelCall, SessionInfo, StoredMessage
 from compact.core.audit.report import CompactionReport
 from compact.core.log.messages import Message
@@ -70,6 +71,7 @@ def compaction_page(source: DataSource, session_id: str, query: CompactionQuery)
         "messages_before": rows.messages_under(before),
         "messages_after": rows.messages_under(plan),
         "cost": cost.to_dict() if cost else None,
+        "failures": failures_data(plan_failures(plan)),
         **rows.page(query),
         "summary": summary_data(plan),
         "report": report,

@@ -1,4 +1,4 @@
-"""Finds in the background what sessions cost: it means reading their calls and plans, one session after the other."""
+"""Finds in the background what sessions cost and what failed in them: their calls and plans must be read for it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from compact.core.audit.failures import SessionFailure, failures_of
 from compact.core.audit.records import SessionInfo
 from compact.viewer.source import DataSource
 
@@ -15,11 +16,16 @@ _LOG = logging.getLogger("compact.viewer")
 # Chosen: a few figures each; more sessions than a list is scrolled through.
 _MAX_KNOWN = 5_000
 _SHOWN = ("usd", "usd_saved", "usd_uncompacted", "unpriced_calls", "models")
+# Chosen: as many as a tooltip holds.
+_FAILURES = 5
 _State = tuple[float, int, float]
 
 
 class CostFinder:
-    """What each session of the list cost; a session that went on since is read again. Safe between threads."""
+    """What each session of the list cost, and what failed in it; safe between threads.
+
+    A session that went on since is read again.
+    """
 
     def __init__(self, source: DataSource) -> None:
         self._source = source
@@ -49,12 +55,17 @@ class CostFinder:
 
     def _read(self, info: SessionInfo) -> None:
         try:
-            cost = self._source.cost(info, self._source.calls(info.session_id)).to_dict()
+            calls = self._source.calls(info.session_id)
+            cost = self._source.cost(info, calls).to_dict()
+            failures = failures_of(calls, self._source.plans(info))
         except Exception as error:  # noqa: BLE001
             # The boundary to any store: one session that cannot be read must not stop the rest.
             _LOG.warning("the cost of session %r could not be found: %s", info.session_id, error)
             return
-        found = {name: cost[name] for name in _SHOWN}
+        found = {
+            **{name: cost[name] for name in _SHOWN},
+            "failures": [_text(failure) for failure in failures[-_FAILURES:]],
+        }
         with self._lock:
             is_new = self.cost(info) != found
             self._known[info.session_id] = _state(info), found
@@ -64,6 +75,10 @@ class CostFinder:
     def close(self) -> None:
         """Cancel what has not begun."""
         self._worker.shutdown(wait=False, cancel_futures=True)
+
+
+def _text(failure: SessionFailure) -> str:
+    return f"{failure.where}: {failure.failure}"
 
 
 def _state(info: SessionInfo) -> _State:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compact.core.audit.cost import CallCost, CompactionCost, by_number, by_version
+from compact.core.audit.failures import call_failures, failures_data, plan_failures
 from compact.core.audit.records import ModelCall, PlanVersion, StoredMessage
 from compact.core.audit.why import Sighting
 from compact.core.errors import UnknownSession
@@ -74,6 +75,7 @@ def _call(call: ModelCall, limits: Mapping[str, int], cost: CallCost) -> dict[st
         "trigger": (call.limits or limits)["trigger"],
         "parts": {**parts, "free": max(0, window - sum(parts.values()))},
         "cost": cost.to_dict(),
+        "failures": failures_data(call_failures(call)),
     }
 
 
@@ -98,6 +100,7 @@ def _plans(
             "first_call": first_calls.get(plan.version),
             "actions": dict(actions),
             "cost": costs[plan.version].to_dict() if plan.version in costs else None,
+            "failures": failures_data(plan_failures(plan)),
         }
 
 

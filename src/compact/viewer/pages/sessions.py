@@ -42,7 +42,11 @@ def list_sessions(
 
     `pending` is how many losses are not known yet; `cost` is the sum of the sessions on this page whose cost is known.
     """
-    found = [info for info in _matching(source, query.words) if _has_state(info, query.state, losses, with_errors)]
+    matching = _matching(source, query.words)
+    if query.state == "errors":
+        costs.request(matching)
+        with_errors = with_errors | {info.session_id for info in matching if _failures(costs, info)}
+    found = [info for info in matching if _has_state(info, query.state, losses, with_errors)]
     found.sort(key=lambda info: (_SORT_KEYS[query.sort](info), info.session_id))
     page = found[query.offset : query.offset + query.limit]
     losses.request(page)
@@ -53,11 +57,21 @@ def list_sessions(
         "total": len(found),
         "pending": losses.pending,
         "sessions": [
-            {**_row(source, info, calls[info.session_id], losses, with_errors, now), "cost": costs.cost(info)}
+            {
+                **_row(source, info, calls[info.session_id], losses, with_errors, now),
+                "cost": costs.cost(info),
+                "failures": _failures(costs, info),
+            }
             for info in page
         ],
         "cost": _total(list(filter(None, map(costs.cost, page)))),
     }
+
+
+def _failures(costs: CostFinder, info: SessionInfo) -> list[str]:
+    """Return what is known to have failed in a session."""
+    cost = costs.cost(info)
+    return cost["failures"] if cost else []
 
 
 def _total(costs: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import { get, segment } from "../data/api.js";
 import { to } from "../router.js";
 import { block, otherContent, roleTag, toolCalls } from "../widgets/content.js";
 import { closeDrawer, showMessage } from "../widgets/drawer.js";
+import { failureNotes } from "../widgets/failures.js";
 import { callFigures } from "../widgets/money.js";
 import { failed, loading } from "../widgets/states.js";
 
@@ -210,6 +211,7 @@ export async function callView(ctx, { session: id, which }) {
       "div",
       { class: "page" },
       head(id, call, near),
+      failureNotes(call.failures),
       compositionCard(call, listed, session.limits),
       h("h2", { class: "section-title" }, "The prompt, as it was sent"),
       slotList(ctx, id, which, call.slots_total, call.slots),

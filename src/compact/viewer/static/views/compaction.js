@@ -7,6 +7,7 @@ import { beforeAfter } from "../charts/bars.js";
 import { get, meta, segment } from "../data/api.js";
 import { to } from "../router.js";
 import { closeDrawer, showMessage } from "../widgets/drawer.js";
+import { failureBadge, failureNotes } from "../widgets/failures.js";
 import { failed, loading } from "../widgets/states.js";
 import { priceCard, reportCard, summaryCard } from "./compaction_cards.js";
 import { Diff, PAGE } from "./diff.js";
@@ -31,6 +32,7 @@ function head(id, plan, session, readOnly, onRestored) {
     { class: "page-head" },
     h("h1", null, isRestored ? `Plan v${plan.version}` : `Compaction v${plan.version}`),
     listed?.is_current && h("span", { class: "badge is-ok" }, icon("check"), "in force"),
+    failureBadge(plan.failures),
     isRestored ? h("span", { class: "badge" }, `restores v${listed.restored_from}`) : null,
     h("span", { class: "count" }, dateTime(plan.at)),
     h("span", { class: "grow" }),
@@ -147,6 +149,7 @@ export async function compactionView(ctx, { session: id, which, params }) {
       "div",
       { class: "page" },
       head(id, plan, session, about.read_only, showSession),
+      failureNotes(plan.failures),
       h("div", { class: "columns even" }, sizeCard(plan, session, id), priceCard(plan)),
       h("div", { class: "columns even" }, summaryCard(plan.summary), lossReportCard(id, request)),
       diff.card(params),

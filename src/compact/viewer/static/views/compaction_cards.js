@@ -27,7 +27,7 @@ function netFact(cost) {
 }
 
 /** The price of a compaction as it was when it was put in force, and what came of it. */
-export function priceCard({ cost }) {
+export function priceCard({ cost, summary }) {
   const head = h("div", { class: "card-head" }, h("h2", null, "Price"));
   if (!cost)
     return h(
@@ -46,7 +46,7 @@ export function priceCard({ cost }) {
       fact(whole(cost.freed_tokens), "tokens freed per call"),
       fact(price(cost.usd_saved_per_call), "saved by each call"),
       fact(price(cost.usd_rewrite), "to cache the prefix again"),
-      fact(price(cost.usd_summary), "for the summary"),
+      fact(price(cost.usd_summary), summary?.is_fallback ? "for attempts at a summary" : "for the summary"),
       fact(breakEven(cost.break_even_calls), "until it has paid for itself"),
       netFact(cost),
     ),
@@ -103,9 +103,17 @@ export function summaryCard(summary) {
     h(
       "div",
       { class: "card-head" },
-      h("h2", null, "Summary"),
+      h("h2", null, summary.is_fallback ? "In place of a summary" : "Summary"),
       h("span", { class: "card-note" }, `v${summary.version} · ${count(summary.tokens, "token")}`),
     ),
+    summary.is_fallback
+      ? h(
+          "p",
+          { class: "failed-line" },
+          icon("error"),
+          visible(`${summary.writing.instead_of} wrote no summary. Code chose these lines of the log; nothing checked them.`),
+        )
+      : null,
     legend.length ? h("div", { class: "mark-keys" }, legend) : null,
     h("pre", { class: "text summary-text", dir: "auto", tabindex: 0, "aria-label": "Summary text" }, content),
     textList("Missing", summary.missing, "missing", "drop"),

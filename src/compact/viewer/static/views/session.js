@@ -9,6 +9,7 @@ import { Timeline } from "../charts/timeline.js";
 import { get, meta, segment } from "../data/api.js";
 import { ArrayRows } from "../data/rows.js";
 import { to } from "../router.js";
+import { failureNotes } from "../widgets/failures.js";
 import { moneyCard } from "../widgets/money.js";
 import { empty, loading } from "../widgets/states.js";
 import { VirtualList } from "../widgets/virtual_list.js";
@@ -44,7 +45,8 @@ function figures(session) {
 }
 
 function decision(session) {
-  if (!session.decision?.reason) return null;
+  const failed = failureNotes(session.calls.at(-1)?.failures);
+  if (failed.length || !session.decision?.reason) return failed;
   return h(
     "p",
     { class: "decision" },
@@ -114,6 +116,7 @@ function readout(id, call, limits) {
       { class: "dim" },
       `${count(call.messages, "message")}${call.evicted ? `, ${whole(call.evicted)} left out` : ""}`,
     ),
+    call.failures?.length ? h("span", { class: "badge is-error" }, icon("error"), "summary failed") : null,
     h("a", { class: "readout-open", href: to(["s", id, "c", call.number]) }, "Open prompt", icon("arrow")),
   ];
 }

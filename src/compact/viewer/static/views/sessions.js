@@ -26,6 +26,14 @@ const SORTS = [
 
 function badges(session) {
   return [
+    session.failures?.length
+      ? h(
+          "span",
+          { class: "badge is-error", title: visibleText(session.failures.join("\n")) },
+          icon("error"),
+          count(session.failures.length, "failure"),
+        )
+      : null,
     session.has_error &&
       h("span", { class: "badge is-error", title: "An event of this session is an error" }, icon("error"), "error"),
     session.has_loss && h("span", { class: "badge is-warn", title: "A compaction lost facts" }, icon("warn"), "loss"),
