@@ -139,7 +139,12 @@ async def call(request: Request) -> Response:
     """Answer with the prompt of one model call."""
     page = {"offset": _number(request, "offset", 0), "limit": _number(request, "limit", 200, most=_MAX_ROWS)}
     number = _number(request, "number")
-    return JsonResponse(await run_in_threadpool(lambda: call_page(_source(request), _id(request), number, **page)))
+    query = request.query_params
+    part, sent_by = query.get("part", "")[:100], query.get("source", "")[:500]
+    source, session_id = _source(request), _id(request)
+    return JsonResponse(
+        await run_in_threadpool(lambda: call_page(source, session_id, number, **page, part=part, sent_by=sent_by))
+    )
 
 
 async def messages(request: Request) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -58,6 +58,8 @@ class RebuiltPrompt:
     slots: tuple[Slot, ...]
     tokens: tuple[int, ...]
     parts: tuple[PromptPart, ...]
+    sources: tuple[str, ...]
+    contents: Mapping[str, Mapping[str, int]]
     added_tokens: tuple[int, ...]
 
     @property
@@ -170,6 +172,8 @@ class DataSource:
             slots=prompt.slots,
             tokens=tuple(prompt.slot_tokens),
             parts=tuple(prompt.slot_parts),
+            sources=tuple(prompt.source_of(slot.message) for slot in prompt.slots),
+            contents=prompt.contents,
             added_tokens=tuple(count(entry.message) for entry in sent.added),
         )
 

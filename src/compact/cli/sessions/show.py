@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -57,7 +57,7 @@ def show(
 ) -> None:
     """Show a session: its window, plan versions and model calls.
 
-    The store does not know the size of the agent's window: it is taken from the settings here. --json has every call.
+    The window and its limits are those of the newest call. --json has every call.
     """
     data: dict[str, Any] = {"session_id": session}
     with open_store(config, store) as opened:
@@ -79,7 +79,7 @@ def show(
 def _overview(opened: OpenStore, session: str, *, is_printed: bool) -> dict[str, Any]:
     manager = opened.manager
     status, plans, calls = manager.status(session), manager.plans(session), manager.model_calls(session)
-    cost = manager.cost(session)
+    status, cost = _as_it_ran(status, calls), manager.cost(session)
     if is_printed:
         _print_status(status)
         _print_cost(cost)
@@ -97,6 +97,14 @@ def _overview(opened: OpenStore, session: str, *, is_printed: bool) -> dict[str,
     }
 
 
+def _as_it_ran(status: SessionStatus, calls: Sequence[ModelCall]) -> SessionStatus:
+    """Return the status with the window and the limits of the newest call, if it recorded them."""
+    limits = dict(calls[-1].limits) if calls else {}
+    if not limits:
+        return status
+    return replace(status, max_context_tokens=limits.pop("window"), thresholds=limits)
+
+
 def _print_status(status: SessionStatus) -> None:
     """Print how full the window is, what each part of the prompt takes, and what became of the log."""
     used, window = status.used_tokens, status.max_context_tokens
@@ -109,7 +117,9 @@ def _print_status(status: SessionStatus) -> None:
     screen.line(f"{'limits':<{width}}{limits}")
     for name, part in status.parts.items():
         messages = f", {screen.quantity(part.messages, 'message')}" if part.messages else ""
-        screen.line(f"{name:<{width}}{screen.quantity(part.tokens, 'token')}{messages}")
+        sources = ", ".join(f"{source} {tokens:,}" for source, tokens in status.contents.get(name, {}).items())
+        told = f": {sources}" if sources and list(status.contents[name]) != [name] else ""
+        screen.line(f"{name:<{width}}{screen.quantity(part.tokens, 'token')}{messages}{told}")
     actions = ", ".join(f"{count:,} {action}" for action, count in status.actions.items())
     screen.line(f"{'log':<{width}}{screen.quantity(status.messages_in_log, 'message')}: {actions}")
 

@@ -21,7 +21,7 @@ def model_call(session: Session, estimated_tokens: int, prices: ModelPrices) -> 
         summary_version=summary.version if summary else 0,
         last_seq=len(session.log.entries),
         messages=len(session.prompt),
-        evicted=actions.total() - actions[CompactionAction.INCLUDE],
+        evicted=actions[CompactionAction.SUMMARIZE] + actions[CompactionAction.DROP],
         tokens_estimated=estimated_tokens,
         parts=in_order(session.tokens_by_part()),
         branch=session.stored.head.branch + session.stored.has_branched,
@@ -41,6 +41,7 @@ def _details(session: Session, estimated_tokens: int, prices: ModelPrices) -> Ca
         prices_uncompacted=without if without != now else None,
         tokens_uncompacted=uncompacted,
         tokens_cached=_cached_tokens(session),
+        contents=session.prompt.contents,
         failures=() if _is_told_by_plan(session) else session.failures,
     )
 

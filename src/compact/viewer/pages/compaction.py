@@ -72,6 +72,8 @@ def compaction_page(source: DataSource, session_id: str, query: CompactionQuery)
         "messages_after": rows.messages_under(plan),
         "cost": cost.to_dict() if cost else None,
         "failures": failures_data(plan_failures(plan)),
+        "seconds": plan.run.seconds if plan.run else None,
+        "versions": [0, *(listed.plan.version for listed in source.plans(info))],
         **rows.page(query),
         "summary": summary_data(plan),
         "report": report,

@@ -76,6 +76,7 @@ def _call(call: ModelCall, limits: Mapping[str, int], cost: CallCost) -> dict[st
         "parts": {**parts, "free": max(0, window - sum(parts.values()))},
         "cost": cost.to_dict(),
         "failures": failures_data(call_failures(call)),
+        "contents": call.details.get("contents", {}),
     }
 
 

@@ -1,6 +1,6 @@
 // One compaction: before and after, why, its price, its summary and what it lost.
 import { h, replace } from "../base/dom.js";
-import { count, dateTime, percent, whole } from "../base/format.js";
+import { count, dateTime, duration, percent, whole } from "../base/format.js";
 import { icon } from "../base/icons.js";
 import { visible } from "../base/text.js";
 import { beforeAfter } from "../charts/bars.js";
@@ -55,6 +55,29 @@ function head(id, plan, session, readOnly, onRestored) {
   );
 }
 
+/** Who wrote the summary, what that took, and how long the compaction did; with the way to its trace. */
+function madeBy(plan, id) {
+  const writing = plan.summary?.writing;
+  const isNew = plan.cost?.summary || !writing?.calls;
+  const bill = plan.cost?.summary;
+  const facts = [
+    plan.seconds === null ? null : `took ${duration(1000 * plan.seconds)}`,
+    plan.summary ? null : "no summary was needed",
+    writing && (writing.instead_of ? `code stands in for ${writing.instead_of}` : `summary by ${writing.summarizer}`),
+    writing?.from_cache ? "written before, of the very same" : null,
+    bill && isNew && (bill.calls || bill.is_estimate)
+      ? `${count(bill.calls, "call")}, ${whole(bill.input_tokens)} tokens in, ${whole(bill.output_tokens)} out${bill.is_estimate ? ", estimated" : ""}, ${duration(1000 * bill.seconds)}`
+      : null,
+  ].filter(Boolean);
+  return h(
+    "p",
+    { class: "made-by dim" },
+    visible(facts.join(" · ")),
+    " ",
+    h("a", { class: "readout-open", href: to(["s", id, "traces"]) }, "Traces", icon("arrow")),
+  );
+}
+
 function sizeCard(plan, session, id) {
   const freed = plan.tokens_before - plan.tokens_after;
   const call = session.plans.find(({ version }) => version === plan.version)?.first_call;
@@ -85,6 +108,7 @@ function sizeCard(plan, session, id) {
       ),
     ),
     beforeAfter(plan.tokens_before, plan.tokens_after),
+    madeBy(plan, id),
     plan.reason && h("p", { class: "why-line" }, icon("question"), h("span", null, visible(plan.reason))),
     call
       ? h(
@@ -150,9 +174,11 @@ export async function compactionView(ctx, { session: id, which, params }) {
       { class: "page" },
       head(id, plan, session, about.read_only, showSession),
       failureNotes(plan.failures),
-      h("div", { class: "columns even" }, sizeCard(plan, session, id), priceCard(plan)),
-      h("div", { class: "columns even" }, summaryCard(plan.summary), lossReportCard(id, request)),
       diff.card(params),
+      h("div", { class: "columns even" }, sizeCard(plan, session, id), priceCard(plan)),
+      plan.summary
+        ? h("div", { class: "columns even" }, lossReportCard(id, request), summaryCard(plan.summary))
+        : lossReportCard(id, request),
     ),
   );
   diff.rows.notify();

@@ -4,7 +4,7 @@ import { count } from "../base/format.js";
 import { actionChip } from "../base/icons.js";
 import { oneLine, visible } from "../base/text.js";
 import { PagedRows } from "../data/rows.js";
-import { rewrite } from "../router.js";
+import { rewrite, to } from "../router.js";
 import { block, roleTag } from "../widgets/content.js";
 import { showMessage } from "../widgets/drawer.js";
 import { VirtualList } from "../widgets/virtual_list.js";
@@ -102,7 +102,6 @@ export class Diff {
       row: (row) => diffRow(row, plan.summary?.is_fallback),
       height: () => (isNarrow() ? 138 : 66),
       label: "Messages before and after",
-      scroller: ctx.main,
       onOpen: (row) => openRow(id, row, plan.summary?.is_fallback),
     });
     this.segments = h("div", { class: "segments", role: "radiogroup", "aria-label": "Which messages" });
@@ -145,6 +144,22 @@ export class Diff {
     );
   }
 
+  /** Make the choice of the version to compare with. */
+  againstSelect(params) {
+    const select = h(
+      "select",
+      { "aria-label": "Compare with" },
+      this.plan.versions
+        .filter((version) => version !== this.plan.version)
+        .map((version) => h("option", { value: String(version) }, version ? `v${version}` : "v0, nothing compacted")),
+    );
+    select.value = String(this.plan.against);
+    select.addEventListener("change", () => {
+      location.hash = to(["s", this.id, "p", this.plan.version], { only: params.only, against: select.value });
+    });
+    return h("label", { class: "select against" }, h("span", { class: "dim" }, "compared with"), select);
+  }
+
   card(params) {
     const before = this.plan.against ? `Before (v${this.plan.against})` : "Before";
     this.drawSegments(params);
@@ -154,9 +169,10 @@ export class Diff {
       h(
         "div",
         { class: "card-head" },
-        h("h2", null, "Message by message"),
+        h("h2", null, "What left, and why"),
         this.total,
         h("span", { class: "grow" }),
+        this.againstSelect(params),
         this.segments,
       ),
       h(

@@ -4,6 +4,7 @@ import { ago, timeOfDay, count, dateTime, dollars, percent, short, whole } from 
 import { icon } from "../base/icons.js";
 import { visible } from "../base/text.js";
 import { meter, partBar } from "../charts/bars.js";
+import { contentsList } from "../charts/contents.js";
 import { FREE, occurringParts, swatch } from "../charts/parts.js";
 import { Timeline } from "../charts/timeline.js";
 import { get, meta, segment } from "../data/api.js";
@@ -147,6 +148,7 @@ class SessionPage {
     });
     this.legend = new Legend(this.timeline);
     this.readout = h("div", { class: "readout", role: "status", "aria-label": "Call under the cursor" });
+    this.fill = h("div");
     this.calls = new ArrayRows((call) => call.number);
     this.list = new VirtualList({
       rows: this.calls,
@@ -171,6 +173,7 @@ class SessionPage {
       this.legend.el,
       this.timeline.el,
       this.readout,
+      this.fill,
     );
     this.emptyCard = h(
       "section",
@@ -182,6 +185,7 @@ class SessionPage {
   showCall(call) {
     this.legend.show(call);
     replace(this.readout, readout(this.id, call, this.session.limits));
+    replace(this.fill, call ? contentsList(this.id, call, this.session.limits?.window) : null);
   }
 
   async reload() {

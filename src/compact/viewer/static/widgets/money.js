@@ -57,7 +57,7 @@ export function moneyCard(cost) {
     ),
     h(
       "div",
-      { class: "figures slim" },
+      { class: "sums" },
       figure(price(cost.usd), "prompts and summaries"),
       figure(price(cost.usd_uncompacted), "prompts without compaction"),
       savedFigure(cost.usd_saved),
