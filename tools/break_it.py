@@ -53,6 +53,10 @@ BREAKS = (
     Break("a result can make parts of an entry of its own", "summarizers/entries.py", '.replace(SEPARATOR, " : ")', "", "tests/summarizers/test_forms.py"),
     Break("the old summary stays beside the new one", "core/plan/plan.py", "if id(r) in deciding", "", "tests/core/plan/test_plan.py"),
     Break("a failing summariser fails the call", "core/engine/summarization.py", 'if self.on_failure == "raise":', "if True:", "tests/test_manager.py"),
+    Break("a later price list rewrites history", "core/audit/cost.py", "prices = detail.prices or known.later(detail.model, input_tokens)", "prices = known.later(detail.model, input_tokens)", "tests/core/audit/test_cost.py"),
+    Break("a model reads the cache of another", "core/audit/cost.py", "before[detail.model] = call, detail", "before.update(dict.fromkeys((detail.model, *before), (call, detail)))", "tests/core/audit/test_cost.py"),
+    Break("stubs count as left out", "core/engine/call_record.py", "evicted=actions[CompactionAction.SUMMARIZE] + actions[CompactionAction.DROP],", "evicted=actions.total() - actions[CompactionAction.INCLUDE],", "tests/viewer/pages/test_truth.py"),
+    Break("a failed summary is not recorded", "core/engine/summarization.py", "session.note_failure(self._failure(error, keeps=keeps))", "self._failure(error, keeps=keeps)", "tests/viewer/pages/test_truth.py"),
     Break("names count for nothing in a summary", "core/facts/selection.py", "gain = strings * weights.strings + words", "gain = words", "tests/benchmarks/test_fidelity_sample.py"),
     Break("the messages of the least value stay", "strategies/span.py", "key=value, reverse=True)", "key=value)", "tests/benchmarks/test_fidelity_sample.py"),
     # -- the plan

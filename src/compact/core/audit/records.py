@@ -40,9 +40,10 @@ class EntrySize(NamedTuple):
 class ModelCall:
     """One prompt that went out: under which plan, with which summary, how large.
 
-    `evicted` messages of the log are not in it, not even as a stub. `parts` are the tokens of each part of it (`PromptPart`), `branch` is the branch of the history that the caller is
-    on, `limits` are the thresholds, and `reason` is why it was compacted or not. `details` is plain data, which
-    `CallDetails` reads. `number` and `at` come from the store: numbers go up, and `at` is the time of the call.
+    `evicted` messages of the log are not in it, not even as a stub. `parts` are the tokens of each part of it
+    (`PromptPart`), `branch` is the branch of the history that the caller is on, `limits` are the thresholds, and
+    `reason` is why it was compacted or not. `details` is plain data, which `CallDetails` reads. `number` and `at` come
+    from the store: numbers go up, and `at` is the time of the call.
     """
 
     turn_number: int

@@ -68,6 +68,8 @@ class CurrentPrompt:
                 prompt.items.add(write_entry(message, like), slot.ids, "")
                 # What the plan weighed when it was made is not counted again: not now, not in the next process.
                 tokens = record.tokens_after if record else count_message(message)
+                if record is None:  # a repair, which the whole history would need too
+                    prompt.view_tokens += tokens - sum(map(message_tokens, slot.ids))
             part = part_of(message, record, rules)
             if part is PromptPart.SUMMARY:
                 prompt.summary_place = len(prompt.slot_parts)
