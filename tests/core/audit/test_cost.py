@@ -92,6 +92,12 @@ def test_a_model_does_not_read_the_cache_of_another() -> None:
     assert cost_of(calls, ()).models == ("dear", "cheap")
 
 
+def test_each_call_has_the_prices_of_its_own_moment() -> None:
+    """The same model became cheaper: what was paid before stays as it was."""
+    first, second = costs(call(1, 100, prices=DEAR), call(2, 100, prices=CHEAP))
+    assert (first.cost, second.cost) == (1_200, 200)
+
+
 def test_a_longer_prompt_may_have_prices_of_its_own() -> None:
     only = costs(call(1, 100, tokens_uncompacted=300, prices_uncompacted=replace(DEAR, cache_write=24.0)))[0]
     assert (only.cost, only.cost_uncompacted) == (1_200, 7_200)
