@@ -81,7 +81,14 @@ class JsonStore:
         commits = [read_json(file) for file in self._commit_files(session_id)]
         return tuple(PlanVersion(CompactionPlan.from_dict(plan), c["at"]) for c in commits for plan in c["plans"])
 
-    def report_usage(self, session_id: str, tokens: int) -> None:
+    def report_usage(
+        self,
+        session_id: str,
+        tokens: int,
+        *,
+        cache_read_tokens: int | None = None,
+        cache_write_tokens: int | None = None,
+    ) -> None:
         newest = next((f for f in reversed(self._commit_files(session_id)) if read_json(f)["call"]), None)
         if newest:
             newest.with_suffix(".usage").write_text(str(tokens), encoding="utf-8")

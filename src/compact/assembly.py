@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -35,6 +36,7 @@ from compact.core.plan.layers import KeepRules
 from compact.core.plan.strategy import CompactionStrategy
 from compact.core.plan.turn import Rehydrate
 from compact.core.summary.summarizer import Summarizer
+from compact.core.summary.writing import BY_CODE
 from compact.injection import Injection, Injector
 from compact.pricing import ModelPricer, model_prices
 from compact.recall.packaged_model import load_packaged_model
@@ -98,6 +100,7 @@ def build_engine(
     constraints = build_constraints() if constraints is None else constraints
     is_by_code = summarizer is None and not config.summarizer.uses_model
     emitter = EventEmitter(emit, config.model, _policy_of_events(config))
+    pricer = build_pricer(config, summarizer)
     persistence = SessionPersistence(
         store=store,
         emitter=emitter,
@@ -105,6 +108,7 @@ def build_engine(
         archive_name=archive_name,
         redact=redactor.message,
         tenant_id=config.state.tenant_id,
+        prices=pricer.at_hand,
     )
     claiming = SummaryClaiming(
         claims=shared.claims,
@@ -134,8 +138,9 @@ def build_engine(
         rules=build_rules(config),
         missed_share=config.regret.max_share if config.regret.keep_longer else 0.0,
         pricing=CompactionPricing(
-            emitter=emitter, price=build_pricer(config, summarizer), expected_calls=policy.expected_calls
+            emitter=emitter, price=pricer, expected_calls=policy.expected_calls, prices=pricer.at_hand
         ),
+        clock=time.perf_counter,
     )
     injection = Injection(injectors=tuple(injectors), tokenizer=tokenizer, emitter=emitter)
     return Engine(
@@ -274,7 +279,15 @@ def build_writer(
         by_code=None if is_by_code else extractive_summary,
         check_available=circuit_breaker.check if circuit_breaker else always_available,
         report_outcome=circuit_breaker.report if circuit_breaker else ignore_outcome,
+        name=BY_CODE if is_by_code else _summarizer_name(summarizer),
+        clock=time.perf_counter,
     )
+
+
+def _summarizer_name(summarizer: Summarizer) -> str:
+    """Return the model that writes summaries, or the name of the function that does."""
+    named = getattr(summarizer, "model", None) or getattr(summarizer, "__name__", None)
+    return str(named or type(summarizer).__name__)
 
 
 def build_circuit_breaker(config: CompactConfig) -> CircuitBreaker:

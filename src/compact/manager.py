@@ -27,6 +27,7 @@ from compact.assembly import (
 from compact.config import CompactConfig
 from compact.core.audit.archive import StorageAdapter
 from compact.core.audit.artifacts import SecurityContext
+from compact.core.audit.cost import SessionCost, cost_of
 from compact.core.audit.records import (
     ModelCall,
     PlanVersion,
@@ -55,6 +56,7 @@ from compact.core.summary.summarizer import Summarizer
 from compact.dialects import Dialect
 from compact.dialects.gateway import Gateway
 from compact.injection import Injector
+from compact.pricing import listed_prices
 from compact.recall.phrase_finder import PhraseFinder
 from compact.recall.rehydration import RehydrationConfig
 from compact.recall.search import Recall, recall
@@ -69,7 +71,7 @@ from compact.summarizers.circuit_breaker import CircuitBreaker
 from compact.telemetry.emitters import AnySink
 from compact.telemetry.exporters import ExportSettings, build_dispatcher
 from compact.tokens import model_info
-from compact.tokens.usage import reported_input_tokens
+from compact.tokens.usage import reported_usage
 
 M = TypeVar("M")
 # Chosen. The store has all sessions, and loads again what left memory.
@@ -307,12 +309,21 @@ class CompactManager:
         return self._engine.silent().dry_run(trial, entries, budget, now=now, target_tokens=target_tokens)
 
     def observe_usage(self, session_id: str, usage: object) -> None:
-        """Take in the input tokens a provider reported for the last prompt: a number, or its `usage` as it is."""
-        reported = reported_input_tokens(usage)
+        """Take in what a provider counted for the last prompt: a number of input tokens, or its `usage` as it is.
+
+        Of the usage as it is, what was served from the cache is kept too: `cost` goes by it.
+        """
+        reported = reported_usage(usage)
         with self._open(session_id) as session:
             estimated = self._engine.trigger.estimated_tokens(session, session.budget or self._budget.window)
-            session.observe_usage(estimated_tokens=estimated, reported_tokens=reported)
-            run_steps(self._engine.persistence.report_usage(session, reported))
+            session.observe_usage(estimated_tokens=estimated, reported_tokens=reported.input_tokens)
+            steps = self._engine.persistence.report_usage(
+                session,
+                reported.input_tokens,
+                cache_read_tokens=reported.cache_read_tokens,
+                cache_write_tokens=reported.cache_write_tokens,
+            )
+            run_steps(steps)
 
     def prefetch_summary(self, session_id: str) -> bool:
         """Write the summary that a session's next compaction will need; return False if it needs none."""
@@ -364,6 +375,13 @@ class CompactManager:
     def model_calls(self, session_id: str) -> tuple[ModelCall, ...]:
         """Return every prompt that went out, oldest first."""
         return self._reader.model_calls(session_id)
+
+    def cost(self, session_id: str) -> SessionCost:
+        """Return what a session cost, call by call and compaction by compaction, and what compaction saved so far.
+
+        By the prices that were recorded; of a model without any, by the bundled list, for which this may wait.
+        """
+        return cost_of(self.model_calls(session_id), self.plans(session_id), find_prices=listed_prices)
 
     def sessions(self) -> tuple[SessionInfo, ...]:
         """Return all sessions in the store, the newest first."""

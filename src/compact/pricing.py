@@ -1,8 +1,9 @@
 """What a model's tokens cost, from the bundled genai-prices list: offline, and never in the way of a turn.
 
 Loading the list takes a good part of a second. A plan waits for it, and so does a compaction that is only done if it
-pays. Nothing else does: the first compaction that asks for a price has the list loaded in a thread, and goes on. Its
-event has the price as soon as the list is there; exporters, which have a thread of their own, wait for that.
+pays. Nothing else does: the first call that asks for a price has the list loaded in a thread, and goes on without it.
+The event of a compaction has the price as soon as the list is there; exporters, which have a thread of their own, wait
+for that. What is recorded before has no price of its own; whoever reads it takes that of the calls after it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,15 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from compact.core.plan.economics import USD, USUAL_RATIOS, Economics, Prices, PromptChange, price_change
+from compact.core.plan.economics import (
+    USD,
+    USUAL_RATIOS,
+    Economics,
+    ModelPrices,
+    Prices,
+    PromptChange,
+    price_change,
+)
 
 _MILLION = 1_000_000
 # The router of a model is not part of its name in the list: openrouter/, azure:, us.anthropic. … -v1:0
@@ -50,6 +59,24 @@ class ModelPricer:
             notes.append("priced as a provider without a cache")
         summary = self._summary_prices(change, before, is_at_hand, notes)
         return price_change(change, before, prices_after=after, summary_prices=summary, notes=tuple(notes))
+
+    @property
+    def at_hand(self) -> ModelPrices:
+        """The prices of this moment, for what is recorded: asked for, the list is loaded, and not waited for."""
+        return ModelPrices(
+            model=self.model, of=self._found, summary_model=self.summary_model or "", of_summary=self._found_summary
+        )
+
+    def _found(self, input_tokens: int) -> Prices | None:
+        found = self.own or prices_at_hand(self.model, input_tokens=input_tokens)
+        return found if found is None or self.has_cache else found.without_cache()
+
+    def _found_summary(self, input_tokens: int) -> Prices | None:
+        if not self.summary_model:
+            return None
+        if self.summary_model == self.model:
+            return self._found(input_tokens)
+        return prices_at_hand(self.summary_model, input_tokens=input_tokens)
 
     def _prices(self, input_tokens: int, is_at_hand: bool, notes: list[str]) -> Prices:
         if self.own:
@@ -94,6 +121,14 @@ def start_loading() -> None:
         threading.Thread(target=_snapshot, name="compact-prices", daemon=True).start()
 
 
+def prices_at_hand(model: str, *, input_tokens: int = 0) -> Prices | None:
+    """Return what a model costs, without waiting; None while the list is not loaded, which begins now."""
+    if is_loaded():
+        return model_prices(model, input_tokens=input_tokens)
+    start_loading()
+    return None
+
+
 def _snapshot() -> Any:
     """Return the bundled list; None if it is not installed."""
     try:
@@ -123,6 +158,11 @@ def model_prices(model: str, *, input_tokens: int = 0) -> Prices | None:
         cache_write=fresh if write is None else write,
         output=output or 0.0,
     )
+
+
+def listed_prices(model: str, input_tokens: int) -> Prices | None:
+    """Return what a model costs by the list of today: for what was recorded without a price."""
+    return model_prices(model, input_tokens=input_tokens)
 
 
 @lru_cache(maxsize=64)

@@ -68,8 +68,8 @@ class BareStore:
     def plans(self, session_id: str) -> tuple[PlanVersion, ...]:
         return self._inner.plans(session_id)
 
-    def report_usage(self, session_id: str, tokens: int) -> None:
-        self._inner.report_usage(session_id, tokens)
+    def report_usage(self, session_id: str, tokens: int, **told: int | None) -> None:
+        self._inner.report_usage(session_id, tokens, **told)
 
     def delete(self, session_id: str) -> bool:
         return self._inner.delete(session_id)

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import select, text
 
-from compact.core.audit import ranking
+from compact.core.search import ranking
 from compact.core.audit.records import Commit, SessionHead
-from compact.core.audit.stemming import stem
 from compact.core.facts.common_words import COMMON_WORDS
 from compact.core.log.messages import Message
+from compact.core.search.stemming import stem
 from compact.stores import schema
 from compact.stores.database import Database
 from compact.stores.memory import InMemoryCompactionStore
@@ -106,6 +106,7 @@ FORMER = {
         "DROP TRIGGER compact_terms_in",
         "DROP TRIGGER compact_terms_out",
         "DROP TABLE compact_terms",
+        "ALTER TABLE compact_model_calls DROP COLUMN details",
         "DROP TABLE compact_search",
         "DROP TABLE compact_unindexed",
         "ALTER TABLE compact_messages ADD COLUMN words TEXT NOT NULL DEFAULT ''",
@@ -118,6 +119,7 @@ FORMER = {
         "UPDATE compact_schema SET version = 1",
     ),
     "postgresql": (
+        "ALTER TABLE compact_model_calls DROP COLUMN details",
         "DROP TABLE compact_search",
         "DROP TABLE compact_unindexed",
         "ALTER TABLE compact_messages ADD COLUMN words TEXT NOT NULL DEFAULT ''",

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from compact import CompactConfig, CompactManager
+from compact.core.errors import SummarizerUnavailable
 from compact.core.summary.summarizer import SummaryRequest
 from compact.core.summary.summary import StructuredSummary
 from compact.injection import InjectionContext, Injector
@@ -248,3 +249,21 @@ def seed_long(url: str, *, messages: int = 10_000, calls: int = 120, window_toke
         history = work(messages // 8 + 1, words=36)[:messages]
         run_agent(manager, LONG, history, calls=calls)
     return LONG
+
+
+def seed_failing(url: str, *, on_failure: str = "prune", session_id: str = "failing") -> str:
+    """Write a session whose summariser answers with an error, and return its id."""
+    settings = {"summarizer": {"prefetch": "never", "on_failure": on_failure}, "model": "claude-sonnet-4-5"}
+    with manager_on(url, settings=settings, summarizer=Failing()) as manager:
+        run_agent(manager, session_id, work(24))
+    return session_id
+
+
+class Failing:
+    """A summariser whose model answers 500."""
+
+    model = "gpt-4o-mini"
+
+    def __call__(self, request: SummaryRequest) -> StructuredSummary:
+        """Fail as a client does."""
+        raise SummarizerUnavailable("the model answered 500: The server had an error", hint="look at the server")

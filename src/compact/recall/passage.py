@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from compact.core.audit.search_terms import line_terms
+from compact.core.search.search_terms import line_terms
 
 CUT = "…"
 # Chosen: a line that is longer (JSON, minified code) is looked at in pieces of this size.

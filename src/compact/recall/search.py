@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from compact.core.audit.artifacts import ArtifactStore, SecurityContext
-from compact.core.audit.recall_answer import NOTHING_FOUND, TOOL_NAME, entry_header, is_recall, is_recall_answer
 from compact.core.audit.records import StoredMessage
-from compact.core.audit.search_terms import is_name, read_query
 from compact.core.audit.store import SessionReader
 from compact.core.json_data import is_list
 from compact.core.log.messages import Message
+from compact.core.search.recall_answer import NOTHING_FOUND, TOOL_NAME, entry_header, is_recall, is_recall_answer
+from compact.core.search.search_terms import is_name, read_query
 from compact.recall.passage import best_passage
 
 _ARTIFACT_ID = re.compile(r"art-[0-9a-f]{16}")

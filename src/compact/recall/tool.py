@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, cast
 
-from compact.core.audit.recall_answer import TOOL_NAME
+from compact.core.search.recall_answer import TOOL_NAME
 
 # Chat Completions form; the parameters are plain JSON schema for every other framework.
 TOOL_SCHEMA: dict[str, Any] = {

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from compact.core.audit.artifacts import Artifact, ArtifactMetadata, SecurityContext
-from compact.core.audit.ranking import MemoryIndex
+from compact.core.audit.call_details import reported_cache
 from compact.core.audit.records import (
     AddedMessage,
     BranchView,
@@ -24,9 +24,10 @@ from compact.core.audit.records import (
     StoredMessage,
     StoredSession,
 )
-from compact.core.audit.search_terms import entry_terms
 from compact.core.audit.store import PlanMethods, VersionConflict
 from compact.core.plan.plan import CompactionPlan
+from compact.core.search.ranking import MemoryIndex
+from compact.core.search.search_terms import entry_terms
 from compact.core.summary.summarizer import SummaryCacheKey
 from compact.core.summary.summary import StructuredSummary
 from compact.stores.memory_events import InMemoryEventStore
@@ -133,12 +134,21 @@ class InMemoryCompactionStore(ScanningReader, PlanMethods):
         data = self._sessions.get(session_id)
         return tuple(data.plans) if data else ()
 
-    def report_usage(self, session_id: str, tokens: int) -> None:
+    def report_usage(
+        self,
+        session_id: str,
+        tokens: int,
+        *,
+        cache_read_tokens: int | None = None,
+        cache_write_tokens: int | None = None,
+    ) -> None:
         """Write what the provider counted for the newest call."""
+        told = reported_cache(cache_read_tokens, cache_write_tokens)
         with self._lock:
             data = self._sessions.get(session_id)
             if data and data.calls:
-                data.calls[-1] = replace(data.calls[-1], tokens_reported=tokens)
+                call = data.calls[-1]
+                data.calls[-1] = replace(call, tokens_reported=tokens, details={**call.details, **told})
 
     def delete(self, session_id: str) -> bool:
         """Remove a session and all that belongs to it."""

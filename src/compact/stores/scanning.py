@@ -9,10 +9,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from compact.core.audit.ranking import MemoryIndex, rank
 from compact.core.audit.records import EntrySize, ModelCall, SentPrompt, SessionInfo, StoredMessage, StoredSession
-from compact.core.audit.search_terms import entry_terms, read_query
 from compact.core.audit.store import SessionReader, SessionStore, StoreError
+from compact.core.search.ranking import MemoryIndex, rank
+from compact.core.search.search_terms import entry_terms, read_query
 
 
 class ScanningReader(ABC):

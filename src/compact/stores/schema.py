@@ -29,7 +29,7 @@ from compact.core.audit.store import StoreError
 
 SCHEMA_VERSION = 3
 # The oldest version that can be read as it is: what was added since is taken to be empty.
-_OLDEST_READABLE = 2
+_OLDEST_READABLE = 3
 _ESCAPED = "\x01"
 metadata = MetaData()
 _Key = BigInteger().with_variant(Integer, "sqlite")
@@ -164,6 +164,7 @@ model_calls = Table(
     Column("reason", Exact, nullable=False),
     Column("added", Text, nullable=False),
     Column("at", Float, nullable=False),
+    Column("details", Text, nullable=False, server_default="{}"),
     Index("compact_model_calls_by_session", "tenant_id", "session_id", "number"),
 )
 
@@ -277,6 +278,7 @@ def prepare(connection: Connection) -> None:
         if found == 1:
             _migrate_from_1(connection)
         metadata.create_all(connection)
+        _migrate_from_2(connection)
         connection.execute(update(schema_version).values(version=SCHEMA_VERSION))
     else:
         raise _unknown_version(found)
@@ -332,6 +334,11 @@ def _migrate_from_1(connection: Connection) -> None:
         connection.execute(text("DROP TABLE compact_messages_1"))
     known = select(sessions.c.tenant_id, sessions.c.session_id)
     connection.execute(insert(unindexed).from_select(["tenant_id", "session_id"], known))
+
+
+def _migrate_from_2(connection: Connection) -> None:
+    """Add what is recorded of a call beside its size; of the calls until now it is not known."""
+    connection.execute(text("ALTER TABLE compact_model_calls ADD COLUMN details TEXT NOT NULL DEFAULT '{}'"))
 
 
 def _found_version(connection: Connection) -> int | None:

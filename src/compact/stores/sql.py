@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from compact.core.audit.ranking import rank
+from compact.core.audit.call_details import reported_cache
 from compact.core.audit.records import (
     CallHistory,
     Commit,
@@ -37,9 +37,10 @@ from compact.core.audit.records import (
     StoredMessage,
     StoredSession,
 )
-from compact.core.audit.search_terms import read_query
 from compact.core.audit.store import PlanMethods, VersionConflict
 from compact.core.plan.plan import CompactionPlan
+from compact.core.search.ranking import rank
+from compact.core.search.search_terms import read_query
 from compact.stores import schema, sql_calls, sql_search
 from compact.stores.database import Database
 from compact.stores.entry_text import content_hash, dump_message
@@ -184,10 +185,18 @@ class SqlCompactionStore(PlanMethods):
             )
             return tuple(PlanVersion(CompactionPlan.from_dict(json.loads(body)), at) for body, at in rows)
 
-    def report_usage(self, session_id: str, tokens: int) -> None:
+    def report_usage(
+        self,
+        session_id: str,
+        tokens: int,
+        *,
+        cache_read_tokens: int | None = None,
+        cache_write_tokens: int | None = None,
+    ) -> None:
         """Write what the provider counted for the newest call."""
+        told = reported_cache(cache_read_tokens, cache_write_tokens)
         with self._database.writing() as connection:
-            sql_calls.report_usage(connection, self._own(schema.model_calls, session_id), tokens)
+            sql_calls.report_usage(connection, self._own(schema.model_calls, session_id), tokens, told)
 
     def delete(self, session_id: str) -> bool:
         """Remove a session and all that belongs to it."""

@@ -69,10 +69,14 @@ def last_report(connection: Connection, own: ColumnElement[bool]) -> ModelCall |
     return _call(row, connection.execute(before).scalar_one() + 1)
 
 
-def report_usage(connection: Connection, own: ColumnElement[bool], tokens: int) -> None:
-    """Write what a provider counted for the newest call."""
+def report_usage(connection: Connection, own: ColumnElement[bool], tokens: int, told: Mapping[str, int]) -> None:
+    """Write what a provider counted for the newest call, and what it `told` of its cache."""
     newest = select(func.max(_CALLS.c.number)).where(own).scalar_subquery()
-    connection.execute(update(_CALLS).where(_CALLS.c.number == newest).values(tokens_reported=tokens))
+    values: dict[str, Any] = {"tokens_reported": tokens}
+    if told:
+        known = connection.execute(select(_CALLS.c.details).where(_CALLS.c.number == newest)).scalar()
+        values["details"] = json.dumps({**json.loads(known or "{}"), **told})
+    connection.execute(update(_CALLS).where(_CALLS.c.number == newest).values(values))
 
 
 def sent_prompt(
@@ -176,10 +180,11 @@ def _call_row(call: ModelCall) -> dict[str, Any]:
         "branch": call.branch,
         "limits": json.dumps(dict(call.limits)),
         "reason": call.reason,
+        "details": json.dumps(dict(call.details)),
     }
 
 
 def _call(row: Row[*tuple[Any, ...]], number: int) -> ModelCall:
     known: dict[str, Any] = {name: getattr(row, name) for name in _CALL_FIELDS}
-    known.update(parts=json.loads(row.parts), limits=json.loads(row.limits), number=number)
+    known.update({name: json.loads(getattr(row, name)) for name in ("parts", "limits", "details")}, number=number)
     return ModelCall(**known)

@@ -1,4 +1,4 @@
-"""Search the log in the database's own index: it tells who holds a term, and `core.audit.ranking` ranks them."""
+"""Search the log in the database's own index: it tells who holds a term, and `core.search.ranking` ranks them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from sqlalchemy.dialects.postgresql import insert as insert_postgresql
 from sqlalchemy.dialects.sqlite import insert as insert_sqlite
 
 from compact.core.audit.records import StoredMessage
-from compact.core.audit.search_terms import EntryTerms, entry_terms, read_query
 from compact.core.audit.store import StoreError
 from compact.core.log.messages import Message
+from compact.core.search.search_terms import EntryTerms, entry_terms, read_query
 from compact.stores import schema
 from compact.stores.database import Database
 from compact.stores.entry_text import load_message

@@ -34,6 +34,7 @@ class SpendLimits:
         with self._lock:
             self._check(request, input_tokens, output_tokens)
             request.spending.calls += 1
+            request.tally.calls += 1
 
     def _check(self, request: SummaryRequest, input_tokens: int, output_tokens: int) -> None:
         spent, session_id = request.spending, request.session_id
@@ -56,7 +57,7 @@ class SpendLimits:
         """Add the tokens of a call that was answered to what its session has spent."""
         usd = (self._price(input_tokens, output_tokens) or 0.0) if self._max_usd is not None else 0.0
         with self._lock:
-            spent = request.spending
-            spent.input_tokens += input_tokens
-            spent.output_tokens += output_tokens
-            spent.usd += usd
+            for spent in (request.spending, request.tally):
+                spent.input_tokens += input_tokens
+                spent.output_tokens += output_tokens
+                spent.usd += usd

@@ -41,6 +41,7 @@ def _check_model_calls(store: ReadableStore, clock: ManualClock) -> None:
         branch=3,
         limits={"window": 100, "trigger": 85},
         reason="85 tokens \x00",
+        details={"model": "漢 \ud800", "prices": {"fresh": 3e-06}, "contents": {"tool_results": {"read": 4}}},
     )
     append_texts(store, "one", call=first)
     append_texts(store, "elsewhere", session_id="other", call=sample_call())
@@ -48,7 +49,7 @@ def _check_model_calls(store: ReadableStore, clock: ManualClock) -> None:
     append_texts(store, "two", call=sample_call(turn_number=2))
     append_texts(store, "three")
     store.report_usage("s", 400)
-    store.report_usage("s", 500)
+    store.report_usage("s", 500, cache_read_tokens=450, cache_write_tokens=0)
     calls = store.model_calls("s")
     assert [call.turn_number for call in calls] == [1, 2], "each call is kept, oldest first"
     assert replace(calls[0], number=0, at=0.0) == first, "with all that was said about it"
@@ -62,6 +63,7 @@ def _check_model_calls(store: ReadableStore, clock: ManualClock) -> None:
     assert [call.tokens_reported for call in calls] == [None, 500], (
         "usage belongs to the newest call, the last one counts"
     )
+    assert calls[1].details == {"cache_read_tokens": 450, "cache_write_tokens": 0}, "with what was told of the cache"
     assert store.model_calls("other")[0].tokens_reported is None, "and to no other session's"
 
 

@@ -32,6 +32,7 @@ from compact.viewer.pages import session as session_pages
 from compact.viewer.pages import sessions as sessions_pages
 from compact.viewer.pages import traces as trace_pages
 from compact.viewer.pages.call import call_page
+from compact.viewer.pages.costs import CostFinder
 from compact.viewer.pages.losses import LossFinder
 from compact.viewer.pages.why import WhyQuery, why_page
 from compact.viewer.settings import ViewerSettings
@@ -122,13 +123,13 @@ async def sessions(request: Request) -> Response:
         limit=_number(request, "limit", 50, most=200),
     )
     losses: LossFinder = request.app.state.losses
-    return JsonResponse(await run_in_threadpool(sessions_pages.list_sessions, _source(request), losses, query))
+    costs: CostFinder = request.app.state.costs
+    return JsonResponse(await run_in_threadpool(sessions_pages.list_sessions, _source(request), losses, costs, query))
 
 
 async def session(request: Request) -> Response:
-    """Answer with one session; its page asks for prices next, so they are loaded meanwhile."""
+    """Answer with one session."""
     source, session_id = _source(request), _id(request)
-    source.load_prices()
     until = _number(request, "until") if request.query_params.get("until") else None
     page = session_pages.session_page
     return JsonResponse(await run_in_threadpool(lambda: page(source, session_id, until_call=until)))
@@ -177,7 +178,12 @@ async def call(request: Request) -> Response:
     """Answer with the prompt of one model call."""
     page = {"offset": _number(request, "offset", 0), "limit": _number(request, "limit", 200, most=_MAX_ROWS)}
     number = _number(request, "number")
-    return JsonResponse(await run_in_threadpool(lambda: call_page(_source(request), _id(request), number, **page)))
+    query = request.query_params
+    part, sent_by = query.get("part", "")[:100], query.get("source", "")[:500]
+    source, session_id = _source(request), _id(request)
+    return JsonResponse(
+        await run_in_threadpool(lambda: call_page(source, session_id, number, **page, part=part, sent_by=sent_by))
+    )
 
 
 async def messages(request: Request) -> Response:

@@ -22,6 +22,7 @@ from compact.viewer.access import AccessMiddleware
 from compact.viewer.connections import MAX_CONNECTIONS, BoundedHttpProtocol
 from compact.viewer.json_http import HttpError, error_response
 from compact.viewer.live.feed import LiveFeed
+from compact.viewer.pages.costs import CostFinder
 from compact.viewer.pages.losses import LossFinder
 from compact.viewer.routes import ROUTES
 from compact.viewer.settings import ViewerSettings
@@ -31,10 +32,8 @@ from compact.viewer.source import DataSource
 def create_app(
     config: CompactConfig,
     settings: ViewerSettings | None = None,
-    *,
-    pricing: CompactConfig | None = None,
 ) -> Starlette:
-    """Return the viewer of the store that a configuration names; prices come from `pricing`, if given."""
+    """Return the viewer of the store that a configuration names."""
     settings = settings or ViewerSettings()
     app = Starlette(
         routes=ROUTES,
@@ -43,9 +42,10 @@ def create_app(
         lifespan=_lifespan,
     )
     app.state.settings = settings
-    app.state.source = DataSource(config, pricing=pricing, read_only=settings.is_read_only)
+    app.state.source = DataSource(config, read_only=settings.is_read_only)
     app.state.live = LiveFeed(app.state.source)
     app.state.losses = LossFinder(app.state.source)
+    app.state.costs = CostFinder(app.state.source)
     return app
 
 
@@ -53,6 +53,7 @@ def create_app(
 async def _lifespan(app: Starlette) -> AsyncGenerator[None]:
     live: LiveFeed = app.state.live
     losses: LossFinder = app.state.losses
+    costs: CostFinder = app.state.costs
     loop = asyncio.get_running_loop()
 
     def publish_session(session_id: str) -> None:
@@ -60,6 +61,7 @@ async def _lifespan(app: Starlette) -> AsyncGenerator[None]:
             loop.call_soon_threadsafe(live.publish_session, session_id)
 
     losses.notify(publish_session)
+    costs.notify(publish_session)
     await run_in_threadpool(app.state.settings.look_up_names)
     await live.poll_store()  # before the first page, so that whatever comes later is news
     watch = asyncio.create_task(live.watch_store())
@@ -67,6 +69,7 @@ async def _lifespan(app: Starlette) -> AsyncGenerator[None]:
     watch.cancel()
     live.close()
     losses.close()
+    costs.close()
     app.state.source.close()
 
 

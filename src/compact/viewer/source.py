@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from compact.assembly import build_budget, build_engine, build_pricer, build_store
+from compact.assembly import build_budget, build_engine, build_store
 from compact.config import CompactConfig
+from compact.core.audit.cost import SessionCost, cost_of
 from compact.core.audit.records import ModelCall, PlanVersion, SentPrompt, SessionHead, SessionInfo, StoredSession
 from compact.core.audit.regret_finder import regrets_of
 from compact.core.audit.report import CompactionReport
@@ -20,11 +21,11 @@ from compact.core.engine.session import Session
 from compact.core.errors import UnknownSession
 from compact.core.log.entries import write_entry
 from compact.core.log.messages import Slot
-from compact.core.plan.economics import Pricer, PromptChange
 from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.regret import Regret
 from compact.manager import CompactManager
+from compact.pricing import listed_prices
 from compact.recall.phrase_finder import PhraseFinder
 from compact.redaction import Redactor
 from compact.viewer.json_http import HttpError
@@ -62,6 +63,8 @@ class RebuiltPrompt:
     slots: tuple[Slot, ...]
     tokens: tuple[int, ...]
     parts: tuple[PromptPart, ...]
+    sources: tuple[str, ...]
+    contents: Mapping[str, Mapping[str, int]]
     added_tokens: tuple[int, ...]
     # The same as entries of a list, as they were before their dialect wrote them, and the place of the summary.
     entries: tuple[Any, ...] = ()
@@ -76,7 +79,7 @@ class RebuiltPrompt:
 class DataSource:
     """Everything the viewer asks of a store; it blocks, so it is never called on the event loop."""
 
-    def __init__(self, config: CompactConfig, *, pricing: CompactConfig | None = None, read_only: bool = False) -> None:
+    def __init__(self, config: CompactConfig, *, read_only: bool = False) -> None:
         self._keep_seconds = config.state.events_days * 86_400.0
         # What the viewer itself does, to show a plan or restore one, is no event of the agent.
         config = config.model_copy(update={"state": config.state.model_copy(update={"events_days": 0})})
@@ -88,17 +91,14 @@ class DataSource:
         self.manager = CompactManager(config, store=self.store, on_event=_ignore_event)
         self._engine = build_engine(config, emit=_ignore_event, store=self.store)
         self.phrases = PhraseFinder(self.store, self.store)
-        self.price: Pricer = build_pricer(pricing or config)
-        self.pricing_model = (pricing or config).model
         # Chosen: what a few open pages show, and what goes back and forth between them.
         self._plans: LruCache[tuple[PlanVersion, ...]] = LruCache(16)
         self._reports: LruCache[CompactionReport | None] = LruCache(64)
         self._prompts: LruCache[RebuiltPrompt] = LruCache(8)
         self._regrets: LruCache[tuple[Regret, ...]] = LruCache(64)
-        self._prices: LruCache[Any] = LruCache(256)
         self._logs: LruCache[list[dict[str, Any]]] = LruCache(8)
         self._facets: LruCache[dict[str, Any]] = LruCache(16)
-        self._prices_loading = threading.Event()
+        self._costs: LruCache[SessionCost] = LruCache(256)
 
     @property
     def kind(self) -> str:
@@ -211,6 +211,8 @@ class DataSource:
             slots=prompt.slots,
             tokens=tuple(prompt.slot_tokens),
             parts=tuple(prompt.slot_parts),
+            sources=tuple(prompt.source_of(slot.message) for slot in prompt.slots),
+            contents=prompt.contents,
             added_tokens=tuple(count(entry.message) for entry in sent.added),
             entries=(*prompt.items.originals, *_written(sent)),
             summary_place=prompt.summary_place,
@@ -241,17 +243,11 @@ class DataSource:
         """Return what a log can be filtered by, counted once."""
         return self._facets.get(key, compute)
 
-    def cached_price(self, info: SessionInfo, plan: CompactionPlan, compute: Callable[[], V]) -> V:
-        """Return the price of a plan, computed once."""
-        return self._prices.get((info.session_id, info.created_at, plan.version), compute)
-
-    def load_prices(self) -> None:
-        """Start to load the price list, which takes a moment, before a page waits for a price."""
-        if self._prices_loading.is_set():
-            return
-        self._prices_loading.set()
-        nothing = PromptChange(tokens_before=1, tokens_after=0, cached_tokens=0, kept_tokens=0)
-        threading.Thread(target=lambda: self.price(nothing, may_wait=True), daemon=True).start()
+    def cost(self, info: SessionInfo, calls: Sequence[ModelCall]) -> SessionCost:
+        """Return what a session cost, by the prices that were recorded; these are all its calls."""
+        reported = calls[-1].tokens_reported if calls else None
+        key = (info.session_id, info.created_at, info.plan_version, len(calls), reported)
+        return self._costs.get(key, lambda: cost_of(calls, self.plans(info), find_prices=listed_prices))
 
     def restore(self, session_id: str, version: int | None, *, seen_version: int) -> CompactionPlan:
         """Restore a plan, or undo the last compaction; return the plan in force.

@@ -162,7 +162,7 @@ def test_show(cli, state):
     assert {"dialogue", "summary"} <= set(parts)
     assert re.search(r"\n +5  [-\d]+ [:\d]+ +\d+ +[\d,]+  from 3 +version 3 was restored\n", out)
     assert f"the last 10 of {len(data['calls'])} model calls; --json has all\n" in out
-    assert "(2,900)\n" in out
+    assert re.search(r"\(2,900\) +\$0\.\d{4}\n", out)
     assert len(out.split("--json has all\n")[1].splitlines()) == 11
 
 

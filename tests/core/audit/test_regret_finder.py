@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from compact.core.audit.recall_answer import is_recall, is_recall_answer, recalled_ids
 from compact.core.audit.regret_finder import RegretFinder, read_regrets
 from compact.core.facts import tool_calls
 from compact.core.facts.tool_calls import call_subjects
@@ -23,6 +22,7 @@ from compact.core.plan.plan import (
     SummarizationRecord,
 )
 from compact.core.plan.regret import Regret, Regrets, count_regrets
+from compact.core.search.recall_answer import is_recall, is_recall_answer, recalled_ids
 from compact.recall.search import Recall, Recalled
 from compact.testing import as_log, tool_exchange, user
 

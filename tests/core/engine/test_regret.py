@@ -98,7 +98,7 @@ def test_without_a_regret_nothing_changes() -> None:
     for keeps in (True, False):
         with manager(keep_longer=keeps) as agent:
             run(agent, [*FIRST, *LATER])
-            plans = [entry.plan.to_dict() for entry in agent.plans(S)]
+            plans = [entry.plan for entry in agent.plans(S)]
             prompts[keeps] = [plans, agent.prompt(S).messages]
     assert len(prompts[True][0]) > 1  # type: ignore[arg-type]
     assert prompts[True] == prompts[False]
@@ -176,7 +176,7 @@ def test_another_process_goes_on_with_it(tmp_path: Path, stops_after: str) -> No
         end = len(history) - 4
     with manager() as whole:
         run(whole, history)
-        wanted = [entry.plan.to_dict() for entry in whole.plans(S)]
+        wanted = [entry.plan for entry in whole.plans(S)]
     url = f"sqlite:///{tmp_path / 'state.db'}"
     with manager(url) as first:
         run(first, history[:end])
@@ -185,7 +185,7 @@ def test_another_process_goes_on_with_it(tmp_path: Path, stops_after: str) -> No
     with manager(url) as second:
         assert second.status(S).regrets == counted
         run(second, history, start=end + 1)
-        assert [entry.plan.to_dict() for entry in second.plans(S)] == wanted
+        assert [entry.plan for entry in second.plans(S)] == wanted
 
 
 def test_undoing_a_compaction_forgets_no_regret() -> None:

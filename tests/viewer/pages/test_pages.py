@@ -15,6 +15,7 @@ from compact.core.facts.ledger import Fact, FactKind, Ledger
 from compact.core.plan.parts import SENT_PARTS
 from compact.core.plan.plan import CompactionPlan, SpanReference, SummarizationRecord
 from compact.core.summary.summary import StructuredSummary, SummaryCheck
+from compact.pricing import model_prices
 from compact.viewer.pages.summary import summary_data
 from viewer import seeding
 from viewer.seeding import BUSY, EDITED, HOSTILE, INJECTED, INVENTED, LOSSY, ODD_ID, QUIET, SESSIONS, UNDONE
@@ -250,7 +251,7 @@ def test_tool_results_name_their_tool(api: Running) -> None:
 def test_any_two_versions_can_be_compared(api: Running) -> None:
     newest = api.get(of(BUSY))["plan_version"]
     page = api.get(of(BUSY, "plans", newest), against=0)
-    assert (page["against"], page["report"], page["economics"]) == (0, None, None)
+    assert (page["against"], page["report"], page["cost"]) == (0, None, None)
     assert page["rows_total"] > api.get(of(BUSY, "plans", newest))["rows_total"]
     assert all(row["before"]["action"] == "include" for row in page["rows"])
     untouched = api.get(of(BUSY, "plans", 0))
@@ -314,12 +315,44 @@ def test_the_price_is_what_was_told_when_it_happened(tmp_path: Any) -> None:
     assert len(told) > 2
     with running(url) as viewer:
         for version, event in told.items():
-            page = viewer.get(of("priced", "plans", version))["economics"]
+            page = viewer.get(of("priced", "plans", version))["cost"]
             assert page["freed_tokens"] == event.economics["tokens_freed"]
             assert page["broken_prefix_tokens"] == event.economics["prefix_broken_tokens"]
-            assert page["broken_prefix_usd"] == pytest.approx(event.economics["rewrite_cost"])
+            assert page["usd_rewrite"] == pytest.approx(event.economics["rewrite_cost"])
             assert page["break_even_calls"] == event.economics["break_even_calls"]
-            assert "gpt-4o" in page["lines"][-1]
+            assert "pays back" in page["lines"][0]
+            assert page["usd_net"] == pytest.approx(
+                page["calls_under"] * event.economics["saving_per_call"] - event.economics["rewrite_cost"]
+            )
+
+
+def test_a_session_is_priced_as_what_it_is_whatever_the_viewer_is_set_to(tmp_path: Any) -> None:
+    """The viewer is set to gpt-4o; one session ran with Claude, one with a model that nobody knows."""
+    url = f"sqlite:///{tmp_path / 'state.db'}"
+    for model in ("claude-sonnet-4-5", "my-own-model"):
+        with seeding.manager_on(url, settings={"model": model}) as manager:
+            seeding.run_agent(manager, model, seeding.work(24))
+    with running(url) as viewer:
+        claude, unknown = (viewer.get(of(model))["cost"] for model in ("claude-sonnet-4-5", "my-own-model"))
+        assert claude["models"] == ["claude-sonnet-4-5"]
+        assert claude["usd"] > 0 < claude["usd_saved"]
+        assert (unknown["usd"], unknown["usd_saved"]) == (None, None)
+        assert "the price of my-own-model is not known" in unknown["notes"][0]
+        call = viewer.get(of("claude-sonnet-4-5"))["calls"][-1]
+        prices = model_prices("claude-sonnet-4-5")
+        assert prices
+        rest = call["cost"]["input_tokens"] - call["cost"]["cached_tokens"]
+        expected = call["cost"]["cached_tokens"] * prices.cache_read + rest * prices.cache_write
+        assert call["cost"]["usd"] == pytest.approx(expected)
+        assert viewer.get(of("claude-sonnet-4-5", "calls", call["number"]))["cost"] == call["cost"]
+        until(lambda: all(row["cost"] for row in viewer.get("/api/sessions")["sessions"]))
+        listed = viewer.get("/api/sessions")
+        rows = {row["id"]: row["cost"] for row in listed["sessions"]}
+        assert rows["claude-sonnet-4-5"]["usd"] == claude["usd"]
+        assert rows["my-own-model"]["usd"] is None
+        assert listed["cost"] == {
+            "sessions": 1, "unpriced": 1, "usd": claude["usd"], "usd_saved": claude["usd_saved"]
+        }  # fmt: skip
 
 
 # -- calls and messages -------------------------------------------------------------------------------------------

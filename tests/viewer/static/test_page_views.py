@@ -103,7 +103,7 @@ def test_the_timeline_stacks_what_each_prompt_was_made_of(window: Look, api: Run
     used = [part for part in PARTS if any(call["parts"][part] for call in known["calls"])]
     assert {"system", "tools", "summary", "dialogue"} <= set(used)
     for part in used:
-        expect(page.locator(f".areas .part-{part}")).to_have_count(1)
+        expect(page.locator(f".areas .layers-{part}")).to_have_count(1)
     expect(page.locator(".areas .free")).to_have_count(1)
     for name in ("window", "trigger", "prefetch", "target"):
         expect(page.locator(".limit text", has_text=name)).to_have_count(1)
@@ -165,9 +165,9 @@ def test_a_tier_can_be_hidden_and_shown_again(window: Look) -> None:
     page = window.go("s", seeding.BUSY)
     dialogue = page.locator("button.legend-item", has_text="Dialogue")
     dialogue.click()
-    expect(page.locator(".areas .part-dialogue")).to_have_count(0)
+    expect(page.locator(".areas .layers-dialogue")).to_have_count(0)
     dialogue.click()
-    expect(page.locator(".areas .part-dialogue")).to_have_count(1)
+    expect(page.locator(".areas .layers-dialogue")).to_have_count(1)
 
 
 # -- a compaction -------------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def test_a_mark_leads_to_the_compaction_side_by_side(window: Look, api: Running)
     expect(shown.locator(".side").nth(1)).to_contain_text("cleared")
     expect(shown.locator(".side").nth(1)).to_contain_text(f"{first['after']['tokens']:,} tokens")
     expect(shown.locator(".diff-why")).to_contain_text(first["reason"])
-    expect(page.locator("section[aria-label=Price]")).to_contain_text(f"{plan['economics']['freed_tokens']:,}")
+    expect(page.locator("section[aria-label=Price]")).to_contain_text(f"{plan['cost']['freed_tokens']:,}")
     expect(page.locator("section[aria-label=Price]")).to_contain_text("until it has paid for itself")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from compact.adapters.support.requests import report_failure
-from compact.core.audit.recall_answer import TOOL_NAME
+from compact.core.search.recall_answer import TOOL_NAME
 from compact.manager import CompactManager
 from compact.recall.tool import TOOL_SCHEMA, answer_tool_call
 

@@ -77,14 +77,13 @@ def view(
         settings = opened.manager.config.model_copy(update={"state": load_config(config, store=store).state})
     with closing(_listen(host, port)) as listening:
         viewer = replace(viewer, port=listening.getsockname()[1])
-        _run(viewer, listening, settings, load_config(config), session=session, opens=not no_open)
+        _run(viewer, listening, settings, session=session, opens=not no_open)
 
 
 def _run(
     viewer: ViewerSettings,
     listening: socket.socket,
     settings: CompactConfig,
-    pricing: CompactConfig,
     *,
     session: str | None,
     opens: bool,
@@ -103,7 +102,7 @@ def _run(
         if opens and is_terminal:
             typer.launch(address)
 
-    app = create_app(settings, viewer, pricing=pricing)
+    app = create_app(settings, viewer)
     with suppress(KeyboardInterrupt):
         ViewerServer(app, viewer, on_started=print_address).run(sockets=[listening])
 

@@ -11,8 +11,10 @@ import typer
 from compact.cli import screen
 from compact.cli.options import AsJson, ConfigFile, Session, Store
 from compact.cli.store import open_store
+from compact.core.audit.cost import by_version, dollars
 
 if TYPE_CHECKING:
+    from compact.core.audit.cost import CompactionCost
     from compact.core.audit.report import CompactionReport, ReportItem
 
 # Chosen: what fits on a screen; --all and --json have everything.
@@ -51,9 +53,16 @@ def report(
         opened.session(session)
         with screen.spinner("reading the log"):
             reports = opened.manager.report(session, version=version)
+            costs = by_version(opened.manager.cost(session))
     screen.show_warnings(opened.events)
     if as_json:
-        data = [one.to_dict(examples=None if every else _EXAMPLES) for one in reports]
+        data = [
+            {
+                **one.to_dict(examples=None if every else _EXAMPLES),
+                "cost": costs[one.version].to_dict() if one.version in costs else None,
+            }
+            for one in reports
+        ]
         screen.write_json({"session_id": session, "reports": data})
     elif not reports:
         screen.line(f"session {session!r} was never compacted: nothing left its prompt")
@@ -63,7 +72,7 @@ def report(
         for place, one in enumerate(in_full):
             if place or len(in_full) < len(reports):
                 screen.line()
-            _show(one, every=every)
+            _show(one, costs.get(one.version), every=every)
 
 
 def _show_earlier(reports: Sequence[CompactionReport]) -> None:
@@ -73,17 +82,21 @@ def _show_earlier(reports: Sequence[CompactionReport]) -> None:
     rows = [(r.version, r.tokens_before, r.tokens_after, len(r.removed_ids), *_totals(r)) for r in reports]
     screen.table(_EARLIER_COLUMNS, rows)
     for report in reports:
+        for failure in report.failures:
+            screen.line(f"version {report.version}: {failure}", style="bold red")
         for item in report.missing_constraints:
             _show_constraint(item)
     screen.line("--version N shows one of them in full")
 
 
-def _show(report: CompactionReport, *, every: bool) -> None:
+def _show(report: CompactionReport, cost: CompactionCost | None, *, every: bool) -> None:
     size = f"{report.tokens_before:,} → {report.tokens_after:,} tokens"
     removed = f"{screen.quantity(len(report.removed_ids), 'message')} left the prompt"
     screen.line(f"version {report.version}: {size}; {removed}", style="bold")
     screen.line(f"{'because':<13}{report.reason}")
-    for topic, text in (*_check_lines(report), *_regret_lines(report)):
+    for failure in report.failures:
+        screen.line(f"{'failed':<13}{failure}", style="bold red")
+    for topic, text in (*_cost_lines(cost), *_check_lines(report), *_regret_lines(report)):
         screen.line(f"{topic:<13}{text}")
     if not report.items:
         return
@@ -104,6 +117,25 @@ def _show(report: CompactionReport, *, every: bool) -> None:
         screen.table(_ITEM_COLUMNS, [_item_row(item) for item in report.items])
     else:
         _show_missing(report)
+
+
+def _cost_lines(cost: CompactionCost | None) -> Iterator[tuple[str, str]]:
+    """Yield what a compaction cost and saved so far, and what writing its summary took."""
+    if cost is None:
+        return
+    if cost.economics:
+        yield "price", str(cost.economics)
+        yield from (("", note) for note in cost.economics.notes)
+        is_open = cost.net is not None and cost.net < 0
+        told = f"{dollars(abs(cost.net or 0))} to go after" if is_open else f"{dollars(cost.net)} saved in"
+        yield "so far", f"{told} {screen.quantity(cost.calls_under, 'call')} under this plan"
+    bill = cost.summary
+    if bill:
+        writing = bill.writing
+        name = f"code, instead of {writing.instead_of}" if writing.instead_of else writing.summarizer
+        tokens = f"{bill.input_tokens:,} tokens in, {bill.output_tokens:,} out"
+        took = f"{screen.quantity(writing.calls, 'call')}, {tokens}{', estimated' if bill.is_estimate else ''}"
+        yield "summariser", f"{name}: {took}, {writing.seconds:,.1f} s; {dollars(bill.cost)}"
 
 
 def _check_lines(report: CompactionReport) -> Iterator[tuple[str, str]]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,8 +12,11 @@ import typer
 from compact.cli import screen
 from compact.cli.options import AsJson, ConfigFile, Session, Store
 from compact.cli.store import OpenStore, open_store
+from compact.core.audit.cost import by_number, by_version, dollars
+from compact.core.audit.failures import failures_data, failures_of, plan_failures
 
 if TYPE_CHECKING:
+    from compact.core.audit.cost import CallCost, CompactionCost, SessionCost
     from compact.core.audit.records import ModelCall, PlanVersion
     from compact.core.engine.status import SessionStatus
     from compact.core.log.messages import Message, Slot
@@ -25,8 +28,8 @@ _CALLS = 10
 _LINES = 3
 _LINE_CHARS = 76
 _ID_CHARS = 16
-_PLAN_COLUMNS = ("version", "when", "before", "after", "restored", "reason")
-_CALL_COLUMNS = ("call", "when", "plan", "summary", "messages", "left out", "tokens (reported)")
+_PLAN_COLUMNS = ("version", "when", "before", "after", "restored", "saved", "reason")
+_CALL_COLUMNS = ("call", "when", "plan", "summary", "messages", "left out", "tokens (reported)", "cost")
 _REGRET_COLUMNS = ("tool", "action", "by", "recalled", "read again", "tokens")
 _RECORD_COLUMNS = ("messages", "action", "by", "before", "after", "reason")
 
@@ -54,7 +57,7 @@ def show(
 ) -> None:
     """Show a session: its window, plan versions and model calls.
 
-    The store does not know the size of the agent's window: it is taken from the settings here. --json has every call.
+    The window and its limits are those of the newest call. --json has every call.
     """
     data: dict[str, Any] = {"session_id": session}
     with open_store(config, store) as opened:
@@ -76,16 +79,30 @@ def show(
 def _overview(opened: OpenStore, session: str, *, is_printed: bool) -> dict[str, Any]:
     manager = opened.manager
     status, plans, calls = manager.status(session), manager.plans(session), manager.model_calls(session)
+    status, cost = _as_it_ran(status, calls), manager.cost(session)
     if is_printed:
         _print_status(status)
+        _print_cost(cost)
         _print_regrets(status.regrets)
-        _print_plans(plans)
-        _print_calls(calls)
+        _print_plans(plans, by_version(cost))
+        _print_calls(calls, by_number(cost))
     return {
         "status": {**asdict(status), "usage_pct": round(status.usage_pct, 4)},
-        "plans": [_plan_data(entry) for entry in plans],
-        "calls": [{**asdict(call), "at": screen.iso_time(call.at)} for call in calls],
+        "cost": cost.to_dict(),
+        "plans": [_plan_data(entry, by_version(cost)) for entry in plans],
+        "calls": [
+            {**asdict(call), "at": screen.iso_time(call.at), "cost": by_number(cost)[call.number].to_dict()}
+            for call in calls
+        ],
     }
+
+
+def _as_it_ran(status: SessionStatus, calls: Sequence[ModelCall]) -> SessionStatus:
+    """Return the status with the window and the limits of the newest call, if it recorded them."""
+    limits = dict(calls[-1].limits) if calls else {}
+    if not limits:
+        return status
+    return replace(status, max_context_tokens=limits.pop("window"), thresholds=limits)
 
 
 def _print_status(status: SessionStatus) -> None:
@@ -100,9 +117,30 @@ def _print_status(status: SessionStatus) -> None:
     screen.line(f"{'limits':<{width}}{limits}")
     for name, part in status.parts.items():
         messages = f", {screen.quantity(part.messages, 'message')}" if part.messages else ""
-        screen.line(f"{name:<{width}}{screen.quantity(part.tokens, 'token')}{messages}")
+        sources = ", ".join(f"{source} {tokens:,}" for source, tokens in status.contents.get(name, {}).items())
+        told = f": {sources}" if sources and list(status.contents[name]) != [name] else ""
+        screen.line(f"{name:<{width}}{screen.quantity(part.tokens, 'token')}{messages}{told}")
     actions = ", ".join(f"{count:,} {action}" for action, count in status.actions.items())
     screen.line(f"{'log':<{width}}{screen.quantity(status.messages_in_log, 'message')}: {actions}")
+
+
+def _print_cost(cost: SessionCost) -> None:
+    """Print what the session cost and saved, and what must be said beside it."""
+    if not cost.calls:
+        return
+    screen.heading("cost")
+    models = ", ".join(cost.models) or "a model that was not recorded"
+    screen.line(f"{'prompts':<16}{dollars(cost.prompts)} ({screen.quantity(len(cost.calls), 'call')} of {models})")
+    asked = sum(bill.writing.calls for bill in cost.bills)
+    by = f" ({screen.quantity(asked, 'call')} of the summariser)" if asked else " (written by code)"
+    screen.line(f"{'summaries':<16}{dollars(cost.summaries)}{by if asked or not cost.summaries else ''}")
+    screen.line(f"{'uncompacted':<16}{dollars(cost.uncompacted)}")
+    screen.line(f"{'saved so far':<16}{dollars(cost.saved)}")
+    if cost.cached_share is not None:
+        told = "" if cost.cache_reported_calls == len(cost.calls) else ", an estimate"
+        screen.line(f"{'from the cache':<16}{cost.cached_share:.1%} of the input tokens{told}")
+    for note in cost.notes:
+        screen.line(f"- {note}")
 
 
 def _print_regrets(regrets: Sequence[RegretCount]) -> None:
@@ -114,7 +152,7 @@ def _print_regrets(regrets: Sequence[RegretCount]) -> None:
     screen.table(_REGRET_COLUMNS, rows)
 
 
-def _print_plans(plans: Sequence[PlanVersion]) -> None:
+def _print_plans(plans: Sequence[PlanVersion], costs: Mapping[int, CompactionCost]) -> None:
     screen.heading("plan versions")
     rows = [
         (
@@ -123,17 +161,20 @@ def _print_plans(plans: Sequence[PlanVersion]) -> None:
             entry.plan.tokens_before,
             entry.plan.tokens_after,
             "" if entry.plan.origin is None else f"from {entry.plan.origin}",
+            dollars(costs[entry.plan.version].net) if entry.plan.version in costs else "",
             entry.plan.reason,
         )
         for entry in plans
     ]
     if rows:
         screen.table(_PLAN_COLUMNS, rows)
+        for failed in failures_of((), plans):
+            screen.line(f"{failed.where}: {failed.failure}", style="bold red")
     else:
         screen.line("none: it was never compacted")
 
 
-def _print_calls(calls: Sequence[ModelCall]) -> None:
+def _print_calls(calls: Sequence[ModelCall], costs: Mapping[int, CallCost]) -> None:
     newest = calls[-_CALLS:]
     count = screen.quantity(len(calls), "model call")
     screen.heading(count if len(newest) == len(calls) else f"the last {_CALLS} of {count}; --json has all")
@@ -147,13 +188,16 @@ def _print_calls(calls: Sequence[ModelCall]) -> None:
                 call.messages,
                 call.evicted,
                 f"{call.tokens_estimated:,}" + ("" if call.tokens_reported is None else f" ({call.tokens_reported:,})"),
+                dollars(costs[call.number].cost),
             )
             for call in newest
         ]
         screen.table(_CALL_COLUMNS, rows)
+        for failed in failures_of(calls, ()):
+            screen.line(f"{failed.where}: {failed.failure}", style="bold red")
 
 
-def _plan_data(entry: PlanVersion) -> dict[str, Any]:
+def _plan_data(entry: PlanVersion, costs: Mapping[int, CompactionCost]) -> dict[str, Any]:
     plan = entry.plan
     actions = Counter[str]()
     for record in plan.records:
@@ -166,6 +210,8 @@ def _plan_data(entry: PlanVersion) -> dict[str, Any]:
         "restored_from": plan.origin,
         "actions": dict(actions),
         "reason": plan.reason,
+        "cost": costs[plan.version].to_dict() if plan.version in costs else None,
+        "failures": failures_data(plan_failures(plan)),
     }
 
 
@@ -179,6 +225,8 @@ def _one_plan(opened: OpenStore, session: str, version: int, *, is_printed: bool
         tokens = f"{plan.tokens_before:,} → {plan.tokens_after:,} tokens"
         made = f"{screen.local_time(entry.at)}, {tokens}; {plan.reason}"
         screen.line(f"version {version}: {made if version else 'the history without any compaction'}", style="bold")
+        for failure in plan_failures(plan):
+            screen.line(str(failure), style="bold red")
         if plan.records:
             screen.line()
             screen.table(_RECORD_COLUMNS, [_record_row(record) for record in plan.records])

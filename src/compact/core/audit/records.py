@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from compact.core.log.messages import Message
 from compact.core.plan.plan import EDITED_PAST, CompactionPlan
@@ -40,9 +40,10 @@ class EntrySize(NamedTuple):
 class ModelCall:
     """One prompt that went out: under which plan, with which summary, how large.
 
-    `parts` are the tokens of each part of it (`PromptPart`), `branch` is the branch of the history that the caller is
-    on, `limits` are the thresholds, and `reason` is why it was compacted or not. `number` and `at` come from the store:
-    the calls of a session are numbered 1, 2, 3, and `at` is the time of the call.
+    `evicted` messages of the log are not in it, not even as a stub. `parts` are the tokens of each part of it
+    (`PromptPart`), `branch` is the branch of the history that the caller is on, `limits` are the thresholds, and
+    `reason` is why it was compacted or not. `details` is plain data, which `CallDetails` reads. `number` and `at` come
+    from the store: the calls of a session are numbered 1, 2, 3, and `at` is the time of the call.
     """
 
     turn_number: int
@@ -59,6 +60,7 @@ class ModelCall:
     reason: str = ""
     number: int = 0
     at: float = 0.0
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,13 @@ from hashlib import blake2b
 from posixpath import dirname, normpath
 from typing import TypeAlias
 
-from compact.core.audit.recall_answer import is_recall, recalled_ids
 from compact.core.audit.records import StoredSession
 from compact.core.facts.outcomes import failure_of
 from compact.core.facts.tool_calls import CallSubject, arguments_of, call_subjects
 from compact.core.log.messages import Message, ToolCall
 from compact.core.plan.plan import ClearRecord, CompactionPlan, ExternalizationRecord, Record
 from compact.core.plan.regret import Regret
+from compact.core.search.recall_answer import is_recall, recalled_ids
 
 # What two results have in common that tell the same: a tool with its arguments, or a file ("" for the tool).
 Key: TypeAlias = tuple[str, str]

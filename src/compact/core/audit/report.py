@@ -10,12 +10,13 @@ from typing import Any
 
 from compact.core.audit.artifacts import SecurityContext
 from compact.core.audit.diff import PromptTexts, Removal, find_again, removed_asks, removed_decisions, strings_of
+from compact.core.audit.failures import failures_data, plan_failures
 from compact.core.audit.records import ModelCall, PlanVersion, StoredSession
 from compact.core.audit.regret_finder import regrets_of
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.facts.entities import EntityKind
 from compact.core.log.messages import Message
-from compact.core.plan.plan import CompactionPlan
+from compact.core.plan.plan import CompactionPlan, StepFailure
 from compact.core.plan.regret import Regret, RegretCount, count_regrets
 from compact.core.summary.summary import StructuredSummary, SummaryCheck
 
@@ -84,7 +85,8 @@ class ReportItem:
 class CompactionReport:
     """What one plan version did to the prompt before it; `items` are sorted, the worst first.
 
-    `regrets` are those of its removed messages that the agent asked for again later.
+    `regrets` are those of its removed messages that the agent asked for again later, and `failures` is what failed in
+    the compaction, with what was done instead.
     """
 
     session_id: str
@@ -96,6 +98,7 @@ class CompactionReport:
     items: tuple[ReportItem, ...]
     check: SummaryCheck | None = None
     regrets: tuple[Regret, ...] = ()
+    failures: tuple[StepFailure, ...] = ()
 
     @property
     def counts(self) -> dict[str, dict[str, int]]:
@@ -157,6 +160,7 @@ class CompactionReport:
                 "ungrounded": list(check.ungrounded),
             },
             "regrets": [regret.to_dict() for regret in self.regrets],
+            "failures": failures_data(self.failures),
         }
 
 
@@ -212,6 +216,7 @@ def report_of(
         removed_ids=removal.new_ids,
         items=tuple(sorted(items, key=_badness)),
         check=summary.check if summary else None,
+        failures=plan_failures(after),
     )
 
 

@@ -78,8 +78,18 @@ class SessionStore(Protocol):
         """Return every plan that was ever in force, oldest first."""
         ...
 
-    def report_usage(self, session_id: str, tokens: int) -> None:
-        """Write what the provider counted for the newest model call; nothing if there is none."""
+    def report_usage(
+        self,
+        session_id: str,
+        tokens: int,
+        *,
+        cache_read_tokens: int | None = None,
+        cache_write_tokens: int | None = None,
+    ) -> None:
+        """Write what the provider counted for the newest model call; nothing if there is none.
+
+        What it read from its cache and wrote into it, if it told, goes into the details of the call.
+        """
         ...
 
     def delete(self, session_id: str) -> bool:
@@ -127,7 +137,7 @@ class SessionReader(Protocol):
         ...
 
     def search(self, session_id: str, words: str, limit: int) -> tuple[StoredMessage, ...]:
-        """Return log entries that match a query, best first: `core.audit.ranking` says which these are."""
+        """Return log entries that match a query, best first: `core.search.ranking` says which these are."""
         ...
 
     def sessions_with(self, words: str) -> frozenset[str]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from compact.core.audit.call_details import CallDetails
 from compact.core.audit.records import ModelCall
 from compact.core.engine.session import Session
+from compact.core.plan.economics import ModelPrices, shared_slots
 from compact.core.plan.parts import in_order
 from compact.core.plan.plan import CompactionAction
 
 
-def model_call(session: Session, estimated_tokens: int) -> ModelCall:
-    """Return the record of the call that a session is about to make."""
+def model_call(session: Session, estimated_tokens: int, prices: ModelPrices) -> ModelCall:
+    """Return the record of the call that a session is about to make, with the prices of this moment."""
     actions, summary = session.prompt.rendered.actions, session.plan.summary
     return ModelCall(
         turn_number=session.turn_number,
@@ -19,13 +21,41 @@ def model_call(session: Session, estimated_tokens: int) -> ModelCall:
         summary_version=summary.version if summary else 0,
         last_seq=len(session.log.entries),
         messages=len(session.prompt),
-        evicted=actions.total() - actions[CompactionAction.INCLUDE],
+        evicted=actions[CompactionAction.SUMMARIZE] + actions[CompactionAction.DROP],
         tokens_estimated=estimated_tokens,
         parts=in_order(session.tokens_by_part()),
         branch=session.stored.head.branch + session.stored.has_branched,
         limits=_limits(session),
         reason=session.decision.reason if session.decision else "",
+        details=_details(session, estimated_tokens, prices).to_dict(),
     )
+
+
+def _details(session: Session, estimated_tokens: int, prices: ModelPrices) -> CallDetails:
+    # Rehydrated artifacts would still stand where they were.
+    uncompacted = estimated_tokens - session.prompt_tokens + session.prompt.view_tokens - session.rehydrated_tokens
+    now, without = prices.of(estimated_tokens), prices.of(uncompacted)
+    return CallDetails(
+        model=prices.model,
+        prices=now,
+        prices_uncompacted=without if without != now else None,
+        tokens_uncompacted=uncompacted,
+        tokens_cached=_cached_tokens(session),
+        contents=session.prompt.contents,
+        failures=() if _is_told_by_plan(session) else session.failures,
+    )
+
+
+def _is_told_by_plan(session: Session) -> bool:
+    """Return True if what failed was in the compaction that made the plan: there it is on record already."""
+    return session.plan.run is not None and session.plan.run.failures is session.failures
+
+
+def _cached_tokens(session: Session) -> int:
+    """Return the tokens at the beginning of the prompt that went out with the call before, instructions included."""
+    shared = shared_slots(session.prompt.slots, session.last_sent)
+    fixed_tokens = session.budget.fixed_tokens if session.budget else 0
+    return fixed_tokens + sum(session.prompt.slot_tokens[:shared]) if shared else 0
 
 
 def _limits(session: Session) -> Mapping[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,16 +14,16 @@ from compact.core.engine.prefetch import rules_without
 from compact.core.engine.pricing import CompactionPricing, PromptSnapshot
 from compact.core.engine.prompt import CurrentPrompt
 from compact.core.engine.session import Session, TriggerDecision
-from compact.core.engine.summarization import SummaryWriter
+from compact.core.engine.summarization import SummaryWriter, no_clock
 from compact.core.errors import InsufficientBudget
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.log.groups import calls_answered, group_messages
 from compact.core.log.legality import repair_chat
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.constraint_guard import ConstraintGuard
-from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult
+from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult, StrategyFailure
 from compact.core.plan.layers import KeepRules, Layers, partition
-from compact.core.plan.plan import CompactionAction, SummarizationRecord
+from compact.core.plan.plan import CompactionAction, StepFailure, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.strategy import SUMMARIZE, Goal
 from compact.core.steps import Steps
@@ -47,6 +48,7 @@ class Compactor:
     renderer: PromptRenderer = field(default_factory=PromptRenderer)
     # The share of the target that what was missed before may take; with 0 nothing is kept longer.
     missed_share: float = 0.0
+    clock: Callable[[], float] = no_clock
 
     def plan(
         self,
@@ -92,6 +94,7 @@ class Compactor:
             yield from self._compact(session, goal, reason, note, is_optional=is_optional)
 
     def _compact(self, session: Session, goal: Goal, reason: str, note: str, *, is_optional: bool) -> Steps[None]:
+        started = self.clock()
         # A prefetched summary knows nothing of a note, stands for more than one part of the prompt, and is of no use
         # where no summary is to be.
         is_usable = not note and goal.part is None and SUMMARIZE not in goal.skip
@@ -106,6 +109,7 @@ class Compactor:
         for failure in result.failures:
             fallback = f"continued without the strategy {failure.strategy}"
             self.emitter.error(session, failure.error, fallback=fallback)
+            session.note_failure(_strategy_failure(failure, fallback))
         if result.tokens_freed < goal.min_freed_tokens:
             if goal.part is not None:
                 session.decline(too_little_freed(goal), goal.part)
@@ -129,7 +133,7 @@ class Compactor:
             result = replace(result, plan=result.plan.adding(written))
         result = yield lambda: self._with_constraints(session, result, goal)
         yield from self.persistence.archive_transcript(session, result.plan)
-        self._put_in_force(session, result, reason, note)
+        self._put_in_force(session, result, reason, note, started)
 
     def unchanged(self, session: Session) -> CompactionResult:
         """Return what a call does that has nothing to compact."""
@@ -214,7 +218,7 @@ class Compactor:
         session.decide(decision)
         self.emitter.decision(session, decision, **details)
 
-    def _put_in_force(self, session: Session, result: CompactionResult, reason: str, note: str) -> None:
+    def _put_in_force(self, session: Session, result: CompactionResult, reason: str, note: str, started: float) -> None:
         before, plan_before, changed_before = PromptSnapshot.of(session), session.plan, set(_changed_ids(session))
         plan = replace(
             result.plan,
@@ -228,7 +232,10 @@ class Compactor:
         self.render(session)
         session.record_plan_size()
         session.mark_exhausted()
-        result, compute_economics = self.pricing.with_final_price(session, before, result)
+        run = self.pricing.run_of(session, before, seconds=round(self.clock() - started, 3))
+        session.record_run(run)
+        result = replace(result, economics=run.economics)
+        compute_economics = self.pricing.price_later(run.change, run.economics)
         pruned = [message_id for message_id in _changed_ids(session) if message_id not in changed_before]
         kept = kept_of(session, result.layers)
         self._decide(session, TriggerDecision(True, reason), pruned_count=len(pruned), note=note, **kept)
@@ -262,6 +269,11 @@ class Compactor:
         session.show(prompt)
         if repairs:
             self.emitter.repairs(session, repairs)
+
+
+def _strategy_failure(failure: StrategyFailure, instead: str) -> StepFailure:
+    error = failure.error
+    return StepFailure(what=failure.strategy, error_type=type(error).__name__, message=str(error), instead=instead)
 
 
 def too_little_freed(goal: Goal) -> str:

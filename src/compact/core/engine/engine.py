@@ -186,7 +186,7 @@ class Engine:
             remaining = session.plan.standing_on(session.log.view_ids)
             if remaining is not session.plan:
                 version = session.plan.version + 1
-                edited = replace(remaining, version=version, reason=EDITED_PAST, origin=None, held=False)
+                edited = replace(remaining, version=version, reason=EDITED_PAST, origin=None, held=False, run=None)
                 session.adopt(replace(edited, tokens_before=session.prompt_tokens))
             new_ids = tuple(message.id for message in match.new)
             self.emitter.emit(session, HistoryBranchedEvent, left_ids=match.left_ids, new_ids=new_ids)
@@ -243,6 +243,7 @@ class Engine:
                 tokens_before=session.prompt_tokens,
                 origin=earlier.origin if earlier.origin is not None else version,
                 held=True,
+                run=None,
             )
             session.adopt(restored)
             self.compactor.render(session)

@@ -6,11 +6,12 @@ A store or an archive that fails never stops a turn: what could not be written i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from compact.core.audit.archive import StorageAdapter
 from compact.core.audit.artifacts import Artifact, ArtifactMetadata
+from compact.core.audit.call_details import reported_cache
 from compact.core.audit.records import Commit, SessionHead
 from compact.core.audit.store import SessionStore, VersionConflict
 from compact.core.engine.call_record import model_call
@@ -19,6 +20,7 @@ from compact.core.engine.events import ArchivalEvent, VersionConflictEvent
 from compact.core.engine.session import Session
 from compact.core.errors import CompactError
 from compact.core.log.messages import Message
+from compact.core.plan.economics import ModelPrices
 from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.renderer import summary_message
 from compact.core.steps import Steps
@@ -36,6 +38,7 @@ class SessionPersistence:
     archive_name: str = "none"
     redact: Callable[[Message], Message] = lambda message: message
     tenant_id: str = ""
+    prices: ModelPrices = field(default_factory=ModelPrices)
 
     def call_store(self, call: Callable[[], T]) -> Steps[T]:
         """Call the store; only one that may block is handed to the runner to wait for."""
@@ -58,6 +61,7 @@ class SessionPersistence:
             return
         session.reload(stored)
         render(session)
+        session.take_stored_as_sent()
 
     def save(self, session: Session, estimated_tokens: int | None) -> Steps[bool]:
         """Write what is new; return False if another process was quicker and the call must be made again."""
@@ -66,7 +70,7 @@ class SessionPersistence:
         commit = session.unsaved()
         if estimated_tokens is not None:
             added = (*session.turn.rehydrated, *session.injected)
-            commit = replace(commit, call=model_call(session, estimated_tokens), added=added)
+            commit = replace(commit, call=model_call(session, estimated_tokens, self.prices), added=added)
         try:
             head = yield from self._commit(session, commit)
         except VersionConflict as conflict:
@@ -102,10 +106,18 @@ class SessionPersistence:
             return False
         return True
 
-    def report_usage(self, session: Session, tokens: int) -> Steps[None]:
-        """Write what the provider counted for the newest call."""
+    def report_usage(
+        self,
+        session: Session,
+        tokens: int,
+        *,
+        cache_read_tokens: int | None = None,
+        cache_write_tokens: int | None = None,
+    ) -> Steps[None]:
+        """Write what the provider counted for the newest call; a store is told of its cache only if it was."""
+        told = reported_cache(cache_read_tokens, cache_write_tokens)
         try:
-            yield from self.call_store(lambda: self.store.report_usage(session.session_id, tokens))
+            yield from self.call_store(lambda: self.store.report_usage(session.session_id, tokens, **told))
         except Exception as error:  # noqa: BLE001 - a store is a plug-in
             self.emitter.error(session, error, fallback="the report is used, but not stored")
 

@@ -12,8 +12,16 @@ from compact.core.engine.session import Session
 from compact.core.log.legality import repair_chat
 from compact.core.log.messages import Slot
 from compact.core.plan.coordinator import CompactionResult
-from compact.core.plan.economics import USD, Economics, Pricer, PromptChange, measure_change, price_by_ratios
-from compact.core.plan.plan import SummarizationRecord
+from compact.core.plan.economics import (
+    USD,
+    Economics,
+    ModelPrices,
+    Pricer,
+    PromptChange,
+    measure_change,
+    price_by_ratios,
+)
+from compact.core.plan.plan import CompactionRun, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer
 
 
@@ -43,6 +51,7 @@ class PromptSnapshot:
     ) -> PromptChange:
         """Return what changes if these slots, of so many tokens and with this summary, take its place."""
         is_new = summary is not None and not (self.summary and self.summary.version == summary.version)
+        read, written = self._summary_tokens(summary, session) if summary and is_new else (0, 0)
         return measure_change(
             self.slots,
             slots,
@@ -50,16 +59,22 @@ class PromptSnapshot:
             tokens=self.tokens,
             tokens_after=tokens,
             fixed_tokens=self.fixed_tokens,
-            summary_input_tokens=self._summary_input(summary, session) if summary and is_new else 0,
-            summary_output_tokens=summary.tokens_after if summary and is_new else 0,
+            summary_input_tokens=read,
+            summary_output_tokens=written,
         )
 
-    def _summary_input(self, summary: SummarizationRecord, session: Session) -> int:
-        """Return what a new summary reads: the messages that are new to it, and the summary before it."""
+    def _summary_tokens(self, summary: SummarizationRecord, session: Session) -> tuple[int, int]:
+        """Return what a new summary reads and puts out: as it was counted if it is written, else as it is planned.
+
+        It reads the messages that are new to it, and the summary before it.
+        """
+        writing = summary.summary.writing if summary.summary else None
+        if writing and writing.is_counted:
+            return writing.input_tokens, writing.output_tokens
         before = self.summary
         new_ids = set(summary.span) - set(before.span if before else ())
         read = sum(session.tokens_of([message for message in session.log.view if message.id in new_ids]))
-        return read + (before.tokens_after if before else 0)
+        return read + (before.tokens_after if before else 0), summary.tokens_after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +85,7 @@ class CompactionPricing:
     renderer: PromptRenderer = field(default_factory=PromptRenderer)
     price: Pricer = price_by_ratios
     expected_calls: int = 20
+    prices: ModelPrices = field(default_factory=ModelPrices)
 
     def with_planned_price(self, session: Session, result: CompactionResult) -> CompactionResult:
         """Return the result of planning with its price; this may wait for a price list."""
@@ -81,25 +97,30 @@ class CompactionPricing:
         )
         return replace(result, economics=self._economics(session, change, may_wait=True))
 
-    def with_final_price(
-        self, session: Session, before: PromptSnapshot, result: CompactionResult
-    ) -> tuple[CompactionResult, ComputeEconomics]:
-        """Return the result of a compaction in force, priced by what the prompt takes now; this never waits.
-
-        The function returns the price once more, in money as soon as that is known: a price list may still be loading.
-        """
+    def run_of(self, session: Session, before: PromptSnapshot, *, seconds: float) -> CompactionRun:
+        """Return how the compaction in force went, priced by what the prompt takes now; this never waits."""
         change = before.change_to(
             session.prompt.slots, tokens=session.prompt_tokens, summary=session.plan.summary, session=session
         )
-        economics = self._economics(session, change, may_wait=False)
-        return replace(result, economics=economics), self.price_later(change, economics)
+        now, after = self.prices.of(change.tokens_before), self.prices.of(change.tokens_after)
+        return CompactionRun(
+            seconds=seconds,
+            failures=session.failures,
+            model=self.prices.model,
+            change=change,
+            economics=self._economics(session, change, may_wait=False),
+            prices=now,
+            prices_after=after if after != now else None,
+            summary_model=self.prices.summary_model,
+            summary_prices=self.prices.of_summary(change.summary_input_tokens),
+        )
 
-    def price_later(self, change: PromptChange, known: Economics | None) -> ComputeEconomics:
+    def price_later(self, change: PromptChange | None, known: Economics | None) -> ComputeEconomics:
         """Return what prices a change when it is asked for, as far as it is not `known` in money yet."""
 
         def compute(may_wait: bool) -> Mapping[str, Any]:
             nonlocal known
-            if known is not None and known.currency != USD:
+            if change is not None and known is not None and known.currency != USD:
                 try:
                     known = self.price(change, may_wait=may_wait)
                 except Exception:  # noqa: BLE001 - prices are a plug-in; the first try has been reported

@@ -10,7 +10,7 @@ from compact.core.log.entries import write_entry
 from compact.core.log.log import KnownList, Log
 from compact.core.log.messages import Message, Slot
 from compact.core.plan.layers import KeepRules
-from compact.core.plan.parts import PromptPart, ledger_share, part_of
+from compact.core.plan.parts import SAID_PARTS, PromptPart, contents_in_order, ledger_share, part_of, source_of
 from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.renderer import PromptRenderer, RenderedPrompt
 
@@ -25,7 +25,12 @@ class CurrentPrompt:
         self.tokens_by_part: Counter[PromptPart] = Counter()
         self.slot_tokens: list[int] = []
         self.slot_parts: list[PromptPart] = []
+        # The tokens of each part by role or tool, and the tool of each call, by which its result is known.
+        self.tokens_by_source: Counter[tuple[PromptPart, str]] = Counter()
+        self._tools: dict[str, str] = {}
         self.repair_tokens = 0
+        # What the messages of the log's view take as they came, whatever the plan does to them.
+        self.view_tokens = 0
         # How many messages of the log's view it accounts for.
         self.covered = 0
         # Where the summary stands; the plan knows it, its text does not tell: another message may look the same.
@@ -49,6 +54,8 @@ class CurrentPrompt:
         prompt = cls()
         prompt.rendered, prompt.covered = replace(rendered, slots=slots), len(log.view)
         prompt.repair_tokens = repair_tokens
+        prompt.view_tokens = sum(message_tokens(message.id) for message in log.view)
+        prompt._tools = {call.id: call.name for message in log.view for call in message.tool_calls}
         as_planned = {id(slot) for slot in rendered.slots}
         for slot in slots:
             message = slot.message
@@ -61,10 +68,12 @@ class CurrentPrompt:
                 prompt.items.add(write_entry(message, like), slot.ids, "")
                 # What the plan weighed when it was made is not counted again: not now, not in the next process.
                 tokens = record.tokens_after if record else count_message(message)
+                if record is None:  # a repair, which the whole history would need too
+                    prompt.view_tokens += tokens - sum(map(message_tokens, slot.ids))
             part = part_of(message, record, rules)
             if part is PromptPart.SUMMARY:
                 prompt.summary_place = len(prompt.slot_parts)
-            prompt._add_slot(tokens, part)
+            prompt._add_slot(message, tokens, part)
         prompt._split_summary(plan)
         return prompt
 
@@ -73,8 +82,10 @@ class CurrentPrompt:
         self.rendered = renderer.extend(self.rendered, new)
         self.items.add_entries(new)
         self.covered += len(new)
+        self.view_tokens += sum(tokens)
+        self._tools.update((call.id, call.name) for message in new for call in message.tool_calls)
         for message, count in zip(new, tokens, strict=True):
-            self._add_slot(count, part_of(message, None, rules))
+            self._add_slot(message, count, part_of(message, None, rules))
 
     def copy(self) -> CurrentPrompt:
         """Return a prompt of its own with the same content."""
@@ -82,8 +93,9 @@ class CurrentPrompt:
         twin.rendered, twin.items = self.rendered, self.items.copy()
         twin.tokens, twin.repair_tokens, twin.covered = self.tokens, self.repair_tokens, self.covered
         twin.tokens_by_part = Counter(self.tokens_by_part)
+        twin.tokens_by_source, twin._tools = Counter(self.tokens_by_source), dict(self._tools)
         twin.slot_tokens, twin.slot_parts = list(self.slot_tokens), list(self.slot_parts)
-        twin.summary_place = self.summary_place
+        twin.summary_place, twin.view_tokens = self.summary_place, self.view_tokens
         return twin
 
     @property
@@ -99,7 +111,18 @@ class CurrentPrompt:
     def __len__(self) -> int:
         return len(self.rendered)
 
-    def _add_slot(self, tokens: int, part: PromptPart) -> None:
+    def source_of(self, message: Message) -> str:
+        """Return who a message of the prompt is from: its role, or for a result its tool."""
+        return source_of(message, self._tools)
+
+    @property
+    def contents(self) -> dict[str, dict[str, int]]:
+        """The tokens of what people, the agent and tools said, by part and by role or tool."""
+        said = {key: tokens for key, tokens in self.tokens_by_source.items() if key[0] in SAID_PARTS}
+        return contents_in_order(said)
+
+    def _add_slot(self, message: Message, tokens: int, part: PromptPart) -> None:
+        self.tokens_by_source[part, self.source_of(message)] += tokens
         self.slot_tokens.append(tokens)
         self.slot_parts.append(part)
         self.tokens_by_part[part] += tokens

@@ -18,7 +18,7 @@ from compact.core.log.messages import Message, Slot, copy_plain
 from compact.core.plan.budget import Calibration, TokenBudget
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.parts import PromptPart
-from compact.core.plan.plan import CompactionPlan
+from compact.core.plan.plan import CompactionPlan, CompactionRun, StepFailure
 from compact.core.plan.regret import Regret, Regrets
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.turn import RehydrationState, TurnContext
@@ -129,6 +129,8 @@ class Session:
         # What the newest list brought back; and what reads the log under the plan in force, made when it is needed.
         self.new_regrets: tuple[Regret, ...] = ()
         self._regret_finder: RegretFinder | None = None
+        # What failed on the way to the newest prompt.
+        self.failures: tuple[StepFailure, ...] = ()
         # The newest item of the caller's, whose kind our own messages take.
         self._like: object = None
 
@@ -201,7 +203,7 @@ class Session:
             self.stored = replace(self.stored, has_branched=True)
         if self.turn.context.turn_number != self.turn_number:
             self.turn = TurnState(TurnContext(self.turn_number))
-        self.injected = ()
+        self.injected, self.failures = (), ()
         return match
 
     def _match(self, incoming: Sequence[object], read: Callable[[object, str], Message]) -> Match:
@@ -356,6 +358,23 @@ class Session:
     def record_plan_size(self) -> None:
         """Write the tokens of the prompt as it stands into the plan that made it."""
         self.plan = replace(self.plan, tokens_after=self.prompt.tokens)
+
+    def record_run(self, run: CompactionRun) -> None:
+        """Write into the plan in force how the compaction went that made it."""
+        self.plan = replace(self.plan, run=run)
+
+    def note_failure(self, failure: StepFailure) -> None:
+        """Remember what failed on the way to the newest prompt, and what was done instead."""
+        self.failures = (*self.failures, failure)
+
+    def take_stored_as_sent(self) -> None:
+        """Take the prompt of what the store has for the one that went out last.
+
+        So it is, whichever process sent it: a plan is stored with the first call under it. Only a plan that was
+        restored is stored before.
+        """
+        if self.plan.origin is None:
+            self.last_sent = self.prompt.slots
 
     def extend_prompt(self, new: Sequence[Message], renderer: PromptRenderer, rules: KeepRules) -> None:
         """Put new messages behind the prompt."""

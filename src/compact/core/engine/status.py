@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from compact.core.engine.session import Session, TriggerDecision
 from compact.core.plan.parts import LAYERS, PromptPart
@@ -23,7 +23,8 @@ class PartStatus:
 class SessionStatus:
     """A session as it stands; `parts` has every part of the prompt that there is, in its order.
 
-    `regrets` counts what compactions removed and the agent asked for again.
+    `regrets` counts what compactions removed and the agent asked for again. `contents` are the tokens of what was
+    said, by part and by role or tool.
     """
 
     session_id: str
@@ -37,6 +38,7 @@ class SessionStatus:
     actions: Mapping[str, int]
     decision: TriggerDecision | None
     regrets: tuple[RegretCount, ...] = ()
+    contents: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
 
     @property
     def usage_pct(self) -> float:
@@ -51,6 +53,10 @@ class SessionStatus:
             for layer, names in LAYERS.items()
             if (there := [self.parts[name] for name in names if name in self.parts]) or layer != "injected"
         }
+
+    def to_markdown(self) -> str:
+        """Return the status as Markdown: what a chat answers to `/compact_status`, and after a `/compact`."""
+        return "\n".join(_markdown(self))
 
     def __str__(self) -> str:
         lines = [
@@ -70,6 +76,49 @@ class SessionStatus:
         if self.decision:
             lines.append(f"{'compacted' if self.decision.triggered else 'not compacted'}: {self.decision.reason}")
         return "\n".join(lines)
+
+
+# Chosen: a bar that a narrow chat window shows in one line.
+_BAR_CHARS = 20
+
+
+def _markdown(status: SessionStatus) -> Iterator[str]:
+    used, window = status.used_tokens, status.max_context_tokens
+    filled = min(_BAR_CHARS, round(_BAR_CHARS * status.usage_pct))
+    bar = "█" * filled + "░" * (_BAR_CHARS - filled)
+    yield f"**Context** `{bar}` {used:,} of {window:,} tokens ({status.usage_pct:.0%})"
+    yield ""
+    yield "| part | tokens | messages | of which |"
+    yield "|---|--:|--:|---|"
+    for name, part in status.parts.items():
+        sources = _sources(status.contents.get(name, {}))
+        yield f"| {name.replace('_', ' ')} | {part.tokens:,} | {part.messages or '–'} | {sources} |"
+    yield f"| free | {max(0, window - used):,} | – | compacted at {status.thresholds['trigger']:,} |"
+    yield ""
+    actions = ", ".join(f"{count:,} {_DONE.get(action, action)}" for action, count in status.actions.items())
+    yield f"{status.messages_in_log:,} messages in the log: {actions or 'none'}. Plan version {status.plan_version}."
+    if status.decision:
+        outcome = "compacted" if status.decision.triggered else "not compacted"
+        yield f"Last call: {outcome}, {_cell(status.decision.reason)}."
+
+
+_DONE = {
+    "include": "in the prompt",
+    "clear": "cleared",
+    "summarize": "summarised",
+    "externalize": "externalised",
+    "drop": "dropped",
+}
+
+
+def _sources(sources: Mapping[str, int]) -> str:
+    """Return what a part is made of, the largest first: `read_file` 61,000, `bash` 22,000."""
+    return ", ".join(f"`{_cell(source)}` {tokens:,}" for source, tokens in sources.items()) or "–"
+
+
+def _cell(text: str) -> str:
+    """Return a text that stays inside its cell: a tool may have any name."""
+    return " ".join(text.split()).replace("|", "\\|").replace("`", "'")
 
 
 def status_of(session: Session, *, used_tokens: int) -> SessionStatus:
@@ -97,4 +146,5 @@ def status_of(session: Session, *, used_tokens: int) -> SessionStatus:
         actions={action.value: count for action, count in session.prompt.rendered.actions.items() if count},
         decision=session.decision,
         regrets=count_regrets(session.regrets),
+        contents=session.prompt.contents,
     )

@@ -27,7 +27,7 @@ from compact.core.facts.tool_calls import command_of, path_of
 from compact.core.log.groups import calls_answered, group_messages
 from compact.core.log.messages import Message
 from compact.core.log.tokenizer import ProviderAwareTokenizer
-from compact.core.plan.plan import ClearRecord, CompactionPlan, SummarizationRecord
+from compact.core.plan.plan import ClearRecord, CompactionPlan, StepFailure, SummarizationRecord
 from compact.core.plan.renderer import summary_message
 from compact.core.plan.stubs import render_cleared
 from compact.core.steps import Steps
@@ -41,6 +41,7 @@ from compact.core.summary.summarizer import (
 )
 from compact.core.summary.summary import StructuredSummary, SummaryCheck
 from compact.core.summary.verification import grounded, lacking
+from compact.core.summary.writing import BY_CODE, SummaryWriting
 
 SIMPLEST_FORM = "brief"
 # The specification's ladder: half as long, twice at most.
@@ -273,6 +274,11 @@ def _with_carried_facts(before: SummarizationRecord | None, found: Ledger) -> Le
     return merged((*carried, *found)) if carried else found
 
 
+def no_clock() -> float:
+    """Know no time."""
+    return 0.0
+
+
 def always_available() -> None:
     """Let the summariser be asked."""
 
@@ -287,7 +293,8 @@ class SummaryWriter:
 
     `by_code` chooses what stands for a span whose summary failed; without it only the facts do. `check_available`
     raises if the summariser is better left alone for now, and `report_outcome` gets the error of each summary (None if
-    there was none). Summaries of a `ModelSummarizer` are looked up in `cache` first.
+    there was none). Summaries of a `ModelSummarizer` are looked up in `cache` first. `name` is the summariser's own:
+    that of its model, or `code`; `clock` tells seconds.
     """
 
     summarizer: Summarizer
@@ -303,6 +310,8 @@ class SummaryWriter:
     by_code: Summarizer | None = None
     check_available: Callable[[], None] = always_available
     report_outcome: Callable[[Exception | None], None] = ignore_outcome
+    name: str = BY_CODE
+    clock: Callable[[], float] = no_clock
 
     def write(
         self, session: Session, plan: CompactionPlan, pending: SummarizationRecord, *, note: str, may_keep: bool
@@ -313,6 +322,7 @@ class SummaryWriter:
         """
         room = SummaryRoom(pending, self.tokenizer.count_message)
         request = self._request(session, plan, room, note)
+        started = self.clock()
         try:
             return (yield from self._write_once(session, request, room))
         except Exception as error:
@@ -320,9 +330,19 @@ class SummaryWriter:
                 raise
             keeps = self.on_failure == "keep" and may_keep
             self.emitter.error(session, error, fallback="keep" if keeps else "pruning-only")
-            return None if keeps else (yield from self._pruning_only(session, request, room))
+            session.note_failure(self._failure(error, keeps=keeps))
+            if keeps:
+                return None
+            return (yield from self._pruning_only(session, request, room, started))
 
-    def _pruning_only(self, session: Session, request: SummaryRequest, room: SummaryRoom) -> Steps[SummarizationRecord]:
+    def _failure(self, error: Exception, *, keeps: bool) -> StepFailure:
+        instead = "lines that code chose stand for the messages" if self.by_code else "the facts alone stand for them"
+        instead = "nothing was compacted: the prompt stayed as it was" if keeps else instead
+        return StepFailure(what="summary", error_type=type(error).__name__, message=str(error), instead=instead)
+
+    def _pruning_only(
+        self, session: Session, request: SummaryRequest, room: SummaryRoom, started: float
+    ) -> Steps[SummarizationRecord]:
         """Return what stands for the span when no summary was written: facts, the summary before, and chosen lines."""
         by_code, chosen = self.by_code, StructuredSummary()
         if by_code is not None:
@@ -332,7 +352,9 @@ class SummaryWriter:
                 self.emitter.error(session, error, fallback="the facts alone")
         before = request.previous or StructuredSummary()
         ledger, excerpts = chosen.ledger or request.ledger, chosen.excerpts or before.excerpts
-        known = replace(before, ledger=ledger, excerpts=excerpts, check=None)
+        spent = self._writing(request, started)
+        writing = replace(spent, summarizer=BY_CODE, instead_of=self.name, is_counted=True)
+        known = replace(before, ledger=ledger, excerpts=excerpts, check=None, writing=writing)
         record = room.record(cut_to(known, room.fits))
         return replace(record, reason=f"{record.reason}; pruning-only, no summary was written")
 
@@ -398,10 +420,10 @@ class SummaryWriter:
         self, session: Session, request: SummaryRequest, room: SummaryRoom
     ) -> Steps[tuple[StructuredSummary, str]]:
         """Return a summary that was made of the very same before, or a new one; and its form."""
-        key = self._cache_key(request)
+        key, started = self._cache_key(request), self.clock()
         found = yield from self._read_cache(session, key)
         if found:
-            return found, request.form
+            return replace(found, writing=SummaryWriting(summarizer=self.name, from_cache=True)), request.form
         self.check_available()
         try:
             summary, form = yield from self._attempts(session, request, room)
@@ -409,9 +431,22 @@ class SummaryWriter:
             self.report_outcome(error)
             raise
         self.report_outcome(None)
+        summary = replace(summary, writing=self._writing(request, started))
         if form == request.form:  # a fallback is not worth remembering
             yield from self._write_cache(session, key, summary)
         return summary, form
+
+    def _writing(self, request: SummaryRequest, started: float) -> SummaryWriting:
+        """Return what writing a summary has taken so far."""
+        tally = request.tally
+        return SummaryWriting(
+            summarizer=self.name,
+            calls=tally.calls,
+            input_tokens=tally.input_tokens,
+            output_tokens=tally.output_tokens,
+            seconds=round(self.clock() - started, 3),
+            is_counted=self.name == BY_CODE or isinstance(self.summarizer, ModelSummarizer),
+        )
 
     def _attempts(
         self, session: Session, request: SummaryRequest, room: SummaryRoom

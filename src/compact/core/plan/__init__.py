@@ -1,6 +1,6 @@
 """What is sent: plans as data, and how the next one is made.
 
-plan              records, and the action they come to for each message
+plan              records, the action they come to for each message, and how the compaction went
 budget            how much fits, when to act, how far to go; calibration by reported usage
 layers            which messages are kept verbatim
 strategy          the socket for strategies: what one may look at, what it proposes

@@ -7,7 +7,7 @@ is new; a compaction has one call write everything behind the first change, and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from math import ceil
 from typing import Any, Protocol
@@ -122,6 +122,24 @@ class Economics:
         if self.break_even_calls == 0:
             return "pays back at once"
         return f"pays back after {self.break_even_calls:,} call{'' if self.break_even_calls == 1 else 's'}"
+
+
+def _no_prices(input_tokens: int) -> Prices | None:
+    """Know no price."""
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPrices:
+    """Which model is called, which one writes summaries ("" is code), and what a token of a prompt of a size costs.
+
+    None is a price that is not known, or not at hand yet: nothing here ever waits.
+    """
+
+    model: str = ""
+    of: Callable[[int], Prices | None] = _no_prices
+    summary_model: str = ""
+    of_summary: Callable[[int], Prices | None] = _no_prices
 
 
 class Pricer(Protocol):

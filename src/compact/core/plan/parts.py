@@ -31,6 +31,8 @@ class PromptPart(StrEnum):
 
 # What is really sent, in its order: everything but what is only set aside.
 SENT_PARTS = tuple(part for part in PromptPart if part is not PromptPart.RESERVED)
+# What is of several roles or tools, and is told apart by them.
+SAID_PARTS = (PromptPart.PINNED, PromptPart.DIALOGUE, PromptPart.TOOL_RESULTS, PromptPart.STUBS)
 # The memory layers of `status`, as sums of parts.
 LAYERS: Mapping[str, tuple[PromptPart, ...]] = {
     "pinned": (PromptPart.SYSTEM, PromptPart.DEVELOPER, PromptPart.PINNED),
@@ -55,6 +57,23 @@ def part_of(message: Message, record: Record | None, rules: KeepRules) -> Prompt
     part = _ROLES.get(message.role, PromptPart.DIALOGUE)
     is_system = part in (PromptPart.SYSTEM, PromptPart.DEVELOPER)
     return part if is_system or not rules.pins(message) else PromptPart.PINNED
+
+
+def source_of(message: Message, tools: Mapping[str, str]) -> str:
+    """Return who a message of a prompt is from: its role, or for a result its tool; `tools` names those of calls."""
+    if message.role != "tool":
+        return message.role
+    return tools.get(message.tool_call_id or "") or message.name or "tool"
+
+
+def contents_in_order(tokens: Mapping[tuple[PromptPart, str], int]) -> dict[str, dict[str, int]]:
+    """Return the tokens of each part by role or tool, in the order of a prompt and the largest first."""
+    parts: dict[str, dict[str, int]] = {}
+    for part in PromptPart:
+        sources = {source: count for (of, source), count in tokens.items() if of is part and count}
+        if sources:
+            parts[part.value] = dict(sorted(sources.items(), key=lambda item: (-item[1], item[0])))
+    return parts
 
 
 def in_order(tokens: Mapping[PromptPart, int]) -> dict[str, int]:

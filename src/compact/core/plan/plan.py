@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import Enum
 from sys import maxsize
 from typing import Any, ClassVar, TypeAlias
 
+from compact.core.plan.economics import Economics, Prices, PromptChange
 from compact.core.plan.regret import Regrets
 from compact.core.summary.summary import StructuredSummary
 
@@ -126,13 +127,76 @@ _KINDS: Mapping[str, type[Record]] = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFailure:
+    """Something that failed on the way to a prompt, and what was done instead.
+
+    `what` is `summary`, or the strategy that failed.
+    """
+
+    what: str
+    error_type: str
+    message: str
+    instead: str
+
+    def __str__(self) -> str:
+        name = "the summary" if self.what == "summary" else f"the strategy {self.what}"
+        first_line = self.message.partition("\n")[0]
+        reason = f"{self.error_type}: {first_line}" if first_line else self.error_type
+        return f"{name} failed ({reason}); {self.instead}"
+
+    def to_dict(self) -> dict[str, str]:
+        """Return plain data; `StepFailure(**data)` gives back an equal one."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionRun:
+    """What is known of a compaction beside its records.
+
+    `change` is what it did to the prompt in tokens, `economics` its price as it was told when it was put in force:
+    a price list of later does not change it. `prices` are those of the agent's model before and `prices_after` those
+    of the smaller prompt, if they differ; `summary_prices` are those of the summariser's. What is not known is None.
+    """
+
+    seconds: float | None = None
+    failures: tuple[StepFailure, ...] = ()
+    model: str = ""
+    change: PromptChange | None = None
+    economics: Economics | None = None
+    prices: Prices | None = None
+    prices_after: Prices | None = None
+    summary_model: str = ""
+    summary_prices: Prices | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data; `from_dict` gives back an equal run."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> CompactionRun:
+        """Return the run that `to_dict` made plain data of."""
+        known: dict[str, Any] = {spec.name: data[spec.name] for spec in fields(cls) if spec.name in data}
+        known["failures"] = tuple(StepFailure(**failure) for failure in known.get("failures", ()))
+        if known.get("change"):
+            known["change"] = PromptChange(**known["change"])
+        if known.get("economics"):
+            priced: dict[str, Any] = dict(known["economics"])
+            priced["notes"] = tuple(priced["notes"])
+            known["economics"] = Economics(**priced)
+        for name in ("prices", "prices_after", "summary_prices"):
+            if known.get(name):
+                known[name] = Prices(**known[name])
+        return cls(**known)
+
+
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
     """All records of one session at one version, and the action they come to for each message.
 
     `pinned` are the messages that stand before the summary. `reason` says what made this version. A plan that was
     restored has the version it came from as `origin`, and is `held`: it stays until the budget forbids it. `regrets`
-    are what the agent missed until then.
+    are what the agent missed until then, and `run` is how the compaction went that made it, if one did.
     """
 
     session_id: str
@@ -145,6 +209,7 @@ class CompactionPlan:
     origin: int | None = None
     held: bool = False
     regrets: Regrets = field(default_factory=Regrets)
+    run: CompactionRun | None = field(default=None, compare=False)
     _actions: dict[str, Record] = field(init=False, repr=False, compare=False, default_factory=dict[str, "Record"])
 
     def __post_init__(self) -> None:
@@ -259,6 +324,7 @@ class CompactionPlan:
             "origin": self.origin,
             "held": self.held,
             "regrets": self.regrets.to_dict(),
+            "run": self.run.to_dict() if self.run else None,
         }
 
     @classmethod
@@ -276,6 +342,7 @@ class CompactionPlan:
             held=data["held"],
             # A plan from before regrets were counted does not say how long the log was: none counts under it.
             regrets=Regrets.from_dict(data["regrets"]) if "regrets" in data else Regrets(log_length=maxsize),
+            run=CompactionRun.from_dict(data["run"]) if data.get("run") else None,
         )
 
 
@@ -320,14 +387,14 @@ def _record_to_dict(record: Record) -> dict[str, Any]:
 
 
 def _record_from_dict(data: Mapping[str, Any]) -> Record:
-    fields = dict(data)
-    kind = _KINDS[fields.pop("action")]
-    fields["span"] = SpanReference(tuple(fields["span"]))
+    known = dict(data)
+    kind = _KINDS[known.pop("action")]
+    known["span"] = SpanReference(tuple(known["span"]))
     for name in ("kept", "kept_arguments"):
-        if fields.get(name) is not None:
-            fields[name] = tuple((start, end) for start, end in fields[name])
-    if fields.get("summary"):
-        fields["summary"] = StructuredSummary.from_dict(fields["summary"])
-    if "artifacts" in fields:
-        fields["artifacts"] = tuple(_record_from_dict(pointer) for pointer in fields["artifacts"])
-    return kind(**fields)
+        if known.get(name) is not None:
+            known[name] = tuple((start, end) for start, end in known[name])
+    if known.get("summary"):
+        known["summary"] = StructuredSummary.from_dict(known["summary"])
+    if "artifacts" in known:
+        known["artifacts"] = tuple(_record_from_dict(pointer) for pointer in known["artifacts"])
+    return kind(**known)

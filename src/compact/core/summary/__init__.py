@@ -3,6 +3,7 @@
 summary       the summary as structure, and its text in the prompt
 parsing       a summary's text, read back into its structure
 summarizer    the sockets for what writes it: Summarizer, and ModelSummarizer for models
+writing       how a summary came about: by whom, and what that took
 fitting       cuts a summary to the room there is, required facts last
 verification  what a summary lacks, and what it says that no source has
 """

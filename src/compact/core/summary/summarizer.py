@@ -18,7 +18,7 @@ from compact.core.summary.summary import STRUCTURED_SUMMARY_SCHEMA_VERSION, Stru
 class Spending:
     """What a session has spent on summaries; calls without a known price count as calls alone.
 
-    The summariser adds to it, under a lock of its own.
+    The summariser adds to it, under a lock of its own. The same for one request alone is its `tally`.
     """
 
     calls: int = 0
@@ -34,6 +34,7 @@ class SummaryRequest:
     `messages` are those that no summary stands for yet, `span` all that the new one will stand for, in their own
     words, and `history` both these and what stays in the prompt, in order; `ledger` is what code has found in the span.
     `form` names the form of the summary (`task_state`, …), `missing` the facts that an earlier answer lacked.
+    `spending` is the account of the session, `tally` that of this one summary.
     """
 
     messages: tuple[Message, ...]
@@ -49,6 +50,7 @@ class SummaryRequest:
     missing: tuple[str, ...] = ()
     session_id: str = ""
     spending: Spending = field(default_factory=Spending, compare=False)
+    tally: Spending = field(default_factory=Spending, compare=False)
 
     @property
     def strategy(self) -> str:

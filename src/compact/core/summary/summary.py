@@ -9,6 +9,7 @@ from itertools import groupby, zip_longest
 from typing import Any
 
 from compact.core.facts.ledger import REQUIRED, FactKind, Ledger
+from compact.core.summary.writing import SummaryWriting
 
 STRUCTURED_SUMMARY_SCHEMA_VERSION = "v2.0"
 SUMMARY_RENDER_VERSION = "v2.0"
@@ -77,7 +78,7 @@ class StructuredSummary:
     """What a span of history comes down to.
 
     `ledger` and `excerpts` are code's, verbatim; the rest is written by a model and is checked. Each part names the
-    messages it was taken from.
+    messages it was taken from. `writing` is how it came about, which makes no difference between two summaries.
     """
 
     ledger: Ledger = field(default_factory=Ledger)
@@ -89,6 +90,7 @@ class StructuredSummary:
     excerpts: tuple[Excerpt, ...] = ()
     check: SummaryCheck | None = None
     schema_version: str = STRUCTURED_SUMMARY_SCHEMA_VERSION
+    writing: SummaryWriting | None = field(default=None, compare=False)
 
     @property
     def artifacts(self) -> tuple[ArtifactReference, ...]:
@@ -109,6 +111,7 @@ class StructuredSummary:
             "narrative": self.narrative,
             "excerpts": [[e.label, e.text, e.source_id] for e in self.excerpts],
             "check": check and [check.required, list(check.asked_again), list(check.appended), list(check.ungrounded)],
+            "writing": self.writing.to_dict() if self.writing else None,
         }
 
     @classmethod
@@ -125,6 +128,7 @@ class StructuredSummary:
             narrative=data["narrative"],
             excerpts=tuple(Excerpt(*excerpt) for excerpt in data["excerpts"]),
             check=SummaryCheck(check[0], *(tuple(texts) for texts in check[1:])) if check else None,
+            writing=SummaryWriting.from_dict(data["writing"]) if data.get("writing") else None,
         )
 
 

@@ -1,6 +1,7 @@
 """The data of each page of the viewer, read from the store.
 
 sessions    the list of sessions
+costs       finds in the background what sessions cost, and what failed in them
 losses      finds in the background which sessions lost something
 session     one session: its calls, its plans and its log
 log         its messages, all of them or what matches a filter

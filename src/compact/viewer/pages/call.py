@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from compact.core.audit.cost import by_number
+from compact.core.audit.failures import call_failures, failures_data
 from compact.core.log.messages import Message
 from compact.core.plan.plan import CompactionAction
 from compact.viewer.pages.session import call_row, content_types, tool_calls
@@ -14,13 +16,20 @@ from compact.viewer.source import DataSource, RebuiltPrompt
 _MAX_CHARS = 20_000
 
 
-def call_page(source: DataSource, session_id: str, number: int, *, offset: int, limit: int) -> dict[str, Any]:
-    """Return a page of the prompt, rendered again from the log and the plan of that time."""
+def call_page(
+    source: DataSource, session_id: str, number: int, *, offset: int, limit: int, part: str = "", sent_by: str = ""
+) -> dict[str, Any]:
+    """Return a page of the prompt, rendered again from the log and the plan of that time.
+
+    With `part`, only the messages of that part, and with `sent_by` only those of a role or tool.
+    """
     info = source.info(session_id)
     prompt = source.prompt(info, number)
+    cost = by_number(source.cost(info, source.calls(session_id)))[number]
     call = prompt.sent.call
     limits = call.limits or source.limits
-    slots = list(_slots(prompt))
+    every = list(_slots(prompt))
+    slots = [slot for slot in every if part in ("", slot[0]["part"]) and sent_by in ("", slot[0]["source"])]
     return {
         "number": number,
         "at": call.at,
@@ -30,10 +39,14 @@ def call_page(source: DataSource, session_id: str, number: int, *, offset: int, 
         "reported": call.tokens_reported,
         "reason": call.reason,
         "parts": dict(call.parts),
+        "cost": cost.to_dict(),
+        "failures": failures_data(call_failures(call)),
         "fixed_tokens": prompt.fixed_tokens,
         "limits": dict(limits),
-        "listed": call_row(call, limits),
+        "listed": call_row(call, limits, cost),
         "calls_total": info.model_calls,
+        "contents": prompt.contents,
+        "messages_total": len(every),
         "slots_total": len(slots),
         "slots": [{**_message_data(message), **about} for about, message in slots[offset : offset + limit]],
     }
@@ -45,12 +58,17 @@ def _slots(prompt: RebuiltPrompt) -> Iterator[tuple[dict[str, Any], Message]]:
     `action` is what the plan did to them; a message that stands for none was added to make the prompt legal.
     """
     plan = prompt.sent.plan
-    for slot, tokens, part in zip(prompt.slots, prompt.tokens, prompt.parts, strict=True):
+    entries = zip(prompt.slots, prompt.tokens, prompt.parts, prompt.sources, strict=True)
+    for place, (slot, tokens, part, sender) in enumerate(entries):
         action = plan.get_action(slot.ids[0])[0] if slot.ids else CompactionAction.INCLUDE
         about = {"part": part.value, "action": action.value, "is_repair": not slot.ids}
+        about |= {"source": sender, "place": place}
         yield {**about, "tokens": tokens, "ids": list(slot.ids)}, slot.message
-    for added, tokens in zip(prompt.sent.added, prompt.added_tokens, strict=True):
+    for place, (added, tokens) in enumerate(
+        zip(prompt.sent.added, prompt.added_tokens, strict=True), len(prompt.slots)
+    ):
         about = {"part": added.kind, "action": CompactionAction.INCLUDE.value, "is_repair": False}
+        about |= {"source": added.message.role, "place": place}
         yield {**about, "tokens": tokens, "ids": []}, added.message
 
 

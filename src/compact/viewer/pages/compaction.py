@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compact.core.audit.cost import by_version
+from compact.core.audit.failures import failures_data, plan_failures
 from compact.core.audit.records import ModelCall, SessionInfo, StoredMessage
 from compact.core.audit.report import CompactionReport
-from compact.core.log.messages import Message, Slot
-from compact.core.plan.economics import USD, Economics, measure_change
+from compact.core.log.messages import Message
 from compact.core.plan.plan import ClearRecord, CompactionAction, CompactionPlan, ExternalizationRecord, Record
 from compact.core.plan.stubs import render_cleared, render_externalization_text
 from compact.viewer.pages.session import entry_row, tool_names
@@ -58,7 +59,7 @@ def compaction_page(source: DataSource, session_id: str, query: CompactionQuery)
     first_call = next((call for call in calls if call.plan_version >= query.version), None)
     before, plan = source.plan(info, against).plan, entry.plan
     rows = _MessageRows(source, info, before, plan, first_call)
-    price = source.cached_price(info, plan, lambda: _price_data(source, info, calls, plan)) if was_made else None
+    cost = by_version(source.cost(info, calls)).get(plan.version) if was_made else None
     return {
         "version": plan.version,
         "against": against,
@@ -69,7 +70,10 @@ def compaction_page(source: DataSource, session_id: str, query: CompactionQuery)
         "tokens_after": plan.tokens_after,
         "messages_before": rows.messages_under(before),
         "messages_after": rows.messages_under(plan),
-        "economics": price,
+        "cost": cost.to_dict() if cost else None,
+        "failures": failures_data(plan_failures(plan)),
+        "seconds": plan.run.seconds if plan.run else None,
+        "versions": [0, *(listed.plan.version for listed in source.plans(info))],
         **rows.page(query),
         "summary": summary_data(plan),
         "report": report,
@@ -208,62 +212,3 @@ def _report_data(report: CompactionReport | None) -> dict[str, Any] | None:
         "items_total": len(report.items),
         "missing_constraints": [item.text for item in report.missing_constraints],
     }
-
-
-# -- the price ----------------------------------------------------------------------------------------------------
-
-
-def _price_data(
-    source: DataSource, info: SessionInfo, calls: Sequence[ModelCall], plan: CompactionPlan
-) -> dict[str, Any] | None:
-    """Return the price of a plan, computed from the prompts before and after it.
-
-    A plan that was restored, or under which nothing was sent, has no price.
-    """
-    place = next((n for n, call in enumerate(calls) if call.plan_version == plan.version), 0)
-    if not place or plan.origin is not None or calls[place - 1].branch != calls[place].branch:
-        return None
-    economics = _economics(source, info, calls[place - 1], calls[place], plan)
-    is_money = economics.currency == USD
-    return {
-        "lines": [str(economics), *economics.notes, f"prices of {source.pricing_model}, as set for this viewer"],
-        "freed_tokens": economics.tokens_freed,
-        "kept_prefix_tokens": economics.prefix_kept_tokens,
-        "broken_prefix_tokens": economics.prefix_broken_tokens,
-        "broken_prefix_usd": economics.rewrite_cost if is_money else None,
-        "summary_usd": economics.summary_cost if is_money else None,
-        "saving_per_call_usd": economics.saving_per_call if is_money else None,
-        "break_even_calls": economics.break_even_calls,
-    }
-
-
-def _economics(
-    source: DataSource, info: SessionInfo, last: ModelCall, first: ModelCall, plan: CompactionPlan
-) -> Economics:
-    """Compare the last prompt before, with the messages that came since, and the first prompt after."""
-    before, after = source.prompt(info, last.number), source.prompt(info, first.number)
-    new = source.store.messages(info.session_id, after_seq=last.last_seq, limit=first.last_seq - last.last_seq)
-    input_tokens, output_tokens = _summary_tokens(source, info, before.sent.plan, plan)
-    change = measure_change(
-        [*before.slots, *(Slot(entry.message, (entry.message.id,)) for entry in new)],
-        after.slots,
-        sent=before.slots,
-        tokens=[*before.tokens, *(entry.tokens for entry in new)],
-        tokens_after=sum(after.tokens),
-        fixed_tokens=after.fixed_tokens,
-        summary_input_tokens=input_tokens,
-        summary_output_tokens=output_tokens,
-    )
-    return source.price(change, may_wait=True)
-
-
-def _summary_tokens(
-    source: DataSource, info: SessionInfo, before: CompactionPlan, after: CompactionPlan
-) -> tuple[int, int]:
-    """Return the input and output tokens of writing the summary; zero if it is the one that stood already."""
-    old, new = before.summary, after.summary
-    if new is None or (old and old.version == new.version):
-        return 0, 0
-    fresh = set(new.span) - set(old.span if old else ())
-    read = sum(tokens for message_id, tokens in source.store.outline(info.session_id) if message_id in fresh)
-    return read + (old.tokens_after if old else 0), new.tokens_after

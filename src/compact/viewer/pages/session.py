@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from compact.core.audit.cost import CallCost, CompactionCost, by_number, by_version
+from compact.core.audit.failures import call_failures, failures_data, plan_failures
 from compact.core.audit.records import ModelCall, PlanVersion, StoredMessage
 from compact.core.log.messages import Message
 from compact.core.plan.parts import SENT_PARTS
@@ -26,6 +28,8 @@ def session_page(source: DataSource, session_id: str, *, until_call: int | None 
     info = source.info(session_id)
     calls, plans = source.calls(session_id), source.plans(info)
     last = len(calls) if until_call is None else max(1, min(until_call, len(calls)))
+    cost = source.cost(info, calls)
+    costs = by_number(cost)
     newest = calls[-1] if calls else None
     limits = newest.limits if newest and newest.limits else source.limits
     return {
@@ -39,8 +43,9 @@ def session_page(source: DataSource, session_id: str, *, until_call: int | None 
         "decision": _decision(calls),
         "calls_total": len(calls),
         "calls_per_page": CALLS_PER_PAGE,
-        "calls": [call_row(call, limits) for call in calls[max(0, last - CALLS_PER_PAGE) : last]],
-        "plans": list(_plans(plans, calls, info.plan_version)),
+        "calls": [call_row(call, limits, costs[call.number]) for call in calls[max(0, last - CALLS_PER_PAGE) : last]],
+        "plans": list(_plans(plans, calls, info.plan_version, by_version(cost))),
+        "cost": cost.to_dict(),
     }
 
 
@@ -55,14 +60,13 @@ def _decision(calls: Sequence[ModelCall]) -> dict[str, Any] | None:
 def calls_page(source: DataSource, session_id: str, *, offset: int, limit: int) -> dict[str, Any]:
     """Return a page of the calls, newest first."""
     calls = source.calls(session_id)
-    if not calls:
-        source.info(session_id)
+    costs = by_number(source.cost(source.info(session_id), calls))
     limits = calls[-1].limits if calls and calls[-1].limits else source.limits
     page = calls[::-1][offset : offset + limit]
-    return {"total": len(calls), "calls": [call_row(call, limits) for call in page]}
+    return {"total": len(calls), "calls": [call_row(call, limits, costs[call.number]) for call in page]}
 
 
-def call_row(call: ModelCall, limits: Mapping[str, int]) -> dict[str, Any]:
+def call_row(call: ModelCall, limits: Mapping[str, int], cost: CallCost) -> dict[str, Any]:
     """Return a call as a row of a list."""
     parts = {part.value: call.parts.get(part.value, 0) for part in SENT_PARTS}
     window = (call.limits or limits)["window"]
@@ -78,10 +82,15 @@ def call_row(call: ModelCall, limits: Mapping[str, int]) -> dict[str, Any]:
         "reported": call.tokens_reported,
         "trigger": (call.limits or limits)["trigger"],
         "parts": {**parts, "free": max(0, window - sum(parts.values()))},
+        "cost": cost.to_dict(),
+        "failures": failures_data(call_failures(call)),
+        "contents": call.details.get("contents", {}),
     }
 
 
-def _plans(plans: Sequence[PlanVersion], calls: Sequence[ModelCall], current: int) -> Iterator[dict[str, Any]]:
+def _plans(
+    plans: Sequence[PlanVersion], calls: Sequence[ModelCall], current: int, costs: Mapping[int, CompactionCost]
+) -> Iterator[dict[str, Any]]:
     first_calls: dict[int, int] = {}
     for call in calls:
         first_calls.setdefault(call.plan_version, call.number)
@@ -99,6 +108,8 @@ def _plans(plans: Sequence[PlanVersion], calls: Sequence[ModelCall], current: in
             "is_current": plan.version == current,
             "first_call": first_calls.get(plan.version),
             "actions": dict(actions),
+            "cost": costs[plan.version].to_dict() if plan.version in costs else None,
+            "failures": failures_data(plan_failures(plan)),
         }
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compact.core.audit.records import ModelCall, SessionInfo
+from compact.viewer.pages.costs import CostFinder
 from compact.viewer.pages.losses import LossFinder
 from compact.viewer.source import DataSource
 
@@ -34,19 +35,52 @@ class SessionQuery:
     limit: int = 50
 
 
-def list_sessions(source: DataSource, losses: LossFinder, query: SessionQuery) -> dict[str, Any]:
-    """Return a page of the list; losses are found in the background, `pending` is how many are not known yet."""
+def list_sessions(source: DataSource, losses: LossFinder, costs: CostFinder, query: SessionQuery) -> dict[str, Any]:
+    """Return a page of the list; losses and costs are found in the background.
+
+    `pending` is how many losses are not known yet; `cost` is the sum of the sessions on this page whose cost is known.
+    """
+    matching = _matching(source, query.words)
     with_errors = source.events.sessions_with_errors()
-    found = [info for info in _matching(source, query.words) if _has_state(info, query.state, losses, with_errors)]
+    if query.state == "errors":
+        costs.request(matching)
+        with_errors = with_errors | {info.session_id for info in matching if _failures(costs, info)}
+    found = [info for info in matching if _has_state(info, query.state, losses, with_errors)]
     found.sort(key=lambda info: (_SORT_KEYS[query.sort](info), info.session_id))
     page = found[query.offset : query.offset + query.limit]
     losses.request(page)
+    costs.request(page)
     calls = source.store.recent_calls([info.session_id for info in page], _SPARKLINE_CALLS)
     now = time.time()
     return {
         "total": len(found),
         "pending": losses.pending,
-        "sessions": [_row(source, info, calls[info.session_id], losses, with_errors, now) for info in page],
+        "sessions": [
+            {
+                **_row(source, info, calls[info.session_id], losses, with_errors, now),
+                "cost": costs.cost(info),
+                "failures": _failures(costs, info),
+            }
+            for info in page
+        ],
+        "cost": _total(list(filter(None, map(costs.cost, page)))),
+    }
+
+
+def _failures(costs: CostFinder, info: SessionInfo) -> list[str]:
+    """Return what is known to have failed in a session."""
+    cost = costs.cost(info)
+    return cost["failures"] if cost else []
+
+
+def _total(costs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the sums over sessions; those without any known price are counted apart."""
+    priced = [cost for cost in costs if cost["usd"] is not None]
+    return {
+        "sessions": len(priced),
+        "unpriced": len(costs) - len(priced),
+        "usd": sum(cost["usd"] for cost in priced) if priced else None,
+        "usd_saved": sum(cost["usd_saved"] for cost in priced) if priced else None,
     }
 
 

@@ -26,7 +26,10 @@ def summary_data(plan: CompactionPlan) -> dict[str, Any] | None:
     text, check = summary_message(record).text, record.summary.check or SummaryCheck()
     marks: dict[str, str] = {}
     # The first mark of a text stays: that no source has it is the worst that can be said.
-    verified = (fact.subject for fact in record.summary.ledger)
+    writing = record.summary.writing
+    # What code chose because the summary failed was never checked.
+    is_fallback = writing is not None and bool(writing.instead_of)
+    verified = () if is_fallback else (fact.subject for fact in record.summary.ledger)
     for mark, texts in zip(_MARKS, (check.ungrounded, check.appended, verified), strict=True):
         for marked in texts:
             marks.setdefault(marked.strip(), mark)
@@ -40,6 +43,8 @@ def summary_data(plan: CompactionPlan) -> dict[str, Any] | None:
         "ungrounded": list(check.ungrounded),
         "appended": list(check.appended),
         "required": check.required,
+        "writing": writing.to_dict() if writing else None,
+        "is_fallback": is_fallback,
     }
 
 

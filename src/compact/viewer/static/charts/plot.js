@@ -1,6 +1,7 @@
 // What the timeline is drawn with: areas, grid, thresholds.
 import { s } from "../base/dom.js";
 import { short } from "../base/format.js";
+import { layersOf } from "./contents.js";
 import { FREE, partShapes, PARTS, patternFill } from "./parts.js";
 import { ticks } from "./scale.js";
 
@@ -23,10 +24,14 @@ export function areas({ frame, calls, first, hidden, limit }) {
   const drawn = [];
   for (const { key } of PARTS) {
     if (hidden.has(key) || !calls.some((call) => call.parts?.[key])) continue;
-    const tops = bottoms.map((bottom, i) => bottom + (calls[i].parts?.[key] ?? 0));
-    const d = outline(frame, first, tops, bottoms);
-    drawn.push(partShapes("path", key, { d }));
-    bottoms = tops;
+    const group = s("g", { class: `layers-${key}` });
+    for (const { shade, tokens } of layersOf(calls, key)) {
+      const tops = bottoms.map((bottom, i) => bottom + tokens(calls[i]));
+      const d = outline(frame, first, tops, bottoms);
+      group.append(s("g", { class: `shade-${shade}` }, partShapes("path", key, { d })));
+      bottoms = tops;
+    }
+    drawn.push(group);
   }
   if (limit)
     drawn.unshift(

@@ -11,6 +11,8 @@ import { CallRange, frame } from "./scale.js";
 const DRAG_PX = 6;
 const FLAG_PX = 42;
 
+const markIcon = (plan) => (plan.failures?.length ? "error" : plan.restored_from !== null ? "undo" : "layers");
+
 export class Timeline {
   /** `openCall(number)` opens a call, `planHref(version)` is the link of a plan, `onCursor(call)` gets its call. */
   constructor({ openCall, planHref, onCursor }) {
@@ -161,12 +163,13 @@ export class Timeline {
     const isRestored = plan.restored_from !== null;
     const names = {
       "is-restored": isRestored,
+      "is-failed": Boolean(plan.failures?.length),
       "is-tight": room < FLAG_PX,
       "is-flip": x + FLAG_PX > this.frame.width,
       "is-current": plan.is_current,
     };
-    const label = `${isRestored ? "Restored plan" : "Compaction"} v${plan.version}: ${whole(plan.tokens_before)} to ${whole(plan.tokens_after)} tokens`;
-    const flag = room < FLAG_PX ? null : [icon(isRestored ? "undo" : "layers"), h("span", null, `v${plan.version}`)];
+    const label = `${isRestored ? "Restored plan" : "Compaction"} v${plan.version}: ${whole(plan.tokens_before)} to ${whole(plan.tokens_after)} tokens${(plan.failures ?? []).map(({ text }) => `; ${text}`).join("")}`;
+    const flag = room < FLAG_PX ? null : [icon(markIcon(plan)), h("span", null, `v${plan.version}`)];
     return h(
       "a",
       {

@@ -1,16 +1,19 @@
 // One model call: the exact prompt that went out.
 import { h, replace } from "../base/dom.js";
-import { count, dateTime, percent, short, whole } from "../base/format.js";
+import { count, dateTime, percent, whole } from "../base/format.js";
 import { actionChip, icon } from "../base/icons.js";
 import { visible } from "../base/text.js";
 import { partBar } from "../charts/bars.js";
-import { occurringParts, PARTS, swatch } from "../charts/parts.js";
+import { contentsList } from "../charts/contents.js";
+import { PARTS, swatch } from "../charts/parts.js";
 import { get, getFile, segment } from "../data/api.js";
 import { to } from "../router.js";
 import { block, otherContent, roleTag, toolCalls } from "../widgets/content.js";
 import { copyButton, downloadButton, rawToggle } from "../widgets/copy.js";
 import { closeDrawer, showMessage } from "../widgets/drawer.js";
+import { failureNotes } from "../widgets/failures.js";
 import { jumpBox } from "../widgets/jump.js";
+import { callFigures } from "../widgets/money.js";
 import { failed, loading } from "../widgets/states.js";
 
 const NAMES = new Map(PARTS.map(({ key, name }) => [key, name]));
@@ -35,7 +38,7 @@ function slotArticle(id, slot, index) {
       "header",
       { class: "slot-head" },
       h("span", { class: "num faint slot-index" }, index + 1),
-      roleTag(slot.role),
+      roleTag(slot.role, slot.role === "tool" ? slot.source : ""),
       labels(slot),
       slot.tool_call_id ? h("span", { class: "faint mono small clip" }, "answers ", visible(slot.tool_call_id)) : null,
       h("span", { class: "grow" }),
@@ -142,7 +145,7 @@ function head(id, call, near) {
 }
 
 /** Make the card of what the prompt is made of; `listed` is the call as the session lists it. */
-function compositionCard(call, listed, limits) {
+function compositionCard(id, call, listed, limits) {
   if (!listed) return null;
   return h(
     "section",
@@ -167,7 +170,7 @@ function compositionCard(call, listed, limits) {
       h(
         "div",
         { class: "figure-box" },
-        h("div", { class: "figure-value" }, whole(call.slots_total)),
+        h("div", { class: "figure-value" }, whole(call.messages_total)),
         h("div", { class: "figure-name" }, "messages sent"),
       ),
       h(
@@ -176,33 +179,22 @@ function compositionCard(call, listed, limits) {
         h("div", { class: "figure-value" }, whole(listed.evicted)),
         h("div", { class: "figure-name" }, "left out"),
       ),
+      callFigures(call),
     ),
     call.reason ? h("p", { class: "decision" }, icon("check"), h("span", null, visible(call.reason))) : null,
     partBar(listed.parts, limits?.window),
-    h(
-      "div",
-      { class: "legend" },
-      occurringParts([listed.parts]).map(({ key, name, meaning }) =>
-        h(
-          "span",
-          { class: "legend-item", title: meaning },
-          swatch(key),
-          h("span", null, name),
-          h("span", { class: "legend-value num" }, short(listed.parts[key])),
-        ),
-      ),
-    ),
+    contentsList(id, { ...listed, contents: call.contents }, limits?.window),
   );
 }
 
 /** Make the list of slots; more are added as its end comes near. */
-function slotList(ctx, id, number, total, first) {
+function slotList(ctx, id, number, total, first, only) {
   const box = h("div", { class: "slots" });
   const end = h("div", { class: "slots-end" });
   let loaded = 0;
   let isBusy = false;
   const add = (slots) => {
-    box.append(...slots.map((slot, i) => slotArticle(id, slot, loaded + i)));
+    box.append(...slots.map((slot) => slotArticle(id, slot, slot.place)));
     loaded += slots.length;
     end.hidden = loaded >= total;
   };
@@ -214,7 +206,7 @@ function slotList(ctx, id, number, total, first) {
     try {
       const { slots } = await get(
         `/api/sessions/${segment(id)}/calls/${segment(number)}`,
-        { offset: loaded, limit: PAGE },
+        { offset: loaded, limit: PAGE, ...only },
         ctx.signal,
       );
       add(slots);
@@ -238,11 +230,25 @@ function slotList(ctx, id, number, total, first) {
   return [box, end];
 }
 
-export async function callView(ctx, { session: id, which }) {
+/** Say that only some of the messages are listed, with the way back to all of them. */
+function filterNote(id, call, { part, source }) {
+  if (!part && !source) return null;
+  const what = [NAMES.get(part) ?? part, source].filter(Boolean).join(", ");
+  return h(
+    "p",
+    { class: "decision filter-note", role: "status" },
+    icon("search"),
+    h("span", null, `${whole(call.slots_total)} of ${whole(call.messages_total)} messages: `, visible(what)),
+    h("a", { href: to(["s", id, "c", call.number]) }, "Show all"),
+  );
+}
+
+export async function callView(ctx, { session: id, which, params }) {
   ctx.crumbs([{ text: "Sessions", href: "#/" }, { text: id, href: to(["s", id]) }, { text: `call ${which}` }]);
   replace(ctx.main, h("div", { class: "page" }, loading(9)));
+  const only = { part: params.part, source: params.source };
   const [call, session] = await Promise.all([
-    get(`/api/sessions/${segment(id)}/calls/${segment(which)}`, { offset: 0, limit: PAGE }, ctx.signal),
+    get(`/api/sessions/${segment(id)}/calls/${segment(which)}`, { offset: 0, limit: PAGE, ...only }, ctx.signal),
     get(`/api/sessions/${segment(id)}`, {}, ctx.signal),
   ]);
   const listed = session.calls.find(({ number }) => number === call.number) ?? call.listed;
@@ -253,14 +259,16 @@ export async function callView(ctx, { session: id, which }) {
       "div",
       { class: "page" },
       head(id, call, near),
-      compositionCard(call, listed, session.limits),
+      failureNotes(call.failures),
+      compositionCard(id, call, listed, session.limits),
       h(
         "div",
         { class: "section-head" },
         h("h2", { class: "section-title" }, "The prompt, as it was sent"),
         replayBar(id, call.number),
       ),
-      slotList(ctx, id, which, call.slots_total, call.slots),
+      filterNote(id, call, only),
+      slotList(ctx, id, which, call.slots_total, call.slots, only),
     ),
   );
   ctx.onLeave(closeDrawer);

@@ -1,14 +1,15 @@
 // One compaction: before and after, why, its price, its summary and what it lost.
 import { h, replace } from "../base/dom.js";
-import { count, dateTime, percent, whole } from "../base/format.js";
+import { count, dateTime, duration, percent, whole } from "../base/format.js";
 import { icon } from "../base/icons.js";
 import { visible } from "../base/text.js";
 import { beforeAfter } from "../charts/bars.js";
 import { get, meta, segment } from "../data/api.js";
 import { to } from "../router.js";
 import { closeDrawer, showMessage } from "../widgets/drawer.js";
+import { failureBadge, failureNotes } from "../widgets/failures.js";
 import { failed, loading } from "../widgets/states.js";
-import { economicsCard, reportCard, summaryCard } from "./compaction_cards.js";
+import { priceCard, reportCard, summaryCard } from "./compaction_cards.js";
 import { Diff, PAGE } from "./diff.js";
 import { confirmRestore } from "./plans.js";
 
@@ -31,6 +32,7 @@ function head(id, plan, session, readOnly, onRestored) {
     { class: "page-head" },
     h("h1", null, isRestored ? `Plan v${plan.version}` : `Compaction v${plan.version}`),
     listed?.is_current && h("span", { class: "badge is-ok" }, icon("check"), "in force"),
+    failureBadge(plan.failures),
     isRestored ? h("span", { class: "badge" }, `restores v${listed.restored_from}`) : null,
     h("span", { class: "count" }, dateTime(plan.at)),
     h("span", { class: "grow" }),
@@ -50,6 +52,29 @@ function head(id, plan, session, readOnly, onRestored) {
       ),
     stepButton(-1, "left", "Previous compaction (←)"),
     stepButton(1, "right", "Next compaction (→)"),
+  );
+}
+
+/** Who wrote the summary, what that took, and how long the compaction did; with the way to its trace. */
+function madeBy(plan, id) {
+  const writing = plan.summary?.writing;
+  const isNew = plan.cost?.summary || !writing?.calls;
+  const bill = plan.cost?.summary;
+  const facts = [
+    plan.seconds === null ? null : `took ${duration(1000 * plan.seconds)}`,
+    plan.summary ? null : "no summary was needed",
+    writing && (writing.instead_of ? `code stands in for ${writing.instead_of}` : `summary by ${writing.summarizer}`),
+    writing?.from_cache ? "written before, of the very same" : null,
+    bill && isNew && (bill.calls || bill.is_estimate)
+      ? `${count(bill.calls, "call")}, ${whole(bill.input_tokens)} tokens in, ${whole(bill.output_tokens)} out${bill.is_estimate ? ", estimated" : ""}, ${duration(1000 * bill.seconds)}`
+      : null,
+  ].filter(Boolean);
+  return h(
+    "p",
+    { class: "made-by dim" },
+    visible(facts.join(" · ")),
+    " ",
+    h("a", { class: "readout-open", href: to(["s", id, "traces"]) }, "Traces", icon("arrow")),
   );
 }
 
@@ -83,6 +108,7 @@ function sizeCard(plan, session, id) {
       ),
     ),
     beforeAfter(plan.tokens_before, plan.tokens_after),
+    madeBy(plan, id),
     plan.reason && h("p", { class: "why-line" }, icon("question"), h("span", null, visible(plan.reason))),
     call
       ? h(
@@ -147,9 +173,12 @@ export async function compactionView(ctx, { session: id, which, params }) {
       "div",
       { class: "page" },
       head(id, plan, session, about.read_only, showSession),
-      h("div", { class: "columns even" }, sizeCard(plan, session, id), economicsCard(plan)),
-      h("div", { class: "columns even" }, summaryCard(plan.summary), lossReportCard(id, request)),
+      failureNotes(plan.failures),
       diff.card(params),
+      h("div", { class: "columns even" }, sizeCard(plan, session, id), priceCard(plan)),
+      plan.summary
+        ? h("div", { class: "columns even" }, lossReportCard(id, request), summaryCard(plan.summary))
+        : lossReportCard(id, request),
     ),
   );
   diff.rows.notify();

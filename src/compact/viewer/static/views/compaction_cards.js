@@ -4,6 +4,7 @@ import { count, dollars, whole } from "../base/format.js";
 import { icon } from "../base/icons.js";
 import { visible } from "../base/text.js";
 import { copyButton } from "../widgets/copy.js";
+import { price } from "../widgets/money.js";
 
 const MARKS = {
   verified: ["", "found in the log"],
@@ -16,17 +17,26 @@ function breakEven(calls) {
   return calls === 0 ? "at once" : count(calls, "call");
 }
 
-export function economicsCard({ economics }) {
+const fact = (value, name) =>
+  h("div", { class: "fact" }, h("div", { class: "figure-value" }, value), h("div", { class: "figure-name" }, name));
+
+/** What it saved so far: of the calls under this plan, with its own price taken off. */
+function netFact(cost) {
+  const under = `after ${count(cost.calls_under, "call")} under this plan`;
+  if (cost.usd_net === null) return fact("not known", `saved ${under}`);
+  return cost.usd_net >= 0 ? fact(dollars(cost.usd_net), `saved ${under}`) : fact(dollars(-cost.usd_net), `to go ${under}`);
+}
+
+/** The price of a compaction as it was when it was put in force, and what came of it. */
+export function priceCard({ cost, summary }) {
   const head = h("div", { class: "card-head" }, h("h2", null, "Price"));
-  if (!economics)
+  if (!cost)
     return h(
       "section",
       { class: "card", "aria-label": "Price" },
       head,
-      h("p", { class: "quiet" }, "No price is known for this model, or nothing was rewritten."),
+      h("p", { class: "quiet" }, "Nothing is recorded of its price: it was restored, or made by an older version."),
     );
-  const fact = (value, name) =>
-    h("div", { class: "fact" }, h("div", { class: "figure-value" }, value), h("div", { class: "figure-name" }, name));
   return h(
     "section",
     { class: "card", "aria-label": "Price" },
@@ -34,16 +44,19 @@ export function economicsCard({ economics }) {
     h(
       "div",
       { class: "facts" },
-      fact(whole(economics.freed_tokens), "tokens freed per call"),
-      fact(dollars(economics.broken_prefix_usd), "to cache the prefix again"),
-      fact(dollars(economics.summary_usd), "for the summary"),
-      fact(breakEven(economics.break_even_calls), "until it has paid for itself"),
+      fact(whole(cost.freed_tokens), "tokens freed per call"),
+      fact(price(cost.usd_saved_per_call), "saved by each call"),
+      fact(price(cost.usd_rewrite), "to cache the prefix again"),
+      fact(price(cost.usd_summary), summary?.is_fallback ? "for attempts at a summary" : "for the summary"),
+      fact(breakEven(cost.break_even_calls), "until it has paid for itself"),
+      netFact(cost),
     ),
-    (economics.lines ?? []).length
+    cost.lines.length
       ? h(
           "ul",
           { class: "lines" },
-          economics.lines.map((line) => h("li", null, visible(line))),
+          cost.lines.map((line) => h("li", null, visible(line))),
+          cost.is_price_recorded ? null : h("li", null, "no price was at hand then: by the first one known since"),
         )
       : null,
   );
@@ -91,10 +104,18 @@ export function summaryCard(summary) {
     h(
       "div",
       { class: "card-head" },
-      h("h2", null, "Summary"),
+      h("h2", null, summary.is_fallback ? "In place of a summary" : "Summary"),
       h("span", { class: "card-note" }, `v${summary.version} · ${count(summary.tokens, "token")}`),
       copyButton(summary.text ?? "", { name: "Copy the summary" }),
     ),
+    summary.is_fallback
+      ? h(
+          "p",
+          { class: "failed-line" },
+          icon("error"),
+          visible(`${summary.writing.instead_of} wrote no summary. Code chose these lines of the log; nothing checked them.`),
+        )
+      : null,
     legend.length ? h("div", { class: "mark-keys" }, legend) : null,
     h("pre", { class: "text summary-text", dir: "auto", tabindex: 0, "aria-label": "Summary text" }, content),
     textList("Missing", summary.missing, "missing", "drop"),

@@ -4,7 +4,7 @@ import { count } from "../base/format.js";
 import { actionChip } from "../base/icons.js";
 import { oneLine, visible } from "../base/text.js";
 import { PagedRows } from "../data/rows.js";
-import { rewrite } from "../router.js";
+import { rewrite, to } from "../router.js";
 import { block, roleTag } from "../widgets/content.js";
 import { showMessage } from "../widgets/drawer.js";
 import { VirtualList } from "../widgets/virtual_list.js";
@@ -18,7 +18,13 @@ const REPLACEMENTS = {
   externalize: "a stub that names the artifact",
 };
 
-function sideCell(side, text, label) {
+/** What stands for a message that is not shown as it is. */
+function replacement(side, isFallback) {
+  if (side.action === "summarize" && isFallback) return "lines that code chose stand for it: the summary failed";
+  return REPLACEMENTS[side.action] ?? "no text";
+}
+
+function sideCell(side, text, label, isFallback) {
   return h(
     "span",
     { class: `side act-edge-${side.action}` },
@@ -32,7 +38,7 @@ function sideCell(side, text, label) {
     h(
       "span",
       { class: "side-text clip" },
-      text ? oneLine(text) : h("span", { class: "faint" }, REPLACEMENTS[side.action] ?? "no text"),
+      text ? oneLine(text) : h("span", { class: "faint" }, replacement(side, isFallback)),
     ),
   );
 }
@@ -40,21 +46,21 @@ function sideCell(side, text, label) {
 const before = (row) => row.before.text || (row.before.action === "include" ? row.preview : "");
 const after = (row) => row.after.text || (row.after.action === "include" ? row.preview : "");
 
-function diffRow(row) {
+function diffRow(row, isFallback) {
   const by = [row.by, row.reason].filter(Boolean).join(": ");
   return {
     class: `diff-row${row.changed ? " is-changed" : ""}`,
     content: [
       h("span", { class: "diff-who" }, h("span", { class: "num faint" }, row.seq), roleTag(row.role, row.tool)),
       sideCell(row.before, before(row), "before"),
-      sideCell(row.after, after(row), "after"),
+      sideCell(row.after, after(row), "after", isFallback),
       h("span", { class: "diff-why dim clip", title: by }, by ? oneLine(by) : "unchanged"),
     ],
   };
 }
 
 /** Open the original of a row, with what stands for it now above it. */
-function openRow(id, row) {
+function openRow(id, row, isFallback) {
   const replacement =
     row.after.action === "include"
       ? null
@@ -71,7 +77,7 @@ function openRow(id, row) {
             : h(
                 "p",
                 { class: "quiet" },
-                row.after.action === "summarize" ? "The summary stands for it." : "Nothing: it is only in the log.",
+                row.after.action === "drop" ? "Nothing: it is only in the log." : replacement(row.after, isFallback),
               ),
           (row.by || row.reason) && h("p", { class: "dim" }, visible([row.by, row.reason].filter(Boolean).join(": "))),
           row.artifact_id && h("p", { class: "mono small" }, "artifact ", visible(row.artifact_id)),
@@ -93,11 +99,10 @@ export class Diff {
     this.rows.setPage(0, plan.rows, plan.rows_total);
     this.list = new VirtualList({
       rows: this.rows,
-      row: diffRow,
+      row: (row) => diffRow(row, plan.summary?.is_fallback),
       height: () => (isNarrow() ? 138 : 66),
       label: "Messages before and after",
-      scroller: ctx.main,
-      onOpen: (row) => openRow(id, row),
+      onOpen: (row) => openRow(id, row, plan.summary?.is_fallback),
     });
     this.segments = h("div", { class: "segments", role: "radiogroup", "aria-label": "Which messages" });
     this.total = h("span", { class: "card-note", role: "status" });
@@ -139,6 +144,22 @@ export class Diff {
     );
   }
 
+  /** Make the choice of the version to compare with. */
+  againstSelect(params) {
+    const select = h(
+      "select",
+      { "aria-label": "Compare with" },
+      this.plan.versions
+        .filter((version) => version !== this.plan.version)
+        .map((version) => h("option", { value: String(version) }, version ? `v${version}` : "v0, nothing compacted")),
+    );
+    select.value = String(this.plan.against);
+    select.addEventListener("change", () => {
+      location.hash = to(["s", this.id, "p", this.plan.version], { only: params.only, against: select.value });
+    });
+    return h("label", { class: "select against" }, h("span", { class: "dim" }, "compared with"), select);
+  }
+
   card(params) {
     const before = this.plan.against ? `Before (v${this.plan.against})` : "Before";
     this.drawSegments(params);
@@ -148,9 +169,10 @@ export class Diff {
       h(
         "div",
         { class: "card-head" },
-        h("h2", null, "Message by message"),
+        h("h2", null, "What left, and why"),
         this.total,
         h("span", { class: "grow" }),
+        this.againstSelect(params),
         this.segments,
       ),
       h(

@@ -7,6 +7,8 @@ import { actionBar, beforeAfter } from "../charts/bars.js";
 import { get, post, segment } from "../data/api.js";
 import { to } from "../router.js";
 import { openDialog, toast } from "../widgets/dialog.js";
+import { failureBadge } from "../widgets/failures.js";
+import { compactionSaving } from "../widgets/money.js";
 
 function actionCounts(actions) {
   return Object.keys(ACTIONS)
@@ -34,6 +36,7 @@ function card(session, plan, { readOnly, reload }) {
         h("span", { class: "plan-version" }, icon(isRestored ? "undo" : "layers"), `v${plan.version}`),
         plan.is_current && h("span", { class: "badge is-ok" }, icon("check"), "in force"),
         isRestored && h("span", { class: "badge" }, `restores v${plan.restored_from}`),
+        failureBadge(plan.failures),
         h("span", { class: "grow" }),
         h("span", { class: "dim", title: dateTime(plan.at) }, ago(plan.at)),
       ),
@@ -52,6 +55,10 @@ function card(session, plan, { readOnly, reload }) {
       ),
       actionBar(plan.actions ?? {}),
       h("div", { class: "dim plan-actions" }, actionCounts(plan.actions ?? {})),
+      (plan.failures ?? []).map((failure) =>
+        h("div", { class: "plan-failure" }, icon("error"), visible(failure.text)),
+      ),
+      compactionSaving(plan.cost),
       plan.reason && h("div", { class: "plan-reason" }, visible(plan.reason)),
     ),
     !plan.is_current &&

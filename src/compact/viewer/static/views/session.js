@@ -1,16 +1,19 @@
 // One session: its window over time, its compactions, its model calls.
 import { debounce, h, replace } from "../base/dom.js";
-import { ago, timeOfDay, count, dateTime, percent, short, whole } from "../base/format.js";
+import { ago, timeOfDay, count, dateTime, dollars, percent, short, whole } from "../base/format.js";
 import { icon } from "../base/icons.js";
 import { visible } from "../base/text.js";
 import { meter, partBar } from "../charts/bars.js";
+import { contentsList } from "../charts/contents.js";
 import { FREE, occurringParts, swatch } from "../charts/parts.js";
 import { Timeline } from "../charts/timeline.js";
 import { get, meta, segment } from "../data/api.js";
 import { PagedRows } from "../data/rows.js";
 import { rewrite, to } from "../router.js";
 import { copyButton, exportButton } from "../widgets/copy.js";
+import { failureNotes } from "../widgets/failures.js";
 import { jumpBox } from "../widgets/jump.js";
+import { moneyCard } from "../widgets/money.js";
 import { empty, loading } from "../widgets/states.js";
 import { VirtualList } from "../widgets/virtual_list.js";
 import { confirmUndo, planCards } from "./plans.js";
@@ -46,7 +49,8 @@ function figures(session) {
 }
 
 function decision(session) {
-  if (!session.decision?.reason) return null;
+  const failed = failureNotes(session.calls.at(-1)?.failures);
+  if (failed.length || !session.decision?.reason) return failed;
   return h(
     "p",
     { class: "decision" },
@@ -109,12 +113,14 @@ function readout(id, call, limits) {
     h("span", { title: dateTime(call.at) }, timeOfDay(call.at)),
     h("span", null, `${whole(call.tokens)} tokens, ${percent(call.tokens, limits?.window)}`),
     call.reported ? h("span", { class: "dim" }, `${whole(call.reported)} reported`) : null,
+    call.cost ? h("span", null, call.cost.usd === null ? "price not known" : dollars(call.cost.usd)) : null,
     h("span", null, call.plan_version ? `plan v${call.plan_version}` : "no plan"),
     h(
       "span",
       { class: "dim" },
       `${count(call.messages, "message")}${call.evicted ? `, ${whole(call.evicted)} left out` : ""}`,
     ),
+    call.failures?.length ? h("span", { class: "badge is-error" }, icon("error"), "summary failed") : null,
     h("a", { class: "readout-open", href: to(["s", id, "c", call.number]) }, "Open prompt", icon("arrow")),
   ];
 }
@@ -145,6 +151,7 @@ class SessionPage {
     });
     this.legend = new Legend(this.timeline);
     this.readout = h("div", { class: "readout", role: "status", "aria-label": "Call under the cursor" });
+    this.fill = h("div");
     this.calls = new PagedRows({ size: 200, key: (call) => call.number, load: (...page) => this.loadCalls(...page) });
     this.pager = h("div", { class: "pager" });
     this.list = new VirtualList({
@@ -156,6 +163,7 @@ class SessionPage {
     this.top = h("div");
     this.regrets = new RegretsCard(ctx, id);
     this.plans = h("div", { class: "plan-list" });
+    this.money = h("div");
     this.chart = h(
       "section",
       { class: "card chart-card", "aria-label": "Window timeline" },
@@ -170,6 +178,7 @@ class SessionPage {
       this.legend.el,
       this.timeline.el,
       this.readout,
+      this.fill,
     );
     this.emptyCard = h(
       "section",
@@ -181,6 +190,7 @@ class SessionPage {
   showCall(call) {
     this.legend.show(call);
     replace(this.readout, readout(this.id, call, this.session.limits));
+    replace(this.fill, call ? contentsList(this.id, call, this.session.limits?.window) : null);
   }
 
   async loadCalls(offset, limit) {
@@ -220,6 +230,7 @@ class SessionPage {
     const { calls } = this.session;
     replace(this.top, this.head(), sessionTabs(this.id, "timeline"), figures(this.session), decision(this.session));
     replace(this.plans, planCards(this.session, { readOnly: this.about.read_only, reload: () => this.reload() }));
+    replace(this.money, moneyCard(this.session.cost));
     this.calls.refresh(...(this.list.visibleRange ?? [0, 0]));
     drawPager(this.pager, this.session, (until) => this.showCallsUntil(until));
     this.chart.hidden = !calls.length;
@@ -244,6 +255,7 @@ class SessionPage {
         this.top,
         this.chart,
         this.emptyCard,
+        this.money,
         this.regrets.el,
         h(
           "div",

@@ -1,6 +1,6 @@
 // The list of sessions: how full each window is, what was compacted, what went wrong.
 import { debounce, h, isNarrow, replace } from "../base/dom.js";
-import { ago, count, dateTime, percent, short, whole } from "../base/format.js";
+import { ago, count, dateTime, dollars, percent, short, whole } from "../base/format.js";
 import { icon } from "../base/icons.js";
 import { visibleText, visible } from "../base/text.js";
 import { meter } from "../charts/bars.js";
@@ -26,10 +26,32 @@ const SORTS = [
 
 function badges(session) {
   return [
+    session.failures?.length
+      ? h(
+          "span",
+          { class: "badge is-error", title: visibleText(session.failures.join("\n")) },
+          icon("error"),
+          count(session.failures.length, "failure"),
+        )
+      : null,
     session.has_error &&
       h("span", { class: "badge is-error", title: "An event of this session is an error" }, icon("error"), "error"),
     session.has_loss && h("span", { class: "badge is-warn", title: "A compaction lost facts" }, icon("warn"), "loss"),
   ];
+}
+
+/** What a session cost, over what compaction saved in it; dashes until it is known that there is a price. */
+function moneyCell(cost) {
+  if (!cost) return h("span", { class: "cell num money" }, h("span", { class: "faint" }, "…"));
+  if (cost.usd === null)
+    return h("span", { class: "cell money faint", title: "The price of its model is not known" }, "price not known");
+  const saved = cost.usd_saved >= 0 ? `${dollars(cost.usd_saved)} saved` : `${dollars(-cost.usd_saved)} more`;
+  return h(
+    "span",
+    { class: "cell num money", title: visibleText(cost.models.join(", ")) },
+    h("b", null, dollars(cost.usd)),
+    h("span", { class: "dim" }, saved),
+  );
 }
 
 function sessionRow(session) {
@@ -82,6 +104,7 @@ function sessionRow(session) {
       { class: "cell num figure compactions", title: "compactions" },
       session.compactions ? [icon("layers"), session.compactions] : h("span", { class: "faint" }, "–"),
     ),
+    moneyCell(session.cost),
     h("span", { class: "cell num when", title: dateTime(session.updated_at) }, ago(session.updated_at)),
   ];
   return { href: to(["s", session.id]), content, class: "session-row" };
@@ -149,7 +172,7 @@ function emptyState(state) {
   });
 }
 
-const COLUMNS = ["Session", "Window over time", "Now in the window", "Messages", "Calls", "Compactions", "Last active"];
+const COLUMNS = ["Session", "Window over time", "Now in the window", "Messages", "Calls", "Compactions", "Cost", "Last active"];
 const TICK_MS = 30_000;
 
 class SessionsPage {
@@ -165,6 +188,8 @@ class SessionsPage {
       scroller: ctx.main,
     });
     this.total = h("span", { class: "count", role: "status" });
+    // By the first row of each page that was loaded.
+    this.costs = new Map();
     this.note = h("div", null, loading());
     this.heads = h(
       "div",
@@ -180,15 +205,29 @@ class SessionsPage {
   }
 
   async load(offset, limit) {
-    const { total, pending, sessions } = await get("/api/sessions", { ...this.state, offset, limit }, this.ctx.signal);
+    const answer = await get("/api/sessions", { ...this.state, offset, limit }, this.ctx.signal);
+    const { total, pending, sessions, cost } = answer;
     this.pending = pending ?? 0;
+    this.costs.set(offset, cost);
     return { total, rows: sessions };
   }
 
   update() {
     const rest = this.pending && this.state.state === "loss" ? `, ${whole(this.pending)} still being checked` : "";
-    replace(this.total, count(this.rows.total, "session"), rest);
+    replace(this.total, count(this.rows.total, "session"), rest, this.money());
     this.show(this.rows.total ? null : emptyState(this.state), this.rows.total > 0);
+  }
+
+  /** Return the sums of the sessions that are listed, as far as they are known. */
+  money() {
+    const known = [...this.costs.values()].filter((cost) => cost && cost.usd !== null);
+    if (!known.length) return "";
+    const sum = (key) => known.reduce((all, cost) => all + cost[key], 0);
+    const rest = [...this.costs.values()].reduce((all, cost) => all + (cost?.unpriced ?? 0), 0);
+    const saved = sum("usd_saved");
+    const told = saved >= 0 ? `${dollars(saved)} saved` : `${dollars(-saved)} more than without compaction`;
+    const without = rest ? `, without ${count(rest, "session")} of unknown price` : "";
+    return ` · ${dollars(sum("usd"))} spent, ${told}${without}`;
   }
 
   show(note, hasRows) {
@@ -202,6 +241,7 @@ class SessionsPage {
     const { q, state, sort } = this.state;
     rewrite([], { q, state: state === "all" ? "" : state, sort: sort === "updated" ? "" : sort });
     this.ctx.main.scrollTop = 0;
+    this.costs.clear();
     this.rows.reset();
   }
 

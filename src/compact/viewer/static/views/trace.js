@@ -24,6 +24,15 @@ const STATES = [
   ["errors", "Errors"],
 ];
 
+/** Make a link to each compaction that a trace tells of. */
+function compactionLinks(session, spans) {
+  const made = spans.filter((span) => `${span.kind} ${span.name}`.includes("completed") && span.data?.plan_version > 0);
+  const versions = [...new Set(made.map((span) => span.data.plan_version))];
+  return versions.map((version) =>
+    h("a", { class: "btn", href: to(["s", session, "p", version]) }, icon("layers"), `Compaction v${version}`),
+  );
+}
+
 class TracePage {
   constructor(ctx, id, trace, { session = "", params = {} } = {}) {
     Object.assign(this, { ctx, id, trace, session });
@@ -159,6 +168,7 @@ class TracePage {
       h("span", { class: "grow" }),
       errors ? h("span", { class: "badge is-error" }, icon("error"), count(errors, "error")) : null,
       h("span", { class: "count" }, `${spanCount(this.trace)} · ${duration(until - from)}`),
+      sessions?.length ? compactionLinks(sessions[0], spans) : null,
       sessions?.length && !this.session ? h("a", { class: "btn", href: to(["s", sessions[0]]) }, "Session", icon("arrow")) : null,
     ];
   }

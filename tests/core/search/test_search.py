@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.core.audit import ranking
-from compact.core.audit.ranking import MemoryIndex, rank
-from compact.core.audit.search_terms import MAX_FREQUENCY, EntryTerms, entry_terms, is_name, line_terms, read_query
-from compact.core.audit.stemming import stem
 from compact.core.log.messages import Message, ToolCall
+from compact.core.search import ranking
+from compact.core.search.ranking import MemoryIndex, rank
+from compact.core.search.search_terms import MAX_FREQUENCY, EntryTerms, entry_terms, is_name, line_terms, read_query
+from compact.core.search.stemming import stem
 
 # From the sample vocabulary that the description of the stemmer has, and its exceptions.
 STEMS = {

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from compact.core.audit.stemming import stem
 from compact.core.facts.common_words import COMMON_WORDS
 from compact.core.facts.tool_calls import argument_texts
 from compact.core.log.messages import Message
+from compact.core.search.stemming import stem
 
 # Words joined by what paths, ids and names are joined by; a sentence's full stop and its blank end one.
 _PIECE = re.compile(r"[^\W_]+(?:[_./\\:@#-]{1,3}[^\W_]+)*")

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from compact.core.audit.search_terms import EntryTerms, SearchQuery
+from compact.core.search.search_terms import EntryTerms, SearchQuery
 
 # The usual values of BM25: how soon more occurrences of a term stop to count, and how much a long entry counts less.
 _SATURATION, _LENGTH_SHARE = 1.2, 0.75
