@@ -32,6 +32,7 @@ _BUSY_TIMEOUT_SECONDS = 2
 _PAUSE_SECONDS = 5.0
 # Of what a server answers, only this means that it is not there: no connection, no room, shutting down.
 _OUTAGES = ("08", "53", "57P")
+_HINT = "check state.url, the server, free disk space and permissions"
 
 
 _Access: TypeAlias = Literal["read", "write"]
@@ -116,7 +117,7 @@ class Database:
     def _prepare(self, access: _Access) -> None:
         pause = self._paused[access]
         if time.monotonic() < pause.until:
-            raise StoreError(f"{pause.reason}; not tried again for a moment")
+            raise StoreError(f"{pause.reason}; not tried again for a moment", hint=_HINT)
         if os.getpid() != self._owner:
             # Connections and locks are the parent's: two processes on one of them would garble what both write.
             self._engine.dispose(close=False)
@@ -178,8 +179,7 @@ class Database:
                 only_writes = access == "write" and (self._path is not None or _has_no_room(error))
                 for kind in ("write",) if only_writes else ("read", "write"):
                     self._paused[kind] = pause
-            hint = "check state.url, the server, free disk space and permissions"
-            raise StoreError(failure, hint=hint) from error
+            raise StoreError(failure, hint=_HINT) from error
         finally:
             if self._is_closed:
                 self._engine.dispose()
