@@ -3,7 +3,7 @@ import { debounce, h, replace } from "../base/dom.js";
 import { ago, timeOfDay, count, dateTime, dollars, percent, short, whole } from "../base/format.js";
 import { icon } from "../base/icons.js";
 import { visible } from "../base/text.js";
-import { meter, partBar } from "../charts/bars.js";
+import { partBar } from "../charts/bars.js";
 import { contentsList } from "../charts/contents.js";
 import { FREE, occurringParts, swatch } from "../charts/parts.js";
 import { Timeline } from "../charts/timeline.js";
@@ -19,34 +19,8 @@ import { VirtualList } from "../widgets/virtual_list.js";
 import { confirmUndo, planCards } from "./plans.js";
 import { RegretsCard } from "./regrets.js";
 import { drawPager } from "./calls_pager.js";
+import { figures } from "./session_figures.js";
 import { sessionTabs } from "./tabs.js";
-
-function figures(session) {
-  const last = session.calls.at(-1);
-  const { window: limit, trigger } = session.limits ?? {};
-  const figure = (value, name, extra) =>
-    h(
-      "div",
-      { class: "figure-box" },
-      h("div", { class: "figure-value" }, value),
-      h("div", { class: "figure-name" }, name),
-      extra,
-    );
-  return h(
-    "div",
-    { class: "figures" },
-    figure(
-      [short(last?.tokens ?? 0), h("span", { class: "dim" }, ` / ${short(limit)}`)],
-      `in the window, ${percent(last?.tokens ?? 0, limit)}`,
-      meter(last?.tokens ?? 0, limit, trigger),
-    ),
-    figure(whole(session.messages), "messages"),
-    figure(whole(session.turns), "turns"),
-    figure(whole(session.calls_total ?? session.calls.length), "model calls"),
-    figure(whole(session.plans.filter((plan) => plan.restored_from === null).length), "compactions"),
-    figure(session.plan_version ? `v${session.plan_version}` : "–", "plan in force"),
-  );
-}
 
 function decision(session) {
   const failed = failureNotes(session.calls.at(-1)?.failures);

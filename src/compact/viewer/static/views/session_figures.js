@@ -1,0 +1,31 @@
+// The figures at the top of a session: its window, and how much of everything there is.
+import { h } from "../base/dom.js";
+import { percent, short, whole } from "../base/format.js";
+import { meter } from "../charts/bars.js";
+
+export function figures(session) {
+  const last = session.calls.at(-1);
+  const { window: limit, trigger } = session.limits ?? {};
+  const figure = (value, name, extra) =>
+    h(
+      "div",
+      { class: "figure-box" },
+      h("div", { class: "figure-value" }, value),
+      h("div", { class: "figure-name" }, name),
+      extra,
+    );
+  return h(
+    "div",
+    { class: "figures" },
+    figure(
+      [short(last?.tokens ?? 0), h("span", { class: "dim" }, ` / ${short(limit)}`)],
+      `in the window, ${percent(last?.tokens ?? 0, limit)}`,
+      meter(last?.tokens ?? 0, limit, trigger),
+    ),
+    figure(whole(session.messages), "messages"),
+    figure(whole(session.turns), "turns"),
+    figure(whole(session.calls_total ?? session.calls.length), "model calls"),
+    figure(whole(session.plans.filter((plan) => plan.restored_from === null).length), "compactions"),
+    figure(session.plan_version ? `v${session.plan_version}` : "–", "plan in force"),
+  );
+}
