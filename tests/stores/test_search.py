@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import select, text
 
-from compact.core.search import ranking
 from compact.core.audit.records import Commit, SessionHead
 from compact.core.facts.common_words import COMMON_WORDS
 from compact.core.log.messages import Message
+from compact.core.search import ranking
 from compact.core.search.stemming import stem
 from compact.stores import schema
 from compact.stores.database import Database
