@@ -127,8 +127,12 @@ def _quiet(url: str, window_tokens: int) -> None:
 def _busy(url: str, window_tokens: int) -> None:
     """Several compactions, tools and instructions beside the messages, usage that came back."""
     tools = [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in "abcdef"]
-    with manager_on(url, window_tokens=window_tokens) as manager:
+    policy = {"hard_cap_buffer": 300, "keep_recent_turns": 3, "keep_tool_io_pairs": 2, "summary_form": "session_summary"}
+    with manager_on(url, window_tokens=window_tokens, settings={"policy": policy}) as manager:
         history = work(40)
+        # Too large to stay, so that a summary lists the file: a part of the prompt is the ledger.
+        written = "\n".join(f"LIMIT_{number} = {number * 37}" for number in range(450))
+        history[5:5] = tool_exchange("call-w", "written", tool="write_file", path="src/limits.py", content=written)
         places = [place for place, message in enumerate(history) if message["role"] == "assistant"]
         for place in places:
             manager.preflight(BUSY, history[:place], tools=tools, instructions="Follow the house rules. " * 20)

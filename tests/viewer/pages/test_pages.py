@@ -430,10 +430,10 @@ def test_odd_ids_can_be_asked_for(api: Running) -> None:
 
 def test_where_a_phrase_went(api: Running) -> None:
     """One verdict, then each message with who decided and why, and the calls that went out without it."""
-    answer = api.get(of(LOSSY, "why"), q="ord-4001")
+    answer = api.get(of(LOSSY, "why"), q="LINE 7 of")
     (found, *_) = answer["sightings"]
-    assert found["role"] == "user"
-    assert {"text": "ORD-4001", "is_match": True} in found["excerpt"]
+    assert found["role"] == "assistant"
+    assert {"text": "line 7 of", "is_match": True} in found["excerpt"]
     assert (found["action"], found["state"]) == ("summarize", "summarised")
     assert found["since_version"] > 0
     assert found["since_at"] > 1e9

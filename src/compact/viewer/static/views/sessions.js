@@ -35,6 +35,7 @@ function badges(session) {
         )
       : null,
     session.has_error &&
+      !session.failures?.length &&
       h("span", { class: "badge is-error", title: "An event of this session is an error" }, icon("error"), "error"),
     session.has_loss && h("span", { class: "badge is-warn", title: "A compaction lost facts" }, icon("warn"), "loss"),
   ];
