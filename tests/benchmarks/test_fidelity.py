@@ -284,7 +284,7 @@ def test_constraints_are_said_once_each_and_looked_for() -> None:
     said = with_constraints(messages)
     assert [text for _, text in CONSTRAINTS] == [m["content"] for m in said if m not in messages]
     assert not check_output("t", said, said, 1_000_000)
-    gates = {failure.gate for failure in look("t", 1, said, messages, 1_000_000, None).failures}
+    gates = {failure.gate for failure in look("t", 2, said, messages, 1_000_000, None).failures}
     assert gates == {"one summary", "constraint"}
 
 

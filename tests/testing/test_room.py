@@ -13,6 +13,7 @@ import compact.testing
 # The suite of each socket; what a Pricer does is arithmetic of one method, which has no rule but its type.
 SUITES = {
     "ArtifactStore": "check_artifact_store",
+    "CallHistoryReader": "check_session_reader",
     "CompactionStore": "check_compaction_store",
     "CompactionStrategy": "check_strategy",
     "ConstraintFinder": "check_constraint_finder",

@@ -127,7 +127,12 @@ def _quiet(url: str, window_tokens: int) -> None:
 def _busy(url: str, window_tokens: int) -> None:
     """Several compactions, tools and instructions beside the messages, usage that came back."""
     tools = [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in "abcdef"]
-    policy = {"hard_cap_buffer": 300, "keep_recent_turns": 3, "keep_tool_io_pairs": 2, "summary_form": "session_summary"}
+    policy = {
+        "hard_cap_buffer": 300,
+        "keep_recent_turns": 3,
+        "keep_tool_io_pairs": 2,
+        "summary_form": "session_summary",
+    }
     with manager_on(url, window_tokens=window_tokens, settings={"policy": policy}) as manager:
         history = work(40)
         # Too large to stay, so that a summary lists the file: a part of the prompt is the ledger.

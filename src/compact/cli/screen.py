@@ -94,7 +94,7 @@ def show_warnings(events: Sequence[CompactionEvent]) -> None:
 
     for event in events:
         match event:
-            case NoticeEvent():
+            case NoticeEvent() if event.severity != "low":
                 notice(event.message, label="note", style="yellow")
             case HistoryRepairedEvent():
                 repairs = f"{quantity(len(event.repairs), 'repair')}: {event.repairs[0]}"

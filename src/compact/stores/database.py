@@ -66,7 +66,6 @@ class Database:
         self._lock = threading.Lock()
         self._owner = os.getpid()
         self._is_prepared = self._is_closed = False
-        self._known_tables: set[str] = set()
         self._file: tuple[int, int] | None = None
         # A write that fails says nothing about reads: a disk may be full, another writer slow.
         self._paused: dict[_Access, _Pause] = {"read": _Pause(), "write": _Pause()}
@@ -80,16 +79,6 @@ class Database:
     def is_read_only(self) -> bool:
         """True if nothing is ever written here, not even tables."""
         return self._is_read_only
-
-    def has_table(self, name: str) -> bool:
-        """Return False for a table that a former version did not have, in a database that is only read."""
-        if not self._is_read_only or name in self._known_tables:
-            return True
-        with self.reading() as connection:
-            is_there = schema.has_table(connection, name)
-        if is_there:
-            self._known_tables.add(name)
-        return is_there
 
     @contextmanager
     def reading(self) -> Generator[Connection]:

@@ -28,8 +28,6 @@ from sqlalchemy import (
 from compact.core.audit.store import StoreError
 
 SCHEMA_VERSION = 3
-# The oldest version that can be read as it is: what was added since is taken to be empty.
-_OLDEST_READABLE = 3
 _ESCAPED = "\x01"
 metadata = MetaData()
 _Key = BigInteger().with_variant(Integer, "sqlite")
@@ -291,16 +289,11 @@ def check_readable(connection: Connection) -> None:
         raise StoreError("the database is no Compact store", hint="point state.url, or --store, at the agent's own")
     if found > SCHEMA_VERSION or found < 1:
         raise _unknown_version(found)
-    if found < _OLDEST_READABLE:
+    if found < SCHEMA_VERSION:
         raise StoreError(
             f"the database has schema version {found}, which cannot be read without bringing it up to date",
             hint="open it once without --read-only, or read a copy of it",
         )
-
-
-def has_table(connection: Connection, name: str) -> bool:
-    """Return True if there is a table of this name."""
-    return inspect(connection).has_table(name)
 
 
 def _unknown_version(found: int) -> StoreError:

@@ -158,16 +158,12 @@ class SqlEventStore:
         if with_errors:
             query = query.having(func.sum(_COLUMNS.is_error) > 0)
         query = query.order_by(func.max(_COLUMNS.number).desc()).offset(offset).limit(limit)
-        if not self._database.has_table(_EVENTS.name):
-            return ()
         with self._database.reading() as connection:
             return self._infos(connection, connection.execute(query).all())
 
     def trace(self, trace_id: str) -> TraceInfo | None:
         """Return what is known of one trace."""
         query = _TOTALS.where(self._own, _COLUMNS.trace_id == trace_id).group_by(_COLUMNS.trace_id)
-        if not self._database.has_table(_EVENTS.name):
-            return None
         with self._database.reading() as connection:
             found = self._infos(connection, connection.execute(query).all())
         return found[0] if found else None
@@ -175,22 +171,15 @@ class SqlEventStore:
     def sessions_with_errors(self) -> frozenset[str]:
         """Return the sessions in which something failed."""
         query = select(_COLUMNS.session_id).where(self._own, _COLUMNS.is_error == 1, _COLUMNS.session_id != "")
-        if not self._database.has_table(_EVENTS.name):
-            return frozenset()
         with self._database.reading() as connection:
             return frozenset(connection.execute(query.distinct()).scalars())
 
     def count(self) -> int:
         """Return how many events there are."""
-        if not self._database.has_table(_EVENTS.name):
-            return 0
         with self._database.reading() as connection:
             return connection.execute(select(func.count()).where(self._own)).scalar_one()
 
     def _read(self, query: Select[Any]) -> tuple[StoredEvent, ...]:
-        # A store of a former version that is only read has no events.
-        if not self._database.has_table(_EVENTS.name):
-            return ()
         with self._database.reading() as connection:
             return tuple(_event(row) for row in connection.execute(query))
 

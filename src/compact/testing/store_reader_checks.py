@@ -7,6 +7,7 @@ from typing import Protocol
 
 from compact.core.audit.records import AddedMessage, Commit, SessionHead
 from compact.core.audit.store import (
+    CallHistoryReader,
     SessionReader,
     SessionStore,
 )
@@ -97,8 +98,27 @@ def _check_sent_prompts(store: ReadableStore, clock: ManualClock) -> None:
     hidden = {i for i, action in sample_plan(1).actions(f"m{n}" for n in range(1, 6)).items() if action.value in UNSEEN}
     line = {"m1": "one", "m3": "three", "m4": "four", "m5": "five"}
     assert shown(third) == [text for i, text in line.items() if i not in hidden], "what left the prompt is not there"
+    _check_call_history(store, first)
     assert store.sent("s", 10**6) is None, "a call that never was is not there"
     assert store.sent("other", first) is None, "and no other session's"
+
+
+def _check_call_history(store: ReadableStore, first: int) -> None:
+    """Check a store that tells all calls at once: it says what it says of each."""
+    if not isinstance(store, CallHistoryReader):
+        return
+    history = store.call_history("s")
+    assert history is not None, "a session has a history of its calls"
+    assert history.calls == store.model_calls("s"), "with every call, oldest first"
+    for call in history.calls:
+        sent = store.sent("s", call.number)
+        assert sent is not None, "each is found by its number"
+        assert history.added.get(call.number, ()) == sent.added, "with what stood beside the log"
+    later = store.call_history("s", after_call=first)
+    assert later is not None, "a part of the history can be asked for"
+    assert later.calls == tuple(call for call in history.calls if call.number > first), "the calls behind one"
+    assert set(history.branches) == {call.branch for call in history.calls} - {0}, "and the lines they were on"
+    assert store.call_history("other") is None, "another session has none"
 
 
 def _check_pages(store: ReadableStore, clock: ManualClock) -> None:

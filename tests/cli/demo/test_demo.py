@@ -11,6 +11,7 @@ from compact.cli.demo.replay import DemoResults, Replay, load_session, protected
 from compact.cli.settings import in_memory, load_config
 from compact.core.plan.budget import TokenBudget
 from compact.core.plan.layers import KeepRules
+from compact.strategies import span
 
 
 def test_piped(process):
@@ -58,6 +59,7 @@ def test_claims_are_measured():
 def test_lost_protection_is_not_hidden(cli, monkeypatch):
     """If the message were missing, the demo would say so and fail."""
     monkeypatch.setattr(KeepRules, "pins", lambda self, message: message.role in self.pinned_roles)
+    monkeypatch.setattr(span, "_affordable", lambda context, units, room: set())
     monkeypatch.setenv("COMPACT_SUMMARIZER__MAX_TOKENS", "256")
     done = cli("demo", "--window", 40_000)
     assert done.code == 1

@@ -115,7 +115,7 @@ def test_a_log_says_what_it_can_be_filtered_by(api: Running) -> None:
     for name in ("role", "tool", "action"):
         counted = {value: sum(row[name] == value for row in log) for value in {row[name] for row in log} - {""}}
         assert facets[name] == counted
-    assert set(facets["tool"]) == {"read_file", "run_tests", "grep"}
+    assert set(facets["tool"]) == {"read_file", "run_tests", "grep", "write_file"}
 
 
 def test_a_long_log_is_filtered_in_time(tmp_path: Path) -> None:

@@ -244,7 +244,7 @@ def test_rows_come_in_pages(api: Running) -> None:
 
 def test_tool_results_name_their_tool(api: Running) -> None:
     rows = api.get(of(BUSY, "plans", 1))["rows"]
-    assert {row["tool"] for row in rows if row["role"] == "tool"} <= {"read_file", "run_tests", "grep"}
+    assert {row["tool"] for row in rows if row["role"] == "tool"} <= {"read_file", "run_tests", "grep", "write_file"}
     assert all(row["tool"] for row in rows if row["role"] == "tool")
 
 

@@ -170,6 +170,10 @@ class _CallGroup:
     places: list[int] = field(default_factory=list[int])
     prompt: PlannedPrompt | None = None
 
+    def render(self, messages: Sequence[StoredMessage], table: TextTable) -> None:
+        """Render the prompt of these calls, from what the last of them could see."""
+        self.prompt = PlannedPrompt(messages, self.plan, table)
+
 
 class PhraseIndex:
     """The texts of one session, its log and its prompts, in which phrases are looked for; it grows with the session."""
@@ -299,7 +303,7 @@ class PhraseIndex:
                 _check(should_stop)
                 last = self._calls[group.places[-1]]
                 messages = group.messages or self._table.view(self._branches[last.branch], last.last_seq)
-                group.prompt = PlannedPrompt(messages, group.plan, self._table)
+                group.render(messages, self._table)
         for added in self._added:
             for piece in added:
                 self._table.number_of(piece.message)

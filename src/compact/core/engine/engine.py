@@ -157,6 +157,7 @@ class Engine:
             session,
             f"the input has {total:,} new bytes, more than {_LARGE_INPUT_BYTES:,} (256 KB); "
             f"the largest message is {largest} with {sizes[largest]:,}",
+            severity="low",
         )
 
     def _rehydrate(self, session: Session, budget: TokenBudget) -> Steps[None]:

@@ -691,7 +691,7 @@ class CompactionErrorEvent(CompactionEvent):
 
 @event
 class NoticeEvent(CompactionEvent):
-    """Something the operator should know: a fallback, or (severity `high`) a protection that is switched off."""
+    """Something the operator should know: a fallback; severity `high`: a protection is off; `low`: exports are cut."""
 
     type = CompactionEventType.NOTICE
     spec = EventSpec("warning", "{message}", output="{message}")

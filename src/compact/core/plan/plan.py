@@ -171,7 +171,10 @@ class CompactionRun:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data; `from_dict` gives back an equal run."""
-        return asdict(self)
+        data: dict[str, Any] = {**asdict(self), "failures": [asdict(failure) for failure in self.failures]}
+        if self.economics:
+            data["economics"] = {**asdict(self.economics), "notes": list(self.economics.notes)}
+        return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CompactionRun:

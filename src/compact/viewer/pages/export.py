@@ -34,22 +34,25 @@ def _items(dialect: Dialect, entries: Sequence[Any], summary_place: int | None) 
 
 
 def _dialect_of(entries: Sequence[Any]) -> Dialect:
-    """Return the dialect that entries were read from: the one that reads the same from what it writes.
+    """Return the dialect that entries were read from: the one that reads most of them again from what it writes.
 
-    What is in no dialect's own form, as plain text is, is taken for Chat Completions.
+    Not all is read as it was: messages of one role that follow each other may be written as one. What is in no
+    dialect's own form, as plain text is, is taken for Chat Completions.
     """
-    others = [dialect for dialect in DIALECTS.values() if dialect is not CHAT] if _natives(entries) else []
-    return next((dialect for dialect in others if _is_from(dialect, entries)), CHAT)
+    others = {dialect.name: _read_again(dialect, entries) for dialect in DIALECTS.values() if dialect is not CHAT}
+    best = max(others, key=lambda name: others[name])
+    return DIALECTS[best] if others[best] else CHAT
 
 
-def _is_from(dialect: Dialect, entries: Sequence[Any]) -> bool:
+def _read_again(dialect: Dialect, entries: Sequence[Any]) -> int:
+    """Return how many entries a dialect reads again as they are, from what it writes of them."""
     try:
         items = Translator(dialect).items(entries)
-        # More may be read than was written: a call without a result is given one.
-        return detect(items) is dialect and _natives(entries) <= _natives(Translator(dialect).entries(items))
+        read = _natives(Translator(dialect).entries(items)) if detect(items) is dialect else set[str]()
+        return len(_natives(entries) & read)
     except (CompactError, KeyError, TypeError, ValueError, AttributeError):
         # Marks of another dialect are not understood: then it is not this one.
-        return False
+        return 0
 
 
 def _natives(entries: Sequence[Any]) -> set[str]:
