@@ -58,8 +58,9 @@ export function duration(milliseconds) {
   if (milliseconds === null || milliseconds === undefined) return "open";
   if (milliseconds < 1) return "<1 ms";
   if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
-  if (milliseconds < 60_000) return `${(milliseconds / 1000).toFixed(2)} s`;
-  return `${Math.floor(milliseconds / 60_000)}m ${Math.round((milliseconds % 60_000) / 1000)}s`;
+  if (milliseconds < 59_995) return `${(milliseconds / 1000).toFixed(2)} s`;
+  const seconds = Math.round(milliseconds / 1000);
+  return `${Math.floor(seconds / 60)}m ${seconds % 60}s`;
 }
 
 /** 1 message, 2 messages */
