@@ -1,6 +1,7 @@
 """What all tests share: one profile for properties (two busy cores know no deadline), and nothing left on disk."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,6 +19,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.large_base_example],
 )
 settings.load_profile("compact")
+
+# A shell starts what runs in the background with Ctrl-C ignored, and the commands that tests start would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
