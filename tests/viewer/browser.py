@@ -31,6 +31,37 @@ PATIENCE_MS = PATIENCE_SECONDS * 1000
 expect.set_options(timeout=PATIENCE_MS)
 
 
+# The texts that stand out too little from what is behind them, each with its ratio: 4.5 to 1 is the least.
+_WEAK_TEXTS = """(texts) => {
+  const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const read = (colour) => {
+    context.clearRect(0, 0, 1, 1);
+    context.fillStyle = colour;
+    context.fillRect(0, 0, 1, 1);
+    return [...context.getImageData(0, 0, 1, 1).data];
+  };
+  const light = (rgb) => {
+    const [r, g, b] = rgb.map((n) => n / 255).map((n) => (n <= 0.03928 ? n / 12.92 : ((n + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const colour = read(getComputedStyle(at).backgroundColor);
+      if (colour[3] === 255) return colour;
+    }
+    return [255, 255, 255, 255];
+  };
+  const weak = [];
+  for (const element of document.querySelectorAll(texts)) {
+    if (!element.textContent.trim() || !element.getClientRects().length) continue;
+    const [a, b] = [read(getComputedStyle(element).color), behind(element)].map((c) => light(c.slice(0, 3)));
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) weak.push(`${element.className || element.tagName} ${ratio.toFixed(2)}`);
+  }
+  return weak;
+}"""
+
+
 @dataclass
 class Look:
     """One window of the browser: what it asked of others, and what the page complained about, is written down."""
@@ -84,6 +115,11 @@ class Look:
         self.page.context.close()
         assert self.foreign == []
         assert self.complaints == []
+
+    def weak_texts(self, selector: str) -> list[str]:
+        """The texts of the page that cannot be read well, of those that a selector finds."""
+        found: list[str] = self.page.evaluate(_WEAK_TEXTS, selector)
+        return found
 
 
 @pytest.fixture(scope="module")
