@@ -163,7 +163,7 @@ def test_a_silent_endpoint_is_given_up_on_and_then_left_alone(
     start = time.monotonic()
     with pytest.raises(ArchiveError, match="failed a moment ago"):
         archive.save_transcript("s", said("x"), 1)
-    assert time.monotonic() - start < 0.1
+    assert time.monotonic() - start < 0.5, "an attempt waits for half a second and more"
     time.sleep(1.1)
     with pytest.raises(ArchiveError, match="out of reach"):
         archive.save_event("s", {"event": "x"})

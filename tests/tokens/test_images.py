@@ -69,9 +69,9 @@ def test_size_is_read_from_the_header(raw: bytes) -> None:
 
 def test_only_a_prefix_is_decoded() -> None:
     url = data_url(png(640, 480)) + "A" * 40_000_000
-    started = time.perf_counter()
+    started = time.thread_time()
     assert image_size(url) == (640, 480)
-    assert time.perf_counter() - started < 1.0
+    assert time.thread_time() - started < 1.0
 
 
 @pytest.mark.parametrize(

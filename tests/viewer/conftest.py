@@ -21,18 +21,29 @@ def sessions_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def api(sessions_folder: Path) -> Iterator[Running]:
-    """A viewer of it."""
-    with running(f"sqlite:///{sessions_folder / 'state.db'}") as viewer:
+def api(sessions_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A viewer of it. What a test sends stays in the store, so each file of tests has a copy."""
+    with running(_copied(sessions_folder, tmp_path_factory.mktemp("shared"))) as viewer:
         yield viewer
 
 
 @pytest.fixture
 def own_url(sessions_folder: Path, tmp_path: Path) -> str:
     """A copy of the store that a test may write to."""
-    for file in sessions_folder.iterdir():
-        shutil.copy(file, tmp_path / file.name)
-    return f"sqlite:///{tmp_path / 'state.db'}"
+    return _copied(sessions_folder, tmp_path)
+
+
+@pytest.fixture
+def own(own_url: str) -> Iterator[Running]:
+    """A viewer of a store that the test may write to."""
+    with running(own_url) as viewer:
+        yield viewer
+
+
+def _copied(folder: Path, target: Path) -> str:
+    for file in folder.iterdir():
+        shutil.copy(file, target / file.name)
+    return f"sqlite:///{target / 'state.db'}"
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
@@ -25,13 +24,6 @@ from viewer.serving import Running, part, running, span, until
 def of(session_id: str, *more: object) -> str:
     """The address of a session, or of something in it."""
     return "/".join(["/api/sessions", part(session_id), *(part(str(piece)) for piece in more)])
-
-
-@pytest.fixture
-def own(own_url: str) -> Iterator[Running]:
-    """A viewer of a store that the test may write to."""
-    with running(own_url) as viewer:
-        yield viewer
 
 
 # -- the list -----------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,12 +21,6 @@ if TYPE_CHECKING:
 
 pytest_plugins = ("viewer.browser",)
 TOKEN = "a token of many characters"
-
-
-@pytest.fixture
-def own(own_url: str) -> Iterator[Running]:
-    with running(own_url) as viewer:
-        yield viewer
 
 
 def clipboard(page: Page) -> str:

@@ -7,7 +7,7 @@ import logging
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,13 +41,6 @@ def run_agent_elsewhere(url: str, session_id: str, turns: int) -> None:
         [sys.executable, "-c", AGENT, url, session_id, str(turns)], cwd=tests, timeout=120, check=False
     )
     assert done.returncode == 0
-
-
-@pytest.fixture
-def own(own_url: str) -> Iterator[Running]:
-    """A viewer of a store that the test may write to."""
-    with running(own_url) as viewer:
-        yield viewer
 
 
 def is_live(page: Page) -> None:
@@ -110,6 +103,7 @@ def test_a_server_that_went_away_is_told_and_found_again(
     ]
     page = window.go()
     is_live(page)
+    expect(page.locator(".session-row")).to_have_count(len(seeding.SESSIONS))
     end(first)
     expect(page.locator("#banner")).to_contain_text("Reconnecting")
     expect(page.locator(".session-row")).to_have_count(len(seeding.SESSIONS))

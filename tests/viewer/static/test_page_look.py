@@ -48,7 +48,7 @@ def places(api: Running) -> dict[str, tuple[object, ...]]:
     }
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1280, 390, 320])
 def test_no_view_is_wider_than_its_window(api: Running, look: Callable[..., Look], width: int) -> None:
     """Nothing scrolls sideways, whatever the content."""
     api.send(*(span(n, name="a long name of a span " * 5, data={"output": "x" * 500}) for n in range(5)))
@@ -57,6 +57,18 @@ def test_no_view_is_wider_than_its_window(api: Running, look: Callable[..., Look
         page = window.go(*place)
         expect(page.locator("#view .page")).to_be_visible()
         assert window.overflow() <= 0, name
+
+
+@pytest.mark.parametrize("width", [390, 320])
+def test_the_bar_on_top_has_room_for_its_longest_word(own: Running, look: Callable[..., Look], width: int) -> None:
+    """Whether updates arrive is told in words of different length; the page is as wide in each of these states."""
+    window = look(own, width=width, height=844)
+    page = window.go("s", seeding.BUSY)
+    expect(page.locator(".live")).to_have_text("Live")
+    page.keyboard.press("Space")
+    own.send(*(span(n, trace_id=f"t{n}") for n in range(12)))
+    expect(page.locator(".live")).to_contain_text("waiting")
+    assert window.overflow() <= 0
 
 
 def background(window: Look) -> tuple[int, ...]:
