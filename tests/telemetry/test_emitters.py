@@ -199,7 +199,7 @@ def test_a_pipe_gets_plain_lines() -> None:
     assert {"error", "compacted", "history_branched", "history_repaired", "notice"} <= set(labels)
     assert len(labels) == sum(event.spec.severity != "debug" for event in one_of_each())
     assert any("compact [s-1] error SummaryFailed: no answer (fallback: pruning-only)" in line for line in lines)
-    assert any("compacted compacted, plan v2: 900 → 450 tokens" in line for line in lines)
+    assert any("] compacted plan v2: 900 → 450 tokens" in line for line in lines)
     assert "\x1b" not in "".join(lines)
 
 

@@ -103,6 +103,12 @@ class InMemoryEventStore:
         wanted = [event for event in spans if before is None or event.number < before]
         return tuple(wanted[-limit:])
 
+    def named(self, session_id: str, name: str) -> tuple[StoredEvent, ...]:
+        """Return the spans of a session that have this name, oldest first."""
+        with self._lock:
+            own = [event for event in self._events.values() if event.session_id == session_id]
+        return tuple(event for event in own if event.has_name(name))
+
     def sessions_with_errors(self) -> frozenset[str]:
         """Return the sessions in which something failed."""
         with self._lock:

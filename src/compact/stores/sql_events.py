@@ -147,6 +147,13 @@ class SqlEventStore:
             query = query.where(_COLUMNS.number < before)
         return self._read(query.order_by(_COLUMNS.number.desc()).limit(limit))[::-1]
 
+    def named(self, session_id: str, name: str) -> tuple[StoredEvent, ...]:
+        """Return the spans of a session that have this name, oldest first."""
+        query = select(_EVENTS).where(
+            self._own, _COLUMNS.session_id == session_id, _COLUMNS.body.contains(name, autoescape=True)
+        )
+        return tuple(event for event in self._read(query.order_by(_COLUMNS.number)) if event.has_name(name))
+
     def traces(
         self, *, session_id: str = "", with_errors: bool = False, offset: int = 0, limit: int = 50
     ) -> tuple[TraceInfo, ...]:

@@ -6,6 +6,7 @@ A library does not print by itself: without a terminal, and unless a level is as
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import time
@@ -74,7 +75,7 @@ class ConsoleEmitter:
         is_terminal = stream.isatty()
         if _LEVELS[event.spec.severity] < _LEVELS.get(self._level, logging.INFO if is_terminal else logging.WARNING):
             return
-        text = _line(event, self._redact)
+        text = _line(event, self._redact).removeprefix(f"{_label(event)}, ")  # the label says it
         if is_terminal:
             self._write_coloured(event, text, stream)
         else:
@@ -101,7 +102,9 @@ def _line(event: CompactionEvent, redact: Callable[[Any], Any]) -> str:
     """Return the sentence about an event; at the level of debugging, with all its fields."""
     data = event.to_dict()
     sentence = str(redact(event.spec.line(data)))
-    return one_line(f"{sentence} {redact(data)}" if event.spec.severity == "debug" else sentence)
+    if event.spec.severity == "debug":
+        sentence = f"{sentence} {json.dumps(redact(data), ensure_ascii=False, default=str)}"
+    return one_line(sentence)
 
 
 def _clock(event: CompactionEvent) -> str:

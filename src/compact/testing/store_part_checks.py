@@ -360,6 +360,10 @@ def _check_traces(events: EventStore, store: SessionStore, clock: ManualClock) -
     assert trace is not None
     assert (trace.ended_at, trace.updated_at) == (None, clock.now), "and not before"
     assert events.sessions_with_errors() == {"b"}, "the session with the error is known"
+    odd = [sample_span(f"n{n}", name=name, data={"session_id": "a"}) for n, name in enumerate(("50%", "500", "50%"))]
+    events.add([*odd, sample_span("n3", name="x", data={"session_id": "a", "output": "50%"})], keep_seconds=_A_DAY)
+    assert _ids(events.named("a", "50%")) == ["n0", "n2"], "the spans of a session are found by their name alone"
+    assert events.named("b", "50%") == (), "of that session"
 
 
 def _check_event_retention(events: EventStore, store: SessionStore, clock: ManualClock) -> None:

@@ -32,6 +32,7 @@ from compact.viewer.pages import session as session_pages
 from compact.viewer.pages import sessions as sessions_pages
 from compact.viewer.pages import traces as trace_pages
 from compact.viewer.pages.call import call_page
+from compact.viewer.pages.compare import CallRef, CompareQuery, compare_page
 from compact.viewer.pages.costs import CostFinder
 from compact.viewer.pages.losses import LossFinder
 from compact.viewer.pages.why import WhyQuery, why_page
@@ -184,6 +185,22 @@ async def call(request: Request) -> Response:
     return JsonResponse(
         await run_in_threadpool(lambda: call_page(source, session_id, number, **page, part=part, sent_by=sent_by))
     )
+
+
+async def compare(request: Request) -> Response:
+    """Answer with two prompts side by side."""
+
+    def side(name: str) -> CallRef:
+        number = _number(request, f"{name}_call") if request.query_params.get(f"{name}_call") else None
+        return CallRef(request.query_params.get(name, ""), number)
+
+    query = CompareQuery(
+        sides=(side("a"), side("b")),
+        offset=_number(request, "offset", 0),
+        limit=_number(request, "limit", 200, most=_MAX_ROWS),
+        only_changed=_choice(request, "only", ("changed", "all")) == "changed",
+    )
+    return JsonResponse(await run_in_threadpool(compare_page, _source(request), query))
 
 
 async def messages(request: Request) -> Response:
@@ -392,6 +409,7 @@ ROUTES = [
     Route("/api/login", login, methods=["POST"]),
     Route("/api/sessions", sessions),
     Route("/api/live", live),
+    Route("/api/compare", compare),
     Route("/api/traces", traces),
     Route("/api/traces/{id}", trace),
     Route(_SESSION, session),

@@ -154,6 +154,34 @@ def test_every_call_costs_what_its_row_says(session: Any) -> None:
             assert told["cost"]["usd_saved"] == pytest.approx(0)
 
 
+def test_every_call_would_have_cost_what_all_of_its_history_costs(session: Any) -> None:
+    """All of it at the price of its tokens: what the call before had is served from the cache, the rest is written."""
+    viewer, rows, _ = session
+    before: dict[str, dict[str, Any]] = {}
+    compacted = 0
+    for call, told in zip(rows.calls, page(viewer)["calls"], strict=True):
+        details, prices = call["details"], rows.prices(call)
+        last = before.get(details["model"])
+        before[details["model"]] = call
+        if prices is None:
+            continue
+        scale = (call["tokens_reported"] or call["tokens_estimated"]) / call["tokens_estimated"]
+        whole = round(details["tokens_uncompacted"] * scale)
+        assert told["cost"]["uncompacted_tokens"] == whole
+        prices = details.get("prices_uncompacted") or prices
+        dearest = whole * max(prices["fresh"], prices["cache_write"])
+        assert whole * prices["cache_read"] <= told["cost"]["usd_uncompacted"] * (1 + 1e-9) <= dearest * (1 + 2e-9)
+        if "cache_read_tokens" in details or last is None or last["branch"] != call["branch"]:
+            continue
+        known = last["details"]["tokens_uncompacted"] - last["parts"].get("injected", 0)
+        served = min(max(round(known * scale), told["cost"]["cached_tokens"]), whole)
+        if whole != told["cost"]["input_tokens"]:
+            compacted += 1
+            cost = served * prices["cache_read"] + (whole - served) * prices["cache_write"]
+            assert told["cost"]["usd_uncompacted"] == pytest.approx(cost)
+    assert compacted > 5
+
+
 def test_a_prompt_without_compaction_would_have_all_of_its_view(session: Any) -> None:
     _, rows, _ = session
     weight = {row["message_id"]: row["tokens"] for row in rows.messages}
@@ -183,6 +211,7 @@ def test_the_sums_are_the_sums(session: Any) -> None:
     until(lambda: viewer.get("/api/sessions")["sessions"][0]["cost"])
     listed = viewer.get("/api/sessions")["sessions"][0]
     assert (listed["cost"]["usd"], listed["cost"]["usd_saved"]) == (cost["usd"], cost["usd_saved"])
+    assert listed["compactions"] == sum(plan["restored_from"] is None for plan in shown["plans"])
 
 
 def test_a_compaction_is_told_as_it_went(session: Any) -> None:

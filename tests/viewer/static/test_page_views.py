@@ -39,6 +39,7 @@ def test_every_session_is_listed_with_its_window_over_time(window: Look, api: Ru
     page = window.go()
     expect(page.locator(".session-row")).to_have_count(len(seeding.SESSIONS))
     busy = row(page, seeding.BUSY)
+    expect(busy.locator(".compactions")).not_to_have_text("…")
     listed = next(one for one in api.get("/api/sessions")["sessions"] if one["id"] == seeding.BUSY)
     assert busy.locator(".spark-line").get_attribute("d").count("L") == len(listed["spark"]) - 1
     expect(busy.locator(".compactions")).to_have_text(str(listed["compactions"]))
@@ -206,6 +207,17 @@ def test_a_stub_leads_to_the_original_word_for_word(window: Look, api: Running) 
     assert blocks.nth(1).text_content() == original
     page.keyboard.press("Escape")
     expect(page.locator(".drawer")).to_have_count(0)
+
+
+def test_a_summarised_message_leads_to_its_original(window: Look, api: Running) -> None:
+    """It has no stub of its own: it is told what stands for it."""
+    plan = api.get(f"/api/sessions/{seeding.BUSY}/plans/3")
+    place = next(n for n, row in enumerate(plan["rows"]) if row["after"]["action"] == "summarize")
+    page = window.go("s", seeding.BUSY, "p", 3)
+    page.locator(".diff-row").nth(place).click()
+    expect(page.locator(".drawer")).to_contain_text("the summary stands for it")
+    original = api.get(f"/api/sessions/{seeding.BUSY}/messages/{plan['rows'][place]['id']}")
+    expect(page.locator(".drawer")).to_contain_text(original["text"] or original["tool_calls"][0]["name"])
 
 
 def test_all_messages_can_be_shown_not_only_changed_ones(window: Look, api: Running) -> None:

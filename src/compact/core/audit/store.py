@@ -263,6 +263,10 @@ class EventStore(Protocol):
         """Return the newest spans of a trace, oldest first; only those with a number below `before`, if given."""
         ...
 
+    def named(self, session_id: str, name: str) -> tuple[StoredEvent, ...]:
+        """Return the spans of a session that have this name, oldest first."""
+        ...
+
     def sessions_with_errors(self) -> frozenset[str]:
         """Return the sessions in which something failed."""
         ...

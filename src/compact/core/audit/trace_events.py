@@ -48,6 +48,10 @@ class StoredEvent:
         """Return the event as it was sent, with all updates."""
         return json.loads(self.text)
 
+    def has_name(self, name: str) -> bool:
+        """Return True if it is a span of this name."""
+        return self.type == "span" and self.event().get("name") == name
+
     def to_dict(self) -> dict[str, Any]:
         """Return the event, and when it was received."""
         return {**self.event(), "received_at": self.received_at}

@@ -28,7 +28,7 @@ def call_page(
     cost = by_number(source.cost(info, source.calls(session_id)))[number]
     call = prompt.sent.call
     limits = call.limits or source.limits
-    every = list(_slots(prompt))
+    every = list(prompt_messages(prompt))
     slots = [slot for slot in every if part in ("", slot[0]["part"]) and sent_by in ("", slot[0]["source"])]
     return {
         "number": number,
@@ -52,7 +52,7 @@ def call_page(
     }
 
 
-def _slots(prompt: RebuiltPrompt) -> Iterator[tuple[dict[str, Any], Message]]:
+def prompt_messages(prompt: RebuiltPrompt) -> Iterator[tuple[dict[str, Any], Message]]:
     """Yield every message of the prompt, with its part, its tokens and the log entries it stands for.
 
     `action` is what the plan did to them; a message that stands for none was added to make the prompt legal.

@@ -15,6 +15,7 @@ from compact.core.plan.plan import ClearRecord, CompactionAction, CompactionPlan
 from compact.core.plan.stubs import render_cleared, render_externalization_text
 from compact.viewer.pages.session import entry_row, tool_names
 from compact.viewer.pages.summary import summary_data
+from compact.viewer.pages.traces import compaction_span
 from compact.viewer.source import DataSource
 
 REPORT_CHOICES = ("with", "without", "only")
@@ -73,6 +74,7 @@ def compaction_page(source: DataSource, session_id: str, query: CompactionQuery)
         "cost": cost.to_dict() if cost else None,
         "failures": failures_data(plan_failures(plan)),
         "seconds": plan.run.seconds if plan.run else None,
+        "trace": compaction_span(source, session_id, plan.version),
         "versions": [0, *(listed.plan.version for listed in source.plans(info))],
         **rows.page(query),
         "summary": summary_data(plan),

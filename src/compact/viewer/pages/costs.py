@@ -1,4 +1,4 @@
-"""Finds in the background what sessions cost and what failed in them: their calls and plans must be read for it."""
+"""Finds in the background what sessions cost, how often they were compacted and what failed: all is read for it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _State = tuple[float, int, float]
 
 
 class CostFinder:
-    """What each session of the list cost, and what failed in it; safe between threads.
+    """What each session of the list cost, its compactions, and what failed in it; safe between threads.
 
     A session that went on since is read again.
     """
@@ -57,13 +57,15 @@ class CostFinder:
         try:
             calls = self._source.calls(info.session_id)
             cost = self._source.cost(info, calls).to_dict()
-            failures = failures_of(calls, self._source.plans(info))
+            plans = self._source.plans(info)
+            failures = failures_of(calls, plans)
         except Exception as error:  # noqa: BLE001
             # The boundary to any store: one session that cannot be read must not stop the rest.
             _LOG.warning("the cost of session %r could not be found: %s", info.session_id, error)
             return
         found = {
             **{name: cost[name] for name in _SHOWN},
+            "compactions": sum(entry.plan.origin is None for entry in plans),
             "failures": [_text(failure) for failure in failures[-_FAILURES:]],
         }
         with self._lock:

@@ -152,11 +152,11 @@ def entry_row(entry: StoredMessage, tools: Mapping[str, str]) -> dict[str, Any]:
         "role": message.role,
         "tool": tools.get(message.tool_call_id, own) if message.tool_call_id else own,
         "tokens": entry.tokens,
-        "preview": _preview(message),
+        "preview": message_preview(message),
     }
 
 
-def _preview(message: Message) -> str:
+def message_preview(message: Message) -> str:
     """Return the first characters of a message; of one that only calls tools, the calls."""
     text = message.text or ", ".join(f"{call.name}({call.arguments})" for call in message.tool_calls)
     return text[:PREVIEW_CHARS]

@@ -58,6 +58,7 @@ def list_sessions(source: DataSource, losses: LossFinder, costs: CostFinder, que
         "sessions": [
             {
                 **_row(source, info, calls[info.session_id], losses, with_errors, now),
+                "compactions": _compactions(costs, info),
                 "cost": costs.cost(info),
                 "failures": _failures(costs, info),
             }
@@ -65,6 +66,12 @@ def list_sessions(source: DataSource, losses: LossFinder, costs: CostFinder, que
         ],
         "cost": _total(list(filter(None, map(costs.cost, page)))),
     }
+
+
+def _compactions(costs: CostFinder, info: SessionInfo) -> int | None:
+    """Return how often a session was compacted; an undo makes a plan version, too, so the plans must have been read."""
+    cost = costs.cost(info)
+    return cost["compactions"] if cost else None if info.plan_version else 0
 
 
 def _failures(costs: CostFinder, info: SessionInfo) -> list[str]:
@@ -122,7 +129,6 @@ def _row(
         "messages": info.messages,
         "calls": info.model_calls,
         "plan_version": info.plan_version,
-        "compactions": info.plan_version,
         "last_tokens": info.last_tokens,
         "window_tokens": limits["window"],
         "trigger_tokens": limits["trigger"],

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from compact.core.audit.trace_events import StoredEvent
+from compact.core.engine.events import CompactionEventType
 from compact.viewer.json_http import HttpError
 from compact.viewer.source import DataSource
 
 # Chosen: more spans than are looked through at once; earlier ones are read when they are asked for.
 _MAX_SPANS = 5_000
 _MAX_SESSIONS = 20
+# Chosen: what happened after a span, and the operation it belongs to, which is written when it ends.
+_SPANS_BEHIND = 100
+_COMPLETED = CompactionEventType.COMPLETED.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +36,14 @@ def traces_page(source: DataSource, query: TraceQuery) -> dict[str, Any]:
     )
     traces = [{**info.to_dict(), "sessions": list(info.sessions[:_MAX_SESSIONS])} for info in found[: query.limit]]
     return {"traces": traces, "more": len(found) > query.limit}
+
+
+def compaction_span(source: DataSource, session_id: str, version: int) -> dict[str, Any] | None:
+    """Return where a compaction stands in the traces: its trace, its span, and the number to read it by."""
+    for event in reversed(source.events.named(session_id, _COMPLETED)):
+        if event.event().get("data", {}).get("plan_version") == version:
+            return {"trace_id": event.trace_id, "span_id": event.span_id, "before": event.number + _SPANS_BEHIND}
+    return None
 
 
 def trace_page(source: DataSource, trace_id: str, *, before: int | None = None) -> dict[str, Any]:

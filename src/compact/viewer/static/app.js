@@ -9,6 +9,7 @@ import { drawTop, setCrumbs } from "./shell.js";
 import { toggleTheme } from "./theme.js";
 import { callView } from "./views/call.js";
 import { compactionView } from "./views/compaction.js";
+import { compareView } from "./views/compare.js";
 import { messagesView } from "./views/messages.js";
 import { sessionView } from "./views/session.js";
 import { sessionsView } from "./views/sessions.js";
@@ -28,6 +29,7 @@ function route({ path, params }) {
   const [head, id, kind, which] = path;
   if (!head || head === "sessions") return [sessionsView, { params }];
   if (head === "traces") return [tracesView, { params }];
+  if (head === "compare") return [compareView, { params }];
   if (head === "t" && id) return [traceView, { trace: id, params }];
   if (head !== "s" || !id) return [null, {}];
   const views = {

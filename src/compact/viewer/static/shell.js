@@ -1,7 +1,7 @@
 // The bar on top: the sections, the path of the view, whether updates arrive, and the theme.
 import { h, replace } from "./base/dom.js";
 import { brand, icon } from "./base/icons.js";
-import { visible, visibleText } from "./base/text.js";
+import { visible, visibleText, withCode } from "./base/text.js";
 import { onStatus, togglePause } from "./data/live.js";
 import { showHelp } from "./keys.js";
 import { theme, toggleTheme } from "./theme.js";
@@ -90,7 +90,7 @@ function drawLive({ state, paused, waiting, problem }) {
     replace(
       banner,
       h("span", { class: "spinner" }),
-      `${problem || "The live stream ended."} Reconnecting; what you see may be out of date.`,
+      h("span", null, withCode(`${problem || "The live stream ended."} Reconnecting; what you see may be out of date.`)),
     );
 }
 

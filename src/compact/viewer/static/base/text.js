@@ -38,6 +38,13 @@ export function visible(text) {
   return nodes;
 }
 
+/** Return a sentence of ours as nodes; what stands between backticks is code. */
+export function withCode(text) {
+  return String(text ?? "")
+    .split("`")
+    .map((piece, index) => (index % 2 ? h("code", null, visible(piece)) : visible(piece)));
+}
+
 /** Return a text as nodes on one line, for previews in rows. */
 export function oneLine(text) {
   return visible(

@@ -15,6 +15,7 @@ import { failureNotes } from "../widgets/failures.js";
 import { jumpBox } from "../widgets/jump.js";
 import { callFigures } from "../widgets/money.js";
 import { failed, loading } from "../widgets/states.js";
+import { compareButton } from "./compare.js";
 
 const NAMES = new Map(PARTS.map(({ key, name }) => [key, name]));
 const PAGE = 100;
@@ -131,6 +132,7 @@ function head(id, call, near) {
     h("span", { class: "count" }, `of ${whole(call.calls_total)} · ${dateTime(call.at)}`),
     h("span", { class: "grow" }),
     jumpBox(id, call.calls_total),
+    compareButton({ a: id, a_call: near.before ?? "", b: id, b_call: call.number }),
     call.plan_version
       ? h(
           "a",

@@ -56,7 +56,7 @@ function head(id, plan, session, readOnly, onRestored) {
 }
 
 /** Who wrote the summary, what that took, and how long the compaction did; with the way to its trace. */
-function madeBy(plan, id) {
+function madeBy(plan) {
   const writing = plan.summary?.writing;
   const isNew = plan.cost?.summary || !writing?.calls;
   const bill = plan.cost?.summary;
@@ -74,7 +74,17 @@ function madeBy(plan, id) {
     { class: "made-by dim" },
     visible(facts.join(" · ")),
     " ",
-    h("a", { class: "readout-open", href: to(["s", id, "traces"]) }, "Traces", icon("arrow")),
+    plan.trace &&
+      h(
+        "a",
+        {
+          class: "readout-open",
+          "data-trace": plan.trace.span_id,
+          href: to(["t", plan.trace.trace_id], { span: plan.trace.span_id, before: plan.trace.before }),
+        },
+        "Its trace",
+        icon("arrow"),
+      ),
   );
 }
 
@@ -108,7 +118,7 @@ function sizeCard(plan, session, id) {
       ),
     ),
     beforeAfter(plan.tokens_before, plan.tokens_after),
-    madeBy(plan, id),
+    madeBy(plan),
     plan.reason && h("p", { class: "why-line" }, icon("question"), h("span", null, visible(plan.reason))),
     call
       ? h(

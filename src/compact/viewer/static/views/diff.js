@@ -24,7 +24,7 @@ function replacement(side, isFallback) {
   return REPLACEMENTS[side.action] ?? "no text";
 }
 
-function sideCell(side, text, label, isFallback) {
+export function sideCell(side, text, label, isFallback) {
   return h(
     "span",
     { class: `side act-edge-${side.action}` },
@@ -61,7 +61,7 @@ function diffRow(row, isFallback) {
 
 /** Open the original of a row, with what stands for it now above it. */
 function openRow(id, row, isFallback) {
-  const replacement =
+  const extra =
     row.after.action === "include"
       ? null
       : [
@@ -82,7 +82,7 @@ function openRow(id, row, isFallback) {
           (row.by || row.reason) && h("p", { class: "dim" }, visible([row.by, row.reason].filter(Boolean).join(": "))),
           row.artifact_id && h("p", { class: "mono small" }, "artifact ", visible(row.artifact_id)),
         ];
-  showMessage(id, row.id, { extra: replacement });
+  showMessage(id, row.id, { extra });
 }
 
 /** The card of all messages, before and after; rows are fetched as they come into view. */

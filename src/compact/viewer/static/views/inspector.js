@@ -3,6 +3,7 @@ import { h, replace } from "../base/dom.js";
 import { duration, dateTime } from "../base/format.js";
 import { icon } from "../base/icons.js";
 import { pretty, visible } from "../base/text.js";
+import { to } from "../router.js";
 import { block } from "../widgets/content.js";
 import { copyButton } from "../widgets/copy.js";
 import { millis, stateOf } from "./span_tree.js";
@@ -10,9 +11,23 @@ import { millis, stateOf } from "./span_tree.js";
 const TABS = ["Response", "Properties", "Raw"];
 const STATE_LABELS = { ok: "ok", error: "error", open: "still open" };
 
+/** Lead from a span of ours to the plan that was in force when it ended: to the compaction, where it made one. */
+function planLink({ name, data }) {
+  const { session_id: session, plan_version: version } = data ?? {};
+  if (typeof session !== "string" || !(version > 0)) return null;
+  return h(
+    "a",
+    { class: "readout-open", href: to(["s", session, "p", version]) },
+    name === "compact.completed" ? `Compaction v${version}` : `Plan v${version}`,
+    icon("arrow"),
+  );
+}
+
+const responseOf = (data) => data?.output ?? data?.response ?? data?.error ?? "";
+
 export class Inspector {
   constructor() {
-    this.tab = "Response";
+    this.chosen = "";
     this.isRevealed = false;
     this.span = null;
     this.el = h(
@@ -24,6 +39,8 @@ export class Inspector {
 
   show(span) {
     this.span = span;
+    // What has no response is looked at for its properties.
+    this.tab = this.chosen || (responseOf(span.data) === "" ? "Properties" : "Response");
     const state = stateOf(span);
     const start = millis(span.started_at);
     const time = span.ended_at ? duration(millis(span.ended_at) - start) : "open";
@@ -47,6 +64,7 @@ export class Inspector {
         copyButton(span.span_id, { label: "", name: "Copy the span's id" }),
       ),
       h("p", { class: "dim small" }, `${Number.isFinite(start) ? dateTime(start / 1000) : "no time"} · ${time}`),
+      planLink(span),
       h(
         "div",
         { class: "segments", role: "tablist", "aria-label": "Views of the span" },
@@ -70,7 +88,7 @@ export class Inspector {
         "aria-selected": String(name === this.tab),
         on: {
           click: () => {
-            this.tab = name;
+            this.chosen = name;
             this.show(this.span);
           },
         },
@@ -122,7 +140,7 @@ export class Inspector {
     const raw = pretty(this.span);
     if (this.tab === "Raw") return [block(raw, { fold: false }), copyButton(raw, { label: "Copy JSON" }), hide];
     if (this.tab === "Properties") return [this.properties(data), hide];
-    const text = data.output ?? data.response ?? data.error ?? "";
+    const text = responseOf(data);
     return [
       text === "" ? h("p", { class: "quiet" }, "This span has no response.") : block(pretty(text), { fold: false }),
       text === "" ? null : copyButton(pretty(text)),

@@ -17,6 +17,7 @@ import { moneyCard } from "../widgets/money.js";
 import { empty, loading } from "../widgets/states.js";
 import { VirtualList } from "../widgets/virtual_list.js";
 import { confirmUndo, planCards } from "./plans.js";
+import { compareButton } from "./compare.js";
 import { RegretsCard } from "./regrets.js";
 import { drawPager } from "./calls_pager.js";
 import { figures } from "./session_figures.js";
@@ -195,6 +196,7 @@ class SessionPage {
       copyButton(this.id, { label: "", name: "Copy the session's id" }),
       h("span", { class: "count", title: dateTime(at) }, `active ${ago(at)}`),
       h("span", { class: "grow" }),
+      compareButton({ a: this.id, b: "" }),
       exportButton(this.id),
       undo,
     );

@@ -103,7 +103,9 @@ function sessionRow(session) {
     h(
       "span",
       { class: "cell num figure compactions", title: "compactions" },
-      session.compactions ? [icon("layers"), session.compactions] : h("span", { class: "faint" }, "–"),
+      session.compactions
+        ? [icon("layers"), whole(session.compactions)]
+        : h("span", { class: "faint" }, session.compactions === null ? "…" : "–"),
     ),
     moneyCell(session.cost),
     h("span", { class: "cell num when", title: dateTime(session.updated_at) }, ago(session.updated_at)),

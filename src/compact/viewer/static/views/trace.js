@@ -24,15 +24,6 @@ const STATES = [
   ["errors", "Errors"],
 ];
 
-/** Make a link to each compaction that a trace tells of. */
-function compactionLinks(session, spans) {
-  const made = spans.filter((span) => `${span.kind} ${span.name}`.includes("completed") && span.data?.plan_version > 0);
-  const versions = [...new Set(made.map((span) => span.data.plan_version))];
-  return versions.map((version) =>
-    h("a", { class: "btn", href: to(["s", session, "p", version]) }, icon("layers"), `Compaction v${version}`),
-  );
-}
-
 class TracePage {
   constructor(ctx, id, trace, { session = "", params = {} } = {}) {
     Object.assign(this, { ctx, id, trace, session });
@@ -168,7 +159,6 @@ class TracePage {
       h("span", { class: "grow" }),
       errors ? h("span", { class: "badge is-error" }, icon("error"), count(errors, "error")) : null,
       h("span", { class: "count" }, `${spanCount(this.trace)} · ${duration(until - from)}`),
-      sessions?.length ? compactionLinks(sessions[0], spans) : null,
       sessions?.length && !this.session ? h("a", { class: "btn", href: to(["s", sessions[0]]) }, "Session", icon("arrow")) : null,
     ];
   }
@@ -245,7 +235,13 @@ function spanCount({ spans, spans_total: total }) {
   return total > spans.length ? `${whole(spans.length)} of ${count(total, "span")}` : count(spans.length, "span");
 }
 
-const readTrace = (ctx, id) => get(`/api/traces/${segment(id)}`, {}, ctx.signal);
+/** Read a trace: its newest spans, or those around one that is not among them. */
+async function readTrace(ctx, id, { span = "", before = "" } = {}) {
+  const path = `/api/traces/${segment(id)}`;
+  const trace = await get(path, {}, ctx.signal);
+  if (!before || trace.spans.some(({ span_id: known }) => known === span)) return trace;
+  return get(path, { before }, ctx.signal);
+}
 
 export async function traceView(ctx, { trace: id, session = "", params }) {
   // The traces of a session lead here with their own path.
@@ -254,7 +250,7 @@ export async function traceView(ctx, { trace: id, session = "", params }) {
   const waiting = [];
   let page = null;
   ctx.onLive((event) => (page ? page.update(event) : waiting.push(event)));
-  page = new TracePage(ctx, id, await readTrace(ctx, id), { session, params });
+  page = new TracePage(ctx, id, await readTrace(ctx, id, params), { session, params });
   page.start();
   waiting.forEach((event) => page.update(event));
   const wanted = params.span ? page.rows.find(params.span) : 0;

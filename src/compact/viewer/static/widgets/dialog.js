@@ -1,5 +1,6 @@
 // Dialogs, and short notices.
 import { h, replace } from "../base/dom.js";
+import { withCode } from "../base/text.js";
 
 export function openDialog({ title, body, confirm = "", danger = false, close = "Cancel", onConfirm }) {
   const focusedBefore = document.activeElement;
@@ -37,7 +38,7 @@ async function runConfirmed({ box, yes, problem, onConfirm }) {
     await onConfirm();
     box.close();
   } catch (error) {
-    replace(problem, h("strong", null, error.message), error.hint && h("div", null, error.hint));
+    replace(problem, h("strong", null, error.message), error.hint && h("div", null, withCode(error.hint)));
     yes.disabled = false;
     yes.removeAttribute("aria-busy");
   }

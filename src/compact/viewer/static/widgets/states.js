@@ -1,7 +1,7 @@
 // What a view shows while it loads, when there is nothing, and when a request failed.
 import { h } from "../base/dom.js";
 import { icon } from "../base/icons.js";
-import { visible } from "../base/text.js";
+import { visible, withCode } from "../base/text.js";
 
 export function loading(rows = 6) {
   const lines = Array.from({ length: rows }, (_, index) =>
@@ -32,7 +32,7 @@ export function failed(error, retry) {
     { class: "state is-error", role: "alert" },
     h("div", { class: "state-icon" }, icon("error")),
     h("h2", null, visible(error.message)),
-    error.hint && h("p", null, visible(error.hint)),
+    error.hint && h("p", null, withCode(error.hint)),
     retry && h("button", { class: "btn", type: "button", on: { click: retry } }, "Try again"),
   );
 }
