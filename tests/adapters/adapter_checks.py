@@ -7,6 +7,16 @@ from compact import CompactManager
 from compact.core.engine.events import TokenEstimateEvent
 from compact.tokens import get_tokenizer
 
+# What every scripted model says that its provider's cache had of a prompt.
+CACHED_TOKENS = 100
+
+
+def usage_is_told(watch: Watch, manager: CompactManager, session_id: str) -> None:
+    """What the provider counted has arrived, call by call, with what its cache served."""
+    calls = manager.model_calls(session_id)
+    assert [call.tokens_reported for call in calls] == watch.tokens
+    assert {call.details.get("cache_read_tokens") for call in calls} == {CACHED_TOKENS}
+
 
 def seen_and_counted(watch: Watch, manager: CompactManager, session_id: str) -> None:
     """The tag has arrived in the log, its message is in the prompt untouched, and what goes out beside is counted."""

@@ -19,6 +19,7 @@ from agent_framework import (
     tool,
 )
 
+from adapters.adapter_checks import CACHED_TOKENS
 from adapters.scenario import Call, Scenario, Step, Watch, look_up
 from compact.adapters.agent_framework import (
     protected,
@@ -44,7 +45,12 @@ class FakeClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
             tools, instructions = tool_schemas(options.get("tools")), instruction_text(options.get("instructions"))
             step = self.watch.ask(bare, DIALECT, tools=tools, instructions=instructions)
             tokens = self.watch.tokens[-1]
-            usage: Any = {"input_token_count": tokens, "output_token_count": 5, "total_token_count": tokens + 5}
+            usage: Any = {
+                "input_token_count": tokens,
+                "output_token_count": 5,
+                "total_token_count": tokens + 5,
+                "cache_read_input_token_count": CACHED_TOKENS,
+            }
             return ChatResponse(messages=[Message("assistant", [content_of(step)])], usage_details=usage)
 
         if not stream:

@@ -15,6 +15,7 @@ from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
 from google.genai import types
 
+from adapters.adapter_checks import CACHED_TOKENS
 from adapters.scenario import Call, Step, Watch, look_up
 from compact.adapters.google_adk import AdkCompactionPlugin, protected
 from compact.adapters.google_adk.plugin import tool_schemas
@@ -39,7 +40,9 @@ class FakeLlm(BaseLlm):
             tools=tool_schemas(llm_request),
             instructions=instruction_text(llm_request.config.system_instruction),
         )
-        usage = types.GenerateContentResponseUsageMetadata(prompt_token_count=self.watch.tokens[-1])
+        usage = types.GenerateContentResponseUsageMetadata(
+            prompt_token_count=self.watch.tokens[-1], cached_content_token_count=CACHED_TOKENS
+        )
         if stream:
             yield LlmResponse(content=content_of(step), partial=True, usage_metadata=usage)
         yield LlmResponse(content=content_of(step), usage_metadata=usage)

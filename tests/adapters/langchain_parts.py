@@ -14,6 +14,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
+from adapters.adapter_checks import CACHED_TOKENS
 from adapters.scenario import Call, Scenario, Watch, look_up
 from compact.adapters.langchain.messages import MARK, protected
 
@@ -76,7 +77,12 @@ def play(watch: Watch) -> Answer:
 
     def answer(messages: list[BaseMessage], tools: list[dict[str, Any]]) -> AIMessage:
         step = watch.ask(wire(messages), "chat", tools=tools)
-        usage = {"input_tokens": watch.tokens[-1], "output_tokens": 5, "total_tokens": watch.tokens[-1] + 5}
+        usage = {
+            "input_tokens": watch.tokens[-1],
+            "output_tokens": 5,
+            "total_tokens": watch.tokens[-1] + 5,
+            "input_token_details": {"cache_read": CACHED_TOKENS},
+        }
         if isinstance(step, Call):
             call = {"name": step.name, "args": step.arguments, "id": step.call_id}
             return AIMessage("", tool_calls=[call], usage_metadata=usage)  # type: ignore[arg-type, list-item]

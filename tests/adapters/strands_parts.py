@@ -9,6 +9,7 @@ from strands import Agent, tool
 from strands.models import Model
 from strands.types.exceptions import ContextWindowOverflowException
 
+from adapters.adapter_checks import CACHED_TOKENS
 from adapters.scenario import Call, Scenario, Step, Watch, look_up
 from compact import CompactManager
 from compact.adapters.strands import StrandsCompactionPlugin, StrandsDialect
@@ -50,7 +51,7 @@ class FakeModel(Model):
             yield chunk
         if self.reports:
             tokens = self.watch.tokens[-1]
-            usage = {"inputTokens": tokens - 100, "cacheReadInputTokens": 100, "outputTokens": 5}
+            usage = {"inputTokens": tokens - CACHED_TOKENS, "cacheReadInputTokens": CACHED_TOKENS, "outputTokens": 5}
             yield {"metadata": {"usage": {**usage, "totalTokens": tokens + 5}, "metrics": {"latencyMs": 1}}}
 
 

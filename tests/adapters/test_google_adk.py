@@ -21,7 +21,7 @@ from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
 from packaging.specifiers import SpecifierSet
 
-from adapters.adapter_checks import seen_and_counted
+from adapters.adapter_checks import seen_and_counted, usage_is_told
 from adapters.google_adk_parts import SESSION, FakeLlm, Setup, content_of, converse, said, texts
 from adapters.scenario import Call, Final, Scenario, Watch
 from compact.adapters.google_adk import SUPPORTED_VERSIONS, AdkCompactionPlugin, protected
@@ -43,7 +43,7 @@ class TestScenario:
         seen_and_counted(watch, manager, SESSION)
         assert not watch.sink.of(HistoryBranchedEvent)
         assert tags_of(contents[0]) == {"protected": True}
-        assert [call.tokens_reported for call in manager.model_calls(SESSION)] == watch.tokens
+        usage_is_told(watch, manager, SESSION)
 
     def test_protected_without_a_tag(self) -> None:
         """Where a session service drops tags, a function says what must stay."""

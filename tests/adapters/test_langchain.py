@@ -19,6 +19,7 @@ from langgraph.graph import MessagesState, StateGraph
 from packaging.specifiers import SpecifierSet
 from pydantic import BaseModel
 
+from adapters.adapter_checks import usage_is_told
 from adapters.langchain_parts import (
     ScriptedChat,
     StreamingChat,
@@ -64,8 +65,7 @@ def test_the_scenario() -> None:
         state = agent.invoke({"messages": said}, THREAD)
     watch.check(manager, "thread-1", stored=texts(state["messages"]))
     assert state["messages"][0].additional_kwargs[MARK] == {"protected": True}, "the mark stays in the state"
-    calls = manager.model_calls("thread-1")
-    assert [call.tokens_reported for call in calls] == watch.tokens, "usage is fed back, call by call"
+    usage_is_told(watch, manager, "thread-1")
 
 
 def test_the_scenario_in_an_event_loop() -> None:

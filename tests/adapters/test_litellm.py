@@ -17,6 +17,7 @@ from litellm.types.utils import ChatCompletionMessageToolCall as ToolCall
 from litellm.types.utils import Choices, Function, GenericStreamingChunk, Message, ModelResponse, Usage
 from packaging.specifiers import SpecifierSet
 
+from adapters.adapter_checks import CACHED_TOKENS
 from adapters.scenario import INSTRUCTIONS, TOOL_SCHEMA, Call, Final, Step, Watch, look_up
 from compact import CompactConfig, CompactManager
 from compact.adapters.litellm import SUPPORTED_VERSIONS, CompactionLogger
@@ -49,7 +50,9 @@ class StrictProvider(litellm.CustomLLM):
             message = Message(content=step.text)
         response.choices = [Choices(message=message)]
         tokens = self.watch.tokens[-1]
-        response.usage = Usage(prompt_tokens=tokens, completion_tokens=9, total_tokens=tokens + 9)  # pyright: ignore
+        response.usage = Usage(  # pyright: ignore
+            prompt_tokens=tokens, completion_tokens=9, total_tokens=tokens + 9, cache_read_input_tokens=CACHED_TOKENS
+        )
         return response
 
     def completion(self, model: str, messages: list[Any], *args: Any, **kwargs: Any) -> ModelResponse:
@@ -137,7 +140,9 @@ def test_the_scenario_async(watch: Watch) -> None:
     asyncio.run(main())
     watch.check(manager, "chat-1", stored=texts(history))
     assert history[1]["meta"] == {"protected": True}, "the caller's list stays as it is"
-    assert manager.model_calls("chat-1")[-1].tokens_reported == watch.tokens[-1]
+    newest = manager.model_calls("chat-1")[-1]
+    assert newest.tokens_reported == watch.tokens[-1]
+    assert newest.details["cache_read_tokens"] == CACHED_TOKENS
 
 
 def test_the_scenario_sync_without_a_name(watch: Watch) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import typing
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ from agents.run import CallModelData, ModelInputData
 from agents.testing import ScriptedModel, assistant_message, function_call
 from agents.tracing import add_trace_processor, set_trace_processors
 from agents.tracing.processor_interface import TracingProcessor
-from agents.usage import Usage
+from agents.usage import InputTokensDetails, Usage
 from packaging.specifiers import SpecifierSet
 from pydantic import BaseModel
 
+from adapters.adapter_checks import CACHED_TOKENS
 from adapters.scenario import PROTECTED, Call, Rejected, Watch, fact, look_up
 from compact import CompactConfig, CompactManager, InsufficientBudget
 from compact.adapters.openai_agents import (
@@ -68,7 +70,9 @@ class StrictModel(ScriptedModel):
         else:
             output = assistant_message(step.text, item_id=f"msg_{len(self.watch.requests)}")
         tokens = self.watch.tokens[-1] if self.reports_usage else 0
-        self.set_default_usage(Usage(requests=1, input_tokens=tokens, output_tokens=10, total_tokens=tokens + 10))
+        cached = InputTokensDetails(cached_tokens=CACHED_TOKENS if tokens else 0, cache_write_tokens=0)
+        usage = Usage(requests=1, input_tokens=tokens, output_tokens=10, total_tokens=tokens + 10)
+        self.set_default_usage(replace(usage, input_tokens_details=cached))
         self.enqueue([output])
 
     async def get_response(self, system_instructions: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
@@ -126,7 +130,9 @@ def test_the_scenario(kind: str, streamed: bool) -> None:
             else:
                 await Runner.run(agent, items, session=session, run_config=config, hooks=hooks, max_turns=30)
         watch.check(manager, "chat-1", stored=texts(await session.get_items()))
-        assert manager.model_calls("chat-1")[-1].tokens_reported == watch.tokens[-1]
+        newest = manager.model_calls("chat-1")[-1]
+        assert newest.tokens_reported == watch.tokens[-1]
+        assert newest.details["cache_read_tokens"] == CACHED_TOKENS
         if isinstance(session, SQLiteSession):
             session.close()
 

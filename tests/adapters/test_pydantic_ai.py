@@ -28,6 +28,7 @@ from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pydantic_ai.usage import RequestUsage, UsageLimits
 
+from adapters.adapter_checks import CACHED_TOKENS, usage_is_told
 from adapters.scenario import WINDOW_TOKENS, Call, Rejected, Watch, look_up
 from compact import CompactConfig, CompactManager
 from compact.adapters.pydantic_ai import (
@@ -68,7 +69,9 @@ def play(watch: Watch) -> Any:
         step = asked(watch, messages, info)
         is_call = isinstance(step, Call)
         part = ToolCallPart(step.name, step.arguments, step.call_id) if is_call else TextPart(step.text)
-        return ModelResponse([part], usage=RequestUsage(input_tokens=watch.tokens[-1], output_tokens=5))
+        return ModelResponse(
+            [part], usage=RequestUsage(input_tokens=watch.tokens[-1], cache_read_tokens=CACHED_TOKENS, output_tokens=5)
+        )
 
     return answer
 
@@ -117,8 +120,7 @@ def test_the_scenario() -> None:
     manager = watch.manager()
     history = run(agent_of(watch, manager), watch)
     watch.check(manager, "chat-1", stored=texts(history))
-    calls = manager.model_calls("chat-1")
-    assert [call.tokens_reported for call in calls] == watch.tokens, "usage is fed back, call by call"
+    usage_is_told(watch, manager, "chat-1")
 
 
 def test_the_scenario_streamed() -> None:

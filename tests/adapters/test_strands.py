@@ -16,7 +16,7 @@ from strands.middleware.stages import InvokeModelContext
 from strands.session.file_session_manager import FileSessionManager
 from strands.types.exceptions import ContextWindowOverflowException
 
-from adapters.adapter_checks import seen_and_counted
+from adapters.adapter_checks import seen_and_counted, usage_is_told
 from adapters.scenario import TOOL_SCHEMA, Call, Final, Watch, fact
 from adapters.strands_parts import FakeModel, build, chunks, look_up_depot, opening, texts
 from compact.adapters.strands import SUPPORTED_VERSIONS, StrandsCompactionPlugin, StrandsDialect
@@ -57,8 +57,7 @@ class TestScenario:
         manager = watch.manager()
         agent = build(watch, manager)
         agent(watch.scenario.prompts[0])
-        reported = [call.tokens_reported for call in manager.model_calls("s")]
-        assert reported == watch.tokens
+        usage_is_told(watch, manager, "s")
 
     def test_a_model_that_reports_nothing_is_no_error(self) -> None:
         watch = Watch()

@@ -32,6 +32,7 @@ from compact.adapters.support import (
     RequestPreparer,
     aanswer_recall,
     aobserve_usage,
+    counted,
     instruction_text,
     named_session,
     same_objects,
@@ -118,7 +119,12 @@ class _CompactionMiddleware(ChatMiddleware):
 
     async def _observe(self, response: ChatResponse[Any]) -> None:
         usage: Mapping[str, Any] = response.usage_details or {}
-        await aobserve_usage(self._manager, self._session_id, input_tokens(usage))
+        told = counted(
+            input_tokens(usage),
+            cache_read=usage.get("cache_read_input_token_count"),
+            cache_write=usage.get("cache_creation_input_token_count"),
+        )
+        await aobserve_usage(self._manager, self._session_id, told)
 
 
 def _read(request: tuple[list[Message], Mapping[str, Any]], session_id: str) -> OutgoingRequest:

@@ -25,6 +25,7 @@ from compact.adapters.support import (
     RequestPreparer,
     aanswer_recall,
     aobserve_usage,
+    counted,
     function_schema,
     instruction_text,
     named_session,
@@ -145,7 +146,8 @@ class AdkCompactionPlugin(BasePlugin):
         except Exception as error:  # noqa: BLE001 - the user's own function may raise anything
             report_failure(self._manager, "google_adk", error, USAGE_IGNORED)
         else:
-            await aobserve_usage(self._manager, session_id, usage.prompt_token_count)
+            told = counted(usage.prompt_token_count, cache_read=usage.cached_content_token_count)
+            await aobserve_usage(self._manager, session_id, told)
 
 
 class RecallTool(BaseTool):

@@ -24,6 +24,7 @@ from compact.adapters.support import (
     RequestPreparer,
     answer_recall,
     aobserve_usage,
+    counted,
     function_schema,
     is_mapping,
     named_session,
@@ -81,7 +82,7 @@ class LangChainCompactionMiddleware(AgentMiddleware[Any, Any, Any]):
         prepared = self._preparer.prepare(request)
         response = handler(_with_messages(request, prepared.items))
         if prepared.items is not None:
-            observe_usage(self.manager, prepared.session_id, _input_tokens(response))
+            observe_usage(self.manager, prepared.session_id, _reported(response))
         return response
 
     async def awrap_model_call(
@@ -91,7 +92,7 @@ class LangChainCompactionMiddleware(AgentMiddleware[Any, Any, Any]):
         prepared = await self._preparer.aprepare(request)
         response = await handler(_with_messages(request, prepared.items))
         if prepared.items is not None:
-            await aobserve_usage(self.manager, prepared.session_id, _input_tokens(response))
+            await aobserve_usage(self.manager, prepared.session_id, _reported(response))
         return response
 
     def _session_of(self, request: ModelRequest[Any]) -> str:
@@ -169,9 +170,14 @@ def schemas_of(source: Any) -> list[dict[str, Any]]:
     return [dict(source) if is_mapping(source) else convert_to_openai_tool(source)]
 
 
-def _input_tokens(response: object) -> int:
-    """Return what the provider has counted for a request, cached tokens included; 0 if it does not say."""
+def _reported(response: object) -> object:
+    """Return what the provider has counted for a request, cached tokens included; None if it does not say."""
     answer = cast(Any, response).model_response if isinstance(response, ExtendedModelResponse) else response
     messages: Sequence[Any] = cast(Any, answer).result if isinstance(answer, ModelResponse) else [answer]
     usages = (message.usage_metadata for message in messages if isinstance(message, AIMessage))
-    return next((usage["input_tokens"] for usage in usages if usage), 0)
+    usage = next((usage for usage in usages if usage), None)
+    if usage is None:
+        return None
+    details = usage.get("input_token_details") or {}
+    read, written = details.get("cache_read"), details.get("cache_creation")
+    return counted(usage["input_tokens"], cache_read=read, cache_write=written)

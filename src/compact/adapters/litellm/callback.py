@@ -21,6 +21,7 @@ from compact.adapters.support import (
     RequestPreparer,
     SessionFinder,
     UsageFeedback,
+    counted,
     dump_model,
     named_session,
     without_cache_control,
@@ -127,10 +128,20 @@ class CompactionLogger(CustomLogger):
 
     def _observe(self, call_id: str | None, response: Any) -> None:
         """Take in the usage of a call; LiteLLM may report it twice, and late."""
-        tokens: int = getattr(getattr(response, "usage", None), "prompt_tokens", 0) or 0
+        told = _reported(getattr(response, "usage", None))
         call = self._calls.get(call_id or "")
-        if call is None or not tokens:
+        if call is None or told is None:
             return
         session_id, number = call
-        self._usage.report(session_id, number, tokens)
+        self._usage.report(session_id, number, told)
         self._usage.apply(self._manager, session_id)
+
+
+def _reported(usage: Any) -> object:
+    """Return what LiteLLM says a provider has counted: for every provider, cached tokens are in the prompt's."""
+    details = getattr(usage, "prompt_tokens_details", None)
+    return counted(
+        getattr(usage, "prompt_tokens", None),
+        cache_read=getattr(details, "cached_tokens", None),
+        cache_write=getattr(details, "cache_creation_tokens", None),
+    )

@@ -26,6 +26,7 @@ from compact.adapters.support import (
     SessionFinder,
     aanswer_recall,
     aobserve_usage,
+    counted,
     named_session,
 )
 from compact.manager import CompactManager
@@ -134,7 +135,11 @@ class CompactionHooks(RunHooks[Any]):
         current = _current.get()
         if current is None or current.manager is not self._manager or not current.take_usage():
             return
-        await aobserve_usage(self._manager, current.session_id, max(0, response.usage.input_tokens))
+        usage = response.usage
+        details = usage.input_tokens_details
+        written = getattr(details, "cache_write_tokens", None)  # not in every version
+        told = counted(usage.input_tokens, cache_read=details.cached_tokens, cache_write=written)
+        await aobserve_usage(self._manager, current.session_id, told)
 
 
 def recall_tool(manager: CompactManager, *, session_id: str | None = None, max_tokens: int = 2000) -> FunctionTool:

@@ -20,6 +20,7 @@ from compact.adapters.support import (
     RequestPreparer,
     aanswer_recall,
     aobserve_usage,
+    counted,
     function_schema,
     named_session,
     report_failure,
@@ -125,7 +126,9 @@ class CompactionCapability(AbstractCapability[Any]):
     ) -> ModelResponse:
         """Take in what the provider has counted."""
         if self._awaits_usage:
-            await aobserve_usage(self.manager, self._session, response.usage.input_tokens)
+            usage = response.usage
+            told = counted(usage.input_tokens, cache_read=usage.cache_read_tokens, cache_write=usage.cache_write_tokens)
+            await aobserve_usage(self.manager, self._session, told)
         return response
 
 

@@ -26,6 +26,7 @@ from compact.adapters.support import (
     RequestPreparer,
     answer_recall,
     aobserve_usage,
+    counted,
     function_schema,
     instruction_text,
     prompt_tokens,
@@ -114,7 +115,12 @@ class StrandsCompactionPlugin(Plugin):
         """Take in what the provider has counted."""
         answer: Mapping[str, Any] = event.stop_response.message if event.stop_response else {}
         usage: Mapping[str, Any] = (answer.get("metadata") or {}).get("usage") or {}
-        await aobserve_usage(self.manager, self.session_of(event.agent), input_tokens(usage))
+        told = counted(
+            input_tokens(usage),
+            cache_read=usage.get("cacheReadInputTokens"),
+            cache_write=usage.get("cacheWriteInputTokens"),
+        )
+        await aobserve_usage(self.manager, self.session_of(event.agent), told)
 
     def compact_after_overflow(self, session_id: str, messages: Sequence[Any]) -> None:
         """Compact a session whose request the provider found too large, so that the next one is smaller."""

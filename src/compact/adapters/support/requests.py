@@ -18,6 +18,7 @@ from compact.core.engine.events import CompactionErrorEvent, NoticeEvent
 from compact.core.errors import InsufficientBudget
 from compact.dialects import Dialect
 from compact.manager import CompactManager
+from compact.tokens.usage import ReportedUsage
 
 # What an event says is done instead of what failed.
 SENT_UNCHANGED = "the request goes out as it is"
@@ -171,6 +172,21 @@ async def aobserve_usage(manager: CompactManager, session_id: str, usage: object
     """Do what `observe_usage` does, in a thread: it waits for the session, which a task of this loop may hold."""
     if usage:
         await asyncio.to_thread(observe_usage, manager, session_id, usage)
+
+
+def counted(input_tokens: int | None, *, cache_read: int | None = None, cache_write: int | None = None) -> object:
+    """Return what a framework tells of a prompt, cached tokens included, as `observe_usage` takes it.
+
+    Frameworks have 0 where a provider told nothing of its cache: only a cache that did something is taken to be told.
+    """
+    if not input_tokens or input_tokens < 0:
+        return None
+    is_told = bool(cache_read or cache_write)
+    return ReportedUsage(
+        input_tokens=input_tokens,
+        cache_read_tokens=(cache_read or 0) if is_told else None,
+        cache_write_tokens=(cache_write or 0) if is_told else None,
+    )
 
 
 def prompt_tokens(*, reported: int | None, output: int | None, total: int | None) -> int:

@@ -1,7 +1,7 @@
 """The data of each page of the viewer, read from the store.
 
 sessions    the list of sessions
-costs       finds in the background what sessions cost, and what failed in them
+costs       finds in the background what sessions cost, their compactions, and what failed
 losses      finds in the background which sessions lost something
 session     one session: its calls, its plans and its log
 log         its messages, all of them or what matches a filter
@@ -11,5 +11,6 @@ summary     the text of a summary, with what code verified in it
 restoring   what an undo or a restore comes to
 traces      what was traced: operations, events, errors
 call        one model call: the exact prompt
+compare     two prompts side by side
 why         where a phrase is, and which calls lacked it
 """
