@@ -64,7 +64,7 @@ BREAKS = (
     Break("the newest question may go", "core/plan/layers.py", "recent.add(newest_ask)", "pass", "tests/core/plan/test_layers.py tests/core/plan/test_coordinator.py"),
     Break("nothing is cut at the floor", "core/plan/coordinator.py", "context = self._shorten(_with_bare_stubs(context), is_bulky)", "return context", "tests/core/plan/test_constraint_guard.py"),
     Break("the ceiling is not checked", "core/plan/coordinator.py", "if after > goal.ceiling_tokens:", "if False:", "tests/core/plan/test_coordinator.py"),
-    Break("the trigger is a share of the budget", "core/plan/budget.py", "round(self.trigger_pct * self.max_context_tokens)", "round(self.trigger_pct * self.ceiling_tokens)", "tests/core/plan/test_budget.py"),
+    Break("the trigger is a share of the budget", "core/plan/budget.py", "round(self.trigger_pct * self.input_tokens)", "round(self.trigger_pct * self.ceiling_tokens)", "tests/core/plan/test_budget.py"),
     Break("dropped messages are not accounted for", "core/plan/renderer.py", "hidden.append(message.id)", "pass", "tests/core/plan/test_renderer.py"),
     Break("a failing strategy fails the call", "core/plan/coordinator.py", "failures.append(StrategyFailure(strategy.name, error))", "raise", "tests/strategies/test_strategies.py"),
     # -- regret
