@@ -10,14 +10,14 @@ from compact import CompactConfig, CompactManager
 from compact.assembly import build_budget, summary_window
 from compact.core.engine.events import NoticeEvent
 from compact.testing import RecordingSink
-from compact.window_notices import window_notices
+from compact.window_notices import model_notices, threshold_notices
 
 QUIET: dict[str, Any] = {"telemetry": {"exporter": "none"}, "state": {"url": "memory:"}, "storage": {"adapter": "none"}}
 
 
 def notices(**settings: Any) -> list[str]:
     config = CompactConfig(**settings)
-    return list(window_notices(config, build_budget(config)))
+    return [*model_notices(config), *threshold_notices(config, build_budget(config))]
 
 
 @pytest.mark.parametrize("model", ["gpt-4o", "gpt-5", "claude-sonnet-4-5", "claude-opus-4-6", "gemini-2.5-pro"])
@@ -47,6 +47,9 @@ def test_a_small_window_says_that_its_buffer_moves_the_trigger() -> None:
         "policy.hard_cap_buffer (1,500) leaves 2,500 of 4,000 tokens: compaction starts there, and not at "
         "policy.trigger_pct (3,400 tokens)"
     ]
+    sink = RecordingSink()
+    CompactManager(CompactConfig(max_context_tokens=4_000, **QUIET), on_event=sink).close()
+    assert [event.message for event in sink.of(NoticeEvent)] == notices(max_context_tokens=4_000)
     assert notices(max_context_tokens=10_000) == []
     assert notices(max_context_tokens=4_000, policy={"hard_cap_buffer": 600}) == []
     assert notices(max_context_tokens=4_000, policy={"trigger_tokens": 1_000}) == []

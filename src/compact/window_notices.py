@@ -12,13 +12,17 @@ from compact.tokens import model_info
 _USUAL_TRIGGER_PCT = CompactPolicy.model_fields["trigger_pct"].default
 
 
-def window_notices(config: CompactConfig, budget: TokenBudget) -> Iterator[str]:
-    """Yield a sentence for everything that is not as the settings say, or not known."""
+def model_notices(config: CompactConfig) -> Iterator[str]:
+    """Yield a sentence for everything that had to be assumed about the model."""
     info = model_info(config.model)
     if info.window_notice and config.max_context_tokens is None and config.max_input_tokens is None:
         yield info.window_notice
     if info.counter_notice and config.tokenizer == "auto":
         yield info.counter_notice
+
+
+def threshold_notices(config: CompactConfig, budget: TokenBudget) -> Iterator[str]:
+    """Yield a sentence for every threshold that is not where its setting says."""
     yield from _trigger_notices(config, budget)
     target = config.policy.target_tokens
     if target is not None and budget.target_tokens < target:
