@@ -58,7 +58,11 @@ def listening(*, answers: bool) -> Iterator[str]:
 def manager_for(**telemetry: Any) -> CompactManager:
     """A manager that keeps nothing, with these settings of telemetry."""
     nowhere = {"state": {"url": "memory:"}, "storage": {"adapter": "none"}}
-    return CompactManager(CompactConfig(max_context_tokens=1_280_000, **nowhere, telemetry=telemetry))
+    return CompactManager(
+        CompactConfig(
+            max_context_tokens=1_280_000, policy={"trigger_tokens": 1_280_000}, **nowhere, telemetry=telemetry
+        )
+    )
 
 
 def measure(*, turns: int = 125, pause_seconds: float = 0.0) -> dict[str, dict[str, float]]:

@@ -49,7 +49,7 @@ def milliseconds(action: Callable[[], object], *, repeat: int = 30) -> float:
 def measure(turns: int, *, tokens: int = 128_000) -> dict[str, float]:
     """Times for one length of history, in milliseconds."""
     nowhere = {"state": {"url": "memory:"}, "storage": {"adapter": "none"}, "telemetry": {"exporter": "none"}}
-    config = CompactConfig(max_context_tokens=10 * tokens, **nowhere)
+    config = CompactConfig(max_context_tokens=10 * tokens, policy={"trigger_tokens": 10 * tokens}, **nowhere)
     manager, history = CompactManager(config), history_of(turns, tokens=tokens)
     start = time.perf_counter()
     manager.preflight("s", history)

@@ -47,6 +47,7 @@ def manager_on(url: str) -> CompactManager:
     return CompactManager(
         CompactConfig(
             max_context_tokens=1_280_000,
+            policy={"trigger_tokens": 1_280_000},
             state={"url": url},
             storage={"adapter": "none"},
             telemetry={"exporter": "none"},

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from compact import CompactConfig, CompactPolicy, ConfigError
 from compact.assembly import build_budget, build_rehydration_config, build_strategies
+from compact.config import ConfigSection
 from compact.config_sources import environment_names, merged
 
 
@@ -84,8 +86,41 @@ def test_code_overrules_the_environment_field_by_field(monkeypatch: pytest.Monke
         ({"tokenizer": "magic"}, "tokenizer should be 'auto' or 'simple', not 'magic'"),
         (
             {"policy": {"target_pct": 0.9, "trigger_pct": 0.5}},
-            "policy target_pct (0.9) must not be above trigger_pct (0.5)",
+            "policy.target_pct (0.9) is above policy.trigger_pct (0.5): lower the first or raise the second",
         ),
+        (
+            {"policy": {"target_pct": 0.9}},
+            "policy.target_pct (0.9) is above policy.trigger_pct (0.85, the default): "
+            "lower the first or raise the second",
+        ),
+        (
+            {"policy": {"prefetch_pct": 0.9}},
+            "policy.prefetch_pct (0.9) is above policy.trigger_pct (0.85, the default): "
+            "lower the first or raise the second",
+        ),
+        (
+            {"policy": {"target_pct": 0.6, "prefetch_pct": 0.5}},
+            "policy.target_pct (0.6) is above policy.prefetch_pct (0.5): lower the first or raise the second",
+        ),
+        (
+            {"policy": {"target_tokens": 300_000, "trigger_tokens": 200_000}},
+            "policy.target_tokens (300,000) is above policy.trigger_tokens (200,000): "
+            "lower the first or raise the second",
+        ),
+        (
+            {"policy": {"target_tokens": 9_000, "trigger_tokens": 9_000}},
+            "policy.target_tokens (9,000) must be below policy.trigger_tokens (9,000): "
+            "lower the first or raise the second",
+        ),
+        (
+            {"max_context_tokens": 8_000, "max_input_tokens": 9_000},
+            "max_input_tokens (9,000) is above max_context_tokens (8,000): lower the first or raise the second",
+        ),
+        (
+            {"policy": {"trigger_pct": 0}},
+            "policy.trigger_pct must be above 0; to compact nothing, set policy.enabled to false",
+        ),
+        ({"policy": {"trigger_tokens": 0}}, "policy.trigger_tokens must be at least 1, not 0"),
         ({"strategies": {"clear": {"keep_last": "many"}}}, "strategies.clear.keep_last must be at least 0, not 'many'"),
         (
             {"regret": {"max_share": 0}},
@@ -100,6 +135,57 @@ def test_errors_name_the_field_and_what_it_may_be(settings: dict[str, Any], mess
         CompactConfig(**settings)
     assert caught.value.message == message
     assert caught.value.field
+
+
+def _numbers(section: type[ConfigSection], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, field in section.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, ConfigSection):
+            yield from _numbers(kind, (*above, name))
+        elif {int, float} & {kind, *get_args(kind)}:
+            yield (*above, name)
+
+
+@pytest.mark.parametrize("path", list(_numbers(CompactConfig)), ids=".".join)
+def test_true_is_not_one(path: tuple[str, ...]) -> None:
+    """YAML's `true` where a number belongs is a mistake, in every setting."""
+    settings: Any = True
+    for step in reversed(path):
+        settings = {step: settings}
+    with pytest.raises(ConfigError) as caught:
+        CompactConfig(**settings)
+    assert caught.value.message == f"{'.'.join(path)} must be a number, not true"
+    assert caught.value.field == ".".join(path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"policy": {"part_caps": {"dialogue": True}}},
+            "policy.part_caps must be a number for each part, not dialogue: true",
+        ),
+        (
+            {"strategies": {"clear": {"tools": {"read_file": {"keep_last": True}}}}},
+            "strategies.clear.tools.read_file.keep_last must be a number, not true",
+        ),
+    ],
+)
+def test_true_is_not_one_in_a_table_either(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        CompactConfig(**settings)
+    assert caught.value.message == message
+
+
+def test_a_contradiction_is_blamed_on_the_setting_that_was_given() -> None:
+    """A command says which variable or file set it."""
+    with pytest.raises(ConfigError) as caught:
+        CompactConfig(policy={"target_pct": 0.9})
+    assert caught.value.field == "policy.target_pct"
+
+
+def test_a_trigger_below_the_defaults_is_no_contradiction() -> None:
+    assert CompactConfig(policy={"trigger_pct": 0.4}).policy.target_pct == 0.5
 
 
 def test_several_errors_are_told_at_once() -> None:

@@ -281,7 +281,8 @@ def test_unknown_models_say_what_they_fell_back_to() -> None:
     CompactManager(CompactConfig(model="nobody-knows-this", telemetry={"exporter": "none"}), on_event=sink)
     notices = " ".join(event.message for event in sink.of(NoticeEvent))
     assert "nobody-knows-this" in notices
-    assert "128,000" in notices
+    assert "32,000" in notices
+    assert "max_context_tokens" in notices
 
 
 # -- threads and tasks ---------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from compact.core.engine.trigger import Trigger
 from compact.core.errors import ConfigError
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.log.tokenizer import ProviderAwareTokenizer
-from compact.core.plan.budget import TokenBudget
+from compact.core.plan.budget import DEFAULT_TRIGGER_TOKENS, LARGE_WINDOW_TOKENS, TokenBudget
 from compact.core.plan.coordinator import CompactionCoordinator
 from compact.core.plan.durability import ToolDurabilityPolicy
 from compact.core.plan.economics import USUAL_RATIOS, Prices
@@ -66,10 +66,9 @@ from compact.telemetry.worker import ExportWorker
 from compact.tokens import get_tokenizer, model_info
 from compact.tokens.models import ModelProvider
 
-# Chosen, for a model that is not known: servers of one's own are often started with little, and cut without a word.
-_UNKNOWN_WINDOW_TOKENS = 32_000
 # Chosen: how long a claim on a summary is held, by code and by a model; no other process writes it meanwhile.
 _CODE_CLAIM_SECONDS, _MODEL_CLAIM_SECONDS = 30.0, 60.0
+_LARGE_WINDOW_SOURCE = f"the default for windows above {LARGE_WINDOW_TOKENS:,} tokens"
 
 
 def build_engine(
@@ -360,11 +359,10 @@ def summary_window(config: CompactConfig, model: str, emit: EventSink) -> int:
     if given:
         return given
     info = model_info(model)
-    if not any("window" in notice for notice in info.notices):
-        return info.window_tokens
-    notice = f"the window of the summariser's model {model!r} is not known: using {_UNKNOWN_WINDOW_TOKENS:,} tokens"
-    emit(NoticeEvent(session_id="", message=f"{notice}; summarizer.max_context_tokens sets it"))
-    return _UNKNOWN_WINDOW_TOKENS
+    if info.window_notice:
+        notice = f"the window of the summariser's model {model!r} is not known: using {info.window_tokens:,} tokens"
+        emit(NoticeEvent(session_id="", message=f"{notice}; summarizer.max_context_tokens sets it"))
+    return info.largest_input_tokens
 
 
 def _summary_price(model: str, own: Prices | None) -> Callable[[int, int], float | None]:
@@ -446,15 +444,32 @@ def build_archive(config: CompactConfig) -> FilesystemArchive | S3Archive | None
     return None
 
 
+def window_limits(config: CompactConfig) -> tuple[int, int]:
+    """Return the window and the largest input: what is set, else the model's own.
+
+    A window that is set above the one we know is believed, and with it that the whole of it is taken as input.
+    """
+    info, window, largest = model_info(config.model), config.max_context_tokens, config.max_input_tokens
+    if window is None:
+        window = info.window_tokens if not info.window_notice else max(info.window_tokens, largest or 0)
+    known = info.largest_input_tokens if window <= info.window_tokens else window
+    return window, min(window, largest or known)
+
+
 def build_budget(
     config: CompactConfig, injectors: Sequence[Injector] = (), rehydration: RehydrationConfig | None = None
 ) -> TokenBudget:
     """Build the budget of a model; what is sent beside the messages is filled in at each call."""
     policy = config.policy
     injected = sum(injector.reserve_tokens for injector in injectors)
-    window = config.max_context_tokens or model_info(config.model).window_tokens
+    window, largest_input = window_limits(config)
+    is_large = policy.trigger_tokens is None and window > LARGE_WINDOW_TOKENS
     budget = TokenBudget(
         max_context_tokens=window,
+        largest_input_tokens=largest_input,
+        trigger_limit_tokens=DEFAULT_TRIGGER_TOKENS if is_large else policy.trigger_tokens,
+        trigger_limit_source=_LARGE_WINDOW_SOURCE if is_large else "policy.trigger_tokens",
+        target_limit_tokens=policy.target_tokens,
         safety_buffer=policy.hard_cap_buffer,
         output_reserve=policy.output_reserve,
         injection_reserve=policy.former.get("injection_reserve", 0) + injected,

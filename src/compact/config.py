@@ -7,7 +7,6 @@ no setting but a field of an object that is built in code and passed to `Compact
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -19,6 +18,7 @@ from pydantic import (
     PrivateAttr,
     SecretStr,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -26,8 +26,10 @@ from pydantic import (
 from compact.config_sources import (
     CONFIG_VERSION,
     check_version,
+    contradiction,
     explain,
     from_environment,
+    is_number,
     merged,
     read_file,
     warn_moved,
@@ -68,6 +70,14 @@ class ConfigSection(BaseModel):
         made._former = former
         return made
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _true_is_not_one(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse `true` for a number: it would be read as 1."""
+        if isinstance(value, bool) and is_number(cls.model_fields[info.field_name or ""]):
+            raise ValueError(f"must be a number, not {str(value).lower()}")
+        return value
+
     def given(self) -> dict[str, Any]:
         """Return what was set in this section, former keys included, as a file would have it."""
         values = {name: getattr(self, name) for name in sorted(self.model_fields_set)}
@@ -93,10 +103,19 @@ class CompactPolicy(ConfigSection):
     }
     enabled: bool = Field(default=True, description="False returns every history unchanged.")
     trigger_pct: float = Field(
-        default=0.85, ge=0, le=1, description="Share of the window at which a history is compacted."
+        default=0.85, ge=0, le=1, description="Share of the largest input at which a history is compacted."
     )
     prefetch_pct: float = Field(default=0.70, ge=0, le=1, description="Share at which a summary is prefetched.")
     target_pct: float = Field(default=0.50, ge=0, le=1, description="Share down to which a compaction goes.")
+    trigger_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="Tokens at which a history is compacted, if the share is more. By default 200,000 for windows "
+        "above 256,000 and none for others; a number above the window leaves it to the share.",
+    )
+    target_tokens: int | None = Field(
+        default=None, ge=1, description="Tokens down to which a compaction goes, in place of the share."
+    )
     hard_cap_buffer: int = Field(default=1500, ge=0, description="Tokens of the window that are never used.")
     output_reserve: int = Field(default=0, ge=0, description="Tokens set aside for the model's answer.")
     part_caps: dict[Literal["tool_results", "dialogue"], Share] = Field(
@@ -118,14 +137,41 @@ class CompactPolicy(ConfigSection):
         default=20, ge=0, description="Calls within which a compaction below the trigger must pay for itself."
     )
 
+    @field_validator("part_caps", mode="before")
+    @classmethod
+    def _shares_are_numbers(cls, value: Any) -> Any:
+        caps: Mapping[Any, Any] = value if is_mapping(value) else {}
+        if switches := [f"{part}: {str(share).lower()}" for part, share in caps.items() if isinstance(share, bool)]:
+            raise ValueError(f"must be a number for each part, not {', '.join(switches)}")
+        return value
+
+    @field_validator("trigger_pct")
+    @classmethod
+    def _is_above_zero(cls, value: float) -> float:
+        if value == 0:
+            raise ValueError("must be above 0; to compact nothing, set policy.enabled to false")
+        return value
+
     @model_validator(mode="after")
     def _thresholds_in_order(self) -> CompactPolicy:
-        """Check that thresholds that are set make sense together; those left to default move below the trigger."""
-        names = [n for n in ("target_pct", "prefetch_pct", "trigger_pct") if n in self.model_fields_set]
-        for lower, upper in pairwise(names):
-            if getattr(self, lower) > getattr(self, upper):
-                raise ValueError(f"{lower} ({getattr(self, lower)}) must not be above {upper} ({getattr(self, upper)})")
+        """Check that thresholds make sense together; those left to default move below the trigger."""
+        is_set = self.model_fields_set
+        for lower, upper in _THRESHOLDS:
+            low, high = getattr(self, lower), getattr(self, upper)
+            if lower not in is_set or low is None or high is None or (upper == "prefetch_pct" and upper not in is_set):
+                continue
+            if low > high or (low == high and lower == "target_tokens"):
+                raise contradiction((f"policy.{lower}", low), (f"policy.{upper}", high), is_default=upper not in is_set)
         return self
+
+
+# Each that is set must not be above the other, or a history would be compacted at every call.
+_THRESHOLDS = (
+    ("target_pct", "trigger_pct"),
+    ("prefetch_pct", "trigger_pct"),
+    ("target_pct", "prefetch_pct"),
+    ("target_tokens", "trigger_tokens"),
+)
 
 
 class DeduplicateConfig(ConfigSection):
@@ -406,6 +452,9 @@ class CompactConfig(ConfigSection):
     version: str = Field(default=CONFIG_VERSION, description="Of the file's own form.")
     model: str = Field(default="gpt-4o", min_length=1, description="Decides window and token counter.")
     max_context_tokens: int | None = Field(default=None, ge=256, description="The window; by default the model's own.")
+    max_input_tokens: int | None = Field(
+        default=None, ge=256, description="The largest input, where the provider takes less than the window."
+    )
     tokenizer: Literal["auto", "simple"] = Field(
         default="auto", description="`auto` is exact where the vocabulary is known."
     )
@@ -420,6 +469,13 @@ class CompactConfig(ConfigSection):
     storage: StorageConfig = StorageConfig()
     redaction: RedactionConfig = RedactionConfig()
     telemetry: TelemetryConfig = TelemetryConfig()
+
+    @model_validator(mode="after")
+    def _input_is_in_the_window(self) -> CompactConfig:
+        window, largest = self.max_context_tokens, self.max_input_tokens
+        if window is not None and largest is not None and largest > window:
+            raise contradiction(("max_input_tokens", largest), ("max_context_tokens", window))
+        return self
 
     def __init__(self, **settings: Any) -> None:
         """Read `COMPACT_*` variables; settings given here overrule them."""

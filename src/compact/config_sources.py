@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
 
 from compact.core.errors import ConfigError
 
@@ -169,14 +170,42 @@ def _caller_level() -> int:
     return level
 
 
+def is_number(field: FieldInfo) -> bool:
+    """Return True if a setting is a number, or a number or nothing."""
+    kind: Any = field.annotation
+    return kind in (int, float) or bool({int, float} & set(get_args(kind)) and bool not in get_args(kind))
+
+
+def contradiction(
+    lower: tuple[str, float], upper: tuple[str, float], *, is_default: bool = False
+) -> PydanticCustomError:
+    """Return the error for a setting that must be below another one, with the paths and values of both."""
+    (path, value), (other, limit) = lower, upper
+    relation = "must be below" if value == limit else "is above"
+    origin = ", the default" if is_default else ""
+    message = (
+        f"{path} ({_figure(value)}) {relation} {other} ({_figure(limit)}{origin}): lower the first or raise the second"
+    )
+    return PydanticCustomError("contradiction", "{message}", {"message": message, "path": path})
+
+
+def _figure(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value}"
+
+
 def explain(error: ValidationError, model: type[BaseModel]) -> ConfigError:
     """Say which field is wrong, what it may be, and what it was."""
     lines = [_explained(problem, model) for problem in error.errors(include_url=False)]
-    field = ".".join(str(step) for step in error.errors()[0]["loc"])
+    first = error.errors()[0]
+    field = ".".join(str(step) for step in first["loc"])
+    if first["type"] == "contradiction":
+        field = first.get("ctx", {}).get("path", field)
     return ConfigError("; ".join(lines), field=field, hint="`compact config show` lists every field and its value")
 
 
 def _explained(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
+    if problem["type"] == "contradiction":
+        return str(problem["msg"])
     path = ".".join(str(step) for step in problem["loc"]) or "configuration"
     if problem["type"] == "extra_forbidden":
         nearest = get_close_matches(str(problem["loc"][-1]), _siblings(model, problem["loc"]), n=1)

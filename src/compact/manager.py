@@ -70,8 +70,8 @@ from compact.stores.scanning import reader_of
 from compact.summarizers.circuit_breaker import CircuitBreaker
 from compact.telemetry.emitters import AnySink
 from compact.telemetry.exporters import ExportSettings, build_dispatcher
-from compact.tokens import model_info
 from compact.tokens.usage import reported_usage
+from compact.window_notices import model_notices, threshold_notices
 
 M = TypeVar("M")
 # Chosen. The store has all sessions, and loads again what left memory.
@@ -158,8 +158,10 @@ class CompactManager:
         self._notice_configuration()
 
     def _notice_configuration(self) -> None:
-        for notice in model_info(self.config.model).notices:
+        for notice in model_notices(self.config):
             self._events(NoticeEvent(session_id="", message=notice))
+        for notice in threshold_notices(self.config, self._budget.window):
+            self._events(NoticeEvent(session_id="", message=notice, severity="low"))
         if not self._redactor.is_enabled:
             warning = "redaction is switched off: archives and exports hold secrets as they are"
             self._events(NoticeEvent(session_id="", message=warning, severity="high"))

@@ -287,7 +287,9 @@ def test_the_provider_keeps_the_history_so_we_stand_down() -> None:
     for _ in range(2):
         agent.invoke({"messages": [HumanMessage("hello")]}, THREAD)
     assert not manager.sessions()
-    assert ["use_previous_response_id" in notice.message for notice in watch.sink.of(NoticeEvent)] == [True]
+    # One of no harm is about the small window of these tests.
+    told = [notice.message for notice in watch.sink.of(NoticeEvent) if notice.severity != "low"]
+    assert ["use_previous_response_id" in message for message in told] == [True]
 
 
 class Verdict(BaseModel):

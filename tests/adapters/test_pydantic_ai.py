@@ -361,7 +361,9 @@ def test_the_provider_keeps_the_history_so_we_stand_down() -> None:
     for settings in ({"openai_conversation_id": "conv_1"}, {"openai_previous_response_id": "resp_1"}):
         agent.run_sync("hello", model_settings=settings)  # type: ignore[call-overload]
     assert not manager.sessions()
-    assert ["keeps the history" in notice.message for notice in watch.sink.of(NoticeEvent)] == [True, True]
+    # One of no harm is about the small window of these tests.
+    told = [notice.message for notice in watch.sink.of(NoticeEvent) if notice.severity != "low"]
+    assert ["keeps the history" in message for message in told] == [True, True]
     agent.run_sync("hello", model_settings={"openai_previous_response_id": "auto"})  # type: ignore[call-overload]
     assert len(manager.sessions()) == 1, "with auto, pydantic-ai itself finds out whether the past has changed"
 

@@ -260,6 +260,7 @@ def test_without_logging_set_up_a_piped_process_says_only_what_it_must() -> None
         "from compact import CompactConfig, CompactManager\n"
         "from compact.testing import dialogue\n"
         "base = dict(max_context_tokens=2000, state={'url': 'memory:'}, storage={'adapter': 'none'})\n"
+        "base['policy'] = {'hard_cap_buffer': 100}\n"
         "CompactManager(CompactConfig(**base)).manual_compact('s', dialogue(60, words=30))\n"
         "level = {'console_level': 'info'}\n"
         "CompactManager(CompactConfig(**base, telemetry=level)).manual_compact('loud', dialogue(60, words=30))\n"

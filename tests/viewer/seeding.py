@@ -70,7 +70,13 @@ def manager_on(
         "state": {"url": url},
         "storage": {"adapter": "none"},
         "telemetry": {"exporter": "none"},
-        "policy": {"hard_cap_buffer": 300, "keep_recent_turns": 3, "keep_tool_io_pairs": 2},
+        # Large windows are filled to their share.
+        "policy": {
+            "hard_cap_buffer": 300,
+            "keep_recent_turns": 3,
+            "keep_tool_io_pairs": 2,
+            "trigger_tokens": window_tokens,
+        },
         # An estimate is all these sessions need, and it is made at once.
         "tokenizer": "simple",
     }

@@ -84,9 +84,21 @@ def _leaves(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str,
 
 
 def _value_text(field: Mapping[str, Any], settings: CompactConfig) -> str:
-    from compact.tokens import model_info
-
     value = field["value"]
-    if field["field"] == "max_context_tokens" and value is None:
-        return f"null (the model's: {model_info(settings.model).window_tokens:,})"
+    if value is None and (own := _own_value(field["field"], settings)):
+        return f"null ({own})"
     return value if isinstance(value, str) else screen.json_text(value)
+
+
+def _own_value(name: str, settings: CompactConfig) -> str:
+    """Return what stands in for a limit that is not set, if something does."""
+    from compact.assembly import build_budget
+
+    if name not in ("max_context_tokens", "max_input_tokens", "policy.trigger_tokens"):
+        return ""
+    budget = build_budget(settings)
+    if name == "max_context_tokens":
+        return f"the model's: {budget.max_context_tokens:,}"
+    if name == "max_input_tokens":
+        return f"the model's: {budget.input_tokens:,}"
+    return f"{budget.trigger_limit_tokens:,}: {budget.trigger_limit_source}" if budget.trigger_limit_tokens else ""

@@ -23,7 +23,12 @@ Model = Annotated[
     typer.Option("--model", metavar="NAME", help="Sets the window size and the token counter; gpt-4o unless set."),
 ]
 Window = Annotated[
-    int | None, typer.Option("--window", metavar="TOKENS", help="The context window, if not the model's own.")
+    int | None,
+    typer.Option(
+        "--window",
+        metavar="TOKENS",
+        help="The context window, if not the model's own; above 256,000 a prompt is compacted from 200,000 on.",
+    ),
 ]
 TargetTokens = Annotated[
     int | None, typer.Option("--target-tokens", metavar="N", min=1, help="The most tokens that the result may have.")

@@ -7,8 +7,10 @@ framing           what a message costs beyond its text
 schemas           what tool schemas cost
 images            what an image costs
 runs              very long runs of one character, made short
-models            provider, window and encoding of a model, by its name
-price_table       windows of models that are not in our own table
+models            provider, window, largest input and encoding of a model, by its name
+names             a model's own name in the names that hosts and routers give it
+windows           our own table of windows and largest inputs
+price_table       windows of models that are not in our own table, and of hosts
 usage             the input tokens in a provider's usage report
 """
 

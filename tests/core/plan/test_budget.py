@@ -33,6 +33,44 @@ def test_a_low_trigger_takes_the_other_thresholds_with_it() -> None:
     assert middle.target_tokens <= middle.prefetch_tokens < middle.trigger_tokens
 
 
+def test_shares_are_shares_of_the_largest_input() -> None:
+    """The provider refuses more, whatever the window."""
+    budget = TokenBudget(max_context_tokens=400_000, largest_input_tokens=272_000)
+    assert (budget.target_tokens, budget.prefetch_tokens, budget.trigger_tokens) == (136_000, 190_400, 231_200)
+    assert budget.ceiling_tokens == 270_500
+    assert budget.trigger_reason == "85% of the largest input, 272,000"
+
+
+def test_an_answer_needs_room_in_the_window_only() -> None:
+    budget = TokenBudget(max_context_tokens=400_000, largest_input_tokens=272_000, output_reserve=128_000)
+    assert budget.ceiling_tokens == 270_500
+    longer = TokenBudget(max_context_tokens=400_000, largest_input_tokens=272_000, output_reserve=150_000)
+    assert longer.ceiling_tokens == 248_500
+
+
+def test_a_limit_beside_the_share_takes_the_other_thresholds_with_it() -> None:
+    budget = TokenBudget(max_context_tokens=1_000_000, trigger_limit_tokens=170_000)
+    assert (budget.target_tokens, budget.prefetch_tokens, budget.trigger_tokens) == (100_000, 140_000, 170_000)
+    assert budget.trigger_reason == "policy.trigger_tokens"
+    above = TokenBudget(max_context_tokens=128_000, trigger_limit_tokens=170_000)
+    assert (above.trigger_tokens, above.trigger_reason) == (108_800, "")
+
+
+def test_a_target_in_tokens_stands_for_the_share() -> None:
+    budget = TokenBudget(max_context_tokens=1_000_000, trigger_limit_tokens=500_000, target_limit_tokens=300_000)
+    assert budget.target_tokens == 300_000
+    small = TokenBudget(max_context_tokens=128_000, target_limit_tokens=300_000)
+    assert small.target_tokens == small.prefetch_tokens < small.trigger_tokens
+
+
+def test_the_reason_names_what_moved_the_trigger() -> None:
+    small = TokenBudget(max_context_tokens=2_000)
+    assert small.trigger_reason == "the buffer leaves no more of 2,000; 85% would be 1,700"
+    reserved = TokenBudget(max_context_tokens=128_000, output_reserve=64_000)
+    assert reserved.trigger_reason == "what is reserved leaves no more of 128,000; 85% would be 108,800"
+    assert TokenBudget(max_context_tokens=128_000).trigger_reason == ""
+
+
 @given(sizes, sizes, sizes)
 def test_the_upper_bound_is_never_below_our_own_estimate(estimated: int, reported: int, later: int) -> None:
     calibration = Calibration().observe(estimated_tokens=estimated, reported_tokens=reported)

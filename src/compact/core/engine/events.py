@@ -691,7 +691,7 @@ class CompactionErrorEvent(CompactionEvent):
 
 @event
 class NoticeEvent(CompactionEvent):
-    """Something the operator should know: a fallback; severity `high`: a protection is off; `low`: exports are cut."""
+    """Something the operator should know: a fallback; severity `high`: a protection is off; `low`: no harm done."""
 
     type = CompactionEventType.NOTICE
     spec = EventSpec("warning", "{message}", output="{message}")

@@ -24,7 +24,7 @@ class SessionStatus:
     """A session as it stands; `parts` has every part of the prompt that there is, in its order.
 
     `regrets` counts what compactions removed and the agent asked for again. `contents` are the tokens of what was
-    said, by part and by role or tool.
+    said, by part and by role or tool. `trigger_reason` says why the trigger is where it is, if that is not plain.
     """
 
     session_id: str
@@ -39,6 +39,7 @@ class SessionStatus:
     decision: TriggerDecision | None
     regrets: tuple[RegretCount, ...] = ()
     contents: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
+    trigger_reason: str = ""
 
     @property
     def usage_pct(self) -> float:
@@ -64,6 +65,8 @@ class SessionStatus:
             f"window  {self.used_tokens:,} of {self.max_context_tokens:,} tokens ({self.usage_pct:.1%})",
             "limits  " + ", ".join(f"{name} {tokens:,}" for name, tokens in self.thresholds.items()),
         ]
+        if self.trigger_reason:
+            lines.append(f"trigger {self.trigger_reason}")
         width = max(map(len, self.parts), default=0)
         for name, part in self.parts.items():
             plural = "" if part.messages == 1 else "s"
@@ -147,4 +150,5 @@ def status_of(session: Session, *, used_tokens: int) -> SessionStatus:
         decision=session.decision,
         regrets=count_regrets(session.regrets),
         contents=session.prompt.contents,
+        trigger_reason=budget.trigger_reason,
     )

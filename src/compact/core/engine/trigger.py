@@ -45,7 +45,7 @@ class Trigger:
         if session.plan.held and used_tokens <= budget.ceiling_tokens:
             return TriggerDecision(False, f"{usage}; held, because version {session.plan.origin} was restored"), goal
         if budget.is_triggered(used_tokens):
-            return TriggerDecision(True, f"{usage}; trigger is {budget.trigger_tokens:,}"), goal
+            return TriggerDecision(True, f"{usage}; trigger is {_trigger_text(budget)}"), goal
         return self._decide_below_trigger(session, budget, goal, usage)
 
     def _decide_below_trigger(
@@ -64,7 +64,7 @@ class Trigger:
                 free_only = replace(goal, target_tokens=0, skip=frozenset({SUMMARIZE}))
                 return TriggerDecision(True, f"{usage}; cadence is every call", is_optional=True), free_only
             why_not.append(declined)
-        below = f"below the trigger of {budget.trigger_tokens:,}"
+        below = f"below the trigger of {_trigger_text(budget)}"
         return TriggerDecision(False, "; ".join((usage, *(why_not or (below,))))), goal
 
     def goal(self, session: Session, budget: TokenBudget) -> Goal:
@@ -98,6 +98,11 @@ class Trigger:
         fixed = {PromptPart.OVERHEAD: repair_tokens, PromptPart.RESERVED: reserve}
         goal = replace(goal, summary_share=_SUMMARY_SHARE_OF_TARGET, fixed=fixed, is_exact=True)
         return replace(goal, target_tokens=limit, settle_tokens=limit, ceiling_tokens=limit)
+
+
+def _trigger_text(budget: TokenBudget) -> str:
+    """Return the trigger, and why it is there if that is not plain."""
+    return f"{budget.trigger_tokens:,}" + (f" ({budget.trigger_reason})" if budget.trigger_reason else "")
 
 
 def _over_cap(session: Session, caps: Mapping[str, int]) -> list[tuple[PromptPart, int]]:

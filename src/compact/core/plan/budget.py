@@ -10,13 +10,21 @@ from math import floor
 _USUAL_TRIGGER_PCT = 0.85
 # Chosen: an estimate that is wrong by more than this is a mistake, of ours or in the report.
 _MAX_SLOPE = 4.0
+# A window above LARGE_WINDOW_TOKENS is compacted at DEFAULT_TRIGGER_TOKENS unless another trigger is set. Chosen: what
+# the largest models cost is doubled from 200,000 tokens on (Gemini, Grok) or from 272,000 (OpenAI), each call reads the
+# whole prompt, and answers get worse long before such a window is full.
+LARGE_WINDOW_TOKENS = 256_000
+DEFAULT_TRIGGER_TOKENS = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenBudget:
     """One window, what is set aside in it, and the thresholds; all in tokens.
 
-    `part_caps` optionally limits one kind of content (`tool_results`, `dialogue`, `summary`) on its own.
+    `largest_input_tokens` is the most that the provider takes as input, if that is less than the window; shares are
+    shares of it. `trigger_limit_tokens` and `target_limit_tokens` are thresholds beside the shares, and
+    `trigger_limit_source` says who set the first. `part_caps` optionally limits one kind of content (`tool_results`,
+    `dialogue`, `summary`) on its own.
     """
 
     max_context_tokens: int
@@ -31,11 +39,23 @@ class TokenBudget:
     prefetch_pct: float = 0.70
     target_pct: float = 0.50
     part_caps: Mapping[str, int] = field(default_factory=dict[str, int])
+    largest_input_tokens: int | None = None
+    trigger_limit_tokens: int | None = None
+    trigger_limit_source: str = "policy.trigger_tokens"
+    target_limit_tokens: int | None = None
+
+    @property
+    def input_tokens(self) -> int:
+        """The most that the provider takes as input."""
+        return min(self.max_context_tokens, self.largest_input_tokens or self.max_context_tokens)
 
     @property
     def available_tokens(self) -> int:
-        """The hard ceiling for everything that is sent: 126,500 of 128,000 by default."""
-        return self.max_context_tokens - self.safety_buffer - self.output_reserve
+        """The hard ceiling for everything that is sent: 126,500 of 128,000 by default.
+
+        The answer has to fit into the window, and need not fit into the largest input.
+        """
+        return min(self.max_context_tokens - self.output_reserve, self.input_tokens) - self.safety_buffer
 
     @property
     def fixed_tokens(self) -> int:
@@ -50,7 +70,31 @@ class TokenBudget:
     @property
     def trigger_tokens(self) -> int:
         """From here on the history is compacted."""
-        return min(round(self.trigger_pct * self.max_context_tokens), self.ceiling_tokens)
+        limit = self.ceiling_tokens if self.trigger_limit_tokens is None else self.trigger_limit_tokens
+        return min(self.share_tokens, self.ceiling_tokens, limit)
+
+    @property
+    def share_tokens(self) -> int:
+        """The trigger by its share alone."""
+        return round(self.trigger_pct * self.input_tokens)
+
+    @property
+    def trigger_reason(self) -> str:
+        """Why the trigger is where it is; empty where it is the plain share of the window."""
+        share, trigger = self.share_tokens, self.trigger_tokens
+        if trigger < share and trigger == self.trigger_limit_tokens:
+            return self.trigger_limit_source
+        if trigger < share:
+            what = "the buffer" if self.is_buffer_large else "what is reserved"
+            return f"{what} leaves no more of {self.input_tokens:,}; {self.trigger_pct:.0%} would be {share:,}"
+        if self.input_tokens < self.max_context_tokens:
+            return f"{self.trigger_pct:.0%} of the largest input, {self.input_tokens:,}"
+        return ""
+
+    @property
+    def is_buffer_large(self) -> bool:
+        """True if the buffer alone leaves less than the share at which a history is compacted."""
+        return self.input_tokens - self.safety_buffer < self.share_tokens
 
     @property
     def prefetch_tokens(self) -> int:
@@ -60,18 +104,19 @@ class TokenBudget:
     @property
     def target_tokens(self) -> int:
         """Down to here a compaction goes."""
-        return min(self._below_trigger(self.target_pct), self.prefetch_tokens)
+        limit = self.target_limit_tokens
+        return min(self._below_trigger(self.target_pct) if limit is None else limit, self.prefetch_tokens)
 
     def _below_trigger(self, share: float) -> int:
-        """Return a share of the window, moved down in proportion where reserves or a low trigger leave less.
+        """Return a share of the input, moved down in proportion where reserves or a low trigger leave less.
 
         Thresholds that fell together would have the history compacted at every call.
         """
         if share >= self.trigger_pct:
             share = min(share * self.trigger_pct / _USUAL_TRIGGER_PCT, self.trigger_pct)
-        full_trigger = self.trigger_pct * self.max_context_tokens
+        full_trigger = self.trigger_pct * self.input_tokens
         scale = self.trigger_tokens / full_trigger if full_trigger else 0.0
-        return round(share * self.max_context_tokens * scale)
+        return round(share * self.input_tokens * scale)
 
     def is_triggered(self, used_tokens: int) -> bool:
         """Return True once usage has reached the trigger."""
