@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from compact.cli.demo.replay import DemoCall, DemoCompaction
+from compact.cli.demo.replay import DemoCall, DemoCompaction, DemoUndo
 from compact.core.plan.budget import TokenBudget
 
 # Chosen: what fits on a terminal of 80 columns and does not get lost on a wide one.
@@ -40,7 +40,7 @@ class Frame:
     messages: int
     budget: TokenBudget
     used_tokens: int
-    compactions: Sequence[DemoCompaction]
+    changes: Sequence[DemoCompaction | DemoUndo]
     is_compacting: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -55,7 +55,7 @@ class Frame:
             *drawing.chart([call.sent_tokens for call in self.calls], self.total_calls),
             Text("the tokens of each prompt", style="dim"),
             Text(),
-            _compactions_table(self.compactions, options.ascii_only),
+            _changes_table(self.changes, options.ascii_only),
         )
 
     def _position(self) -> Text:
@@ -149,14 +149,22 @@ class _WindowDrawing:
         return min(_CHART_ROWS - 1, int(_CHART_ROWS * tokens / self.window_tokens))
 
 
-def _compactions_table(compactions: Sequence[DemoCompaction], ascii_only: bool) -> Table:
+def _changes_table(changes: Sequence[DemoCompaction | DemoUndo], ascii_only: bool) -> Table:
     arrow = "->" if ascii_only else "→"
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
     for name in ("compaction", "message", f"tokens before {arrow} after"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("what was done", no_wrap=True, min_width=26, overflow="ellipsis")
     table.add_column("ms", justify="right", no_wrap=True)
-    for done in compactions:
-        tokens = f"{done.tokens_before:,} {arrow} {done.tokens_after:,}"
-        table.add_row(str(done.number), f"{done.message + 1:,}", tokens, done.work, f"{done.milliseconds:.0f}")
+    for change in changes:
+        tokens = f"{change.tokens_before:,} {arrow} {change.tokens_after:,}"
+        place = str(change.number), f"{change.message + 1:,}", tokens
+        if isinstance(change, DemoUndo):
+            table.add_row(*place, "undone", "", style="yellow")
+            continue
+        milliseconds = f"{change.milliseconds:.0f}"
+        if change.failure:
+            table.add_row(*place, f"{change.failure.what} FAILED: by code instead", milliseconds, style="bold red")
+        else:
+            table.add_row(*place, change.work, milliseconds)
     return table
