@@ -11,7 +11,8 @@ from importlib.resources import files
 from statistics import quantiles
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from compact.cli.demo.scripted_model import SUMMARY_MODEL, build_summarizer, load_script
+from compact.cli.demo.scripted_model import SUMMARY_MODEL, ScriptedModel, build_summarizer, load_script
+from compact.core.plan.strategy import SUMMARIZE
 
 if TYPE_CHECKING:
     from compact.config import CompactConfig
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from compact.core.plan.plan import StepFailure
 
 SESSION = "demo"
+# Chosen: a turn begins here, with two thirds of the window in use; a turn later, what left it then still fits.
+_ASKED_AT = 303
+_UNDONE_AT = 335
+_NOTE = "the tickets about tides and berths come next"
 WireMessage: TypeAlias = dict[str, Any]
 
 
@@ -35,7 +40,13 @@ class DemoCompaction:
     tokens_after: int
     proposals: Mapping[str, int]
     milliseconds: float
+    is_manual: bool = False
     failure: StepFailure | None = None
+
+    @property
+    def has_summary(self) -> bool:
+        """True if a summary was asked for."""
+        return SUMMARIZE in self.proposals
 
     @property
     def work(self) -> str:
@@ -180,7 +191,8 @@ def _with_script(config: CompactConfig) -> CompactConfig:
 class Replay:
     """The session on its way through a manager; iterating makes the calls.
 
-    The first compaction that failed is taken back before the next call, as an operator would who saw it.
+    Once the person asks for a compaction, just when the model that writes summaries is down. An operator takes it back
+    some calls later.
     """
 
     def __init__(self, config: CompactConfig, history: list[WireMessage]) -> None:
@@ -197,10 +209,12 @@ class Replay:
         self.tokens = [estimate_messages_tokens([message], config) for message in history]
         model_prices(config.model)
         self._tools = agent_tools()
+        self._asked_at, self._undone_at = (_ASKED_AT, _UNDONE_AT) if config.policy.enabled else (-1, -1)
+        self._model = ScriptedModel()
         self._events: list[CompactionEvent] = []
         self._manager = CompactManager(
             _with_script(config),
-            summarizer=build_summarizer(lambda event: self._manager.emit(event)),
+            summarizer=build_summarizer(self._model, lambda event: self._manager.emit(event)),
             on_event=self._events.append,
         )
         # A session that an earlier demo left would be taken for the beginning of this one.
@@ -209,20 +223,17 @@ class Replay:
     def __iter__(self) -> Iterator[DemoCall]:
         previous: list[WireMessage] = []
         history_tokens = counted = compactions = 0
-        failed, is_undone = None, False
         for place in self.call_places:
             history_tokens += sum(self.tokens[counted:place])
             counted = place
-            undo = self._undo(failed, place) if failed and not is_undone else None
-            is_undone = is_undone or undo is not None
+            undo = self._undo(compactions, place) if place == self._undone_at else None
             history = self.history[:place]
             self._events.clear()
             started = time.perf_counter()
-            prompt = self._manager.preflight(SESSION, history, tools=self._tools)
+            prompt = self._prompt(history)
             milliseconds = 1000 * (time.perf_counter() - started)
             compaction = self._compaction(compactions + 1, place, milliseconds)
             compactions += compaction is not None
-            failed = compaction if compaction and compaction.failure else None
             turn, sent_tokens = self._prompt_size()
             yield DemoCall(
                 message=place,
@@ -259,6 +270,13 @@ class Replay:
         """Close the manager; the session stays in its store."""
         self._manager.close()
 
+    def _prompt(self, history: list[WireMessage]) -> list[WireMessage]:
+        """Return what is sent for a history: compacted if it must be, or because the person asks for it."""
+        if len(history) != self._asked_at:
+            return self._manager.preflight(SESSION, history, tools=self._tools)
+        with self._model.down():
+            return self._manager.manual_compact(SESSION, history, _NOTE, tools=self._tools)
+
     def _compaction(self, number: int, place: int, milliseconds: float) -> DemoCompaction | None:
         """Return the compaction that the events of this call tell of, if there was one."""
         from compact.core.engine.events import CompactionCompletedEvent
@@ -274,6 +292,7 @@ class Replay:
             tokens_after=done.tokens_after,
             proposals=done.proposals,
             milliseconds=milliseconds,
+            is_manual=place == self._asked_at,
             failure=run.failures[0] if run and run.failures else None,
         )
 
@@ -289,9 +308,7 @@ class Replay:
         given = (text for text, asked_at in self.constraints.items() if asked_at < place)
         return tuple(constraint for constraint in given if not any(constraint in text for text in texts))
 
-    def _undo(self, failed: DemoCompaction, place: int) -> DemoUndo:
-        """Take a compaction back; the plan before it is in force again."""
+    def _undo(self, number: int, place: int) -> DemoUndo:
+        """Take the last compaction back; the plan before it is in force again, as long as it fits."""
         plan = self._manager.undo(SESSION)
-        return DemoUndo(
-            number=failed.number, message=place, tokens_before=plan.tokens_before, tokens_after=plan.tokens_after
-        )
+        return DemoUndo(number=number, message=place, tokens_before=plan.tokens_before, tokens_after=plan.tokens_after)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 # It has a price: the summaries of the demo have a bill.
 SUMMARY_MODEL = "gpt-4o-mini"
-# Chosen: the first summary is well written, so that the failure is seen against it.
-FAILING_REQUEST = 2
 _FAILURE = f"{SUMMARY_MODEL}: InternalServerError (500), The server had an error while processing your request"
 
 
@@ -30,20 +29,34 @@ def load_script() -> Mapping[str, Any]:
 
 
 class ScriptedModel:
-    """Answers a request with what its script says of the messages that it is asked to read; one request fails."""
+    """Answers a request with what its script says of the messages that it is asked to read, unless it is down."""
 
-    def __init__(self, count_text: Callable[[str], int], *, failing_request: int = FAILING_REQUEST) -> None:
-        self._count, self._failing_request = count_text, failing_request
-        self.requests = 0
+    def __init__(self) -> None:
+        self._is_down = False
+
+    @contextmanager
+    def down(self) -> Generator[None]:
+        """Answer no request, as a server that fails."""
+        self._is_down = True
+        try:
+            yield
+        finally:
+            self._is_down = False
 
     def __call__(self, request: CompletionRequest) -> ModelAnswer:
         """Return the answer to one request."""
-        self.requests += 1
-        if self.requests == self._failing_request:
+        if self._is_down:
             raise ModelBusy(_FAILURE)
         text = json.dumps(_answer_to(request.prompt), ensure_ascii=False)
-        read = self._count(request.system) + self._count(request.prompt)
-        return ModelAnswer(text=text, input_tokens=read, output_tokens=self._count(text))
+        read = count_text(request.system) + count_text(request.prompt)
+        return ModelAnswer(text=text, input_tokens=read, output_tokens=count_text(text))
+
+
+def count_text(text: str) -> int:
+    """Return the tokens that the model counts for a text."""
+    from compact.tokens import get_tokenizer
+
+    return get_tokenizer(SUMMARY_MODEL).count_text(text)
 
 
 def _answer_to(prompt: str) -> dict[str, Any]:
@@ -71,16 +84,15 @@ def _read_answers(prompt: str) -> Iterator[tuple[Mapping[str, Any], str]]:
             yield known, found[1]
 
 
-def build_summarizer(emit: EventSink) -> LlmSummarizer:
+def build_summarizer(model: ScriptedModel, emit: EventSink) -> LlmSummarizer:
     """Build the library's own summariser around the script; each request is an event, as with any other model."""
     from compact.summarizers.clients.observed import EventEmittingClient
     from compact.summarizers.clients.retrying import RetryPolicy
     from compact.summarizers.llm.summarizer import LlmSummarizer
-    from compact.tokens import get_tokenizer, model_info
+    from compact.tokens import model_info
 
-    count_text = get_tokenizer(SUMMARY_MODEL).count_text
     return LlmSummarizer(
-        EventEmittingClient(client=ScriptedModel(count_text), emit=emit, model=SUMMARY_MODEL, provider="openai"),
+        EventEmittingClient(client=model, emit=emit, model=SUMMARY_MODEL, provider="openai"),
         model=SUMMARY_MODEL,
         window_tokens=model_info(SUMMARY_MODEL).window_tokens,
         count_text=count_text,

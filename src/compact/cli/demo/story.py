@@ -22,7 +22,7 @@ def change_line(change: DemoCompaction | DemoUndo) -> str:
     tokens = f"{change.tokens_before:,} → {change.tokens_after:,} tokens"
     if isinstance(change, DemoUndo):
         return f"undo of compaction {change.number}: {tokens}"
-    place = f"compaction {change.number} at message {change.message + 1:,}"
+    place = f"compaction {change.number} at message {change.message + 1:,}{', asked for' if change.is_manual else ''}"
     failed = f"; {change.failure.what} FAILED" if change.failure else ""
     return f"{place}: {tokens} ({change.work}), {change.milliseconds:.0f} ms{failed}"
 
@@ -65,9 +65,10 @@ def _compacted(results: DemoResults, cost: SessionCost) -> str:
 def _undone(undo: DemoUndo, results: DemoResults) -> str:
     tokens = f"{undo.tokens_before:,} → {undo.tokens_after:,} tokens"
     following = next((done for done in results.compactions if done.number == undo.number + 1), None)
-    again = f"; compaction {following.number} asked the model again" if following else ""
-    answer = "" if following is None else ", and it answered" if not following.failure else ", in vain"
-    return f"compaction {undo.number}, before the next call: {tokens}{again}{answer}"
+    if following is None:
+        return f"compaction {undo.number}: {tokens}"
+    summary = ", with a summary by the model" if following.has_summary and not following.failure else ""
+    return f"compaction {undo.number}: {tokens}; the next one was at message {following.message + 1:,}{summary}"
 
 
 def _tool_errors(replay: Replay) -> str:
