@@ -5,8 +5,10 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,7 +31,9 @@ _LISTED_CHANGES = 8
 # Chosen: small enough that clearing tool results is not enough and summaries are written.
 _WINDOW_TOKENS = 64_000
 _STORE = "sqlite:///.compact/demo.db"
-_STYLES = {"failed": "red", "undone": "yellow", "cost": "green"}
+_VIEWER_PACKAGES = ("starlette", "uvicorn")
+_TOPIC_COLUMNS = 13
+_STYLES = {"failed": "red", "instead": "red", "undone": "yellow", "cost": "green"}
 
 Fast = Annotated[bool, typer.Option("--fast", help="Do not slow down for the eye.")]
 
@@ -62,13 +66,23 @@ def demo(model: Model = None, window: Window = None, fast: Fast = False) -> None
         _print(replay, results)
     screen.line()
     for topic, text in story(replay, results):
-        screen.line(f"{topic:<13}{text}", style=_STYLES.get(topic, ""))
+        _print_topic(topic, text)
     replay.close()
     if store_url:
         screen.line()
-        screen.line(f"{'see it':<13}{_view_command(store_url)}", style="bold")
+        if not all(map(find_spec, _VIEWER_PACKAGES)):
+            screen.line(f"{'first':<{_TOPIC_COLUMNS}}pip install 'compact-context[viewer]'")
+        screen.line(f"{'see it':<{_TOPIC_COLUMNS}}{_view_command(store_url)}", style="bold")
     if not results.has_kept_all:
         raise typer.Exit(1)
+
+
+def _print_topic(topic: str, text: str) -> None:
+    """Print what is said of a topic; on a terminal, lines that are too long go on under their beginning."""
+    room = screen.console().width - _TOPIC_COLUMNS
+    lines = wrap(text, max(room, 1)) if screen.is_terminal(sys.stdout) else [text]
+    for number, line in enumerate(lines):
+        screen.line(f"{'' if number else topic:<{_TOPIC_COLUMNS}}{line}", style=_STYLES.get(topic, ""))
 
 
 def _open_replay(settings: CompactConfig, history: list[WireMessage]) -> tuple[Replay, str]:
@@ -120,8 +134,9 @@ def _draw(replay: Replay, results: DemoResults, fast: bool) -> None:
     with Live(console=screen.console(), auto_refresh=False) as live:
         for call in replay:
             results.add(call)
-            if call.compaction:
-                live.update(_frame(replay, results, call.tokens_before, is_compacting=True), refresh=True)
+            if call.compaction or call.undo:
+                frame = _frame(replay, results, call.tokens_before, is_compacting=call.compaction is not None)
+                live.update(frame, refresh=True)
                 time.sleep(0 if fast else _HOLD_SECONDS)
                 due += _HOLD_SECONDS
             elif time.monotonic() - drawn_at >= _FRAME_SECONDS:

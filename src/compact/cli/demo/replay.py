@@ -11,12 +11,13 @@ from importlib.resources import files
 from statistics import quantiles
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from compact.cli.demo.scripted_model import SUMMARY_MODEL, ScriptedModel, build_summarizer, load_script
+from compact.cli.demo.scripted_model import SUMMARY_MODEL, DemoModel, build_summarizer, load_script
 from compact.core.plan.strategy import SUMMARIZE
 
 if TYPE_CHECKING:
     from compact.config import CompactConfig
     from compact.core.audit.cost import SessionCost
+    from compact.core.audit.records import PlanVersion
     from compact.core.audit.report import CompactionReport
     from compact.core.engine.events import CompactionEvent
     from compact.core.facts.outcomes import ToolUse
@@ -191,11 +192,11 @@ def _with_script(config: CompactConfig) -> CompactConfig:
 class Replay:
     """The session on its way through a manager; iterating makes the calls.
 
-    Once the person asks for a compaction, just when the model that writes summaries is down. An operator takes it back
-    some calls later.
+    `with_failure`, the person once asks for a compaction just when the model that writes summaries is down, and an
+    operator takes it back some calls later.
     """
 
-    def __init__(self, config: CompactConfig, history: list[WireMessage]) -> None:
+    def __init__(self, config: CompactConfig, history: list[WireMessage], *, with_failure: bool = True) -> None:
         from compact.assembly import build_budget
         from compact.manager import CompactManager
         from compact.pricing import model_prices
@@ -209,8 +210,9 @@ class Replay:
         self.tokens = [estimate_messages_tokens([message], config) for message in history]
         model_prices(config.model)
         self._tools = agent_tools()
-        self._asked_at, self._undone_at = (_ASKED_AT, _UNDONE_AT) if config.policy.enabled else (-1, -1)
-        self._model = ScriptedModel()
+        fails = with_failure and config.policy.enabled
+        self._asked_at, self._undone_at = (_ASKED_AT, _UNDONE_AT) if fails else (None, None)
+        self._model = DemoModel()
         self._events: list[CompactionEvent] = []
         self._manager = CompactManager(
             _with_script(config),
@@ -255,6 +257,10 @@ class Replay:
     def reports(self) -> tuple[CompactionReport, ...]:
         """Return the reports of the compactions so far."""
         return self._manager.report(SESSION)
+
+    def plans(self) -> tuple[PlanVersion, ...]:
+        """Return every plan that was in force."""
+        return self._manager.plans(SESSION)
 
     def cost(self) -> SessionCost:
         """Return what the session cost so far, and what compaction saved."""

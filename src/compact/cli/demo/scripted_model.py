@@ -28,7 +28,7 @@ def load_script() -> Mapping[str, Any]:
     return tomllib.loads(files("compact.cli.demo").joinpath("script.toml").read_text("utf-8"))
 
 
-class ScriptedModel:
+class DemoModel:
     """Answers a request with what its script says of the messages that it is asked to read, unless it is down."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ def count_text(text: str) -> int:
 
 def _answer_to(prompt: str) -> dict[str, Any]:
     """Return the JSON object that a prompt asks for."""
-    answer: dict[str, Any] = {"decisions": [], "open_items": [], "closed_items": [], "tool_outcomes": [], "facts": []}
+    answer: dict[str, Any] = {"decisions": [], "tool_outcomes": [], "facts": []}
     for known, source in _read_answers(prompt):
         sources = {"source_ids": [source]}
         if "decision" in known:
@@ -69,11 +69,9 @@ def _answer_to(prompt: str) -> dict[str, Any]:
         if "outcome" in known:
             subject, outcome = known["outcome"]
             answer["tool_outcomes"].append({"tool": subject, "outcome": outcome, **sources})
-        answer["open_items"] += [{"item": item, **sources} for item in known.get("open", ())]
-        answer["closed_items"] += known.get("closes", ())
         answer["facts"] += known.get("facts", ())
         answer["narrative"] = known.get("narrative", answer.get("narrative", ""))
-    return answer
+    return answer if any(answer.values()) else {"narrative": load_script()["otherwise"]}
 
 
 def _read_answers(prompt: str) -> Iterator[tuple[Mapping[str, Any], str]]:
@@ -84,7 +82,7 @@ def _read_answers(prompt: str) -> Iterator[tuple[Mapping[str, Any], str]]:
             yield known, found[1]
 
 
-def build_summarizer(model: ScriptedModel, emit: EventSink) -> LlmSummarizer:
+def build_summarizer(model: DemoModel, emit: EventSink) -> LlmSummarizer:
     """Build the library's own summariser around the script; each request is an event, as with any other model."""
     from compact.summarizers.clients.observed import EventEmittingClient
     from compact.summarizers.clients.retrying import RetryPolicy

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from compact.cli import screen
 from compact.cli.demo.replay import DemoCompaction, DemoUndo, protected_messages
 from compact.core.audit.cost import dollars
-from compact.core.facts.text import cut_line
+from compact.core.facts.text import cut_line, first_line
 from compact.core.summary.writing import BY_CODE
 
 if TYPE_CHECKING:
@@ -34,7 +34,9 @@ def story(replay: Replay, results: DemoResults) -> Iterator[tuple[str, str]]:
     yield "session", f"{len(replay.history):,} messages, {total:,} tokens: {total / window:.1f} windows of {window:,}"
     yield "compacted", _compacted(results, cost)
     for compaction in results.failures:
-        yield "failed", f"compaction {compaction.number}: {compaction.failure}"
+        if failure := compaction.failure:
+            yield "failed", f"the {failure.what} of compaction {compaction.number}: {first_line(failure.message)}"
+            yield "instead", failure.instead
     for undo in results.undos:
         yield "undone", _undone(undo, results)
     largest = results.largest_sent_tokens
