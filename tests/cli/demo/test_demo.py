@@ -280,6 +280,7 @@ def test_on_a_terminal(terminal, columns):
         "see it       compact view ",
     ):
         assert part in plain
+    assert not re.search(r"\d…", plain)  # no figure is cut
     assert re.search(r": saved \$\d+\.\d\d ", " ".join(plain.split()))
     assert "\x1b[31m" in shown.out
     assert max(map(len, re.split(r"[\r\n]+", plain))) <= columns
