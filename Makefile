@@ -20,7 +20,7 @@ $(READY): requirements.lock requirements-templates.lock $(RUN_READY)
 	$(PIP) --require-hashes -r requirements.lock -r requirements-templates.lock
 	touch $@
 
-run: $(RUN_READY)  ## install what the demo needs (seconds), then replay a session of three windows through one
+run: $(RUN_READY)  ## install what the demo needs (seconds), then run a session of six windows through one; its last line shows it
 	$(BIN)/compact demo
 
 test: $(READY)  ## install the rest, then run all tests: about 15 minutes on two cores

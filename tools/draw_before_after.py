@@ -12,6 +12,7 @@ from pathlib import Path
 from compact import CompactConfig
 from compact.cli.demo.replay import DemoCall, Replay, load_session
 
+WINDOW = 64_000
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 860, 300, 64, 34, 40
 INK, RAW, SENT, LIMIT = "#57606a", "#d1242f", "#0969da", "#8250df"
 
@@ -19,7 +20,8 @@ INK, RAW, SENT, LIMIT = "#57606a", "#d1242f", "#0969da", "#8250df"
 def main() -> None:
     """Replay the demo session and write the picture."""
     out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1] / "docs" / "before-after.svg"
-    replay = Replay(CompactConfig(telemetry={"exporter": "none"}), load_session())
+    settings = {"state": {"url": "memory:"}, "storage": {"adapter": "none"}, "telemetry": {"exporter": "none"}}
+    replay = Replay(CompactConfig(max_context_tokens=WINDOW, **settings), load_session(), with_failure=False)
     calls = list(replay)
     out.write_text(picture(calls, replay.budget.max_context_tokens), encoding="utf-8")
     print(f"{out.name}: {len(calls)} model calls, largest prompt {max(call.sent_tokens for call in calls):,} tokens")
@@ -39,7 +41,7 @@ def picture(calls: Sequence[DemoCall], window: int) -> str:
     raw = " ".join(f"{x(call):.1f},{y(seen):.1f}" for call, (seen, _) in enumerate(places))
     sent = " ".join(f"{x(call):.1f},{y(tokens):.1f}" for call, (_, tokens) in enumerate(places))
     floor = f"{x(len(calls) - 1):.1f},{y(0):.1f} {x(0):.1f},{y(0):.1f}"
-    title = "A session of three windows: the raw history, and the prompts Compact sent"
+    title = "A session of six windows: the raw history, and the prompts Compact sent"
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">',
@@ -51,7 +53,7 @@ def picture(calls: Sequence[DemoCall], window: int) -> str:
             f'<line x1="{LEFT}" x2="{WIDTH - 16}" y1="{y(window):.1f}" y2="{y(window):.1f}" stroke="{LIMIT}"/>',
             _label(LEFT + 6, y(window) - 6, f"window {window // 1000}k", LIMIT),
             _label(x(len(calls) * 0.60), y(top * 0.84), "before: the raw history", RAW),
-            _label(x(len(calls) * 0.44), y(window * 0.22), "after: what the model is sent", SENT),
+            _label(x(len(calls) * 0.44), y(window * 0.1), "after: what the model is sent", SENT),
             f'<text x="{LEFT}" y="20" class="b">{title}</text>',
             f'<text x="{WIDTH - 16}" y="{HEIGHT - 12}" text-anchor="end">{len(calls)} model calls →</text>',
             "</svg>\n",

@@ -64,7 +64,7 @@ def process() -> Callable[..., Outcome]:
 
     def call(*arguments: object, stdin: bytes = b"") -> Outcome:
         words = [str(COMMAND), *map(str, arguments)]
-        done = subprocess.run(words, input=stdin, capture_output=True, timeout=60, check=False)
+        done = subprocess.run(words, input=stdin, capture_output=True, timeout=300, check=False)
         return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     return call

@@ -22,6 +22,7 @@ from compact import CompactConfig, CompactManager
 from compact.cli.demo import demo
 from compact.cli.demo.replay import load_session
 from compact.cli.settings import in_memory, load_config
+from compact.core.audit.cost import dollars
 from compact.testing import tool_run, user
 
 PATIENCE_SECONDS = 60
@@ -177,21 +178,35 @@ def test_a_missing_package_is_told(cli: Callable[..., Any], store: str, monkeypa
 
 
 def test_the_demo_ends_with_a_command_that_shows_it(process: Callable[..., Any], tmp_path: Path) -> None:
-    """What it names works on what it leaves behind, which is this demo and no earlier one."""
+    """What it names works on what it leaves behind, which is this demo and no earlier one, and has the same figures."""
     (tmp_path / ".compact").mkdir()
     with CompactManager(CompactConfig(state={"url": "sqlite:///.compact/demo.db"}, **QUIET)) as manager:
         manager.preflight("demo", [user("an earlier demo")])
-    done = process("demo", "--window", 60_000)
-    named = next(line for line in reversed(done.out.splitlines()) if " view " in line)
-    assert named.startswith("see it      ")
+    done = process("demo")
+    *_, named = done.out.splitlines()
+    assert named.startswith("see it       ")
     program, *words = shlex.split(named.removeprefix("see it"))
     assert (Path(program).name, words[0]) == ("compact", "view")
-    with started(*words[1:], "--port", "0") as (address, _):
+    with started(*words[1:], "--port", "0") as (address, _), httpx.Client(timeout=PATIENCE_SECONDS) as client:
         base = address.split("#")[0]
-        session = httpx.get(f"{base}api/sessions/demo").json()
-        assert session["calls_total"] == 341
-        assert session["limits"]["window"] == 60_000
-        assert len(session["plans"]) >= 3
+        session = client.get(f"{base}api/sessions/demo").json()
+        (trace,) = client.get(f"{base}api/traces", params={"session": "demo"}).json()["traces"]
+    assert session["calls_total"] == 341
+    assert session["limits"]["window"] == 64_000
+    assert trace["sessions"] == ["demo"]
+    assert trace["spans"] > 4 * 341
+    assert trace["errors"] > 0
+    (failed,) = (plan for plan in session["plans"] if plan["failures"])
+    (restored,) = (plan for plan in session["plans"] if plan["restored_from"] is not None)
+    assert restored["version"] == failed["version"] + 1
+    assert f"failed       the summary of compaction {failed['version']}: gpt-4o-mini: " in done.out
+    assert f"\ninstead      {failed['failures'][0]['instead']}\n" in done.out
+    sums = r"^cost +(\S+) for gpt-4o, of which (\S+) for summaries; (\S+) without .+: saved (\S+)$"
+    printed = re.search(sums, done.out, re.M)
+    names = ("usd", "usd_summaries", "usd_uncompacted", "usd_saved")
+    assert printed
+    assert printed.groups() == tuple(dollars(session["cost"][name]) for name in names)
+    assert all(session["cost"][name] > 0 for name in names)
 
 
 def test_a_demo_that_cannot_leave_anything_behind_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,13 +12,16 @@ from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from compact.cli.demo.replay import DemoCall, DemoCompaction
+from compact.cli.demo.replay import DemoCall, DemoCompaction, DemoUndo
 from compact.core.plan.budget import TokenBudget
 
 # Chosen: what fits on a terminal of 80 columns and does not get lost on a wide one.
 _LABEL_COLUMNS = 16
 _MOST_COLUMNS = 120
 _CHART_ROWS = 6
+# Of the table: its figures, with the gaps between them; and what was done, at most.
+_FIGURE_COLUMNS = 48
+_WORK_COLUMNS = 40
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 
@@ -40,7 +43,7 @@ class Frame:
     messages: int
     budget: TokenBudget
     used_tokens: int
-    compactions: Sequence[DemoCompaction]
+    changes: Sequence[DemoCompaction | DemoUndo]
     is_compacting: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -55,7 +58,7 @@ class Frame:
             *drawing.chart([call.sent_tokens for call in self.calls], self.total_calls),
             Text("the tokens of each prompt", style="dim"),
             Text(),
-            _compactions_table(self.compactions, options.ascii_only),
+            _changes_table(self.changes, options.max_width, options.ascii_only),
         )
 
     def _position(self) -> Text:
@@ -149,14 +152,23 @@ class _WindowDrawing:
         return min(_CHART_ROWS - 1, int(_CHART_ROWS * tokens / self.window_tokens))
 
 
-def _compactions_table(compactions: Sequence[DemoCompaction], ascii_only: bool) -> Table:
+def _changes_table(changes: Sequence[DemoCompaction | DemoUndo], max_columns: int, ascii_only: bool) -> Table:
     arrow = "->" if ascii_only else "→"
+    work_columns = max(1, min(max_columns - _FIGURE_COLUMNS, _WORK_COLUMNS))
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
-    for name in ("compaction", "message", f"tokens before {arrow} after"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("what was done", no_wrap=True, min_width=26, overflow="ellipsis")
-    table.add_column("ms", justify="right", no_wrap=True)
-    for done in compactions:
-        tokens = f"{done.tokens_before:,} {arrow} {done.tokens_after:,}"
-        table.add_row(str(done.number), f"{done.message + 1:,}", tokens, done.work, f"{done.milliseconds:.0f}")
+    for name, columns in (("#", 2), ("message", 7), (f"tokens before {arrow} after", 22)):
+        table.add_column(name, justify="right", no_wrap=True, width=columns)
+    table.add_column("what was done", no_wrap=True, width=work_columns, overflow="ellipsis")
+    table.add_column("ms", justify="right", no_wrap=True, width=5)
+    for change in changes:
+        tokens = f"{change.tokens_before:,} {arrow} {change.tokens_after:,}"
+        place = str(change.number), f"{change.message + 1:,}", tokens
+        if isinstance(change, DemoUndo):
+            table.add_row(*place, "undone", "", style="yellow")
+            continue
+        milliseconds = f"{change.milliseconds:.0f}"
+        if change.failure:
+            table.add_row(*place, f"{change.failure.what} FAILED: by code instead", milliseconds, style="bold red")
+        else:
+            table.add_row(*place, change.work, milliseconds)
     return table
