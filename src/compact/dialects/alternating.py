@@ -84,9 +84,9 @@ def _role(block: Block) -> str:
 
 
 def _can_merge(first: Block, second: Block) -> bool:
-    one, other = (fields_of(block.items[0]) if len(block.items) == 1 else {} for block in (first, second))
-    is_plain = one.keys() <= _PLAIN_KEYS and other.keys() <= _PLAIN_KEYS
-    return is_plain and one.get("role") in _SPEAKERS and one.get("role") == other.get("role")
+    if len(first.items) != 1 or len(second.items) != 1 or _role(first) != _role(second):
+        return False
+    return _role(first) in _SPEAKERS and all(fields_of(b.items[0]).keys() <= _PLAIN_KEYS for b in (first, second))
 
 
 def _merged(first: Block, second: Block) -> Block:

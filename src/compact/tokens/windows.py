@@ -1,9 +1,9 @@
 """How many tokens each model takes: its window, and the largest input if the provider takes less than the window.
 
 A reviewed table, first match wins, so the narrower family stands before the wider one. Patterns are for names as
-`names.py` leaves them. Figures are those that the maker documents, read in 2026-11, and where hosts differ the smaller
-one. Checked against genai-prices 0.2.1, which knows no largest input, and the model lists of models.dev (2026-07) and
-LiteLLM (2026-08). A model that is not here is looked up in genai-prices.
+`names.py` leaves them. Figures are those of genai-prices 0.2.1, which knows no largest input, and of the model lists of
+models.dev (2026-07) and LiteLLM (2026-08), and the maker's own where its pages could be read (2026-11); where they differ,
+the smaller one. A model that is not here is looked up in genai-prices.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ WINDOWS: _Rows = (
     *_AMAZON,
     *_COHERE,
 )
-# At Bedrock GPT-5.4 and 5.5 have no more than the smallest GPT-5 (documented by AWS in 2026-08, with 5.6's million).
+# At Bedrock GPT-5.4 and 5.5 are reported to take no more than the smallest GPT-5 (by users in 2026-08; not by AWS).
 BEDROCK_WINDOWS: _Rows = _closed((r"gpt-5\.[45]", 272_000))
 # A model of a known family that came after this table: the smallest chat window that the family has had since 2024.
 SMALLEST_OF_FAMILY: _Rows = _closed((r"claude-", 200_000), (r"gpt-[5-9]|gemini-[2-9]|o[5-9](?:-|$)", 128_000))
