@@ -2,8 +2,8 @@
 
 A reviewed table, first match wins, so the narrower family stands before the wider one. Patterns are for names as
 `names.py` leaves them. Figures are those of genai-prices 0.2.1, which knows no largest input, and of the model lists of
-models.dev (2026-07) and LiteLLM (2026-08), and the maker's own where its pages could be read (2026-11); where they differ,
-the smaller one. A model that is not here is looked up in genai-prices.
+models.dev (2026-07) and LiteLLM (2026-08), and the maker's own where its pages could be read (2026-11); where they
+differ, the smaller one. A model that is not here is looked up in genai-prices.
 """
 
 from __future__ import annotations
