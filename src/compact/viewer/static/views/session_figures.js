@@ -1,10 +1,11 @@
-// The figures at the top of a session: its window, and how much of everything there is.
+// The figures at the top of a session: its window, how much of everything there is, and what it cost and saved.
 import { h } from "../base/dom.js";
-import { percent, short, whole } from "../base/format.js";
+import { dollars, percent, short, whole } from "../base/format.js";
 import { meter } from "../charts/bars.js";
 
 export function figures(session) {
   const last = session.calls.at(-1);
+  const { cost } = session;
   const { window: limit, trigger } = session.limits ?? {};
   const figure = (value, name, extra) =>
     h(
@@ -27,5 +28,7 @@ export function figures(session) {
     figure(whole(session.calls_total ?? session.calls.length), "model calls"),
     figure(whole(session.plans.filter((plan) => plan.restored_from === null).length), "compactions"),
     figure(session.plan_version ? `v${session.plan_version}` : "–", "plan in force"),
+    cost?.usd ? figure(dollars(cost.usd), "cost so far") : null,
+    cost?.usd && cost.usd_saved > 0 ? figure(dollars(cost.usd_saved), "saved") : null,
   );
 }
