@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import warnings
 from asyncio import to_thread
@@ -396,6 +397,10 @@ class CompactManager:
         """
         return self._phrases.find(session_id, phrase)
 
+    async def awhy(self, session_id: str, phrase: str) -> PhraseTrace:
+        """Do what `why` does in an event loop."""
+        return await asyncio.to_thread(self.why, session_id, phrase)
+
     def report(self, session_id: str, *, version: int | None = None) -> tuple[CompactionReport, ...]:
         """Return what each compaction did to what it took out, oldest first; of one plan version, if asked."""
         stored, plans = self._load(session_id), self._store.plans(session_id)
@@ -405,6 +410,10 @@ class CompactManager:
             raise CompactError(f"session {session_id!r} has no plan version {version}", hint=hint)
         calls = self._reader.model_calls(session_id)
         return tuple(reports_of(stored, plans, calls, constraints=self._constraints, version=version))
+
+    async def areport(self, session_id: str, *, version: int | None = None) -> tuple[CompactionReport, ...]:
+        """Do what `report` does in an event loop."""
+        return await asyncio.to_thread(self.report, session_id, version=version)
 
     def recall(
         self, session_id: str, query: str, *, max_tokens: int = 2000, security: SecurityContext | None = None
@@ -439,6 +448,12 @@ class CompactManager:
         )
         return answer
 
+    async def arecall(
+        self, session_id: str, query: str, *, max_tokens: int = 2000, security: SecurityContext | None = None
+    ) -> Recall:
+        """Do what `recall` does in an event loop."""
+        return await asyncio.to_thread(self.recall, session_id, query, max_tokens=max_tokens, security=security)
+
     def _similar(self, session_id: str, query: str) -> Sequence[StoredMessage]:
         """Return the entries that mean what a query means; none if the model fails."""
         if not self._semantic:
@@ -459,11 +474,19 @@ class CompactManager:
         version = version_before_compaction(plan, self._store.plans(session_id))
         return plan if version is None else self.restore(session_id, version)
 
+    async def aundo(self, session_id: str) -> CompactionPlan:
+        """Do what `undo` does in an event loop."""
+        return await asyncio.to_thread(self.undo, session_id)
+
     def restore(self, session_id: str, version: int) -> CompactionPlan:
         """Restore an earlier plan exactly; version 0 is the history without any compaction."""
         with self._open(session_id) as session:
             run_steps(self._engine.restore(session, version))
             return session.plan
+
+    async def arestore(self, session_id: str, version: int) -> CompactionPlan:
+        """Do what `restore` does in an event loop."""
+        return await asyncio.to_thread(self.restore, session_id, version)
 
     def _load(self, session_id: str) -> StoredSession:
         stored = self._store.load(session_id)

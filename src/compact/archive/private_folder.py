@@ -12,6 +12,8 @@ from secrets import token_hex
 from stat import S_ISREG
 from time import sleep
 
+from compact.own_folder import keep_out_of_git
+
 try:
     import fcntl
 except ImportError:  # Windows
@@ -59,6 +61,8 @@ def _make_root(root: Path) -> None:
         missing.append(path)
     for path in reversed(missing):  # not `parents=True`, which would leave those in between open to everyone
         path.mkdir(mode=_PRIVATE_FOLDER, exist_ok=True)
+    for path in (root, *root.parents):
+        keep_out_of_git(path)
 
 
 def _open_inside(root: int, name: str) -> int:

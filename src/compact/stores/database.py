@@ -24,6 +24,7 @@ from sqlalchemy.pool import NullPool
 
 from compact.core.audit.store import StoreError
 from compact.core.errors import ConfigError
+from compact.own_folder import keep_out_of_git
 from compact.stores import schema
 
 # Chosen: how long a turn may wait for another writer, or for a server to answer.
@@ -120,6 +121,7 @@ class Database:
                 return
             if self._path:
                 self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                keep_out_of_git(self._path.parent)
                 # Created by us first, so that nobody else can read it even for a moment.
                 os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
                 self._file = self._found_file()
