@@ -27,14 +27,12 @@ from compact.core.log.messages import Message
 # constraint as against it. Pasted text has to score more: documents are full of "must".
 MIN_SCORE = 0.1
 MIN_PASTED_SCORE = 2.5
-# From this score on a constraint is kept whatever it takes. Likely and doubtful ones share some room, in characters and
-# as a share of the conversation, so that a false alarm costs little. Chosen: with these shares false alarms take about
-# 1 % of a compacted prompt, measured by `python benchmarks/constraints.py --end-to-end`.
+# From this score on a constraint is kept whatever it takes. The others share some room, in characters and as a share of
+# the conversation, so that a false alarm costs little. Chosen: with these shares false alarms take less than 1 % of a
+# compacted prompt, measured by `python benchmarks/constraints.py --end-to-end`.
 CERTAIN_SCORE = 2.0
 LIKELY_CHARS = 220
 LIKELY_SHARE = 0.003
-DOUBTFUL_SCORE = -0.7
-DOUBTFUL_SHARE = 0.0012
 
 _ROLES = frozenset({"user", "developer"})
 # Chosen: more than this in one message is a document, not somebody setting constraints.
@@ -44,7 +42,7 @@ _MAX_PASTED = 8
 _MAX_NEIGHBOUR_CHARS = 320
 _MAX_EXPLANATION_CHARS = 80
 _MAX_JOINED_CHARS = 240
-# Of a longer sentence only the part is kept in which the constraint is.
+# Of a longer sentence without any punctuation only the part is kept that "also" or "btw" sets apart.
 _LONG_CHARS = 140
 
 _OF_ME = re.compile(r"\b(?:me|my|i|i'm|i'd|i’d|i’m)\b", re.IGNORECASE)
@@ -90,7 +88,7 @@ class LearnedConstraints:
     def find(self, text: str) -> tuple[tuple[int, int], ...]:
         """Return the ranges of a text in which a constraint stands."""
         found = _constraints_in(text, self._candidates(text))
-        return tuple((candidate.start, candidate.end) for candidate in found if candidate.score >= MIN_SCORE)
+        return tuple((candidate.start, candidate.end) for candidate in found)
 
     def standing(self, messages: Sequence[Message]) -> tuple[Constraint, ...]:
         """Return the constraints that hold at the end of a history, in the order in which they were last said."""
@@ -136,12 +134,12 @@ class LearnedConstraints:
                 left = _without_withdrawn(held, said.retraction, just_said=just_said)
             if new and (left is held or not asks_nothing_new(said.retraction)):
                 left = _with_new(left, replace(new, source_id=message.id))
-            held, just_said = left, new is not None and new.weight >= MIN_SCORE
+            held, just_said = left, new is not None
         return held, just_said and bool(sentences)
 
 
 def _constraints_in(text: str, candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """Return the constraints of one message in order: likely ones with the sentences they need, doubtful ones alone."""
+    """Return the constraints of one message in order, each with the sentences it needs."""
     likely = _likely(text, candidates)
     needed = _needed_neighbours(text, candidates, likely)
     found: list[_Candidate] = []
@@ -153,14 +151,12 @@ def _constraints_in(text: str, candidates: Sequence[_Candidate]) -> list[_Candid
                 last = found.pop()
                 new = replace(new, start=last.start, score=max(last.score, new.score))
             found.append(new)
-        elif DOUBTFUL_SCORE <= here.score < MIN_SCORE and not here.sentence.pasted:
-            found.append(here)
     return found
 
 
 def _is_one(text: str, last: _Candidate, here: _Candidate, *, needed: bool) -> bool:
     """Return True if two sentences in a row are kept as one: short ones, and those that need each other."""
-    near = last.sentence.paragraph == here.sentence.paragraph and not here.sentence.bullet and last.score >= MIN_SCORE
+    near = last.sentence.paragraph == here.sentence.paragraph and not here.sentence.bullet
     words = text[here.start : here.end]
     if not near or withdraws(words) or withdraws_previous(words):
         return False
@@ -169,7 +165,7 @@ def _is_one(text: str, last: _Candidate, here: _Candidate, *, needed: bool) -> b
 
 def _likely(text: str, candidates: Sequence[_Candidate]) -> set[int]:
     """Return which candidates score enough: the best of what was typed, and few of what was pasted."""
-    enough = [index for index, here in enumerate(candidates) if here.score >= _min_score(text, here)]
+    enough = [index for index, here in enumerate(candidates) if _is_enough(text, here)]
     typed = [index for index in enough if not candidates[index].sentence.pasted]
     pasted = [index for index in enough if candidates[index].sentence.pasted]
     of_me = [index for index in pasted if _OF_ME.search(text, candidates[index].start, candidates[index].end)]
@@ -181,6 +177,11 @@ def _min_score(text: str, here: _Candidate) -> float:
     """Return the score from which on a sentence counts: documents hardly ever speak of "me" and to "you"."""
     personal = not here.sentence.pasted or _PERSONAL.search(text, here.start, here.end)
     return MIN_SCORE if personal else MIN_PASTED_SCORE
+
+
+def _is_enough(text: str, here: _Candidate) -> bool:
+    """Return True if a sentence scores enough and is whole: what ends with a colon is the half of something."""
+    return here.score >= _min_score(text, here) and text[here.end - 1] not in ":："
 
 
 def _best(indices: Iterable[int], candidates: Sequence[_Candidate], count: int) -> list[int]:
@@ -250,13 +251,13 @@ def _within_room(held: list[Constraint], chars: int) -> tuple[Constraint, ...]:
 
     The likeliest have precedence, then the newest.
     """
-    room = {True: max(LIKELY_CHARS, LIKELY_SHARE * chars), False: DOUBTFUL_SHARE * chars}
+    room = max(LIKELY_CHARS, LIKELY_SHARE * chars)
     kept: set[int] = set()
     for place in sorted(range(len(held)), key=lambda place: (-held[place].weight, -place)):
         weight, size = held[place].weight, len(held[place].text)
         if weight < CERTAIN_SCORE:
-            if size > room[weight >= MIN_SCORE]:
+            if size > room:
                 continue
-            room[weight >= MIN_SCORE] -= size
+            room -= size
         kept.add(place)
     return tuple(constraint for place, constraint in enumerate(held) if place in kept)

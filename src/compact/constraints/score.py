@@ -41,6 +41,21 @@ _ID = re.compile(r"(?:^|[ (])#?[A-Z0-9_]*\d[A-Z0-9_]{4,}\b|\$\d|#[A-Z]?\d{2,}")
 _NOT_THAT = re.compile(r"(?:[\w'.,:!-]+ ){1,8}not (?:in |on |with |by |for |via )?[\w.+#/-]+(?: please)?[.!]*$")
 _NUMBERED = re.compile(r"^[#*\s]*\(?\d{1,3}[.)]\s+")
 _KEY_VALUE = re.compile(r"[\w ]{2,24}: ?\S+(?: \S+){0,3}$")
+# Names in code, paths, calls, arrows and comparisons: logs, reports and reviews are full of them.
+_CODE = re.compile(r"`|\b[a-z]+[A-Z]\w*|\w\(\w*\)|\w/\w+[/.]\w|[-=]>|==|[→⇒]|\w+_\w+_\w+|\w\.\w+:\d")
+# "Plan: add …", "Step 3: …", and lines in title case.
+_TITLE = re.compile(
+    r"(?:[Pp]lan|[Ff]ix|[Ss]tep \d+|[Pp]hase \d+|[Ss]ummary|[Cc]ontext|[Ff]eature|[Bb]ug|[Rr]efactor)\b[^:]{0,20}:"
+    r"|(?:[A-Z][\w'-]*[^\w.!?]+){3,}(?:[A-Z][\w'-]*)?$"
+)
+# Cues that speak against a constraint or only announce a remark, and those that hardly anything else has.
+_AGAINST = frozenset({"=question", "=one-off", "=report", "=thanks", "=going-on", "=narrative", "=introduction"})
+_STRONG = frozenset(
+    {
+        "=always", "=always-order", "=from-now-on", "=scope", "=ask-first", "=reserved", "=fixed", "=prohibition",
+        "=limit", "=preference", "=format", "=instead-of",
+    }
+)  # fmt: skip
 _VERB_NOT = re.compile(
     r"\b(?:is|are|was|were|i'm|it's|that's|am|be|does|do|did|will|can|could|would|should|has|have|or|why) not\b"
 )
@@ -91,14 +106,22 @@ def score_sentence(sentence: str, weights: Mapping[str, int]) -> SentenceScore:
         return SentenceScore(_FOREIGN_SCORE, 0, len(sentence))
     whole = SentenceScore(_score(text, weights), 0, len(sentence))
     asides = [
-        SentenceScore(_score(text[start:end], weights) - _ASIDE_DISCOUNT, offset + start, offset + end)
+        SentenceScore(_score(text[start:end], weights) - _ASIDE_DISCOUNT, *_between_markers(text, start, offset))
         for start, end in _parts(text, _aside_starts(text, weights))
     ]
     cuts = [match.end() for match in _CLAUSE.finditer(text)] if text.count(" ") >= _MIN_SPACES_FOR_CLAUSES else []
     clauses = [
         replace(whole, score=_score(text[start:end], weights) - _CLAUSE_DISCOUNT) for start, end in _parts(text, cuts)
     ]
-    return max([whole, *clauses, *asides], key=lambda part: part.score)
+    best = max([whole, *clauses, *asides], key=lambda part: part.score)
+    return best if best.end < offset + len(text) else replace(best, end=len(sentence))
+
+
+def _between_markers(text: str, place: int, offset: int) -> tuple[int, int]:
+    """Return the range around a place that stands for itself: from one "also" or "btw" to the next, or all."""
+    cuts = [0, *(match.end() for match in _ASIDE.finditer(text)), len(text)]
+    start = max(cut for cut in cuts if cut <= place)
+    return offset * (start > 0) + start, offset + min(cut for cut in cuts if cut > place)
 
 
 def with_straight_quotes(text: str) -> str:
@@ -122,18 +145,40 @@ def features(text: str) -> frozenset[str]:
     words = [_token(word) for word in _WORD.findall(lower)]
     found = {BIAS, *words, *(f"{left} {right}" for left, right in pairwise(words))}
     found.update(f"^{word}" for word in words[:1])
-    found.update(f"={cue}" for cue in _found_cues(lower, _english_table()))
+    cues = {f"={cue}" for cue in _found_cues(lower, _english_table())}
     if " not " in lower and _NOT_THAT.match(lower) and not _VERB_NOT.search(lower):
-        found.add("=preference")
+        cues.add("=preference")
+    return frozenset({*found, *cues, *_strength(cues), *_shapes(text, len(words))})
+
+
+def _strength(cues: set[str]) -> Iterator[str]:
+    """Yield what the cues say together: a question with "never" in it is something else than either alone."""
+    against = not cues.isdisjoint(_AGAINST)
+    if not cues.isdisjoint(_STRONG):
+        if against:
+            yield "=mixed"
+        return
+    yield "=weak" if cues - _AGAINST else "=plain"
+    if against:
+        yield "=weak-against"
+
+
+def _shapes(text: str, words: int) -> Iterator[str]:
+    """Yield what the form of a sentence says about it, whatever its words are."""
     if _ID.search(text):
-        found.add("=id")
+        yield "=id"
     if _KEY_VALUE.match(text):
-        found.add("=key-value")
+        yield "=key-value"
     if text.endswith(":"):
-        found.add("=colon")
-    if (size := _size(len(words))) is not None:
-        found.add(size)
-    return frozenset(found)
+        yield "=colon"
+    if "?" in text[-3:]:
+        yield "=asks"
+    if _CODE.search(text):
+        yield "=code"
+    if _TITLE.match(text):
+        yield "=title"
+    if (size := _size(words)) is not None:
+        yield size
 
 
 def _token(word: str) -> str:
