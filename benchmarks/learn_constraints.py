@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from constraint_precision import LABELS, WISH, is_held_out, read_labels, sentence_hash
+from constraint_precision import LABELS, WISH, Label, is_held_out, read_labels, sentence_hash
 from transcripts import Transcript, data_folder, false_alarm_share, read_transcripts, text_of, transcript_files
 
 from compact.constraints import LearnedConstraints
@@ -56,10 +56,10 @@ SAME_SOURCE = {"tau2": "taubench"}
 # recall falls.
 MIN_SOURCES = 3
 # The inverse of the penalty on squared weights, and how much more other sentences weigh than constraints, which in
-# what people type are one in fifty. Measured with 1.5, 3 and 6, and with 1, 3, 6 and 10, by this command and
+# what people type are one in fifty. Measured with 1.5, 3 and 6, and with 1, 2, 3, 5 and 10, by this command and
 # `python benchmarks/constraint_precision.py`: more noise is kept with less, and constraints are lost with more.
 STRENGTH = 6.0
-OTHER_MASS = 10.0
+OTHER_MASS = 3.0
 # Chosen: what people really typed counts twice; an agent says much that no person would.
 TYPED_WEIGHT = 2.0
 AGENT_WEIGHT = 0.7
@@ -125,8 +125,7 @@ def transcript_examples(transcripts: Sequence[Transcript]) -> list[Example]:
         if is_held_out(transcript.id):
             continue
         source = source_of(transcript)
-        for sentence in _typed(transcript):
-            label = read_labels().get((transcript.source, sentence_hash(sentence)))
+        for sentence, label in _typed(transcript):
             found = _examples(source, [sentence], is_constraint=label is not None and label.label == WISH)
             typed[source].update({sentence.lower(): replace(example, weight=TYPED_WEIGHT) for example in found})
         agent = _examples(source, _said_by_agent(transcript), is_constraint=False)
@@ -309,9 +308,14 @@ def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _typed(transcript: Transcript) -> Iterator[str]:
+def _typed(transcript: Transcript) -> Iterator[tuple[str, Label | None]]:
+    """Yield the sentences that people typed with their labels; of what they pasted only what has one."""
     for text in transcript.typed:
-        yield from (text[one.start : one.end] for one in typed_sentences(text) if not one.pasted)
+        for one in typed_sentences(text):
+            sentence = text[one.start : one.end]
+            label = read_labels().get((transcript.source, sentence_hash(sentence)))
+            if label or not one.pasted:
+                yield sentence, label
 
 
 def _said_by_agent(transcript: Transcript) -> list[str]:

@@ -17,7 +17,7 @@ from compact.constraints.retractions import (
     withdraws,
     withdraws_previous,
 )
-from compact.constraints.score import score_sentence
+from compact.constraints.score import FOREIGN_SCORE, score_sentence
 from compact.constraints.sentences import Sentence, typed_sentences
 from compact.constraints.word_lists import feature_weights, pattern
 from compact.core.facts.constraints import Constraint
@@ -27,6 +27,8 @@ from compact.core.log.messages import Message
 # constraint as against it. Pasted text has to score more: documents are full of "must".
 MIN_SCORE = 0.1
 MIN_PASTED_SCORE = 2.5
+# Chosen: a neighbour that scores less is a remark of its own, however it begins.
+MIN_NEIGHBOUR_SCORE = -3.5
 # From this score on a constraint is kept whatever it takes. The others share some room, in characters and as a share of
 # the conversation, so that a false alarm costs little. Chosen: with these shares false alarms take less than 1 % of a
 # compacted prompt, measured by `python benchmarks/constraints.py --end-to-end`.
@@ -174,9 +176,14 @@ def _likely(text: str, candidates: Sequence[_Candidate]) -> set[int]:
 
 
 def _min_score(text: str, here: _Candidate) -> float:
-    """Return the score from which on a sentence counts: documents hardly ever speak of "me" and to "you"."""
-    personal = not here.sentence.pasted or _PERSONAL.search(text, here.start, here.end)
-    return MIN_SCORE if personal else MIN_PASTED_SCORE
+    """Return the score from which on a sentence counts: documents hardly ever speak of "me" and to "you".
+
+    In a list of a document the cues of other languages count for nothing: one of them decides alone, and each point of
+    a plan may have it.
+    """
+    if not here.sentence.pasted or _PERSONAL.search(text, here.start, here.end):
+        return MIN_SCORE
+    return FOREIGN_SCORE + 1 if here.sentence.bullet and here.score == FOREIGN_SCORE else MIN_PASTED_SCORE
 
 
 def _is_enough(text: str, here: _Candidate) -> bool:
@@ -197,7 +204,7 @@ def _needed_neighbours(text: str, candidates: Sequence[_Candidate], likely: set[
             found.add(index + 1)
         if index and _refers_back(text, candidates[index - 1].sentence, here):
             found.add(index - 1)
-    return found
+    return {index for index in found if candidates[index].score >= MIN_NEIGHBOUR_SCORE}
 
 
 def _continues(text: str, here: Sentence, after: Sentence) -> bool:

@@ -19,7 +19,7 @@ NUMBER_TOKEN = "#"
 NAME_TOKEN = "@"
 
 # Chosen above any learned score: nothing was learned about other languages, one cue of theirs decides alone.
-_FOREIGN_SCORE = 6.0
+FOREIGN_SCORE = 6.0
 # Chosen: a part of a sentence has to be clearer than a whole one; a clause much clearer than what follows "also".
 _ASIDE_DISCOUNT = 0.2
 _CLAUSE_DISCOUNT = 1.2
@@ -41,6 +41,8 @@ _ID = re.compile(r"(?:^|[ (])#?[A-Z0-9_]*\d[A-Z0-9_]{4,}\b|\$\d|#[A-Z]?\d{2,}")
 _NOT_THAT = re.compile(r"(?:[\w'.,:!-]+ ){1,8}not (?:in |on |with |by |for |via )?[\w.+#/-]+(?: please)?[.!]*$")
 _NUMBERED = re.compile(r"^[#*\s]*\(?\d{1,3}[.)]\s+")
 _KEY_VALUE = re.compile(r"[\w ]{2,24}: ?\S+(?: \S+){0,3}$")
+_QUOTATION = re.compile(r"`[^`\n]+`|[\"“][^\"“”\n]{12,300}[\"”]")
+_QUOTED = "quotation"
 # Names in code, paths, calls, arrows and comparisons: logs, reports and reviews are full of them.
 _CODE = re.compile(r"`|\b[a-z]+[A-Z]\w*|\w\(\w*\)|\w/\w+[/.]\w|[-=]>|==|[→⇒]|\w+_\w+_\w+|\w\.\w+:\d")
 # "Plan: add …", "Step 3: …", and lines in title case.
@@ -103,7 +105,7 @@ def score_sentence(sentence: str, weights: Mapping[str, int]) -> SentenceScore:
     offset = numbered.end() if numbered else 0
     text = with_straight_quotes(sentence[offset : offset + MAX_SENTENCE_CHARS])
     if is_foreign(text):
-        return SentenceScore(_FOREIGN_SCORE, 0, len(sentence))
+        return SentenceScore(FOREIGN_SCORE, 0, len(sentence))
     whole = SentenceScore(_score(text, weights), 0, len(sentence))
     asides = [
         SentenceScore(_score(text[start:end], weights) - _ASIDE_DISCOUNT, *_between_markers(text, start, offset))
@@ -141,6 +143,7 @@ def features(text: str) -> frozenset[str]:
 
     These are cues and shapes (`=always`, `=tiny`), the first word (`^keep`), words (`keep`) and pairs (`keep it`).
     """
+    text = _without_quotations(text)
     lower = text.lower()
     words = [_token(word) for word in _WORD.findall(lower)]
     found = {BIAS, *words, *(f"{left} {right}" for left, right in pairwise(words))}
@@ -149,6 +152,13 @@ def features(text: str) -> frozenset[str]:
     if " not " in lower and _NOT_THAT.match(lower) and not _VERB_NOT.search(lower):
         cues.add("=preference")
     return frozenset({*found, *cues, *_strength(cues), *_shapes(text, len(words))})
+
+
+def _without_quotations(text: str) -> str:
+    """Return the text with code and longer quotations as one word each: what is quoted was said by somebody else."""
+    if "`" not in text and '"' not in text and "“" not in text:
+        return text
+    return _QUOTATION.sub(lambda match: f"{match[0][0]}{_QUOTED}{match[0][-1]}", text)
 
 
 def _strength(cues: set[str]) -> Iterator[str]:
