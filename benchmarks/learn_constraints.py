@@ -59,7 +59,7 @@ MIN_SOURCES = 3
 # what people type are one in fifty. Measured with 1.5, 3 and 6, and with 1, 2, 3, 5 and 10, by this command and
 # `python benchmarks/constraint_precision.py`: more noise is kept with less, and constraints are lost with more.
 STRENGTH = 6.0
-OTHER_MASS = 3.0
+OTHER_MASS = 2.0
 # Chosen: what people really typed counts twice; an agent says much that no person would.
 TYPED_WEIGHT = 2.0
 AGENT_WEIGHT = 0.7

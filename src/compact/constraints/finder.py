@@ -7,10 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compact.constraints.retractions import (
+    Order,
     asks_nothing_new,
     content_words,
+    ends_with,
     may_withdraw,
     names_a_constraint,
+    order_in,
     overlap,
     overlap_to_replace,
     refers_to,
@@ -47,6 +50,7 @@ _MAX_JOINED_CHARS = 240
 # Of a longer sentence without any punctuation only the part is kept that "also" or "btw" sets apart.
 _LONG_CHARS = 140
 
+_COLONS = ":："
 _OF_ME = re.compile(r"\b(?:me|my|i|i'm|i'd|i’d|i’m)\b", re.IGNORECASE)
 _PERSONAL = re.compile(r"\b(?:me|my|i|i'm|i'd|i’d|i’m|us|our|please|pls|you|your)\b", re.IGNORECASE)
 _NO_QUESTION = r"\b(?![^.!]*\?)"
@@ -72,9 +76,10 @@ class _Standing:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What a sentence says: words that may take something back, or "", and a constraint that ends with it, if any."""
+    """What a sentence says: words that may take something back, or "", an order and a constraint, if there are any."""
 
     retraction: str
+    order: Order | None
     constraint: Constraint | None
 
 
@@ -111,7 +116,8 @@ class LearnedConstraints:
             words, new = text[candidate.sentence.start : candidate.end], constraints.get(candidate.end)
             may_retract = not candidate.sentence.pasted and may_withdraw(words)
             said = Constraint(text[new.start : new.end], "", new.start, new.score) if new else None
-            found.append(_Said(words if may_retract else "", said))
+            order = None if said or candidate.sentence.pasted else order_in(words)
+            found.append(_Said(words if may_retract else "", order, said))
         return tuple(found)
 
     def _candidates(self, text: str) -> list[_Candidate]:
@@ -123,7 +129,7 @@ class LearnedConstraints:
             if end - start > _LONG_CHARS:
                 start, end = sentence.start + scored.start, sentence.start + scored.end
             found.append(_Candidate(sentence, start, end, scored.score))
-        return found
+        return _with_announced(text, found)
 
     def _after_message(
         self, held: list[_Standing], message: Message, *, just_said: bool
@@ -132,12 +138,28 @@ class LearnedConstraints:
         sentences = message.read_once(self._read)
         for said in sentences:
             left, new = held, said.constraint
+            if said.order:
+                left = held = _without_ended(held, said.order, message.id)
             if said.retraction:
                 left = _without_withdrawn(held, said.retraction, just_said=just_said)
             if new and (left is held or not asks_nothing_new(said.retraction)):
                 left = _with_new(left, replace(new, source_id=message.id))
             held, just_said = left, new is not None
         return held, just_said and bool(sentences)
+
+
+def _with_announced(text: str, candidates: list[_Candidate]) -> list[_Candidate]:
+    """Return the candidates with each point of a list that is announced as rules scoring enough: "the rules are:"."""
+    found: list[_Candidate] = []
+    announced = False
+    for here in candidates:
+        if here.sentence.bullet and announced:
+            found.append(replace(here, score=max(here.score, MIN_SCORE)))
+            continue
+        rules = pattern("neighbours", "announces", before=r"\b", after=r"\b[^.!?\n]{0,40}[:：]$")
+        announced = not here.sentence.pasted and rules.search(text[here.start : here.end]) is not None
+        found.append(here)
+    return found
 
 
 def _constraints_in(text: str, candidates: Sequence[_Candidate]) -> list[_Candidate]:
@@ -188,7 +210,7 @@ def _min_score(text: str, here: _Candidate) -> float:
 
 def _is_enough(text: str, here: _Candidate) -> bool:
     """Return True if a sentence scores enough and is whole: what ends with a colon is the half of something."""
-    return here.score >= _min_score(text, here) and text[here.end - 1] not in ":："
+    return here.score >= _min_score(text, here) and text[here.end - 1] not in _COLONS
 
 
 def _best(indices: Iterable[int], candidates: Sequence[_Candidate], count: int) -> list[int]:
@@ -204,7 +226,11 @@ def _needed_neighbours(text: str, candidates: Sequence[_Candidate], likely: set[
             found.add(index + 1)
         if index and _refers_back(text, candidates[index - 1].sentence, here):
             found.add(index - 1)
-    return {index for index in found if candidates[index].score >= MIN_NEIGHBOUR_SCORE}
+    return {index for index in found if _is_needed(text, candidates[index])}
+
+
+def _is_needed(text: str, here: _Candidate) -> bool:
+    return here.score >= MIN_NEIGHBOUR_SCORE and text[here.end - 1] not in _COLONS
 
 
 def _continues(text: str, here: Sentence, after: Sentence) -> bool:
@@ -242,6 +268,11 @@ def _without_withdrawn(held: list[_Standing], sentence: str, *, just_said: bool)
     parts = [part for old in held for part in _by_sentence(old)]
     left = [part for part in parts if not refers_to(words, part.words, named=named)]
     return left if len(left) < len(parts) else held
+
+
+def _without_ended(held: list[_Standing], order: Order, message_id: str) -> list[_Standing]:
+    """Return the constraints that an order leaves in force; those of its own message are about more than that."""
+    return [old for old in held if old.constraint.source_id == message_id or not ends_with(old.constraint.text, order)]
 
 
 def _by_sentence(old: _Standing) -> list[_Standing]:

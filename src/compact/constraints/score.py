@@ -67,6 +67,12 @@ _ASIDE = re.compile(
     r"\b[:,]? ",
     re.IGNORECASE,
 )
+# Behind these "also" and "plus" are words of the clause, and nothing new begins: "we could also …", "consider also …".
+_GOES_ON = re.compile(
+    r"\b(?:i|we|you|they|it|he|she|this|that|these|those|there|which|who|but|can|could|should|would|will|may|might|must"
+    r"|is|are|was|were|be|has|have|had|do|does|did|not|consider|let's|to|the|an?|\w+'(?:s|re|d|ll|ve|m)) $",
+    re.IGNORECASE,
+)
 _CAPITAL = re.compile(r"(?<=[\w\])`\"'] )(?!I\b|OK\b)[A-Z][\w']*(?= )")
 _CLAUSE = re.compile(
     r"[;—–(]\s*|\s-+\s|,\s+(?=(?:so|but|and|please|then|just)\b)|\s(?=(?:and please|but please|please|but)\b)"
@@ -121,7 +127,7 @@ def score_sentence(sentence: str, weights: Mapping[str, int]) -> SentenceScore:
 
 def _between_markers(text: str, place: int, offset: int) -> tuple[int, int]:
     """Return the range around a place that stands for itself: from one "also" or "btw" to the next, or all."""
-    cuts = [0, *(match.end() for match in _ASIDE.finditer(text)), len(text)]
+    cuts = [0, *_markers(text), len(text)]
     start = max(cut for cut in cuts if cut <= place)
     return offset * (start > 0) + start, offset + min(cut for cut in cuts if cut > place)
 
@@ -212,6 +218,11 @@ def _aside_starts(text: str, weights: Mapping[str, int]) -> list[int]:
     """Return where something new begins inside a sentence; the capital of an unknown word is that of a name."""
     capitals = [match.start() for match in _CAPITAL.finditer(text) if _is_known(match[0].lower(), weights)]
     return sorted([*capitals, *(match.end() for match in _ASIDE.finditer(text))])
+
+
+def _markers(text: str) -> list[int]:
+    """Return where something begins that a word like "also" or "btw" sets apart."""
+    return [match.end() for match in _ASIDE.finditer(text) if not _GOES_ON.search(text, 0, match.start())]
 
 
 def _is_known(word: str, weights: Mapping[str, int]) -> bool:
