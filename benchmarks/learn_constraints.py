@@ -115,24 +115,32 @@ def own_examples() -> list[Example]:
 
 
 def transcript_examples(transcripts: Sequence[Transcript]) -> list[Example]:
-    """Return what people typed and what agents said in the sessions to learn from, each sentence once per source.
+    """Return what people typed and what agents said in the sessions to learn from, each sentence once per source."""
+    learned = [transcript for transcript in transcripts if not is_held_out(transcript.id)]
+    return [*typed_examples(learned), *agent_examples(learned)]
+
+
+def typed_examples(transcripts: Iterable[Transcript]) -> list[Example]:
+    """Return what people typed, as it is labelled.
 
     What has no label is no constraint: people set few, and the labels are of all that could be one.
     """
-    typed: dict[str, dict[str, Example]] = defaultdict(dict)
-    said: dict[str, dict[str, Example]] = defaultdict(dict)
+    found: dict[tuple[str, str], Example] = {}
     for transcript in transcripts:
-        if is_held_out(transcript.id):
-            continue
-        source = source_of(transcript)
         for sentence, label in _typed(transcript):
-            found = _examples(source, [sentence], is_constraint=label is not None and label.label == WISH)
-            typed[source].update({sentence.lower(): replace(example, weight=TYPED_WEIGHT) for example in found})
-        agent = _examples(source, _said_by_agent(transcript), is_constraint=False)
-        said[source].update({example.sentence.lower(): replace(example, weight=AGENT_WEIGHT) for example in agent})
-    return [
-        example for kind in (typed, said) for _, examples in sorted(kind.items()) for example in examples.values()
-    ]
+            is_constraint = label is not None and label.label == WISH
+            for example in _examples(source_of(transcript), [sentence], is_constraint=is_constraint):
+                found[example.source, sentence.lower()] = replace(example, weight=TYPED_WEIGHT)
+    return sorted(found.values(), key=lambda example: example.source)
+
+
+def agent_examples(transcripts: Iterable[Transcript]) -> list[Example]:
+    """Return what agents said: reports, plans and questions, never a constraint."""
+    found: dict[tuple[str, str], Example] = {}
+    for transcript in transcripts:
+        for example in _examples(source_of(transcript), _said_by_agent(transcript), is_constraint=False):
+            found[example.source, example.sentence.lower()] = replace(example, weight=AGENT_WEIGHT)
+    return sorted(found.values(), key=lambda example: example.source)
 
 
 def source_of(transcript: Transcript) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -113,8 +114,11 @@ def score_sentence(sentence: str, weights: Mapping[str, int]) -> SentenceScore:
     if is_foreign(text):
         return SentenceScore(FOREIGN_SCORE, 0, len(sentence))
     whole = SentenceScore(_score(text, weights), 0, len(sentence))
+    markers = _markers(text)
     asides = [
-        SentenceScore(_score(text[start:end], weights) - _ASIDE_DISCOUNT, *_between_markers(text, start, offset))
+        SentenceScore(
+            _score(text[start:end], weights) - _ASIDE_DISCOUNT, *_between(markers, start, offset, len(text))
+        )
         for start, end in _parts(text, _aside_starts(text, weights))
     ]
     cuts = [match.end() for match in _CLAUSE.finditer(text)] if text.count(" ") >= _MIN_SPACES_FOR_CLAUSES else []
@@ -125,11 +129,11 @@ def score_sentence(sentence: str, weights: Mapping[str, int]) -> SentenceScore:
     return best if best.end < offset + len(text) else replace(best, end=len(sentence))
 
 
-def _between_markers(text: str, place: int, offset: int) -> tuple[int, int]:
+def _between(markers: list[int], place: int, offset: int, end: int) -> tuple[int, int]:
     """Return the range around a place that stands for itself: from one "also" or "btw" to the next, or all."""
-    cuts = [0, *_markers(text), len(text)]
-    start = max(cut for cut in cuts if cut <= place)
-    return offset * (start > 0) + start, offset + min(cut for cut in cuts if cut > place)
+    after = bisect_right(markers, place)
+    start = offset + markers[after - 1] if after else 0
+    return start, offset + (markers[after] if after < len(markers) else end)
 
 
 def with_straight_quotes(text: str) -> str:
@@ -222,7 +226,7 @@ def _aside_starts(text: str, weights: Mapping[str, int]) -> list[int]:
 
 def _markers(text: str) -> list[int]:
     """Return where something begins that a word like "also" or "btw" sets apart."""
-    return [match.end() for match in _ASIDE.finditer(text) if not _GOES_ON.search(text, 0, match.start())]
+    return [match.end() for match in _ASIDE.finditer(text) if not _GOES_ON.search(text, max(match.start() - 12, 0), match.start())]
 
 
 def _is_known(word: str, weights: Mapping[str, int]) -> bool:
