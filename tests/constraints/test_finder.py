@@ -124,7 +124,9 @@ def test_a_constraint_is_kept_as_a_whole_sentence(text: str, kept: str | None) -
 
 
 def test_what_also_sets_apart_in_a_long_line_is_kept_alone() -> None:
-    talk = "ok thanks so the log is in the usual place and the second run was a bit slower than the first one as far as i"
+    talk = (
+        "ok thanks so the log is in the usual place and the second run was a bit slower than the first one as far as i"
+    )
     constraint = "never push to main without asking me"
     assert found_in(f"{talk} can tell from here also {constraint}") == [constraint]
 

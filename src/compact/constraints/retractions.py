@@ -24,7 +24,9 @@ _MIN_SHARE_OF_CONSTRAINT = 0.34
 
 _WORD = re.compile(r"[\w']+")
 # What is forbidden stands before the first pause.
-_PROHIBITION = re.compile(r"\W*(?:please |but |and |also |ok |so )*(?:don't|do not|dont)\s(?P<act>[^,;:.!?—–(]+)", re.IGNORECASE)
+_PROHIBITION = re.compile(
+    r"\W*(?:please |but |and |also |ok |so )*(?:don't|do not|dont)\s(?P<act>[^,;:.!?—–(]+)", re.IGNORECASE
+)
 _SUFFIX = re.compile(r"(?:ing|ed|es|s|e)$")
 
 

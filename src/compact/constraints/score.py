@@ -116,9 +116,7 @@ def score_sentence(sentence: str, weights: Mapping[str, int]) -> SentenceScore:
     whole = SentenceScore(_score(text, weights), 0, len(sentence))
     markers = _markers(text)
     asides = [
-        SentenceScore(
-            _score(text[start:end], weights) - _ASIDE_DISCOUNT, *_between(markers, start, offset, len(text))
-        )
+        SentenceScore(_score(text[start:end], weights) - _ASIDE_DISCOUNT, *_between(markers, start, offset, len(text)))
         for start, end in _parts(text, _aside_starts(text, weights))
     ]
     cuts = [match.end() for match in _CLAUSE.finditer(text)] if text.count(" ") >= _MIN_SPACES_FOR_CLAUSES else []
@@ -226,7 +224,11 @@ def _aside_starts(text: str, weights: Mapping[str, int]) -> list[int]:
 
 def _markers(text: str) -> list[int]:
     """Return where something begins that a word like "also" or "btw" sets apart."""
-    return [match.end() for match in _ASIDE.finditer(text) if not _GOES_ON.search(text, max(match.start() - 12, 0), match.start())]
+    return [
+        match.end()
+        for match in _ASIDE.finditer(text)
+        if not _GOES_ON.search(text, max(match.start() - 12, 0), match.start())
+    ]
 
 
 def _is_known(word: str, weights: Mapping[str, int]) -> bool:
