@@ -21,6 +21,11 @@ NAME_TOKEN = "@"
 
 # Chosen above any learned score: nothing was learned about other languages, one cue of theirs decides alone.
 FOREIGN_SCORE = 6.0
+# Chosen: an order with "always" or "never", and "from now on", say so themselves, whatever other words are about. Not so
+# in a question, in a report of what always happens, and in two words.
+_EXPLICIT_SCORE = 1.5
+_EXPLICIT = frozenset({"=always-order", "=from-now-on"})
+_NOT_SAID_SO = frozenset({"=question", "=asks", "=report", "=tiny", "=one-off"})
 # Chosen: a part of a sentence has to be clearer than a whole one; a clause much clearer than what follows "also".
 _ASIDE_DISCOUNT = 0.2
 _CLAUSE_DISCOUNT = 1.2
@@ -213,7 +218,10 @@ def _size(words: int) -> str | None:
 
 
 def _score(text: str, weights: Mapping[str, int]) -> float:
-    return sum(weights.get(feature, 0) for feature in features(text)) / 10
+    found = features(text)
+    score = sum(weights.get(feature, 0) for feature in found) / 10
+    is_explicit = not found.isdisjoint(_EXPLICIT) and found.isdisjoint(_NOT_SAID_SO)
+    return max(score, _EXPLICIT_SCORE) if is_explicit else score
 
 
 def _aside_starts(text: str, weights: Mapping[str, int]) -> list[int]:

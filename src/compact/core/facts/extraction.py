@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeGuard
 
-from compact.core.facts.constraints import ConstraintFinder
+from compact.core.facts.constraints import Constraint, ConstraintFinder
 from compact.core.facts.entities import EntityKind, entity_kinds
 from compact.core.facts.ledger import Fact, FactKind, Ledger, merged
 from compact.core.facts.open_items import find_open_items
@@ -65,11 +65,12 @@ def find_facts(
     """
     whole = messages if history is None else history
     inside = {message.id for message in messages}
-    standing = [constraint for constraint in constraints.standing(whole) if constraint.source_id in inside]
+    held = constraints.standing(whole)
+    standing = [constraint for constraint in held if constraint.source_id in inside]
     uses = list(tool_uses(messages))
     return merged(
         (
-            *(fact for fact in _asks(whole) if inside.issuperset(fact.source_ids)),
+            *(fact for fact in _asks(whole, held) if inside.issuperset(fact.source_ids)),
             *(Fact(FactKind.CONSTRAINT, found.text, source_ids=(found.source_id,)) for found in standing),
             *find_decisions(messages),
             *find_open_items(messages),
@@ -82,17 +83,27 @@ def find_facts(
     )
 
 
-def _asks(messages: Sequence[Message]) -> Iterator[Fact]:
+def _asks(messages: Sequence[Message], held: Iterable[Constraint]) -> Iterator[Fact]:
     """Yield the task, which is the first thing that a person asked for, and the latest ask.
 
-    The task follows the session: "ok, go on" asks for nothing new, so that the ask before it is still the latest.
+    The task follows the session: "ok, go on" asks for nothing new, and neither does a message that only sets
+    constraints, which stand for themselves; the ask before them is still the latest.
     """
+    constraints: dict[str, list[str]] = {}
+    for constraint in held:
+        constraints.setdefault(constraint.source_id, []).append(constraint.text)
     typed = [message for message in messages if is_typed(message)]
-    asking = [message for message in typed if not is_acknowledgement(message.text)] or typed
+    asking = [message for message in typed if _asks_something(message.text, constraints.get(message.id, ()))] or typed
     if asking:
         yield Fact(FactKind.TASK, asking[0].text.strip(), source_ids=(asking[0].id,))
     if len(asking) > 1 and asking[-1].text != asking[0].text:
         yield Fact(FactKind.LATEST_ASK, asking[-1].text.strip(), source_ids=(asking[-1].id,))
+
+
+def _asks_something(text: str, constraints: Iterable[str]) -> bool:
+    for constraint in constraints:
+        text = text.replace(constraint, " ")
+    return not is_acknowledgement(text)
 
 
 def is_acknowledgement(text: str) -> bool:
