@@ -3,14 +3,15 @@
     python benchmarks/constraint_precision.py [--data FOLDER] [--show kept|noise|unlabelled] [--check] [--json]
 
 Every transcript of FOLDER (by default the folder that COMPACT_DATA names, or shared/data beside the checkout) is read
-as the product reads it, after each quarter of its messages. Each sentence that is kept there counts once per source, and
-at most `CAP` of a session count. constraint_labels.jsonl says of each, by its hash, whether it is a wish (an instruction
-or a limit that should hold for what the agent does later) or noise, and why; the sentences themselves stay where the
-transcripts are. Precision is the share of wishes. The sessions are in two halves: the weights are learned from one
-only, the other is held out.
+as the product reads it, after each message that a person typed. Each sentence that is kept at one of these moments
+counts once per source, and at most `CAP` of a session count. constraint_labels.jsonl says of each, by its hash, whether
+it is a wish (an instruction or a limit that should hold for what the agent does later) or noise, and why; the sentences
+themselves stay where the transcripts are. Precision is the share of wishes, of all sentences and of three parts: what
+people typed in the sessions that the weights are learned from, what they typed in the others, and what their harness
+put in in their place (guides, skills), from which nothing is learned.
 
-Recall is the share of the 440 constraints of `benchmarks/constraints.py` that are found, in all its cases. --check fails
-if precision is below 80 % or recall below 97 %, or if a sentence that is kept has no label.
+Recall is the share of the 440 constraints of `benchmarks/constraints.py` that are found, in all its cases. --check
+fails if precision is below 80 % or recall below 97 %, or if a sentence that is kept has no label.
 """
 
 from __future__ import annotations
@@ -35,12 +36,13 @@ from compact.core.log.messages import Message
 
 LABELS = Path(__file__).resolve().parent / "constraint_labels.jsonl"
 WISH, NOISE = "wish", "noise"
-HALVES = ("learned", "held out")
+LEARNED, HELD_OUT, LOADED = "typed, learned from", "typed, held out", "put in by a harness"
 MIN_PRECISION = 0.8
 MIN_RECALL = 0.97
+# The name of a message that stands for a compaction by another agent: nobody said it.
+PRIOR_SUMMARY = "compact_summary"
 # Chosen: no session may decide the figure.
-CAP = 12
-_MOMENTS = 4
+CAP = 30
 _HASH_DIGITS = 16
 
 
@@ -60,6 +62,14 @@ class KeptSentence:
     session: str
     message: int
     text: str
+    typed: bool
+
+    @property
+    def part(self) -> str:
+        """Which part of the sentences it belongs to: nothing is learned from any but the first."""
+        if not self.typed:
+            return LOADED
+        return HELD_OUT if is_held_out(self.session) else LEARNED
 
     @property
     def key(self) -> tuple[str, str]:
@@ -95,22 +105,24 @@ def kept_sentences(transcripts: Sequence[Transcript], finder: LearnedConstraints
 
 
 def _kept_in(transcript: Transcript, finder: LearnedConstraints) -> Iterator[KeptSentence]:
-    """Yield what is kept after each quarter of a transcript, sentence by sentence."""
+    """Yield what is kept after each message that a person typed, sentence by sentence."""
     messages = transcript.messages
-    typed = [
+    history = [
         (place, replace(message, id=str(place)))
         for place, message in enumerate(read(messages))
-        if not (message.role == "user" and messages[place].get("name"))
+        if message.name != PRIOR_SUMMARY
     ]
-    texts = {message.id: message.text for _, message in typed}
-    for moment in range(1, _MOMENTS + 1):
-        for constraint in finder.standing(_until(typed, moment * len(messages) / _MOMENTS)):
+    texts = {message.id: message.text for _, message in history}
+    for moment in [place for place, message in history if message.role == "user"]:
+        for constraint in finder.standing(_until(history, moment + 1)):
             for sentence in _sentences_of(constraint, texts[constraint.source_id]):
-                yield KeptSentence(transcript.source, transcript.id, int(constraint.source_id), sentence)
+                place = int(constraint.source_id)
+                typed = not messages[place].get("name")
+                yield KeptSentence(transcript.source, transcript.id, place, sentence, typed)
 
 
-def _until(typed: Sequence[tuple[int, Message]], place: float) -> list[Message]:
-    return [message for index, message in typed if index < place]
+def _until(history: Sequence[tuple[int, Message]], place: int) -> list[Message]:
+    return [message for index, message in history if index < place]
 
 
 def _sentences_of(constraint: Constraint, text: str) -> Iterator[str]:
@@ -122,15 +134,15 @@ def _sentences_of(constraint: Constraint, text: str) -> Iterator[str]:
 
 
 def measure(kept: Sequence[KeptSentence]) -> dict[str, dict[str, dict[str, int]]]:
-    """Return the number of wishes, noise and sentences without a label, by source and by half."""
+    """Return the number of wishes, noise and sentences without a label, by source and by part."""
     labels = read_labels()
     by_source: dict[str, Counter[str]] = defaultdict(Counter)
-    by_half: dict[str, Counter[str]] = {half: Counter() for half in ("all", *HALVES)}
+    by_part: dict[str, Counter[str]] = {part: Counter() for part in (LEARNED, HELD_OUT, LOADED, "all")}
     for one in kept:
         label = labels[one.key].label if one.key in labels else "unlabelled"
-        for counter in (by_source[one.source], by_half["all"], by_half[HALVES[is_held_out(one.session)]]):
+        for counter in (by_source[one.source], by_part["all"], by_part[one.part]):
             counter[label] += 1
-    return {"source": {k: dict(v) for k, v in by_source.items()}, "half": {k: dict(v) for k, v in by_half.items()}}
+    return {"source": {k: dict(v) for k, v in by_source.items()}, "part": {k: dict(v) for k, v in by_part.items()}}
 
 
 def precision(counts: Mapping[str, int]) -> float:
@@ -149,8 +161,8 @@ def recall(transcripts: Sequence[Transcript]) -> float:
 def show(report: Mapping[str, Any]) -> None:
     """Print the figures as text."""
     print(f"labels: {report['labels']:,}, of them {report['label_counts'][WISH]:,} wishes")
-    print(f"kept sentences: {sum(report['half']['all'].values()):,}")
-    for name, counts in [*report["source"].items(), *report["half"].items()]:
+    print(f"kept sentences: {sum(report['part']['all'].values()):,}")
+    for name, counts in [*report["source"].items(), *report["part"].items()]:
         print(
             f"  {name:22} {precision(counts):6.1%}  {counts.get(WISH, 0)} wishes, {counts.get(NOISE, 0)} noise,"
             f" {counts.get('unlabelled', 0)} without a label"
@@ -160,11 +172,10 @@ def show(report: Mapping[str, Any]) -> None:
 
 def failures(report: Mapping[str, Any]) -> list[str]:
     """Return what misses its floor."""
-    counts = report["half"]["all"]
+    counts = report["part"]["all"]
     found = [f"{counts['unlabelled']} kept sentences have no label"] if counts.get("unlabelled") else []
-    for name in ("all", HALVES[1]):
-        if precision(report["half"][name]) < MIN_PRECISION:
-            found.append(f"precision, {name}: {precision(report['half'][name]):.1%}, floor {MIN_PRECISION:.0%}")
+    if precision(counts) < MIN_PRECISION:
+        found.append(f"precision: {precision(counts):.1%}, floor {MIN_PRECISION:.0%}")
     if report["recall"] < MIN_RECALL:
         found.append(f"recall: {report['recall']:.1%}, floor {MIN_RECALL:.0%}")
     return found

@@ -90,6 +90,7 @@ def test_a_one_off_request_is_no_constraint(text: str) -> None:
         "I always thought the second run was slower.",
         "let's continue please",
         "Each response should include:",
+        "**Every plan MUST start with this header:**",
         "Plan: Always Expand The Latest Card",
         'The prompt says "when in doubt, always prefer a standard", which sounds good.',
         "Current: `never retry without asking the user first`",
@@ -111,6 +112,10 @@ def test_praise_facts_headings_and_quotations_are_no_constraints(text: str) -> N
         (
             "- Merge one at a time.\n- Never start a second merge without\n  waiting for the first one.",
             "Never start a second merge without\n  waiting for the first one.",
+        ),
+        (
+            "Never write platitudes like I will do <this good thing> rather than <that bad thing>.",
+            None,
         ),
         (
             "Please never delete any of the generated files in that folder, because three other teams read them every "

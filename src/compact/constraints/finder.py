@@ -50,7 +50,8 @@ _MAX_JOINED_CHARS = 240
 # Of a longer sentence without any punctuation only the part is kept that "also" or "btw" sets apart.
 _LONG_CHARS = 140
 
-_COLONS = ":："
+_COLONS = (":", "：")
+_MARKUP = "*_ "
 _OF_ME = re.compile(r"\b(?:me|my|i|i'm|i'd|i’d|i’m)\b", re.IGNORECASE)
 _PERSONAL = re.compile(r"\b(?:me|my|i|i'm|i'd|i’d|i’m|us|our|please|pls|you|your)\b", re.IGNORECASE)
 _NO_QUESTION = r"\b(?![^.!]*\?)"
@@ -210,7 +211,11 @@ def _min_score(text: str, here: _Candidate) -> float:
 
 def _is_enough(text: str, here: _Candidate) -> bool:
     """Return True if a sentence scores enough and is whole: what ends with a colon is the half of something."""
-    return here.score >= _min_score(text, here) and text[here.end - 1] not in _COLONS
+    return here.score >= _min_score(text, here) and not _ends_with_colon(text, here)
+
+
+def _ends_with_colon(text: str, here: _Candidate) -> bool:
+    return text[here.start : here.end].rstrip(_MARKUP).endswith(_COLONS)
 
 
 def _best(indices: Iterable[int], candidates: Sequence[_Candidate], count: int) -> list[int]:
@@ -230,7 +235,7 @@ def _needed_neighbours(text: str, candidates: Sequence[_Candidate], likely: set[
 
 
 def _is_needed(text: str, here: _Candidate) -> bool:
-    return here.score >= MIN_NEIGHBOUR_SCORE and text[here.end - 1] not in _COLONS
+    return here.score >= MIN_NEIGHBOUR_SCORE and not _ends_with_colon(text, here)
 
 
 def _continues(text: str, here: Sentence, after: Sentence) -> bool:

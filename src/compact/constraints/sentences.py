@@ -151,11 +151,16 @@ def _blank_tags(text: str) -> tuple[str, list[tuple[int, int]]]:
     for tag in _TAG.finditer(text):
         if tag.start() < position:
             continue
-        end = tag.end()
-        block_end = _block_end(text, tag, closes) if text[tag.start() + 1] != "/" else end
-        if _TOOL_TAGS.match(tag[1]) and not _PERSON_TAGS.fullmatch(tag[1]):
+        end, opens = tag.end(), text[tag.start() + 1] != "/"
+        block_end = _block_end(text, tag, closes) if opens else end
+        is_person = _PERSON_TAGS.fullmatch(tag[1]) is not None
+        is_tool = not is_person and _TOOL_TAGS.match(tag[1]) is not None
+        if opens and block_end == end and not is_person and not is_tool:
+            # A placeholder in a sentence, as in "name it cache/<hash>".
+            continue
+        if is_tool:
             end = block_end
-        elif not _PERSON_TAGS.fullmatch(tag[1]) and block_end > end and (not quoted or quoted[-1][1] <= end):
+        elif not is_person and block_end > end and (not quoted or quoted[-1][1] <= end):
             quoted.append((end, block_end))
         pieces += [text[position : tag.start()], "\n" * (end - tag.start())]
         position = end
