@@ -21,8 +21,8 @@ NAME_TOKEN = "@"
 
 # Chosen above any learned score: nothing was learned about other languages, one cue of theirs decides alone.
 FOREIGN_SCORE = 6.0
-# Chosen: an order with "always" or "never", and "from now on", say so themselves, whatever the other words are. Not so in
-# a question, in a report of what always happens, and in two words.
+# Chosen: an order with "always" or "never", and "from now on", say so themselves, whatever the other words are. Not so
+# in a question, in a report of what always happens, and in two words.
 _EXPLICIT_SCORE = 1.5
 _EXPLICIT = frozenset({"=always-order", "=from-now-on"})
 _NOT_SAID_SO = frozenset({"=question", "=asks", "=report", "=tiny", "=one-off"})

@@ -33,14 +33,17 @@ _MAX_ACKNOWLEDGEMENT_CHARS = 80
 _ASK_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _HARNESS_NOTE = re.compile(r"\[request interrupted by user[^\]]*\]|#{3}\w+#{3}", re.IGNORECASE)
 _ACKNOWLEDGEMENTS = frozenset(
-    (
-        "yes yeah yep yup no nope ok okay sure fine great good nice perfect cool wow awesome excellent amazing lovely "
-        "thanks thank you thx ty so much very please pls hi hello hey there morning afternoon evening continue go on "
-        "ahead proceed carry keep going next resume it that this is looks look works sounds right correct exactly "
-        "alright agreed lgtm done now then and well a all for help your the again bye welcome ja bitte danke weiter "
-        "oui merci sí si gracias 继续 好的 好"
-    ).split()
-)
+    {
+        "yes", "yeah", "yep", "yup", "no", "nope", "ok", "okay", "sure", "fine", "great", "good", "nice",
+        "perfect", "cool", "wow", "awesome", "excellent", "amazing", "lovely", "thanks", "thank", "you", "thx",
+        "ty", "so", "much", "very", "please", "pls", "hi", "hello", "hey", "there", "morning", "afternoon",
+        "evening", "continue", "go", "on", "ahead", "proceed", "carry", "keep", "going", "next", "resume", "it",
+        "that", "this", "is", "looks", "look", "works", "sounds", "right", "correct", "exactly", "alright",
+        "agreed", "lgtm", "done", "now", "then", "and", "well", "a", "all", "for", "help", "your", "the",
+        "again", "bye", "welcome", "ja", "bitte", "danke", "weiter", "oui", "merci", "sí", "si", "gracias",
+        "继续", "好的", "好",
+    }
+)  # fmt: skip
 # Chosen: longer ones are texts that ended up in the wrong argument.
 _MAX_PATH_CHARS = 400
 # A search that finds nothing ends like that: it is an outcome, not an error.
