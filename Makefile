@@ -62,6 +62,7 @@ fidelity: $(READY)  ## measure what survives a compaction, on the transcripts in
 	$(BIN)/python benchmarks/fidelity natural --check
 	$(BIN)/python benchmarks/fidelity chained --check
 	$(BIN)/python benchmarks/constraints.py --data "$(COMPACT_DATA)" --end-to-end --sample 200 --check
+	$(BIN)/python benchmarks/constraint_precision.py --data "$(COMPACT_DATA)" --check
 	$(BIN)/python benchmarks/learn_constraints.py --data "$(COMPACT_DATA)" --check
 	$(BIN)/python benchmarks/recall.py --check
 	$(BIN)/python benchmarks/cost.py

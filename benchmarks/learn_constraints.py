@@ -2,10 +2,12 @@
 
     python benchmarks/learn_constraints.py [--data FOLDER] [--check] [--own-examples] [--output FILE] [--folds N]
 
-Constraints are the lists `training` and `set_1` to `set_5` of constraint_examples/; `held_out` is for measuring. No
-constraints are `one_off_requests`, `statements`, and what people typed in the transcripts of FOLDER (by default the
-folder that COMPACT_DATA names, or shared/data beside the checkout). A logistic regression, both sides of equal weight,
-on `compact.constraints.score.features`; the same input gives the same file, byte for byte.
+Constraints are the lists `training` and `set_1` to `set_6` of constraint_examples/; `held_out` is for measuring. No
+constraints are `one_off_requests`, `statements` and `chatter`. Half of the sessions in the transcripts of FOLDER (by
+default the folder that COMPACT_DATA names, or shared/data beside the checkout) are learned from as well: what people
+typed, as constraint_labels.jsonl labels it, and what agents said, which is never a constraint. The other half is held
+out for `benchmarks/constraint_precision.py`. A logistic regression on `compact.constraints.score.features`; the same
+input gives the same file, byte for byte.
 
 A feature made of words gets a weight only if examples of several independent sources have it, and if the project's own
 lists write each of its words in lower case: no name, address, host, path or number of a single transcript can get in.
@@ -23,11 +25,12 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from transcripts import Transcript, data_folder, false_alarm_share, read_transcripts, transcript_files
+from constraint_precision import LABELS, WISH, Label, is_held_out, read_labels, sentence_hash
+from transcripts import Transcript, data_folder, false_alarm_share, read_transcripts, text_of, transcript_files
 
 from compact.constraints import LearnedConstraints
 from compact.constraints.score import BIAS, NAME_TOKEN, NUMBER_TOKEN, features, is_foreign, with_straight_quotes
@@ -38,8 +41,8 @@ HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE / "constraint_examples"
 DATA = HERE.parent / "src" / "compact" / "constraints" / "data"
 TARGET = DATA / "weights.toml"
-CONSTRAINT_LISTS = ("training", "set_1", "set_2", "set_3", "set_4", "set_5")
-OTHER_LISTS = ("one_off_requests", "statements")
+CONSTRAINT_LISTS = ("training", "set_1", "set_2", "set_3", "set_4", "set_5", "set_6")
+OTHER_LISTS = ("one_off_requests", "statements", "chatter")
 # The features of a sentence depend on these.
 FEATURE_FILES = ("cues.toml", "languages.toml", "words.toml")
 WORD_CLASSES = (
@@ -52,8 +55,15 @@ SAME_SOURCE = {"tau2": "taubench"}
 # Measured by this command with 1 to 4: up to 3, recall and false alarms in held-out sources stay as they are; with 4,
 # recall falls.
 MIN_SOURCES = 3
-# Measured by this command: the inverse of the penalty on squared weights; between 0.8 and 3 the figures hardly move.
-STRENGTH = 1.5
+# The inverse of the penalty on squared weights, and how much more other sentences weigh than constraints, which in
+# what people type are one in fifty. Measured with 1.5, 3 and 6, and with 1, 2, 3, 5 and 10, by this command and
+# `python benchmarks/constraint_precision.py`: more noise is kept with less, and constraints are lost with more.
+STRENGTH = 6.0
+OTHER_MASS = 2.0
+# Chosen: what people really typed counts twice; an agent says much that no person would.
+TYPED_WEIGHT = 2.0
+AGENT_WEIGHT = 0.7
+AGENT_SENTENCES = 60
 # Chosen: smaller weights change no decision, and leaving them out halves the file.
 MIN_WEIGHT = 0.2
 STEPS = 400
@@ -76,6 +86,7 @@ class Example:
     sentence: str
     features: Features
     is_constraint: bool
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +115,32 @@ def own_examples() -> list[Example]:
 
 
 def transcript_examples(transcripts: Sequence[Transcript]) -> list[Example]:
-    """Return what people typed in the transcripts, each sentence once per source."""
-    by_source: dict[str, list[str]] = defaultdict(list)
+    """Return what people typed and what agents said in the sessions to learn from, each sentence once per source."""
+    learned = [transcript for transcript in transcripts if not is_held_out(transcript.id)]
+    return [*typed_examples(learned), *agent_examples(learned)]
+
+
+def typed_examples(transcripts: Iterable[Transcript]) -> list[Example]:
+    """Return what people typed, as it is labelled.
+
+    What has no label is no constraint: people set few, and the labels are of all that could be one.
+    """
+    found: dict[tuple[str, str], Example] = {}
     for transcript in transcripts:
-        by_source[source_of(transcript)] += _typed(transcript)
-    return [
-        example
-        for source, sentences in sorted(by_source.items())
-        for example in _examples(source, _without_repeats(sentences), is_constraint=False)
-    ]
+        for sentence, label in _typed(transcript):
+            is_constraint = label is not None and label.label == WISH
+            for example in _examples(source_of(transcript), [sentence], is_constraint=is_constraint):
+                found[example.source, sentence.lower()] = replace(example, weight=TYPED_WEIGHT)
+    return sorted(found.values(), key=lambda example: example.source)
+
+
+def agent_examples(transcripts: Iterable[Transcript]) -> list[Example]:
+    """Return what agents said: reports, plans and questions, never a constraint."""
+    found: dict[tuple[str, str], Example] = {}
+    for transcript in transcripts:
+        for example in _examples(source_of(transcript), _said_by_agent(transcript), is_constraint=False):
+            found[example.source, example.sentence.lower()] = replace(example, weight=AGENT_WEIGHT)
+    return sorted(found.values(), key=lambda example: example.source)
 
 
 def source_of(transcript: Transcript) -> str:
@@ -164,8 +192,13 @@ def learn(examples: Sequence[Example], allowed: Iterable[str]) -> dict[str, int]
     places = {feature: place for place, feature in enumerate(names)}
     # Sorted, because the order in which numbers are added up decides about their last digits.
     rows = [sorted(places[feature] for feature in example.features if feature in places) for example in examples]
-    counts = Counter(example.is_constraint for example in examples)
-    shares = [len(examples) / 2 / counts[example.is_constraint] for example in examples]
+    mass = {
+        side: math.fsum(example.weight for example in examples if example.is_constraint is side)
+        for side in (True, False)
+    }
+    # Constraints weigh as much together as half of the examples, other sentences `OTHER_MASS` times that.
+    factors = {True: len(examples) / 2 / mass[True], False: OTHER_MASS * len(examples) / 2 / mass[False]}
+    shares = [example.weight * factors[example.is_constraint] for example in examples]
     labels = [float(example.is_constraint) for example in examples]
     weights = _descend(rows, labels, shares, bias=places[BIAS], size=len(names))
     return {name: round(10 * weight) for name, weight in zip(names, weights, strict=True) if abs(weight) >= MIN_WEIGHT}
@@ -264,7 +297,7 @@ def _figure_lines(figures: Figures, *, with_transcripts: bool) -> list[str]:
 def input_files() -> list[Path]:
     """Return the files of the project that the weights are learned from."""
     lists = [EXAMPLES / f"{name}.txt" for name in (*CONSTRAINT_LISTS, *OTHER_LISTS)]
-    return [*lists, *(DATA / name for name in FEATURE_FILES)]
+    return [*lists, LABELS, *(DATA / name for name in FEATURE_FILES)]
 
 
 def _by_kind(weights: Mapping[str, int]) -> dict[str, list[str]]:
@@ -283,13 +316,21 @@ def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _typed(transcript: Transcript) -> Iterator[str]:
+def _typed(transcript: Transcript) -> Iterator[tuple[str, Label | None]]:
+    """Yield the sentences that people typed with their labels; of what they pasted only what has one."""
     for text in transcript.typed:
-        yield from (text[one.start : one.end] for one in typed_sentences(text) if not one.pasted)
+        for one in typed_sentences(text):
+            sentence = text[one.start : one.end]
+            label = read_labels().get((transcript.source, sentence_hash(sentence)))
+            if label or not one.pasted:
+                yield sentence, label
 
 
-def _without_repeats(sentences: Iterable[str]) -> list[str]:
-    return list({sentence.lower(): sentence for sentence in sentences}.values())
+def _said_by_agent(transcript: Transcript) -> list[str]:
+    """Return some sentences of the agent, chosen by their hashes."""
+    texts = (text_of(message) for message in transcript.messages if message["role"] == "assistant")
+    found = {text[one.start : one.end] for text in texts for one in typed_sentences(text)}
+    return sorted(found, key=lambda sentence: (sentence_hash(sentence), sentence))[:AGENT_SENTENCES]
 
 
 def _examples(source: str, sentences: Iterable[str], *, is_constraint: bool) -> Iterator[Example]:

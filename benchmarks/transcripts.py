@@ -25,6 +25,7 @@ class Transcript:
     messages: tuple[dict[str, Any], ...]
     typed: tuple[str, ...]
     chars: int
+    id: str = ""
 
 
 def data_folder() -> Path:
@@ -73,7 +74,7 @@ def _transcript(entry: dict[str, Any]) -> Transcript:
     messages = tuple(entry["messages"])
     typed = tuple(text_of(message) for message in messages if message["role"] == "user" and not message.get("name"))
     chars = sum(len(text_of(m)) + _argument_chars(m) for m in messages if m["role"] != "system")
-    return Transcript(entry["source"], messages, typed, chars)
+    return Transcript(entry["source"], messages, typed, chars, entry["id"])
 
 
 def _argument_chars(message: dict[str, Any]) -> int:

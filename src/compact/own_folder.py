@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 NAME = ".compact"
@@ -10,10 +11,12 @@ NAME = ".compact"
 def keep_out_of_git(folder: Path) -> None:
     """Write a `.gitignore` into a folder of this name, unless it has one: conversations are nobody's business."""
     ignore = folder / ".gitignore"
-    if folder.name != NAME or ignore.exists():
+    if folder.name != NAME or os.path.lexists(ignore):
         return
     try:
-        ignore.write_text("*\n", encoding="utf-8")
+        descriptor = os.open(ignore, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except OSError:
-        # A folder that cannot be written to gets nothing else either; whoever writes the content says so.
+        # Another process was faster; or the folder cannot be written to, which whoever writes the content says.
         return
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.write("*\n")

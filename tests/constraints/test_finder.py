@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compact.constraints import LearnedConstraints
-from compact.constraints.finder import CERTAIN_SCORE, DOUBTFUL_SCORE, MIN_SCORE
+from compact.constraints.finder import CERTAIN_SCORE, LIKELY_CHARS, MIN_SCORE
 from compact.constraints.score import score_sentence
 from compact.constraints.word_lists import feature_weights
 from compact.core.log.messages import Message
@@ -34,7 +34,7 @@ def said(*texts: str, role: str = "user") -> list[Message]:
 
 
 def standing(*texts: str) -> list[str]:
-    return [constraint.text for constraint in FINDER.standing(said(*texts)) if constraint.weight >= MIN_SCORE]
+    return [constraint.text for constraint in FINDER.standing(said(*texts))]
 
 
 @pytest.mark.parametrize(
@@ -79,6 +79,95 @@ def test_a_constraint_is_found_whole(constraint: str) -> None:
 )
 def test_a_one_off_request_is_no_constraint(text: str) -> None:
     assert found_in(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "jesus, everything works, you are a monster",
+        "the counter only goes up and never goes down again",
+        "we no longer publish to that store",
+        "I always thought the second run was slower.",
+        "let's continue please",
+        "Each response should include:",
+        "**Every plan MUST start with this header:**",
+        "Plan: Always Expand The Latest Card",
+        'The prompt says "when in doubt, always prefer a standard", which sounds good.',
+        "Current: `never retry without asking the user first`",
+    ],
+)
+def test_praise_facts_headings_and_quotations_are_no_constraints(text: str) -> None:
+    assert found_in(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (
+            "You are a dispatcher, so never read the source files yourself, only write prompt files and run\n"
+            "`worker add` for each of them.",
+            "You are a dispatcher, so never read the source files yourself, only write prompt files and run\n"
+            "`worker add` for each of them.",
+        ),
+        (
+            "- Merge one at a time.\n- Never start a second merge without\n  waiting for the first one.",
+            "Never start a second merge without\n  waiting for the first one.",
+        ),
+        (
+            "Never write platitudes like I will do <this good thing> rather than <that bad thing>.",
+            None,
+        ),
+        (
+            "Please never delete any of the generated files in that folder, because three other teams read them every "
+            "night, and could you consider also telling me who they are before you touch anything else in there.",
+            None,
+        ),
+    ],
+)
+def test_a_constraint_is_kept_as_a_whole_sentence(text: str, kept: str | None) -> None:
+    assert (kept or text) in found_in(text)
+
+
+def test_what_also_sets_apart_in_a_long_line_is_kept_alone() -> None:
+    talk = (
+        "ok thanks so the log is in the usual place and the second run was a bit slower than the first one as far as i"
+    )
+    constraint = "never push to main without asking me"
+    assert found_in(f"{talk} can tell from here also {constraint}") == [constraint]
+
+
+def test_the_points_of_a_list_that_is_announced_as_rules_are_kept_each() -> None:
+    text = "Look into the ticket. The rules are:\n- pragmatic solution\n- no breaking changes\n- easy to maintain"
+    assert found_in(text) == ["pragmatic solution", "no breaking changes", "easy to maintain"]
+    assert found_in("The reasons are:\n- old compiler\n- wrong flags") == []
+
+
+@pytest.mark.parametrize(
+    ("constraint", "later"),
+    [
+        ("Don't push yet.", "ok push"),
+        ("Don't push yet.", "You can push now."),
+        ("Don't create a pull request, a commit is enough.", "Great, now create the pull request."),
+        ("No code changes yet, just the analysis.", "Do it, and commit when you are done."),
+        ("don't fix anything, just check whether it works", "ok, fix all of it"),
+    ],
+)
+def test_a_limit_of_the_moment_is_over_when_the_very_thing_is_ordered(constraint: str, later: str) -> None:
+    assert standing(constraint, later) == []
+
+
+@pytest.mark.parametrize(
+    ("constraint", "later"),
+    [
+        ("Don't push to main.", "push it"),
+        ("Never push to main without asking.", "push to main now"),
+        ("Don't commit yet.", "go ahead with phase two"),
+        ("Don't commit yet.", "should we commit this?"),
+        ("Don't commit yet. Go ahead with phase one.", "and now?"),
+    ],
+)
+def test_a_constraint_stays_if_something_else_is_ordered(constraint: str, later: str) -> None:
+    assert "ommit yet" in standing(constraint, later)[0] or standing(constraint, later) == [constraint]
 
 
 def test_only_the_constraint_is_taken_out_of_a_message() -> None:
@@ -215,17 +304,19 @@ def test_certain_constraints_are_kept_however_many_there_are() -> None:
     assert all(constraint.weight >= CERTAIN_SCORE for constraint in kept)
 
 
-def test_doubtful_sentences_are_kept_only_where_there_is_room() -> None:
+def test_likely_constraints_share_the_room_that_a_conversation_has() -> None:
     weights = feature_weights()
-    doubtful = [
+    likely = [
         line
-        for line in example_lines("one_off_requests")
-        if DOUBTFUL_SCORE <= score_sentence(line, weights).score < MIN_SCORE
+        for name in ("training", "set_5", "set_6")
+        for line in example_lines(name)
+        if MIN_SCORE <= score_sentence(line, weights).score < CERTAIN_SCORE
     ]
-    assert len(doubtful) > 10
-    short = FINDER.standing(said(*doubtful))
-    long = FINDER.standing([*said(*doubtful), Message("assistant", "words " * 200_000)])
-    assert len(short) < 3 < len(long)
+    assert len(likely) > 10
+    short = FINDER.standing(said(*likely))
+    long = FINDER.standing([*said(*likely), Message("assistant", "words " * 200_000)])
+    assert sum(len(constraint.text) for constraint in short) <= LIKELY_CHARS
+    assert 0 < len(short) < len(long)
 
 
 def test_weights_are_whole_numbers_so_that_every_process_adds_them_up_alike() -> None:
@@ -242,6 +333,7 @@ def test_weights_are_whole_numbers_so_that_every_process_adds_them_up_alike() ->
         ("set_3", 0.95),
         ("set_4", 0.96),
         ("set_5", 0.96),
+        ("set_6", 0.96),
         ("held_out", 0.92),
     ],
 )
@@ -251,10 +343,10 @@ def test_the_lists_of_constraints_are_found(name: str, least: float) -> None:
     assert len(lost) <= (1 - least) * len(constraints), lost
 
 
-@pytest.mark.parametrize("name", ["one_off_requests", "statements"])
+@pytest.mark.parametrize("name", ["one_off_requests", "statements", "chatter"])
 def test_few_other_sentences_are_taken_for_constraints(name: str) -> None:
     sentences = example_lines(name)
-    assert len(sentences) > 400
+    assert len(sentences) > 200
     assert sum(bool(FINDER.find(sentence)) for sentence in sentences) <= 0.06 * len(sentences)
 
 

@@ -96,7 +96,7 @@ def test_no_weighted_word_is_written_like_a_name_in_the_transcripts() -> None:
     """A name has a capital inside sentences, nearly always, and few sources know it."""
     capital: dict[str, set[str]] = {}
     lower: set[str] = set()
-    for example in learn_constraints.transcript_examples(transcripts.read_transcripts(DATA)):
+    for example in learn_constraints.typed_examples(transcripts.read_transcripts(DATA)):
         for word in re.findall(r"(?<=[a-z,] )[A-Za-z]+(?:['-][A-Za-z]+)*\b(?![.@_/]\w)", example.sentence):
             if word[0].isupper():
                 capital.setdefault(word.lower(), set()).add(example.source)
@@ -105,7 +105,7 @@ def test_no_weighted_word_is_written_like_a_name_in_the_transcripts() -> None:
     names = {word for word, sources in capital.items() if word not in lower and len(sources) < 3}
     assert len(names) > 50
     # Common words that two of these transcripts happen to write with a capital.
-    assert names & weighted_words() <= {"i've", "i'll", "examples", "json", "url", "windows"}
+    assert names & weighted_words() <= {"i've", "i'll", "examples", "json", "url", "windows", "city", "reproduce"}
 
 
 def learned(output: Path, seed: str) -> bytes:

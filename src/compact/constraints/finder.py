@@ -7,17 +7,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compact.constraints.retractions import (
+    Order,
     asks_nothing_new,
     content_words,
+    ends_with,
     may_withdraw,
     names_a_constraint,
+    order_in,
     overlap,
     overlap_to_replace,
     refers_to,
     withdraws,
     withdraws_previous,
 )
-from compact.constraints.score import score_sentence
+from compact.constraints.score import FOREIGN_SCORE, score_sentence
 from compact.constraints.sentences import Sentence, typed_sentences
 from compact.constraints.word_lists import feature_weights, pattern
 from compact.core.facts.constraints import Constraint
@@ -27,14 +30,14 @@ from compact.core.log.messages import Message
 # constraint as against it. Pasted text has to score more: documents are full of "must".
 MIN_SCORE = 0.1
 MIN_PASTED_SCORE = 2.5
-# From this score on a constraint is kept whatever it takes. Likely and doubtful ones share some room, in characters and
-# as a share of the conversation, so that a false alarm costs little. Chosen: with these shares false alarms take about
-# 1 % of a compacted prompt, measured by `python benchmarks/constraints.py --end-to-end`.
+# Chosen: a neighbour that scores less is a remark of its own, however it begins.
+MIN_NEIGHBOUR_SCORE = -3.5
+# From this score on a constraint is kept whatever it takes. The others share some room, in characters and as a share of
+# the conversation, so that a false alarm costs little. Chosen: with these shares false alarms take less than 1 % of a
+# compacted prompt, measured by `python benchmarks/constraints.py --end-to-end`.
 CERTAIN_SCORE = 2.0
 LIKELY_CHARS = 220
 LIKELY_SHARE = 0.003
-DOUBTFUL_SCORE = -0.7
-DOUBTFUL_SHARE = 0.0012
 
 _ROLES = frozenset({"user", "developer"})
 # Chosen: more than this in one message is a document, not somebody setting constraints.
@@ -44,9 +47,11 @@ _MAX_PASTED = 8
 _MAX_NEIGHBOUR_CHARS = 320
 _MAX_EXPLANATION_CHARS = 80
 _MAX_JOINED_CHARS = 240
-# Of a longer sentence only the part is kept in which the constraint is.
+# Of a longer sentence without any punctuation only the part is kept that "also" or "btw" sets apart.
 _LONG_CHARS = 140
 
+_COLONS = (":", "：")
+_MARKUP = "*_ "
 _OF_ME = re.compile(r"\b(?:me|my|i|i'm|i'd|i’d|i’m)\b", re.IGNORECASE)
 _PERSONAL = re.compile(r"\b(?:me|my|i|i'm|i'd|i’d|i’m|us|our|please|pls|you|your)\b", re.IGNORECASE)
 _NO_QUESTION = r"\b(?![^.!]*\?)"
@@ -72,9 +77,10 @@ class _Standing:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What a sentence says: words that may take something back, or "", and a constraint that ends with it, if any."""
+    """What a sentence says: words that may take something back, or "", an order and a constraint, if there are any."""
 
     retraction: str
+    order: Order | None
     constraint: Constraint | None
 
 
@@ -90,7 +96,7 @@ class LearnedConstraints:
     def find(self, text: str) -> tuple[tuple[int, int], ...]:
         """Return the ranges of a text in which a constraint stands."""
         found = _constraints_in(text, self._candidates(text))
-        return tuple((candidate.start, candidate.end) for candidate in found if candidate.score >= MIN_SCORE)
+        return tuple((candidate.start, candidate.end) for candidate in found)
 
     def standing(self, messages: Sequence[Message]) -> tuple[Constraint, ...]:
         """Return the constraints that hold at the end of a history, in the order in which they were last said."""
@@ -111,7 +117,8 @@ class LearnedConstraints:
             words, new = text[candidate.sentence.start : candidate.end], constraints.get(candidate.end)
             may_retract = not candidate.sentence.pasted and may_withdraw(words)
             said = Constraint(text[new.start : new.end], "", new.start, new.score) if new else None
-            found.append(_Said(words if may_retract else "", said))
+            order = None if said or candidate.sentence.pasted else order_in(words)
+            found.append(_Said(words if may_retract else "", order, said))
         return tuple(found)
 
     def _candidates(self, text: str) -> list[_Candidate]:
@@ -123,7 +130,7 @@ class LearnedConstraints:
             if end - start > _LONG_CHARS:
                 start, end = sentence.start + scored.start, sentence.start + scored.end
             found.append(_Candidate(sentence, start, end, scored.score))
-        return found
+        return _with_announced(text, found)
 
     def _after_message(
         self, held: list[_Standing], message: Message, *, just_said: bool
@@ -132,16 +139,32 @@ class LearnedConstraints:
         sentences = message.read_once(self._read)
         for said in sentences:
             left, new = held, said.constraint
+            if said.order:
+                left = held = _without_ended(held, said.order, message.id)
             if said.retraction:
                 left = _without_withdrawn(held, said.retraction, just_said=just_said)
             if new and (left is held or not asks_nothing_new(said.retraction)):
                 left = _with_new(left, replace(new, source_id=message.id))
-            held, just_said = left, new is not None and new.weight >= MIN_SCORE
+            held, just_said = left, new is not None
         return held, just_said and bool(sentences)
 
 
+def _with_announced(text: str, candidates: list[_Candidate]) -> list[_Candidate]:
+    """Return the candidates with each point of a list that is announced as rules scoring enough: "the rules are:"."""
+    found: list[_Candidate] = []
+    announced = False
+    for here in candidates:
+        if here.sentence.bullet and announced:
+            found.append(replace(here, score=max(here.score, MIN_SCORE)))
+            continue
+        rules = pattern("neighbours", "announces", before=r"\b", after=r"\b[^.!?\n]{0,40}[:：]$")
+        announced = not here.sentence.pasted and rules.search(text[here.start : here.end]) is not None
+        found.append(here)
+    return found
+
+
 def _constraints_in(text: str, candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """Return the constraints of one message in order: likely ones with the sentences they need, doubtful ones alone."""
+    """Return the constraints of one message in order, each with the sentences it needs."""
     likely = _likely(text, candidates)
     needed = _needed_neighbours(text, candidates, likely)
     found: list[_Candidate] = []
@@ -153,14 +176,12 @@ def _constraints_in(text: str, candidates: Sequence[_Candidate]) -> list[_Candid
                 last = found.pop()
                 new = replace(new, start=last.start, score=max(last.score, new.score))
             found.append(new)
-        elif DOUBTFUL_SCORE <= here.score < MIN_SCORE and not here.sentence.pasted:
-            found.append(here)
     return found
 
 
 def _is_one(text: str, last: _Candidate, here: _Candidate, *, needed: bool) -> bool:
     """Return True if two sentences in a row are kept as one: short ones, and those that need each other."""
-    near = last.sentence.paragraph == here.sentence.paragraph and not here.sentence.bullet and last.score >= MIN_SCORE
+    near = last.sentence.paragraph == here.sentence.paragraph and not here.sentence.bullet
     words = text[here.start : here.end]
     if not near or withdraws(words) or withdraws_previous(words):
         return False
@@ -169,7 +190,7 @@ def _is_one(text: str, last: _Candidate, here: _Candidate, *, needed: bool) -> b
 
 def _likely(text: str, candidates: Sequence[_Candidate]) -> set[int]:
     """Return which candidates score enough: the best of what was typed, and few of what was pasted."""
-    enough = [index for index, here in enumerate(candidates) if here.score >= _min_score(text, here)]
+    enough = [index for index, here in enumerate(candidates) if _is_enough(text, here)]
     typed = [index for index in enough if not candidates[index].sentence.pasted]
     pasted = [index for index in enough if candidates[index].sentence.pasted]
     of_me = [index for index in pasted if _OF_ME.search(text, candidates[index].start, candidates[index].end)]
@@ -178,9 +199,23 @@ def _likely(text: str, candidates: Sequence[_Candidate]) -> set[int]:
 
 
 def _min_score(text: str, here: _Candidate) -> float:
-    """Return the score from which on a sentence counts: documents hardly ever speak of "me" and to "you"."""
-    personal = not here.sentence.pasted or _PERSONAL.search(text, here.start, here.end)
-    return MIN_SCORE if personal else MIN_PASTED_SCORE
+    """Return the score from which on a sentence counts: documents hardly ever speak of "me" and to "you".
+
+    In a list of a document the cues of other languages count for nothing: one of them decides alone, and each point of
+    a plan may have it.
+    """
+    if not here.sentence.pasted or _PERSONAL.search(text, here.start, here.end):
+        return MIN_SCORE
+    return FOREIGN_SCORE + 1 if here.sentence.bullet and here.score == FOREIGN_SCORE else MIN_PASTED_SCORE
+
+
+def _is_enough(text: str, here: _Candidate) -> bool:
+    """Return True if a sentence scores enough and is whole: what ends with a colon is the half of something."""
+    return here.score >= _min_score(text, here) and not _ends_with_colon(text, here)
+
+
+def _ends_with_colon(text: str, here: _Candidate) -> bool:
+    return text[here.start : here.end].rstrip(_MARKUP).endswith(_COLONS)
 
 
 def _best(indices: Iterable[int], candidates: Sequence[_Candidate], count: int) -> list[int]:
@@ -196,7 +231,11 @@ def _needed_neighbours(text: str, candidates: Sequence[_Candidate], likely: set[
             found.add(index + 1)
         if index and _refers_back(text, candidates[index - 1].sentence, here):
             found.add(index - 1)
-    return found
+    return {index for index in found if _is_needed(text, candidates[index])}
+
+
+def _is_needed(text: str, here: _Candidate) -> bool:
+    return here.score >= MIN_NEIGHBOUR_SCORE and not _ends_with_colon(text, here)
 
 
 def _continues(text: str, here: Sentence, after: Sentence) -> bool:
@@ -236,6 +275,11 @@ def _without_withdrawn(held: list[_Standing], sentence: str, *, just_said: bool)
     return left if len(left) < len(parts) else held
 
 
+def _without_ended(held: list[_Standing], order: Order, message_id: str) -> list[_Standing]:
+    """Return the constraints that an order leaves in force; those of its own message are about more than that."""
+    return [old for old in held if old.constraint.source_id == message_id or not ends_with(old.constraint.text, order)]
+
+
 def _by_sentence(old: _Standing) -> list[_Standing]:
     """Return a constraint of several sentences as several constraints: one may be withdrawn without the others."""
     constraint, sentences = old.constraint, typed_sentences(old.constraint.text)
@@ -250,13 +294,13 @@ def _within_room(held: list[Constraint], chars: int) -> tuple[Constraint, ...]:
 
     The likeliest have precedence, then the newest.
     """
-    room = {True: max(LIKELY_CHARS, LIKELY_SHARE * chars), False: DOUBTFUL_SHARE * chars}
+    room = max(LIKELY_CHARS, LIKELY_SHARE * chars)
     kept: set[int] = set()
     for place in sorted(range(len(held)), key=lambda place: (-held[place].weight, -place)):
         weight, size = held[place].weight, len(held[place].text)
         if weight < CERTAIN_SCORE:
-            if size > room[weight >= MIN_SCORE]:
+            if size > room:
                 continue
-            room[weight >= MIN_SCORE] -= size
+            room -= size
         kept.add(place)
     return tuple(constraint for place, constraint in enumerate(held) if place in kept)

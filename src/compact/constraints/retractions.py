@@ -1,8 +1,13 @@
-"""Constraints that are withdrawn, or replaced by a newer one about the same thing: only where the words show which."""
+"""Constraints that are withdrawn, replaced or over: only where the words show which.
+
+A constraint is replaced by a newer one about the same thing. One that forbids something for the time being is over when
+that very thing is ordered, and one that asks only for a look is over when the work is ordered.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cache
 
 from compact.constraints.score import with_straight_quotes
@@ -18,6 +23,10 @@ _MIN_SHARE_OF_RETRACTION = 0.5
 _MIN_SHARE_OF_CONSTRAINT = 0.34
 
 _WORD = re.compile(r"[\w']+")
+# What is forbidden stands before the first pause.
+_PROHIBITION = re.compile(
+    r"\W*(?:please |but |and |also |ok |so )*(?:don't|do not|dont)\s(?P<act>[^,;:.!?—–(]+)", re.IGNORECASE
+)
 _SUFFIX = re.compile(r"(?:ing|ed|es|s|e)$")
 
 
@@ -68,6 +77,39 @@ def refers_to(retraction: frozenset[str], constraint: frozenset[str], *, named: 
     return named or len(shared) > 1 or len(shared) > _MIN_SHARE_OF_CONSTRAINT * len(constraint)
 
 
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a sentence orders: whether it moves the work on, its first word, and all words that say what it is about."""
+
+    moves_on: bool
+    verb: str
+    words: frozenset[str]
+
+
+def order_in(sentence: str) -> Order | None:
+    """Return what a sentence orders, or None if it is a question or begins as no order does."""
+    text = with_straight_quotes(sentence[:MAX_SENTENCE_CHARS].strip())
+    begins = _order_lead_ins().match(text)
+    rest = text[begins.end() :] if begins else text
+    first = _WORD.match(rest)
+    if first is None or first[0].lower() in word_class("function-word"):
+        return None
+    moves_on = pattern("retractions", "moves-on", after=r"\b").match(rest) is not None
+    return Order(moves_on, _stem(first[0].lower()), content_words(rest))
+
+
+def ends_with(constraint: str, order: Order) -> bool:
+    """Return True if a constraint is over once something was ordered."""
+    text = with_straight_quotes(constraint[:MAX_SENTENCE_CHARS])
+    if order.moves_on and pattern("retractions", "looks-only", before=r"\b").search(text):
+        return True
+    forbidden = _PROHIBITION.match(text)
+    if forbidden is None or pattern("retractions", "lasting", before=r"\b", after=r"\b").search(text):
+        return False
+    act = content_words(forbidden["act"]) - {"yet", "now", "please"}
+    return order.verb in act and act <= order.words
+
+
 def overlap_to_replace(newer: str) -> float:
     """Return the overlap from which on a newer constraint replaces an older one: less if it speaks of a change."""
     speaks_of_change = pattern("retractions", "change", before=r"\b", after=r"\b").search(newer)
@@ -87,6 +129,11 @@ def _stem(word: str) -> str:
     stem = _SUFFIX.sub("", word) if len(word) > 4 else word.rstrip("s") if len(word) > 3 else word
     # "committing" and "commit" are one word.
     return stem[:-1] if stem != word and len(stem) > 3 and stem[-1] == stem[-2] else stem
+
+
+@cache
+def _order_lead_ins() -> re.Pattern[str]:
+    return re.compile(rf"(?:{one_of('retractions', 'order-lead-ins')}\b[,.!]?\s+)*+", re.IGNORECASE)
 
 
 @cache

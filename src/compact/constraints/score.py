@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -19,7 +20,12 @@ NUMBER_TOKEN = "#"
 NAME_TOKEN = "@"
 
 # Chosen above any learned score: nothing was learned about other languages, one cue of theirs decides alone.
-_FOREIGN_SCORE = 6.0
+FOREIGN_SCORE = 6.0
+# Chosen: an order with "always" or "never", and "from now on", say so themselves, whatever the other words are. Not so
+# in a question, in a report of what always happens, and in two words.
+_EXPLICIT_SCORE = 1.5
+_EXPLICIT = frozenset({"=always-order", "=from-now-on"})
+_NOT_SAID_SO = frozenset({"=question", "=asks", "=report", "=tiny", "=one-off"})
 # Chosen: a part of a sentence has to be clearer than a whole one; a clause much clearer than what follows "also".
 _ASIDE_DISCOUNT = 0.2
 _CLAUSE_DISCOUNT = 1.2
@@ -41,6 +47,23 @@ _ID = re.compile(r"(?:^|[ (])#?[A-Z0-9_]*\d[A-Z0-9_]{4,}\b|\$\d|#[A-Z]?\d{2,}")
 _NOT_THAT = re.compile(r"(?:[\w'.,:!-]+ ){1,8}not (?:in |on |with |by |for |via )?[\w.+#/-]+(?: please)?[.!]*$")
 _NUMBERED = re.compile(r"^[#*\s]*\(?\d{1,3}[.)]\s+")
 _KEY_VALUE = re.compile(r"[\w ]{2,24}: ?\S+(?: \S+){0,3}$")
+_QUOTATION = re.compile(r"`[^`\n]+`|[\"“][^\"“”\n]{12,300}[\"”]")
+_QUOTED = "quotation"
+# Names in code, paths, calls, arrows and comparisons: logs, reports and reviews are full of them.
+_CODE = re.compile(r"`|\b[a-z]+[A-Z]\w*|\w\(\w*\)|\w/\w+[/.]\w|[-=]>|==|[→⇒]|\w+_\w+_\w+|\w\.\w+:\d")
+# "Plan: add …", "Step 3: …", and lines in title case.
+_TITLE = re.compile(
+    r"(?:[Pp]lan|[Ff]ix|[Ss]tep \d+|[Pp]hase \d+|[Ss]ummary|[Cc]ontext|[Ff]eature|[Bb]ug|[Rr]efactor)\b[^:]{0,20}:"
+    r"|(?:[A-Z][\w'-]*[^\w.!?]+){3,}(?:[A-Z][\w'-]*)?$"
+)
+# Cues that speak against a constraint or only announce a remark, and those that hardly anything else has.
+_AGAINST = frozenset({"=question", "=one-off", "=report", "=thanks", "=going-on", "=narrative", "=introduction"})
+_STRONG = frozenset(
+    {
+        "=always", "=always-order", "=from-now-on", "=scope", "=ask-first", "=reserved", "=fixed", "=prohibition",
+        "=limit", "=preference", "=format", "=instead-of",
+    }
+)  # fmt: skip
 _VERB_NOT = re.compile(
     r"\b(?:is|are|was|were|i'm|it's|that's|am|be|does|do|did|will|can|could|would|should|has|have|or|why) not\b"
 )
@@ -48,6 +71,12 @@ _VERB_NOT = re.compile(
 _ASIDE = re.compile(
     r"(?<=\s)(?:and )?(?:also|btw|by the way|oh and|ps|p\.s\.|plus|one more thing|one thing|fyi|side note|heads up)"
     r"\b[:,]? ",
+    re.IGNORECASE,
+)
+# Behind these "also" and "plus" are words of the clause, and nothing new begins: "we could also …", "consider also …".
+_GOES_ON = re.compile(
+    r"\b(?:i|we|you|they|it|he|she|this|that|these|those|there|which|who|but|can|could|should|would|will|may|might|must"
+    r"|is|are|was|were|be|has|have|had|do|does|did|not|consider|let's|to|the|an?|\w+'(?:s|re|d|ll|ve|m)) $",
     re.IGNORECASE,
 )
 _CAPITAL = re.compile(r"(?<=[\w\])`\"'] )(?!I\b|OK\b)[A-Z][\w']*(?= )")
@@ -88,17 +117,26 @@ def score_sentence(sentence: str, weights: Mapping[str, int]) -> SentenceScore:
     offset = numbered.end() if numbered else 0
     text = with_straight_quotes(sentence[offset : offset + MAX_SENTENCE_CHARS])
     if is_foreign(text):
-        return SentenceScore(_FOREIGN_SCORE, 0, len(sentence))
+        return SentenceScore(FOREIGN_SCORE, 0, len(sentence))
     whole = SentenceScore(_score(text, weights), 0, len(sentence))
+    markers = _markers(text)
     asides = [
-        SentenceScore(_score(text[start:end], weights) - _ASIDE_DISCOUNT, offset + start, offset + end)
+        SentenceScore(_score(text[start:end], weights) - _ASIDE_DISCOUNT, *_between(markers, start, offset, len(text)))
         for start, end in _parts(text, _aside_starts(text, weights))
     ]
     cuts = [match.end() for match in _CLAUSE.finditer(text)] if text.count(" ") >= _MIN_SPACES_FOR_CLAUSES else []
     clauses = [
         replace(whole, score=_score(text[start:end], weights) - _CLAUSE_DISCOUNT) for start, end in _parts(text, cuts)
     ]
-    return max([whole, *clauses, *asides], key=lambda part: part.score)
+    best = max([whole, *clauses, *asides], key=lambda part: part.score)
+    return best if best.end < offset + len(text) else replace(best, end=len(sentence))
+
+
+def _between(markers: list[int], place: int, offset: int, end: int) -> tuple[int, int]:
+    """Return the range around a place that stands for itself: from one "also" or "btw" to the next, or all."""
+    after = bisect_right(markers, place)
+    start = offset + markers[after - 1] if after else 0
+    return start, offset + (markers[after] if after < len(markers) else end)
 
 
 def with_straight_quotes(text: str) -> str:
@@ -118,22 +156,52 @@ def features(text: str) -> frozenset[str]:
 
     These are cues and shapes (`=always`, `=tiny`), the first word (`^keep`), words (`keep`) and pairs (`keep it`).
     """
+    text = _without_quotations(text)
     lower = text.lower()
     words = [_token(word) for word in _WORD.findall(lower)]
     found = {BIAS, *words, *(f"{left} {right}" for left, right in pairwise(words))}
     found.update(f"^{word}" for word in words[:1])
-    found.update(f"={cue}" for cue in _found_cues(lower, _english_table()))
+    cues = {f"={cue}" for cue in _found_cues(lower, _english_table())}
     if " not " in lower and _NOT_THAT.match(lower) and not _VERB_NOT.search(lower):
-        found.add("=preference")
+        cues.add("=preference")
+    return frozenset({*found, *cues, *_strength(cues), *_shapes(text, len(words))})
+
+
+def _without_quotations(text: str) -> str:
+    """Return the text with code and longer quotations as one word each: what is quoted was said by somebody else."""
+    if "`" not in text and '"' not in text and "“" not in text:
+        return text
+    return _QUOTATION.sub(lambda match: f"{match[0][0]}{_QUOTED}{match[0][-1]}", text)
+
+
+def _strength(cues: set[str]) -> Iterator[str]:
+    """Yield what the cues say together: a question with "never" in it is something else than either alone."""
+    against = not cues.isdisjoint(_AGAINST)
+    if not cues.isdisjoint(_STRONG):
+        if against:
+            yield "=mixed"
+        return
+    yield "=weak" if cues - _AGAINST else "=plain"
+    if against:
+        yield "=weak-against"
+
+
+def _shapes(text: str, words: int) -> Iterator[str]:
+    """Yield what the form of a sentence says about it, whatever its words are."""
     if _ID.search(text):
-        found.add("=id")
+        yield "=id"
     if _KEY_VALUE.match(text):
-        found.add("=key-value")
+        yield "=key-value"
     if text.endswith(":"):
-        found.add("=colon")
-    if (size := _size(len(words))) is not None:
-        found.add(size)
-    return frozenset(found)
+        yield "=colon"
+    if "?" in text[-3:]:
+        yield "=asks"
+    if _CODE.search(text):
+        yield "=code"
+    if _TITLE.match(text):
+        yield "=title"
+    if (size := _size(words)) is not None:
+        yield size
 
 
 def _token(word: str) -> str:
@@ -150,13 +218,25 @@ def _size(words: int) -> str | None:
 
 
 def _score(text: str, weights: Mapping[str, int]) -> float:
-    return sum(weights.get(feature, 0) for feature in features(text)) / 10
+    found = features(text)
+    score = sum(weights.get(feature, 0) for feature in found) / 10
+    is_explicit = not found.isdisjoint(_EXPLICIT) and found.isdisjoint(_NOT_SAID_SO)
+    return max(score, _EXPLICIT_SCORE) if is_explicit else score
 
 
 def _aside_starts(text: str, weights: Mapping[str, int]) -> list[int]:
     """Return where something new begins inside a sentence; the capital of an unknown word is that of a name."""
     capitals = [match.start() for match in _CAPITAL.finditer(text) if _is_known(match[0].lower(), weights)]
     return sorted([*capitals, *(match.end() for match in _ASIDE.finditer(text))])
+
+
+def _markers(text: str) -> list[int]:
+    """Return where something begins that a word like "also" or "btw" sets apart."""
+    return [
+        match.end()
+        for match in _ASIDE.finditer(text)
+        if not _GOES_ON.search(text, max(match.start() - 12, 0), match.start())
+    ]
 
 
 def _is_known(word: str, weights: Mapping[str, int]) -> bool:

@@ -52,6 +52,11 @@ _SYMBOLS = re.compile(r"[{}();=<>\[\]$\\|&_/+*^~]")
 _BULLET = re.compile(r"[ \t]*(?:#{1,6}|[-*•–+]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])[ \t]+")
 _HEADING = re.compile(r"^[ \t]*#{1,6}[ \t]", re.MULTILINE)
 _STOP = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|[。！？]++[”’」』）]*+")
+_OPEN_END = re.compile(
+    r"(?:,|\b(?:a|an|the|and|or|but|of|to|in|on|at|by|for|from|with|without|into|than|that|which|if|when|because|your|my"
+    r"|our|their|its|is|are|be|not|never|always|only|run))$",
+    re.IGNORECASE,
+)
 _BREAK = re.compile(r"[,;]\s|\s(?=(?:and|also|but|so|then|btw|please)\s)")
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|mr|mrs|ms|dr|prof|st|no|nr|approx|incl|resp|ca|cf|fig|bzw|ggf|usw"
@@ -63,13 +68,17 @@ _ABBREVIATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A range of the message, the paragraph it stands in, and whether it looks like pasted text."""
+    """A range of the message, the paragraph it stands in, and whether it looks like pasted text.
+
+    `bullet` says that it is in a point of a list or in a heading, `opens` that it is the first sentence there.
+    """
 
     start: int
     end: int
     paragraph: int
     pasted: bool
     bullet: bool
+    opens: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +114,22 @@ def _read(text: str, *, long: bool) -> list[Sentence]:
         is_quoted = block >= 0 and run.start < quoted[block][1]
         is_pasted = is_quoted or (pasted and not _is_frame(run, runs))
         spans = [span for span in _split(prose, run.start, run.end) if _is_prose(prose[span[0] : span[1]])]
-        found += [Sentence(start, end, run.paragraph, is_pasted, run.bullet) for start, end in spans]
+        found += [
+            Sentence(start, end, run.paragraph, is_pasted, run.bullet, start == run.start) for start, end in spans
+        ]
     return found
 
 
 def _with_typed_ends(found: list[Sentence]) -> tuple[Sentence, ...]:
-    """Return the sentences with the first and last ones as typed: people write before and behind what they paste."""
+    """Return the sentences with the first and last ones as typed: people write before and behind what they paste.
+
+    A heading or a point of a list at an end is part of what was pasted; a sentence behind it in its line may be typed.
+    """
     ends = {*range(_TYPED_ENDS), *range(len(found) - _TYPED_ENDS, len(found))}
-    return tuple(replace(item, pasted=False) if place in ends else item for place, item in enumerate(found))
+    return tuple(
+        replace(item, pasted=False) if place in ends and not (item.bullet and item.opens) else item
+        for place, item in enumerate(found)
+    )
 
 
 def _blank_tools(text: str) -> tuple[str, list[tuple[int, int]]]:
@@ -134,11 +151,16 @@ def _blank_tags(text: str) -> tuple[str, list[tuple[int, int]]]:
     for tag in _TAG.finditer(text):
         if tag.start() < position:
             continue
-        end = tag.end()
-        block_end = _block_end(text, tag, closes) if text[tag.start() + 1] != "/" else end
-        if _TOOL_TAGS.match(tag[1]) and not _PERSON_TAGS.fullmatch(tag[1]):
+        end, opens = tag.end(), text[tag.start() + 1] != "/"
+        block_end = _block_end(text, tag, closes) if opens else end
+        is_person = _PERSON_TAGS.fullmatch(tag[1]) is not None
+        is_tool = not is_person and _TOOL_TAGS.match(tag[1]) is not None
+        if opens and block_end == end and not is_person and not is_tool:
+            # A placeholder in a sentence, as in "name it cache/<hash>".
+            continue
+        if is_tool:
             end = block_end
-        elif not _PERSON_TAGS.fullmatch(tag[1]) and block_end > end and (not quoted or quoted[-1][1] <= end):
+        elif not is_person and block_end > end and (not quoted or quoted[-1][1] <= end):
             quoted.append((end, block_end))
         pieces += [text[position : tag.start()], "\n" * (end - tag.start())]
         position = end
@@ -186,9 +208,15 @@ def _is_prose(sentence: str) -> bool:
 
 
 def _is_wrapped(so_far: str, line: str) -> bool:
-    """Return True if a line continues the one before: that is long and open, and this begins in lower case."""
+    """Return True if a line continues the one before: that is long and open, and this begins as no sentence does.
+
+    A line that ends with a comma or a word like "the" is open however long it is and however the next one begins.
+    """
     last = so_far[so_far.rfind("\n") + 1 :]
-    return len(last) >= _MIN_WRAPPED_CHARS and last[-1] not in ".!?:;" and line.lstrip()[:1].islower()
+    if _OPEN_END.search(last):
+        return True
+    begins = line.lstrip()[:1]
+    return len(last) >= _MIN_WRAPPED_CHARS and last[-1] not in ".!?:;" and (begins.islower() or begins in "`(\"'“‘&")
 
 
 def _is_pasted(text: str, runs: tuple[_Run, ...]) -> bool:

@@ -99,6 +99,36 @@ def test_the_task_is_the_first_request_and_the_newest_one_stands_beside_it() -> 
     assert ledger.of(FactKind.TASK)[0].source_ids == ("m1",)
 
 
+@pytest.mark.parametrize("nothing_new", ["ok, go on", "Thank you!", "[Request interrupted by user]", "yes please"])
+def test_words_that_keep_a_session_going_are_not_the_latest_ask(nothing_new: str) -> None:
+    ledger = facts(user("Port the parser."), agent("yes"), user("now the tests"), agent("done"), user(nothing_new))
+    assert ledger.subject_of(FactKind.LATEST_ASK) == "now the tests"
+
+
+@pytest.mark.parametrize("asks", ["no, the other one", "ok, do 2", "why?", "ok, now commit"])
+def test_short_messages_may_ask_for_something(asks: str) -> None:
+    ledger = facts(user("Port the parser."), agent("yes"), user("now the tests"), agent("done"), user(asks))
+    assert ledger.subject_of(FactKind.LATEST_ASK) == asks
+
+
+def test_a_greeting_is_not_the_task() -> None:
+    ledger = facts(user("Hi there!"), agent("hello"), user("Port the parser."), agent("yes"))
+    assert ledger.subject_of(FactKind.TASK) == "Port the parser."
+    assert facts(user("Hi there!"), agent("hello")).subject_of(FactKind.TASK) == "Hi there!"
+
+
+def test_a_message_that_only_sets_constraints_leaves_the_ask_before_it_the_latest() -> None:
+    ledger = facts(
+        user("Port the parser."),
+        agent("yes"),
+        user("now the tests"),
+        agent("done"),
+        user("Thanks. Never push to main."),
+    )
+    assert ledger.subject_of(FactKind.LATEST_ASK) == "now the tests"
+    assert [fact.subject for fact in ledger.of(FactKind.CONSTRAINT)] == ["Never push to main."]
+
+
 def test_one_request_alone_is_not_told_twice() -> None:
     assert [fact.kind for fact in facts(user("go on"), agent("yes"), user("go on"))] == [FactKind.TASK]
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeGuard
 
-from compact.core.facts.constraints import ConstraintFinder
+from compact.core.facts.constraints import Constraint, ConstraintFinder
 from compact.core.facts.entities import EntityKind, entity_kinds
 from compact.core.facts.ledger import Fact, FactKind, Ledger, merged
 from compact.core.facts.open_items import find_open_items
@@ -28,6 +28,22 @@ _DECIDED = re.compile(
 _MENTIONS = (EntityKind.ID, EntityKind.NUMBER, EntityKind.DATE, EntityKind.URL, EntityKind.IDENTIFIER)
 # Tools that name a place to look in, not a file that was read.
 _SEARCHES = ("list*", "ls", "glob*", "grep*", "search*", "find*")
+# Chosen: what a person writes to keep a session going is shorter.
+_MAX_ACKNOWLEDGEMENT_CHARS = 80
+_ASK_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_HARNESS_NOTE = re.compile(r"\[request interrupted by user[^\]]*\]|#{3}\w+#{3}", re.IGNORECASE)
+_ACKNOWLEDGEMENTS = frozenset(
+    {
+        "yes", "yeah", "yep", "yup", "no", "nope", "ok", "okay", "sure", "fine", "great", "good", "nice",
+        "perfect", "cool", "wow", "awesome", "excellent", "amazing", "lovely", "thanks", "thank", "you", "thx",
+        "ty", "so", "much", "very", "please", "pls", "hi", "hello", "hey", "there", "morning", "afternoon",
+        "evening", "continue", "go", "on", "ahead", "proceed", "carry", "keep", "going", "next", "resume", "it",
+        "that", "this", "is", "looks", "look", "works", "sounds", "right", "correct", "exactly", "alright",
+        "agreed", "lgtm", "done", "now", "then", "and", "well", "a", "all", "for", "help", "your", "the",
+        "again", "bye", "welcome", "ja", "bitte", "danke", "weiter", "oui", "merci", "sí", "si", "gracias",
+        "继续", "好的", "好",
+    }
+)  # fmt: skip
 # Chosen: longer ones are texts that ended up in the wrong argument.
 _MAX_PATH_CHARS = 400
 # A search that finds nothing ends like that: it is an outcome, not an error.
@@ -53,11 +69,12 @@ def find_facts(
     """
     whole = messages if history is None else history
     inside = {message.id for message in messages}
-    standing = [constraint for constraint in constraints.standing(whole) if constraint.source_id in inside]
+    held = constraints.standing(whole)
+    standing = [constraint for constraint in held if constraint.source_id in inside]
     uses = list(tool_uses(messages))
     return merged(
         (
-            *(fact for fact in _asks(whole) if inside.issuperset(fact.source_ids)),
+            *(fact for fact in _asks(whole, held) if inside.issuperset(fact.source_ids)),
             *(Fact(FactKind.CONSTRAINT, found.text, source_ids=(found.source_id,)) for found in standing),
             *find_decisions(messages),
             *find_open_items(messages),
@@ -70,13 +87,35 @@ def find_facts(
     )
 
 
-def _asks(messages: Sequence[Message]) -> Iterator[Fact]:
-    """Yield the task, which is the first thing a person typed, and the latest ask."""
+def _asks(messages: Sequence[Message], held: Iterable[Constraint]) -> Iterator[Fact]:
+    """Yield the task, which is the first thing that a person asked for, and the latest ask.
+
+    The task follows the session: "ok, go on" asks for nothing new, and neither does a message that only sets
+    constraints, which stand for themselves; the ask before them is still the latest.
+    """
+    constraints: dict[str, list[str]] = {}
+    for constraint in held:
+        constraints.setdefault(constraint.source_id, []).append(constraint.text)
     typed = [message for message in messages if is_typed(message)]
-    if typed:
-        yield Fact(FactKind.TASK, typed[0].text.strip(), source_ids=(typed[0].id,))
-    if len(typed) > 1 and typed[-1].text != typed[0].text:
-        yield Fact(FactKind.LATEST_ASK, typed[-1].text.strip(), source_ids=(typed[-1].id,))
+    asking = [message for message in typed if _asks_something(message.text, constraints.get(message.id, ()))] or typed
+    if asking:
+        yield Fact(FactKind.TASK, asking[0].text.strip(), source_ids=(asking[0].id,))
+    if len(asking) > 1 and asking[-1].text != asking[0].text:
+        yield Fact(FactKind.LATEST_ASK, asking[-1].text.strip(), source_ids=(asking[-1].id,))
+
+
+def _asks_something(text: str, constraints: Iterable[str]) -> bool:
+    for constraint in constraints:
+        text = text.replace(constraint, " ")
+    return not is_acknowledgement(text)
+
+
+def is_acknowledgement(text: str) -> bool:
+    """Return True for a message that greets, thanks, agrees or says to go on, and asks for nothing of its own."""
+    if len(text) > _MAX_ACKNOWLEDGEMENT_CHARS:
+        return False
+    words = _ASK_WORD.findall(_HARNESS_NOTE.sub("", text).lower())
+    return _ACKNOWLEDGEMENTS.issuperset(words) and "?" not in text
 
 
 def find_decisions(messages: Iterable[Message]) -> Iterator[Fact]:
