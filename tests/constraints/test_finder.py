@@ -148,12 +148,13 @@ def test_the_points_of_a_list_that_is_announced_as_rules_are_kept_each() -> None
         ("Don't push yet.", "ok push"),
         ("Don't push yet.", "You can push now."),
         ("Don't create a pull request, a commit is enough.", "Great, now create the pull request."),
-        ("No code changes yet, just the analysis.", "Do it, and commit when you are done."),
-        ("don't fix anything, just check whether it works", "ok, fix all of it"),
+        ("Don't change any files yet, just the analysis.", "Do it, and commit when you are done."),
+        ("Please don't edit anything yet, I only want the plan.", "ok, implement the second option"),
     ],
 )
 def test_a_limit_of_the_moment_is_over_when_the_very_thing_is_ordered(constraint: str, later: str) -> None:
-    assert standing(constraint, later) == []
+    assert standing(constraint, "what did you find?") == [constraint]
+    assert standing(constraint, "what did you find?", later) == []
 
 
 @pytest.mark.parametrize(
@@ -163,6 +164,7 @@ def test_a_limit_of_the_moment_is_over_when_the_very_thing_is_ordered(constraint
         ("Never push to main without asking.", "push to main now"),
         ("Don't commit yet.", "go ahead with phase two"),
         ("Don't commit yet.", "should we commit this?"),
+        ("Don't commit yet.", "commit this?"),
         ("Don't commit yet. Go ahead with phase one.", "and now?"),
     ],
 )

@@ -23,6 +23,7 @@ _MIN_SHARE_OF_RETRACTION = 0.5
 _MIN_SHARE_OF_CONSTRAINT = 0.34
 
 _WORD = re.compile(r"[\w']+")
+_POLITE_ORDER = re.compile(r"\b(?:can|could|would|will) you\b", re.IGNORECASE)
 # What is forbidden stands before the first pause.
 _PROHIBITION = re.compile(
     r"\W*(?:please |but |and |also |ok |so )*(?:don't|do not|dont)\s(?P<act>[^,;:.!?—–(]+)", re.IGNORECASE
@@ -89,12 +90,14 @@ class Order:
 def order_in(sentence: str) -> Order | None:
     """Return what a sentence orders, or None if it is a question or begins as no order does."""
     text = with_straight_quotes(sentence[:MAX_SENTENCE_CHARS].strip())
+    if text.endswith("?") and not _POLITE_ORDER.search(text):
+        return None
     begins = _order_lead_ins().match(text)
     rest = text[begins.end() :] if begins else text
     first = _WORD.match(rest)
-    if first is None or first[0].lower() in word_class("function-word"):
-        return None
     moves_on = pattern("retractions", "moves-on", after=r"\b").match(rest) is not None
+    if first is None or (first[0].lower() in word_class("function-word") and not moves_on):
+        return None
     return Order(moves_on, _stem(first[0].lower()), content_words(rest))
 
 
