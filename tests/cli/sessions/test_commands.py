@@ -192,7 +192,7 @@ def test_show_the_prompt(cli, state):
     assert sum(len(place["ids"]) for place in data) == len(HISTORY)
     assert data[-1]["content"] == NASTY
     out = cli("show", "demo", "--prompt").out
-    assert re.search(r"\n3  user, \d+ tokens, stands for \d+ messages\n   <COMPACT-SUMMARY", out)
+    assert re.search(r"\n3  assistant, \d+ tokens, stands for \d+ messages\n   <COMPACT-SUMMARY", out)
     assert re.search(r"\n   and \d+ more lines\n", out)
     assert 'read_file({"path": "src/file_40.py"})' in out
     assert " [31mred" in out

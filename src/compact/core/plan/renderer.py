@@ -81,7 +81,7 @@ def summary_message(record: SummarizationRecord) -> Message:
     """Return the one message that stands for the summarised span; recognised by its id, never by its text."""
     summary = record.summary or StructuredSummary(narrative="(not written yet)")
     text = render_summary_text(summary, version=record.version, messages=len(record.span))
-    return Message(role="user", content=text, id=summary_id(record.version))
+    return Message(role="assistant", content=text, id=summary_id(record.version))
 
 
 def summary_id(version: int) -> str:
