@@ -109,7 +109,6 @@ BREAKS = (
     Break("injected words are denied", "core/audit/why.py", "self._add_call(call, history.added.get(call.number, ()), ", "self._add_call(call, (), ", "tests/recall/test_why_truth.py"),
     Break("a branch that was left is searched", "core/audit/why.py", "self._table.view(self._branches[last.branch], last.last_seq)", "self._table.view(self._branches[0], last.last_seq)", "tests/recall/test_why_truth.py"),
     Break("entries of a former version are not found", "stores/schema.py", 'connection.execute(insert(unindexed).from_select(["tenant_id", "session_id"], known))', "pass", "tests/stores/test_search.py"),
-    Break("roles do not alternate any more", "dialects/alternating.py", "if joined and _can_merge(joined[-1], block):", "if False:", "tests/dialects/test_chat_templates.py"),
     Break("a note of ours is sent to the provider", "dialects/translation.py", "_KnownBlock((copy_plain(item),), (_without_meta(item),), own.entries)", "_KnownBlock((copy_plain(item),), (item,), own.entries)", "tests/dialects"),
     Break("clearing forgets how a call went", "strategies/clear.py", "*outcome_lines(text, self.keep_lines)", "", "tests/strategies/test_strategies.py"),
     # -- telemetry

@@ -5,7 +5,6 @@ gateway          one session's lists on their way in and out, in whatever dialec
 translation      what was read and written before, so that known items are not read again and come back as they are
 turns            an assistant's turn as one entry: its parts, its calls, its opaque blocks
 chat             Chat Completions, the form that the log has
-alternating      the same without tools, where user and assistant take turns and must go on doing so
 responses        OpenAI Responses
 responses_items  its items as entries: what the model made in one go, and results
 anthropic        Anthropic Messages
@@ -23,7 +22,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compact.core.errors import ConfigError, InvalidHistory
-from compact.dialects.alternating import AlternatingChat
 from compact.dialects.anthropic import AnthropicDialect
 from compact.dialects.chat import ChatDialect
 from compact.dialects.dialect import Block as Block
@@ -33,8 +31,6 @@ from compact.dialects.gemini import GeminiDialect
 from compact.dialects.responses import ResponsesDialect
 
 CHAT = ChatDialect()
-# Not among those that are found by their items: a list is in it as long as its roles alternate.
-ALTERNATING_CHAT = AlternatingChat()
 _ALL: tuple[Dialect, ...] = (CHAT, ResponsesDialect(), AnthropicDialect(), GeminiDialect())
 DIALECTS: Mapping[str, Dialect] = {dialect.name: dialect for dialect in _ALL}
 

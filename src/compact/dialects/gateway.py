@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Any
 
-from compact.dialects import ALTERNATING_CHAT, CHAT, detect, get_dialect
-from compact.dialects.alternating import alternates, can_be_joined
+from compact.dialects import CHAT, detect, get_dialect
 from compact.dialects.dialect import META, NATIVE, Dialect, without
 from compact.dialects.translation import Translator
 
@@ -46,9 +45,6 @@ class Gateway:
             found = detect(items, min(self._scanned, len(items)))
             self._is_decided, self._scanned = found is not None, len(items)
             self._switch_to(found or _likely(items, get_dialect(likely)))
-        if _is_chat(self.dialect):
-            # The same items, so what is known of them stays known.
-            self._translator.dialect = ALTERNATING_CHAT if alternates(items) else CHAT
         self._is_chat_as_is = (
             self.dialect is CHAT
             and not self._translator.knows_meta
@@ -63,23 +59,14 @@ class Gateway:
     def learn(self, shown: Sequence[Any], *, summary_place: int | None = None) -> None:
         """Recognise what a session was shown before, should it come back; `summary_place` says where its summary is."""
         self._has_learned = True
-        was_joined = _is_chat(self.dialect) and can_be_joined(shown)
-        if shown and (not self._is_chat_as_is or was_joined or any(map(_is_marked, shown))):
+        if shown and (not self._is_chat_as_is or any(map(_is_marked, shown))):
             self._is_chat_as_is = False  # what comes back has lost its marks; they are known here
-            dialect = self.dialect
-            self._translator.dialect = ALTERNATING_CHAT if was_joined else dialect
             self._translator.learn(shown, summary_place=summary_place)
-            self._translator.dialect = dialect
 
     def to_entries(self, items: Sequence[Any]) -> Sequence[Any]:
         """Return a caller's list as entries of the log."""
         self._incoming = items
-        if self._is_chat_as_is:
-            return items
-        entries = self._translator.entries(items)
-        if _is_chat(self.dialect) and self._translator.has_joined:
-            self._translator.dialect = ALTERNATING_CHAT  # it has what was put together before
-        return entries
+        return items if self._is_chat_as_is else self._translator.entries(items)
 
     def to_items(self, entries: Sequence[Any], *, summary_place: int | None = None) -> list[Any]:
         """Return a prompt as the caller's items, without marks of ours; `summary_place` says where its summary is."""
@@ -90,12 +77,8 @@ class Gateway:
         return [without(entry, META, NATIVE) if _is_marked(entry) else entry for entry in entries]
 
     def _switch_to(self, dialect: Dialect) -> None:
-        if dialect is not self.dialect and not (_is_chat(dialect) and _is_chat(self.dialect)):
+        if dialect is not self.dialect:
             self._translator, self._has_learned = Translator(dialect), False
-
-
-def _is_chat(dialect: Dialect) -> bool:
-    return dialect is CHAT or dialect is ALTERNATING_CHAT
 
 
 def _is_marked(entry: object) -> bool:

@@ -81,11 +81,6 @@ class Translator:
         """True if items were seen with a `meta` of ours, which those that come back do not have."""
         return bool(self._own)
 
-    @property
-    def has_joined(self) -> bool:
-        """True if the caller's last list has an item that we put together of several entries."""
-        return any(len(block.items) == 1 and len(block.entries) > 1 for block in self._current)
-
     def entries(self, items: Sequence[Any]) -> list[Entry]:
         """Return a caller's list as entries of the log; only what is new is read."""
         known, place = self._longest_known(items)
