@@ -97,10 +97,12 @@ def _asks(messages: Sequence[Message], held: Iterable[Constraint]) -> Iterator[F
     for constraint in held:
         constraints.setdefault(constraint.source_id, []).append(constraint.text)
     typed = [message for message in messages if is_typed(message)]
-    asking = [message for message in typed if _asks_something(message.text, constraints.get(message.id, ()))] or typed
-    if asking:
-        yield Fact(FactKind.TASK, asking[0].text.strip(), source_ids=(asking[0].id,))
-    if len(asking) > 1 and asking[-1].text != asking[0].text:
+    task = next((message for message in typed if not is_acknowledgement(message.text)), typed[0] if typed else None)
+    if task is None:
+        return
+    yield Fact(FactKind.TASK, task.text.strip(), source_ids=(task.id,))
+    asking = [message for message in typed if _asks_something(message.text, constraints.get(message.id, ()))]
+    if asking and asking[-1].text != task.text:
         yield Fact(FactKind.LATEST_ASK, asking[-1].text.strip(), source_ids=(asking[-1].id,))
 
 
