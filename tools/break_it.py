@@ -47,7 +47,7 @@ BREAKS = (
     # -- facts and the summary
     Break("a message is read again in every round", "core/log/messages.py", "if read not in readings:", "if True:", "tests/core/facts/test_reading.py"),
     Break("all of a very long text is read", "core/facts/text.py", "if len(text) <= 2 * end_chars:", "if True:", "tests/core/facts/test_reading.py tests/core/facts/test_text.py"),
-    Break("the summary invents a task", "core/facts/extraction.py", "yield Fact(FactKind.TASK, asking[0].text.strip(),", 'yield Fact(FactKind.TASK, "Plan 4711",', "tests/core/facts/test_extraction.py tests/core/facts/test_ledger.py"),
+    Break("the summary invents a task", "core/facts/extraction.py", "yield Fact(FactKind.TASK, task.text.strip(),", 'yield Fact(FactKind.TASK, "Plan 4711",', "tests/core/facts/test_extraction.py tests/core/facts/test_ledger.py"),
     Break("deleted to-dos come back as open", "core/facts/open_items.py", '"deleted"', '"_"', "tests/core/summary/test_verification.py"),
     Break("every form of a summary by code is the usual one", "summarizers/extractive.py", "FORMS.get(request.form, ", "(", "tests/summarizers/test_forms.py"),
     Break("a result can make parts of an entry of its own", "summarizers/entries.py", '.replace(SEPARATOR, " : ")', "", "tests/summarizers/test_forms.py"),
