@@ -23,7 +23,7 @@ $(READY): requirements.lock $(RUN_READY)
 run: $(RUN_READY)  ## install what the demo needs (seconds), then run a session of six windows through one; its last line shows it
 	$(BIN)/compact demo
 
-test: $(READY)  ## install the rest, then run all tests: about 15 minutes on two cores
+test: $(READY)  ## install the rest, then run all tests: about 20 minutes on two cores
 	$(BIN)/python tools/run_tests.py
 
 coverage: $(READY)  ## the same, and how much of the code they run

@@ -8,6 +8,7 @@ from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from compact.core.audit.cost import by_number
+from compact.core.audit.records import SessionInfo
 from compact.viewer.json_http import HttpError
 from compact.viewer.pages.call import prompt_messages
 from compact.viewer.pages.session import message_preview
@@ -43,15 +44,14 @@ class _Entry(NamedTuple):
 
 def compare_page(source: DataSource, query: CompareQuery) -> dict[str, Any]:
     """Return two prompts, message by message, with the figures of both."""
-    numbers = [_number(source, ref) for ref in query.sides]
-    refs = [CallRef(ref.session_id, number) for ref, number in zip(query.sides, numbers, strict=True)]
-    left, right = (_entries(source, ref.session_id, number) for ref, number in zip(refs, numbers, strict=True))
-    rows = list(_rows(left, right, of_one_session=refs[0].session_id == refs[1].session_id))
+    calls = [_call(source, ref) for ref in query.sides]
+    left, right = (_entries(source, info, number) for info, number in calls)
+    rows = list(_rows(left, right, of_one_session=query.sides[0].session_id == query.sides[1].session_id))
     same = [row for row in rows if row["change"] == "same"]
     start = _shared_start(left, right)
     wanted = [row for row in rows if not query.only_changed or row["change"] != "same"]
     return {
-        **{side: _side(source, ref.session_id, n) for side, ref, n in zip(SIDES, refs, numbers, strict=True)},
+        **{side: _side(source, info, number) for side, (info, number) in zip(SIDES, calls, strict=True)},
         "same": {"messages": len(same), "tokens": sum(row["a"]["tokens"] for row in same)},
         "same_start": {"messages": start, "tokens": sum(entry.data["tokens"] for entry in left[:start])},
         "changed_total": len(rows) - len(same),
@@ -60,20 +60,21 @@ def compare_page(source: DataSource, query: CompareQuery) -> dict[str, Any]:
     }
 
 
-def _number(source: DataSource, ref: CallRef) -> int:
-    number = source.info(ref.session_id).model_calls if ref.number is None else ref.number
+def _call(source: DataSource, ref: CallRef) -> tuple[SessionInfo, int]:
+    """Return the session of a call, and its number."""
+    info = source.info(ref.session_id)
+    number = info.model_calls if ref.number is None else ref.number
     if not number:
         raise HttpError(404, f"session {ref.session_id!r} has made no call yet", "compare one that has")
-    return number
+    return info, number
 
 
-def _side(source: DataSource, session_id: str, number: int) -> dict[str, Any]:
+def _side(source: DataSource, info: SessionInfo, number: int) -> dict[str, Any]:
     """Return what is known of one call and its session."""
-    info = source.info(session_id)
-    cost = source.cost(info, source.calls(session_id))
+    cost = source.cost(info, source.calls(info.session_id))
     call = source.prompt(info, number).sent.call
     return {
-        "id": session_id,
+        "id": info.session_id,
         "call": number,
         "calls_total": info.model_calls,
         "at": call.at,
@@ -90,9 +91,9 @@ def _side(source: DataSource, session_id: str, number: int) -> dict[str, Any]:
     }
 
 
-def _entries(source: DataSource, session_id: str, number: int) -> list[_Entry]:
+def _entries(source: DataSource, info: SessionInfo, number: int) -> list[_Entry]:
     entries: list[_Entry] = []
-    for about, message in prompt_messages(source.prompt(source.info(session_id), number)):
+    for about, message in prompt_messages(source.prompt(info, number)):
         # Calls are numbered anew in every session: an id says nothing about what was said.
         calls = tuple((call.name, call.arguments) for call in message.tool_calls)
         data = {name: about[name] for name in ("place", "part", "action", "source", "tokens", "ids")}
