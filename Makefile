@@ -16,8 +16,8 @@ $(RUN_READY): requirements-run.lock pyproject.toml
 	$(PIP) --no-build-isolation --editable .
 	touch $@
 
-$(READY): requirements.lock $(RUN_READY)
-	$(PIP) --require-hashes -r requirements.lock
+$(READY): requirements.lock requirements-templates.lock $(RUN_READY)
+	$(PIP) --require-hashes -r requirements.lock -r requirements-templates.lock
 	touch $@
 
 run: $(RUN_READY)  ## install what the demo needs (seconds), then run a session of six windows through one; its last line shows it

@@ -31,7 +31,10 @@ def test_every_break_changes_one_line_that_is_there(case: Any) -> None:
     broken = break_it.apply(case, text)
     assert broken != text
     compile(broken, case.file, "exec")
-    assert all((ROOT / path).exists() for path in case.tests.split())
+    for named in case.tests.split():
+        path, _, test = named.partition("::")
+        assert (ROOT / path).exists()
+        assert not test or f"def {test}(" in (ROOT / path).read_text()
 
 
 def test_a_break_of_a_line_that_is_gone_says_so() -> None:

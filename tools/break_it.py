@@ -2,8 +2,9 @@
 
     python tools/break_it.py [WORD]    only the breaks whose description holds the word
 
-Each break names the tests that must fail because of it. Works on a copy of the tree; prints a line per break and exits
-with 1 if any of them goes unnoticed. `tests/test_break_it.py` checks that every break still names a line of the code.
+Each break names the tests that must fail because of it: a test, not a folder, where the folder takes long. Works on
+copies of the tree; prints a line per break and exits with 1 if any of them goes unnoticed. `tests/test_break_it.py`
+checks that every break still names a line of the code, and a test that is there.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 ROOT = Path(__file__).parents[1]
 NOTICED = 1  # pytest's exit status when tests failed; 2 and more mean that they could not run
@@ -44,26 +47,27 @@ BREAKS = (
     Break("our own prompt is taken for new", "core/log/log.py", "lists = (self._raw, output, earlier) if earlier else (self._raw, output)", "lists = (self._raw,)", "tests/core/log/test_log.py"),
     Break("calls and results are split", "core/log/groups.py", "members[callers.pop()].append(index)", "members.append([index]); is_tool.append(True)", "tests/core/log/test_legality.py tests/core/plan/test_layers.py"),
     Break("orphans are dropped", "core/log/legality.py", "out.append(_orphan_as_text(head, repairs))", "pass", "tests/core/log/test_legality.py"),
+    Break("a whole turn is left out without a word", "core/log/turn_order.py", "is_filled = speaks_again and self._has_spoken(other, last, message)", "is_filled = False", "tests/dialects/test_chat_templates.py::test_every_prompt_of_a_chat_is_taken"),
     # -- facts and the summary
-    Break("a message is read again in every round", "core/log/messages.py", "if read not in readings:", "if True:", "tests/core/facts/test_reading.py"),
-    Break("all of a very long text is read", "core/facts/text.py", "if len(text) <= 2 * end_chars:", "if True:", "tests/core/facts/test_reading.py tests/core/facts/test_text.py"),
+    Break("a message is read again in every round", "core/log/messages.py", "if read not in readings:", "if True:", "tests/core/facts/test_reading.py::test_each_message_is_read_once_however_many_rounds_there_are"),
+    Break("all of a very long text is read", "core/facts/text.py", "if len(text) <= 2 * end_chars:", "if True:", "tests/core/facts/test_reading.py::test_of_a_message_of_megabytes_only_the_ends_are_read"),
     Break("the summary invents a task", "core/facts/extraction.py", "yield Fact(FactKind.TASK, task.text.strip(),", 'yield Fact(FactKind.TASK, "Plan 4711",', "tests/core/facts/test_extraction.py tests/core/facts/test_ledger.py"),
     Break("deleted to-dos come back as open", "core/facts/open_items.py", '"deleted"', '"_"', "tests/core/summary/test_verification.py"),
     Break("every form of a summary by code is the usual one", "summarizers/extractive.py", "FORMS.get(request.form, ", "(", "tests/summarizers/test_forms.py"),
     Break("a result can make parts of an entry of its own", "summarizers/entries.py", '.replace(SEPARATOR, " : ")', "", "tests/summarizers/test_forms.py"),
-    Break("the old summary stays beside the new one", "core/plan/plan.py", "if id(r) in deciding", "", "tests/core/plan/test_plan.py"),
+    Break("the old summary stays beside the new one", "core/plan/plan.py", "if id(r) in deciding", "", "tests/core/plan/test_plan.py::test_adding_leaves_no_record_that_decides_nothing"),
     Break("a failing summariser fails the call", "core/engine/summarization.py", 'if self.on_failure == "raise":', "if True:", "tests/test_manager.py"),
     Break("a later price list rewrites history", "core/audit/cost.py", "prices = detail.prices or known.later(detail.model, input_tokens)", "prices = known.later(detail.model, input_tokens)", "tests/core/audit/test_cost.py"),
     Break("a model reads the cache of another", "core/audit/cost.py", "before[detail.model] = call, detail", "before.update(dict.fromkeys((detail.model, *before), (call, detail)))", "tests/core/audit/test_cost.py"),
     Break("stubs count as left out", "core/engine/call_record.py", "evicted=actions[CompactionAction.SUMMARIZE] + actions[CompactionAction.DROP],", "evicted=actions.total() - actions[CompactionAction.INCLUDE],", "tests/viewer/pages/test_truth.py"),
     Break("a failed summary is not recorded", "core/engine/summarization.py", "session.note_failure(self._failure(error, keeps=keeps))", "self._failure(error, keeps=keeps)", "tests/viewer/pages/test_truth.py"),
-    Break("names count for nothing in a summary", "core/facts/selection.py", "gain = strings * weights.strings + words", "gain = words", "tests/benchmarks/test_fidelity_sample.py"),
-    Break("the messages of the least value stay", "strategies/span.py", "unit.indices), reverse=True)", "unit.indices))", "tests/benchmarks/test_fidelity_sample.py"),
+    Break("names count for nothing in a summary", "core/facts/selection.py", "gain = strings * weights.strings + words", "gain = words", "tests/benchmarks/test_fidelity_sample.py::test_the_sample_reaches_its_floors_and_what_others_do_does_not"),
+    Break("the messages of the least value stay", "strategies/span.py", "unit.indices), reverse=True)", "unit.indices))", "tests/benchmarks/test_fidelity_sample.py::test_the_sample_reaches_its_floors_and_what_others_do_does_not"),
     # -- the plan
     Break("protected messages are not pinned", "core/plan/layers.py", 'or bool(marks.get(self.protected_flag) or marks.get("protected"))', "", "tests/core/plan/test_layers.py"),
     Break("the newest question may go", "core/plan/layers.py", "recent.add(newest_ask)", "pass", "tests/core/plan/test_layers.py tests/core/plan/test_coordinator.py"),
     Break("nothing is cut at the floor", "core/plan/coordinator.py", "context = self._shorten(_with_bare_stubs(context), is_bulky)", "return context", "tests/core/plan/test_constraint_guard.py"),
-    Break("the ceiling is not checked", "core/plan/coordinator.py", "if after > goal.ceiling_tokens:", "if False:", "tests/core/plan/test_coordinator.py"),
+    Break("the ceiling is not checked", "core/plan/coordinator.py", "if after > goal.ceiling_tokens:", "if False:", "tests/core/plan/test_coordinator.py::test_any_target_is_met_or_the_error_has_the_parts"),
     Break("the trigger is a share of the budget", "core/plan/budget.py", "round(self.trigger_pct * self.input_tokens)", "round(self.trigger_pct * self.ceiling_tokens)", "tests/core/plan/test_budget.py"),
     Break("a prompt may be larger than the largest input", "core/plan/budget.py", "min(self.max_context_tokens - self.output_reserve, self.input_tokens)", "(self.max_context_tokens - self.output_reserve)", "tests/core/plan/test_budget.py"),
     Break("a window of a million is filled", "assembly.py", "policy.trigger_tokens is None and window > LARGE_WINDOW_TOKENS", "False", "tests/test_window_notices.py"),
@@ -93,27 +97,27 @@ BREAKS = (
     Break("artifacts are forgotten by the next summary", "core/plan/plan.py", "for pointer in (*earlier, *taken_in)}", "for pointer in taken_in}", "tests/summarizers/test_promises.py"),
     Break("a compaction need not shrink", "core/engine/compaction.py", "if result.tokens_freed < goal.min_freed_tokens:", "if False:", "tests/test_manager.py"),
     Break("a dry run writes to the live log", "core/engine/session.py", "twin.log, twin.prompt = self.log.fork(), self.prompt.copy()", "twin.log, twin.prompt = self.log, self.prompt", "tests/core/engine/test_session.py"),
-    Break("a conflict is taken for success", "core/engine/persistence.py", "session.mark_outdated()\n            return False", "return True", "tests/core/engine tests/stores/test_crowd.py"),
-    Break("a summary by code may come late", "core/engine/prefetch.py", "if self.is_quick or not fits:", "if not fits:", "tests/test_background.py"),
+    Break("a conflict is taken for success", "core/engine/persistence.py", "session.mark_outdated()\n            return False", "return True", "tests/stores/test_crowd.py::test_eight_processes_lose_nothing_and_double_nothing"),
+    Break("a summary by code may come late", "core/engine/prefetch.py", "if self.is_quick or not fits:", "if not fits:", "tests/test_background.py::test_the_same_calls_have_the_same_prompts_however_busy_the_process_is"),
     # -- around the core
-    Break("secrets stay", "redaction/spans.py", 'MARK = "<REDACTED>"', 'MARK = "<KEPT>"', "tests/redaction"),
-    Break("tenants read each other's artifacts", "core/audit/artifacts.py", "metadata.tenant_id == self.tenant_id and", "", "tests/recall"),
-    Break("names are words like all others", "core/search/ranking.py", "scores.append((-named, -score, -seq))", "scores.append((0.0, -score, -seq))", "tests/core/search/test_search.py"),
-    Break("words are found as they are written only", "core/search/search_terms.py", "stem(word) if word.isascii() and word.isalpha() else word", "word", "tests/core/search/test_search.py"),
+    Break("secrets stay", "redaction/spans.py", 'MARK = "<REDACTED>"', 'MARK = "<KEPT>"', "tests/redaction/test_corpus.py::test_only_the_secret_goes"),
+    Break("tenants read each other's artifacts", "core/audit/artifacts.py", "metadata.tenant_id == self.tenant_id and", "", "tests/recall/test_rehydration.py::test_what_may_not_be_seen_looks_like_what_is_not_there"),
+    Break("names are words like all others", "core/search/ranking.py", "scores.append((-named, -score, -seq))", "scores.append((0.0, -score, -seq))", "tests/core/search/test_search.py::test_names_come_first_however_often_their_parts_occur_elsewhere"),
+    Break("words are found as they are written only", "core/search/search_terms.py", "stem(word) if word.isascii() and word.isalpha() else word", "word", "tests/core/search/test_search.py::test_a_question_finds"),
     Break("words of questions count", "core/search/search_terms.py", "(stops if word in stop_terms else terms)[word] = None", "terms[word] = None", "tests/core/search/test_search.py"),
     Break("a neighbour is shown to everybody", "recall/search.py", "near = [entry for entry in self._around(match) if self._may_read(entry)]", "near = list(self._around(match))", "tests/recall/test_questions.py"),
     Break("recall finds what recall wrote", "recall/search.py", "found = [entry for entry in ranked if not self._is_ours(entry)]", "found = list(ranked)", "tests/recall/test_questions.py"),
     Break("what is in the prompt comes first", "recall/search.py", "found.sort(key=lambda entry: self.is_shown(entry.message.id))", "pass", "tests/recall/test_questions.py"),
     Break("confidential content goes to a model", "recall/semantic.py", "for e in entries if self._is_open(e.message)", "for e in entries", "tests/recall/test_semantic.py"),
-    Break("words in a summary are denied", "core/audit/sent_calls.py", "sums[place] + missing * open_calls + summary", "sums[place] + missing * open_calls", "tests/recall/test_why_truth.py"),
-    Break("injected words are denied", "core/audit/why.py", "self._add_call(call, history.added.get(call.number, ()), ", "self._add_call(call, (), ", "tests/recall/test_why_truth.py"),
-    Break("a branch that was left is searched", "core/audit/why.py", "self._table.view(self._branches[last.branch], last.last_seq)", "self._table.view(self._branches[0], last.last_seq)", "tests/recall/test_why_truth.py"),
-    Break("entries of a former version are not found", "stores/schema.py", 'connection.execute(insert(unindexed).from_select(["tenant_id", "session_id"], known))', "pass", "tests/stores/test_search.py"),
-    Break("a note of ours is sent to the provider", "dialects/translation.py", "_KnownBlock((copy_plain(item),), (_without_meta(item),), own.entries)", "_KnownBlock((copy_plain(item),), (item,), own.entries)", "tests/dialects"),
-    Break("clearing forgets how a call went", "strategies/clear.py", "*outcome_lines(text, self.keep_lines)", "", "tests/strategies/test_strategies.py"),
+    Break("words in a summary are denied", "core/audit/sent_calls.py", "sums[place] + missing * open_calls + summary", "sums[place] + missing * open_calls", "tests/recall/test_why_truth.py::test_every_way_into_a_prompt_is_found"),
+    Break("injected words are denied", "core/audit/why.py", "self._add_call(call, history.added.get(call.number, ()), ", "self._add_call(call, (), ", "tests/recall/test_why_truth.py::test_every_way_into_a_prompt_is_found"),
+    Break("a branch that was left is searched", "core/audit/why.py", "self._table.view(self._branches[last.branch], last.last_seq)", "self._table.view(self._branches[0], last.last_seq)", "tests/recall/test_why_truth.py::test_a_branch_that_was_left_is_said_to_be"),
+    Break("entries of a former version are not found", "stores/schema.py", 'connection.execute(insert(unindexed).from_select(["tenant_id", "session_id"], known))', "pass", "tests/stores/test_search.py::test_a_database_of_the_former_version_goes_on_and_is_searched"),
+    Break("a note of ours is sent to the provider", "dialects/translation.py", "_KnownBlock((copy_plain(item),), (_without_meta(item),), own.entries)", "_KnownBlock((copy_plain(item),), (item,), own.entries)", "tests/dialects/test_properties.py::test_below_the_trigger_the_callers_own_objects_come_back"),
+    Break("clearing forgets how a call went", "strategies/clear.py", "*outcome_lines(text, self.keep_lines)", "", "tests/strategies/test_strategies.py::test_a_cleared_result_keeps_the_lines_that_say_how_it_went"),
     # -- telemetry
     Break("a span is told of again in every round", "core/audit/freed.py", "is_told = was is now or (isinstance(was, SummarizationRecord) and isinstance(now, SummarizationRecord))", "is_told = was is now", "tests/telemetry/test_seed_events.py"),
-    Break("a message is counted again when it is changed again", "core/engine/events.py", 'data["message_count"] - data.get("changed_again", 0)', 'data["message_count"]', "tests/telemetry/test_metrics_add_up.py"),
+    Break("a message is counted again when it is changed again", "core/engine/events.py", 'data["message_count"] - data.get("changed_again", 0)', 'data["message_count"]', "tests/telemetry/test_metrics_add_up.py::test_the_sessions_reach_what_they_are_about"),
     Break("what was cleared first is not freed by a summary", "core/audit/freed.py", "message_tokens(message_id) if was is None else _stub_tokens(was)", "_stub_tokens(now)", "tests/telemetry/test_metrics_add_up.py"),
     Break("the usage is that of before the compaction", "core/engine/engine.py", "self.emitter.prompt_ready(session, budget, self.trigger.used_tokens(session, budget))", "self.emitter.prompt_ready(session, budget, session.plan.tokens_before or 1)", "tests/telemetry/test_seed_events.py"),
     Break("a budget that cannot be met is not decided", "core/engine/compaction.py", "self._decide(session, TriggerDecision(True, reason), note=note, **kept)", "pass", "tests/telemetry/test_seed_events.py"),
@@ -124,19 +128,32 @@ BREAKS = (
 
 
 def main() -> int:
-    """Try every break; return 0 if all were noticed."""
+    """Try every break, as many at once as there are processors; return 0 if all were noticed."""
     word = sys.argv[1] if len(sys.argv) > 1 else ""
     chosen = [case for case in BREAKS if word in case.what]
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "tree"
-        ignored = shutil.ignore_patterns(".git", ".venv", ".hypothesis", "__pycache__", "site")
-        shutil.copytree(ROOT, copy, ignore=ignored)
-        unnoticed = [
-            case.what for number, case in enumerate(chosen, 1) if not _is_noticed(case, copy, number, len(chosen))
-        ]
+    workers = os.cpu_count() or 1
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(workers) as pool:
+        copies = SimpleQueue[Path]()
+        for number in range(workers):
+            copies.put(_copy_tree(Path(folder) / str(number)))
+        noticed = pool.map(lambda numbered: _is_noticed_in_a_copy(*numbered, len(chosen), copies), enumerate(chosen, 1))
+        unnoticed = [case.what for case, is_noticed in zip(chosen, noticed, strict=True) if not is_noticed]
     print(f"{len(chosen) - len(unnoticed)} of {len(chosen)} breaks were noticed")
     print("".join(f"  not noticed: {what}\n" for what in unnoticed), end="")
     return 1 if unnoticed else 0
+
+
+def _copy_tree(target: Path) -> Path:
+    ignored = shutil.ignore_patterns(".git", ".venv", ".hypothesis", "__pycache__", "site")
+    return Path(shutil.copytree(ROOT, target, ignore=ignored))
+
+
+def _is_noticed_in_a_copy(number: int, case: Break, count: int, copies: SimpleQueue[Path]) -> bool:
+    copy = copies.get()
+    try:
+        return _is_noticed(case, copy, number, count)
+    finally:
+        copies.put(copy)
 
 
 def apply(case: Break, text: str) -> str:

@@ -22,6 +22,7 @@ from compact.core.log.entries import read_entry
 from compact.core.log.groups import group_messages
 from compact.core.log.messages import Message
 from compact.core.log.tokenizer import ProviderAwareTokenizer
+from compact.core.log.turn_order import OPENING
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import CompactionPlan, SpanReference, SummarizationRecord
 from compact.core.plan.renderer import summary_message
@@ -127,7 +128,7 @@ def compact(
         return _compact_with(manager, messages, session_id or "default", target_tokens)
     config, gateway = config or _default_config(), Gateway()
     gateway.select_dialect(messages, None)
-    entries = gateway.to_entries(messages)
+    entries = _without_opening(gateway.to_entries(messages))
     engine = build_engine(
         config, emit=_discard, store=InMemoryCompactionStore(), tokenizer=tokenizer, summarizer=summarizer
     )
@@ -187,13 +188,22 @@ class _PreviousSummary:
 
 
 def _previous_summary(messages: Sequence[Message], rules: KeepRules) -> _PreviousSummary | None:
-    """Return the summary of an earlier round: it is the first message behind the pinned ones."""
+    """Return the summary of an earlier round: it is the first message behind the pinned ones and our opening line."""
     for place, message in enumerate(messages):
-        if rules.pins(message):
+        if rules.pins(message) or _is_opening(message):
             continue
         parsed = parse_summary_text(message.text) if message.role in ("assistant", "user") else None
         return _PreviousSummary(place, parsed) if parsed else None
     return None
+
+
+def _is_opening(message: Message) -> bool:
+    return message.role == "user" and message.text == OPENING
+
+
+def _without_opening(entries: Sequence[object]) -> list[object]:
+    """Return a history without the line that stands before a summary: each round writes its own."""
+    return [entry for place, entry in enumerate(entries) if not _is_opening(read_entry(entry, f"messages[{place}]"))]
 
 
 def _session_of(entries: Sequence[object], session_id: str, engine: Engine) -> Session:

@@ -9,6 +9,7 @@ from compact.core.errors import InvalidHistory
 from compact.core.log.entries import read_entry
 from compact.core.log.legality import Violation, check_chat
 from compact.core.log.messages import ROLES, Message
+from compact.core.log.turn_order import ends_a_turn
 from compact.dialects.dialect import META, NATIVE, fields_of
 
 _KEYS = frozenset(
@@ -30,6 +31,24 @@ def check_chat_completions(items: Sequence[Any], *, known_only: bool = False) ->
         return (Violation("no_messages", 0, "at least one message is required"),)
     shapes = [found for place, item in enumerate(items) for found in _item_violations(item, place, known_only)]
     return tuple(sorted((*_order_violations(items, shapes), *shapes), key=lambda violation: violation.place))
+
+
+def check_turns(items: Sequence[Any]) -> Iterator[Violation]:
+    """Yield where it is not the user who begins, or one speaks twice: models behind chat templates refuse both.
+
+    Calls and their results stand inside a turn of the assistant.
+    """
+    before = ""
+    for place, item in enumerate(items):
+        message = read_entry(item, f"messages[{place}]")
+        if message.role == "assistant" and not before:
+            yield Violation("first_is_user", place, "the first to speak is the assistant")
+        elif message.role == before:
+            yield Violation("roles_alternate", place, f"the {before} speaks twice")
+        if ends_a_turn(message):
+            before = message.role
+        elif message.role == "assistant":
+            before = "user"  # it goes on until the assistant answers
 
 
 def _order_violations(items: Sequence[Any], shapes: Sequence[Violation]) -> Iterator[Violation]:

@@ -38,11 +38,14 @@ def choose_span(context: PlanningContext, free: Sequence[int], *, max_summary_to
     reserve = max(min(max_summary_tokens, max(least, int(goal.summary_share * room))), MIN_SUMMARY_TOKENS)
     while True:
         stay = _affordable(context, units, room - reserve)
+        lines = context.line_tokens(frozenset(free) - stay)
+        if lines:
+            stay = _affordable(context, units, room - reserve - lines)
         span = [index for index in free if index not in stay]
         full = sum(context.tokens[index] for index in span) + (standing.tokens_after if standing else 0)
         usable = max(int(full * ratio), MIN_SUMMARY_TOKENS)
         if usable >= reserve:
-            return Span(span, max(reserve, room - sum(map(context.weight, stay))))
+            return Span(span, max(reserve, room - lines - sum(map(context.weight, stay))))
         reserve = usable
 
 

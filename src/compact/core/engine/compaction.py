@@ -254,7 +254,8 @@ class Compactor:
         """Make the prompt of a session anew, from its log and plan."""
         rendered = self.renderer.render(session.log.view, session.plan)
         slots, repairs = repair_chat(rendered.slots)
-        placeholders = [slot.message for slot in slots if not slot.ids]
+        as_planned = {id(slot) for slot in rendered.slots}
+        placeholders = [slot.message for slot in slots if not slot.ids and id(slot) not in as_planned]
         prompt = CurrentPrompt.built(
             session.log,
             session.plan,

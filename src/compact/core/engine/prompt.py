@@ -60,7 +60,7 @@ class CurrentPrompt:
         for slot in slots:
             message = slot.message
             is_unchanged = len(slot.ids) == 1 and message is log.get(slot.ids[0])
-            record = plan.get_action(slot.ids[0])[1] if id(slot) in as_planned else None
+            record = plan.get_action(slot.ids[0])[1] if slot.ids and id(slot) in as_planned else None
             if is_unchanged:
                 prompt.items.add(message.original, slot.ids, message.id)
                 tokens = message_tokens(message.id)
@@ -68,9 +68,10 @@ class CurrentPrompt:
                 prompt.items.add(write_entry(message, like), slot.ids, "")
                 # What the plan weighed when it was made is not counted again: not now, not in the next process.
                 tokens = record.tokens_after if record else count_message(message)
-                if record is None:  # a repair, which the whole history would need too
+                if id(slot) not in as_planned:  # a repair, which the whole history would need too
                     prompt.view_tokens += tokens - sum(map(message_tokens, slot.ids))
-            part = part_of(message, record, rules)
+            is_line = not slot.ids and id(slot) in as_planned
+            part = PromptPart.STUBS if is_line else part_of(message, record, rules)
             if part is PromptPart.SUMMARY:
                 prompt.summary_place = len(prompt.slot_parts)
             prompt._add_slot(message, tokens, part)

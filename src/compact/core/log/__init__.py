@@ -5,5 +5,6 @@ entries    read and write entries in the one form the log has
 log        append what is new in a caller's list; branches, retries, equal entries
 groups     messages that only make sense together; turns
 legality   what a provider accepts, and the nearest legal prompt
+turn_order lines where a whole turn was left out, so that user and assistant alternate
 tokenizer  the socket for token counters
 """

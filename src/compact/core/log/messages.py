@@ -116,7 +116,10 @@ def copy_plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One place in a prompt: the message there, and the log entries it stands for (none for repairs)."""
+    """One place in a prompt: the message there, and the log entries it stands for.
+
+    There are none behind a repair, and none behind a line between turns.
+    """
 
     message: Message
     ids: tuple[str, ...]

@@ -13,6 +13,7 @@ from compact.core.errors import InsufficientBudget
 from compact.core.facts.constraints import ConstraintFinder, NoConstraints
 from compact.core.log.groups import Group, calls_answered, group_messages, turn_numbers
 from compact.core.log.messages import Message
+from compact.core.log.turn_order import TurnOrder
 from compact.core.plan.economics import Economics
 from compact.core.plan.layers import KeepRules, Layers, partition
 from compact.core.plan.parts import PromptPart, in_order, part_of
@@ -129,6 +130,7 @@ class CompactionCoordinator:
             plan=plan,
             goal=goal,
             count_message=count_message,
+            turn_order=TurnOrder(messages),
             turn=turn or TurnContext(),
             prefetched=prefetched,
         )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from compact.core.log.messages import Message, Slot
+from compact.core.log.turn_order import TurnOrder
 from compact.core.plan.plan import (
     ClearRecord,
     CompactionAction,
@@ -68,13 +69,26 @@ class PromptRenderer:
                 case DropRecord():
                     hidden.append(message.id)
         summary = () if plan.summary is None else (Slot(summary_message(plan.summary), plan.summary.span.message_ids),)
-        return RenderedPrompt((*lead, *summary, *rest), tuple(hidden), self.format_version, actions)
+        slots = (*lead, *summary, *rest)
+        if summary or hidden:
+            slots = in_turns(slots, messages)
+        return RenderedPrompt(slots, tuple(hidden), self.format_version, actions)
 
     def extend(self, prompt: RenderedPrompt, messages: Iterable[Message]) -> RenderedPrompt:
         """Return the same prompt with new messages behind it: what was there stays byte for byte."""
         added = tuple(Slot(message, (message.id,)) for message in messages)
         actions = prompt.actions + Counter({CompactionAction.INCLUDE: len(added)})
         return replace(prompt, slots=prompt.slots + added, actions=actions)
+
+
+def in_turns(slots: tuple[Slot, ...], messages: Sequence[Message]) -> tuple[Slot, ...]:
+    """Return the slots with a line wherever the plan has left out a whole turn between two of the same speaker."""
+    filled: list[Slot] = []
+    begin = 0
+    for place, line in TurnOrder(messages).lines_for(slot.message for slot in slots):
+        filled += (*slots[begin:place], Slot(line, ()))
+        begin = place
+    return (*filled, *slots[begin:])
 
 
 def summary_message(record: SummarizationRecord) -> Message:

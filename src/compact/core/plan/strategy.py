@@ -5,12 +5,14 @@ Planning never waits: a summary that is not written yet weighs the most it may w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Protocol
 
 from compact.core.log.groups import Group
 from compact.core.log.messages import Message, ToolCall
+from compact.core.log.turn_order import TurnOrder
 from compact.core.plan.layers import Layers
 from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import (
@@ -30,6 +32,8 @@ SUMMARIZE = "summarize"
 CLEAR = "clear"
 # Chosen: a shorter summary would say nothing.
 MIN_SUMMARY_TOKENS = 40
+# Where a summary stands, whatever it says.
+_SUMMARY = Message("assistant", "", id="compact-summary")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +85,7 @@ class PlanningContext:
     plan: CompactionPlan
     goal: Goal
     count_message: Callable[[Message], int]
+    turn_order: TurnOrder
     turn: TurnContext = field(default_factory=TurnContext)
     prefetched: SummarizationRecord | None = None
 
@@ -115,7 +120,19 @@ class PlanningContext:
     def total_tokens(self) -> int:
         """Return the tokens of the whole prompt as planned so far."""
         summary = self.plan.summary
-        return sum(map(self.weight, range(len(self.messages)))) + (summary.tokens_after if summary else 0)
+        messages = sum(map(self.weight, range(len(self.messages))))
+        return messages + (summary.tokens_after if summary else 0) + self.line_tokens()
+
+    def line_tokens(self, leaving: Collection[int] = ()) -> int:
+        """Return what the lines between turns take, also once the messages at some places are summarised."""
+        shown = [index for index, m in enumerate(self.messages) if index not in leaving and self.plan.shows(m.id)]
+        if len(shown) == len(self.messages):
+            return 0
+        prompt = [self.messages[index] for index in shown]
+        if leaving or self.plan.summary:
+            before = self.layers.pinned if leaving else {self.places[message_id] for message_id in self.plan.pinned}
+            prompt.insert(sum(1 for _ in takewhile(before.__contains__, shown)), _SUMMARY)
+        return sum(self.count_message(line) for _, line in self.turn_order.lines_for(prompt))
 
 
 class CompactionStrategy(Protocol):

@@ -25,7 +25,7 @@ function labels(slot) {
   return [
     h("span", { class: "chip part-chip" }, swatch(slot.part), NAMES.get(slot.part) ?? slot.part),
     slot.action === "include" ? null : actionChip(slot.action),
-    slot.is_repair ? h("span", { class: "badge", title: "No provider accepts the prompt without it" }, "repair") : null,
+    slot.is_repair ? h("span", { class: "badge", title: "Providers refuse the prompt without it" }, "repair") : null,
   ];
 }
 

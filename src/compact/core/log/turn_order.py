@@ -1,0 +1,60 @@
+"""Turns: the user speaks first, then user and assistant alternate. Many models take nothing else.
+
+Chat templates of open models refuse a prompt in which one of them speaks twice, and Claude behind a gateway refuses one
+that begins with the assistant. Where a compaction has left out what the other said, a line says so in its place. What
+the caller itself sent in another order stays in that order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Literal, TypeAlias
+
+from compact.core.log.messages import Message
+
+Speaker: TypeAlias = Literal["user", "assistant"]
+
+OPENING = "[the beginning of the conversation is not shown]"
+LEFT_OUT = "[messages left out here]"
+
+
+def ends_a_turn(message: Message) -> bool:
+    """Return True for what the user or the assistant says; calls and their results stand inside a turn."""
+    return message.role == "user" or (message.role == "assistant" and not message.tool_calls)
+
+
+class TurnOrder:
+    """Who has spoken between any two messages of a history."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self._places = {message.id: place for place, message in enumerate(messages)}
+        self._turns = {who: list(accumulate(_turns_of(who, messages), initial=0)) for who in ("user", "assistant")}
+
+    def lines_for(self, prompt: Iterable[Message]) -> Iterator[tuple[int, Message]]:
+        """Yield the lines that a prompt of these messages needs, each with the place that it stands before."""
+        last: Message | None = None
+        for place, message in enumerate(prompt):
+            if message.role not in ("user", "assistant"):
+                continue
+            other: Speaker = "assistant" if message.role == "user" else "user"
+            speaks_again = last.role == message.role if last else message.role == "assistant"
+            is_filled = speaks_again and self._has_spoken(other, last, message)
+            if is_filled:
+                yield place, Message(other, LEFT_OUT if last else OPENING)
+            if ends_a_turn(message):
+                last = message
+            elif is_filled:
+                last = Message("user", LEFT_OUT, id=message.id)
+
+    def _has_spoken(self, who: Speaker, after: Message | None, before: Message) -> bool:
+        """Return True if one has spoken between two messages; a summary stands for turns of both."""
+        start = 0 if after is None else self._places.get(after.id)
+        end = self._places.get(before.id)
+        if start is None or end is None:
+            return True
+        return self._turns[who][end] > self._turns[who][start]
+
+
+def _turns_of(who: Speaker, messages: Iterable[Message]) -> Iterator[bool]:
+    return (message.role == who and ends_a_turn(message) for message in messages)
