@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from compact import CompactConfig, CompactManager, InsufficientBudget, StructuredSummary, SummaryRequest, UnknownSession
 from compact.core.audit.why import CallRange, PhraseTrace, SearchCancelled
+from compact.core.log.turn_order import LEFT_OUT, OPENING
 from compact.injection import InjectionContext, Injector
 from compact.recall.phrase_finder import PhraseFinder
 from compact.summarizers.extractive import extractive_summary
@@ -210,7 +211,8 @@ def check_phrases(told: Told, chance: random.Random, texts: int = 8) -> Counter[
         trace = check(told, phrase)
         kinds["left out"] += not trace.newest_call_count
         kinds["missing for a while"] += bool(trace.calls_without and trace.newest_call_count)
-    for phrase in (NOTE, "no result was recorded", "empty message", "tool call that is not in", "recall m"):
+    ours = ("no result was recorded", "empty message", "tool call that is not in", "recall m", LEFT_OUT, OPENING)
+    for phrase in (NOTE, *ours):
         check(told, phrase)
     return kinds
 
@@ -255,7 +257,7 @@ def test_every_way_into_a_prompt_is_found(told: Told) -> None:
         told.history += [user(f"and then {number}")]
         told.send()
     assert kinds == {"message", "stub", "summary", "injected", "rehydrated", "repair"}
-    reached = check_phrases(told, random.Random(7), texts=40)
+    reached = check_phrases(told, random.Random(11), texts=40)
     assert min(reached["in the prompt"], reached["left out"], reached["missing for a while"]) > 0, reached
 
 

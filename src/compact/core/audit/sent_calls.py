@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from compact.core.audit.phrases import fold, fold_message
 from compact.core.audit.records import BranchView, StoredMessage
@@ -83,17 +83,22 @@ class PlannedPrompt:
     """The prompts of all calls under one plan on one branch: what each shows ends at its last log entry."""
 
     def __init__(self, messages: Sequence[StoredMessage], plan: CompactionPlan, table: TextTable) -> None:
-        hidden = plan.hidden_ids()
-        shown = [entry for entry in messages if entry.message.id not in hidden]
-        seqs = {entry.message.id: entry.seq for entry in shown}
-        slots = _RENDERER.render([entry.message for entry in shown], plan).slots
+        seqs = {entry.message.id: entry.seq for entry in messages}
+        slots = _RENDERER.render([entry.message for entry in messages], plan).slots
         repaired, summary = repair_chat(slots)[0], plan.summary
         texts = {slot.ids[0]: slot.message for slot in repaired if slot.ids and not is_summary(slot, summary)}
-        entries = [slot for slot in slots if not is_summary(slot, summary)]
-        rows = sorted(
+        entries = [slot for slot in slots if slot.ids and not is_summary(slot, summary)]
+        rows = [
             (seqs[slot.ids[0]], opened, table.number_of(texts[slot.ids[0]]))
             for slot, opened in zip(entries, _opened_calls([slot.message for slot in entries]), strict=True)
-        )
+        ]
+        # A line between turns is there as soon as what follows it, and a summary always is.
+        rows += [
+            (0 if is_summary(following, summary) else seqs[following.ids[0]], 0, table.number_of(line.message))
+            for line, following in pairwise(slots)
+            if not line.ids
+        ]
+        rows.sort()
         self._seqs = [seq for seq, _, _ in rows]
         self._numbers = [number for _, _, number in rows]
         self._open_calls = list(accumulate(opened for _, opened, _ in rows))
