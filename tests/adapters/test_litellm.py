@@ -270,11 +270,11 @@ def test_late_usage_of_an_older_request_is_not_taken_in() -> None:
     hook(compacting, messages=history, litellm_call_id="first")
     hook(compacting, messages=[*history, *HELLO], litellm_call_id="second")
     late = ModelResponse()
-    late.usage = Usage(prompt_tokens=3_900, completion_tokens=1, total_tokens=3_901)  # pyright: ignore
+    late.usage = Usage(prompt_tokens=3_600, completion_tokens=1, total_tokens=3_601)  # pyright: ignore
     compacting.log_success_event({"litellm_call_id": "first"}, late, None, None)
     assert [call.tokens_reported for call in manager.model_calls("s")] == [None, None]
     compacting.log_success_event({"litellm_call_id": "second"}, late, None, None)
-    assert [call.tokens_reported for call in manager.model_calls("s")] == [None, 3_900]
+    assert [call.tokens_reported for call in manager.model_calls("s")] == [None, 3_600]
     hook(compacting, messages=[*history, *HELLO, *HELLO], litellm_call_id="third")
     assert len(sink.of(CompactionCompletedEvent)) == 1
 

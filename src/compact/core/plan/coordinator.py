@@ -352,4 +352,5 @@ def _parts(context: PlanningContext, rules: KeepRules) -> dict[str, int]:
         record = context.plan.get_action(message.id)[1]
         tokens[part_of(message, record, rules)] += context.weight(index)
     tokens[PromptPart.SUMMARY] += context.plan.summary.tokens_after if context.plan.summary else 0
+    tokens[PromptPart.STUBS] += context.line_tokens()
     return in_order(tokens)
