@@ -28,7 +28,7 @@ from compact.core.engine.events import (
     NoticeEvent,
     TriggerDecisionEvent,
 )
-from compact.core.log.turn_order import OPENING
+from compact.core.log.turn_order import LEFT_OUT
 from compact.session_registry import SessionLock
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import (
@@ -92,7 +92,7 @@ def test_the_status_says_how_full_what_is_in_it_and_why() -> None:
     status = manager.status("s")
     assert status.layers["pinned"].messages == 1
     assert status.layers["summary"].messages == 1
-    assert status.layers["recent"].tokens == 480 + len(OPENING.split())
+    assert status.layers["recent"].tokens == 480 + len(LEFT_OUT.split())
     assert status.actions == {"include": 13, "summarize": 28}
     assert status.decision is not None
     assert status.decision.triggered

@@ -18,7 +18,25 @@ _install_former_names()
 
 # Loaded on first use, so that `import compact` stays light. `compact.core` has the rest.
 _HOMES = {
-    "compact.config": ("CompactConfig", "CompactPolicy"),
+    "compact.config": (
+        "ClearConfig",
+        "CompactConfig",
+        "CompactPolicy",
+        "DeduplicateConfig",
+        "ExternalizeConfig",
+        "PricingConfig",
+        "RecallSettings",
+        "RedactionConfig",
+        "RegretConfig",
+        "RehydrationSettings",
+        "StateConfig",
+        "StorageConfig",
+        "StrategiesConfig",
+        "SummarizerConfig",
+        "TelemetryConfig",
+        "ToolConfig",
+        "WindowConfig",
+    ),
     "compact.manager": ("CompactManager",),
     "compact.core.plan.budget": ("TokenBudget",),
     "compact.core.plan.coordinator": ("CompactionCoordinator", "CompactionResult"),
@@ -55,8 +73,23 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = sorted([*_HOME_OF, "__version__"])  # pyright: ignore[reportUnsupportedDunderAll]
 
 if TYPE_CHECKING:
+    from compact.config import ClearConfig as ClearConfig
     from compact.config import CompactConfig as CompactConfig
     from compact.config import CompactPolicy as CompactPolicy
+    from compact.config import DeduplicateConfig as DeduplicateConfig
+    from compact.config import ExternalizeConfig as ExternalizeConfig
+    from compact.config import PricingConfig as PricingConfig
+    from compact.config import RecallSettings as RecallSettings
+    from compact.config import RedactionConfig as RedactionConfig
+    from compact.config import RegretConfig as RegretConfig
+    from compact.config import RehydrationSettings as RehydrationSettings
+    from compact.config import StateConfig as StateConfig
+    from compact.config import StorageConfig as StorageConfig
+    from compact.config import StrategiesConfig as StrategiesConfig
+    from compact.config import SummarizerConfig as SummarizerConfig
+    from compact.config import TelemetryConfig as TelemetryConfig
+    from compact.config import ToolConfig as ToolConfig
+    from compact.config import WindowConfig as WindowConfig
     from compact.core.audit.report import CompactionReport as CompactionReport
     from compact.core.engine.events import CompactionEvent as CompactionEvent
     from compact.core.engine.status import SessionStatus as SessionStatus

@@ -6,9 +6,9 @@ no setting but a field of an object that is built in code and passed to `Compact
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypedDict, Unpack, cast
 
 from pydantic import (
     BaseModel,
@@ -77,6 +77,10 @@ class ConfigSection(BaseModel):
         if isinstance(value, bool) and is_number(cls.model_fields[info.field_name or ""]):
             raise ValueError(f"must be a number, not {str(value).lower()}")
         return value
+
+    def __repr_args__(self) -> Iterator[tuple[str, Any]]:
+        """Return what was set here: with everything that was not, no repr would fit a line."""
+        return ((name, getattr(self, name)) for name in type(self).model_fields if name in self.model_fields_set)
 
     def given(self) -> dict[str, Any]:
         """Return what was set in this section, former keys included, as a file would have it."""
@@ -446,8 +450,42 @@ class TelemetryConfig(ConfigSection):
         }
 
 
+_Given: TypeAlias = Mapping[str, Any]
+
+
+class CompactSettings(TypedDict, total=False):
+    """What `CompactConfig` takes: editors complete these names, and type checkers refuse others.
+
+    A section is an object of its class, or what was set in it by name, as a file would have it.
+    """
+
+    version: str
+    model: str
+    max_context_tokens: int | None
+    max_input_tokens: int | None
+    tokenizer: Literal["auto", "simple"]
+    policy: CompactPolicy | _Given
+    strategies: StrategiesConfig | _Given
+    summarizer: SummarizerConfig | _Given
+    rehydration: RehydrationSettings | _Given
+    recall: RecallSettings | _Given
+    regret: RegretConfig | _Given
+    pricing: PricingConfig | _Given
+    state: StateConfig | _Given
+    storage: StorageConfig | _Given
+    redaction: RedactionConfig | _Given
+    telemetry: TelemetryConfig | _Given
+
+
 class CompactConfig(ConfigSection):
-    """All settings; `CompactConfig()` works as it is."""
+    """All settings; `CompactConfig()` works as it is.
+
+    Raises `ConfigError` for a setting that is not known, not in its range, or contradicts another; the error names
+    its path.
+
+        CompactConfig(model="claude-sonnet-4-5", policy=CompactPolicy(trigger_pct=0.7))
+        CompactConfig(model="gpt-4o", policy={"trigger_pct": 0.7})
+    """
 
     version: str = Field(default=CONFIG_VERSION, description="Of the file's own form.")
     model: str = Field(default="gpt-4o", min_length=1, description="Decides window and token counter.")
@@ -477,7 +515,7 @@ class CompactConfig(ConfigSection):
             raise contradiction(("max_input_tokens", largest), ("max_context_tokens", window))
         return self
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, **settings: Unpack[CompactSettings]) -> None:
         """Read `COMPACT_*` variables; settings given here overrule them."""
         given = _as_mappings(settings)
         check_version(given)
@@ -487,9 +525,17 @@ class CompactConfig(ConfigSection):
             raise explain(error, CompactConfig) from None
 
     @classmethod
-    def load(cls, path: str | Path, **settings: Any) -> CompactConfig:
-        """Read a YAML or JSON file; the environment and the settings given here overrule it."""
-        return cls(**merged(read_file(Path(path)), from_environment(cls), _as_mappings(settings)))
+    def of(cls, settings: Mapping[str, Any]) -> CompactConfig:
+        """Return a configuration of settings whose names are only known when they are read."""
+        return cls(**cast(CompactSettings, settings))
+
+    @classmethod
+    def load(cls, path: str | Path, **settings: Unpack[CompactSettings]) -> CompactConfig:
+        """Read a YAML or JSON file; the environment and the settings given here overrule it.
+
+        Raises `ConfigError` for a file that is not there or cannot be read, and for whatever the class refuses.
+        """
+        return cls.of(merged(read_file(Path(path)), from_environment(cls), _as_mappings(settings)))
 
 
 def _as_mappings(settings: Mapping[str, Any]) -> dict[str, Any]:

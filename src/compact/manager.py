@@ -158,6 +158,11 @@ class CompactManager:
         self._sessions = SessionRegistry(_MAX_SESSIONS_IN_MEMORY)
         self._notice_configuration()
 
+    def __repr__(self) -> str:
+        sessions = len(self._sessions)
+        held = f"{sessions:,} session{'' if sessions == 1 else 's'} in memory"
+        return f"<CompactManager for {self.config.model}, {self._budget.window.max_context_tokens:,} tokens, {held}>"
+
     def _notice_configuration(self) -> None:
         for notice in model_notices(self.config):
             self._events(NoticeEvent(session_id="", message=notice))

@@ -129,6 +129,9 @@ class SessionRegistry:
             unused = (known for known, held in self._sessions.items() if not held.lock.is_held)
             return tuple(islice(unused, excess))
 
+    def __len__(self) -> int:
+        return len(self._sessions)
+
     def __iter__(self) -> Iterator[HeldSession]:
         with self._lock:
             return iter(tuple(self._sessions.values()))

@@ -22,7 +22,7 @@ from compact.core.log.entries import read_entry
 from compact.core.log.groups import group_messages
 from compact.core.log.messages import Message
 from compact.core.log.tokenizer import ProviderAwareTokenizer
-from compact.core.log.turn_order import OPENING
+from compact.core.log.turn_order import LEFT_OUT
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import CompactionPlan, SpanReference, SummarizationRecord
 from compact.core.plan.renderer import summary_message
@@ -198,7 +198,7 @@ def _previous_summary(messages: Sequence[Message], rules: KeepRules) -> _Previou
 
 
 def _is_opening(message: Message) -> bool:
-    return message.role == "user" and message.text == OPENING
+    return message.role == "user" and message.text == LEFT_OUT
 
 
 def _without_opening(entries: Sequence[object]) -> list[object]:

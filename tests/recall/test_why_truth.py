@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from compact import CompactConfig, CompactManager, InsufficientBudget, StructuredSummary, SummaryRequest, UnknownSession
 from compact.core.audit.why import CallRange, PhraseTrace, SearchCancelled
-from compact.core.log.turn_order import LEFT_OUT, OPENING
+from compact.core.log.turn_order import LEFT_OUT
 from compact.injection import InjectionContext, Injector
 from compact.recall.phrase_finder import PhraseFinder
 from compact.summarizers.extractive import extractive_summary
@@ -211,7 +211,7 @@ def check_phrases(told: Told, chance: random.Random, texts: int = 8) -> Counter[
         trace = check(told, phrase)
         kinds["left out"] += not trace.newest_call_count
         kinds["missing for a while"] += bool(trace.calls_without and trace.newest_call_count)
-    ours = ("no result was recorded", "empty message", "tool call that is not in", "recall m", LEFT_OUT, OPENING)
+    ours = ("no result was recorded", "empty message", "tool call that is not in", "recall m", LEFT_OUT)
     for phrase in (NOTE, *ours):
         check(told, phrase)
     return kinds

@@ -11,7 +11,7 @@ from hypothesis import given
 
 from compact.core.log.entries import read_entry
 from compact.core.log.messages import Message
-from compact.core.log.turn_order import OPENING
+from compact.core.log.turn_order import LEFT_OUT
 from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult
 from compact.core.plan.durability import DeterminismMetadata, ToolDurability, ToolDurabilityPolicy, envelope, policy_for
 from compact.core.plan.layers import KeepRules
@@ -244,7 +244,7 @@ def test_the_remainder_is_one_span_and_the_summary_weighs_its_most_until_written
     assert record is not None
     assert len(record.span) == 38
     assert record.tokens_after == record.max_tokens == 500
-    assert result.tokens_after == 200 + 500 + len(OPENING.split())
+    assert result.tokens_after == 200 + 500 + len(LEFT_OUT.split())
 
 
 def test_a_summary_never_takes_more_than_a_share_of_what_it_replaces() -> None:

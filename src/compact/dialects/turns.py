@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
 from compact.core.log.legality import EMPTY_CONTENT as EMPTY_CONTENT
-from compact.core.log.turn_order import OPENING as OPENING
 from compact.dialects.dialect import NATIVE, Entry
 
 # Under these names `native` has the opaque blocks, and the order of everything; stores and token counters read them.
 OPAQUE = "beside"
 ORDER = "order"
-# At the end, where it is the user's turn to speak and all that was said last has been summarised.
+# Where a conversation must begin with the user, this stands there when what is left of one does not.
+OPENING = "[the beginning of the conversation is not shown]"
+# And this at the end, where it is the user's turn to speak and all that was said last has been summarised.
 CLOSING = "[what came after this is in the summary]"
 # The key under which arguments that are no JSON object are sent: providers want an object.
 _NOT_AN_OBJECT = "shortened"

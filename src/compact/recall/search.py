@@ -17,6 +17,7 @@ from compact.core.json_data import is_list
 from compact.core.log.messages import Message
 from compact.core.search.recall_answer import NOTHING_FOUND, TOOL_NAME, entry_header, is_recall, is_recall_answer
 from compact.core.search.search_terms import is_name, read_query
+from compact.core.short_repr import short_repr
 from compact.recall.passage import best_passage
 
 _ARTIFACT_ID = re.compile(r"art-[0-9a-f]{16}")
@@ -63,6 +64,7 @@ class Recall:
 
     query: str
     found: tuple[Recalled, ...]
+    __repr__ = short_repr
 
     @property
     def entries(self) -> tuple[Recalled, ...]:

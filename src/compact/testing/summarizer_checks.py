@@ -7,6 +7,7 @@ import inspect
 import json
 from collections.abc import Awaitable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import replace
 
 from compact.core.errors import SummaryFailed
@@ -124,10 +125,10 @@ def _without_accounts(request: SummaryRequest) -> SummaryRequest:
 
 
 def _check_answer(summarizer: Summarizer, request: SummaryRequest) -> StructuredSummary:
-    before = repr(_without_accounts(request))
+    before = deepcopy(_without_accounts(request))
     summary = _ask(summarizer, request)
     _check_summary(summary, request)
-    assert repr(_without_accounts(request)) == before, "the request was changed"
+    assert _without_accounts(request) == before, "the request was changed"
     return summary
 
 

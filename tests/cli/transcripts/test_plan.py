@@ -18,7 +18,7 @@ def without_summary(monkeypatch):
 
 
 def _numbers(row: str) -> list[int]:
-    return [int(word.replace(",", "")) for word in re.findall(r"(?<= )[\d,]+", row)]
+    return [int(word.replace(",", "")) for word in re.findall(r"(?<= )-?[\d,]+", row)]
 
 
 @pytest.mark.parametrize("window", [8_000, 128_000])

@@ -158,6 +158,8 @@ def _totals(
         yield strategy, messages, before, after, before - after
     unchanged = sum(measured.tokens) - sum(row.tokens_before for row in rows)
     yield "unchanged", len(measured.messages) - decided, unchanged, unchanged, 0
+    if result.line_tokens:
+        yield "lines between turns", 0, 0, result.line_tokens, -result.line_tokens
     yield "all", len(measured.messages), result.tokens_before, result.tokens_after, result.tokens_freed
 
 

@@ -16,6 +16,7 @@ from compact.core.audit.records import ModelCall, PlanVersion
 from compact.core.plan.economics import USD, Economics, Prices, price_change
 from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import CompactionPlan, CompactionRun
+from compact.core.short_repr import short_repr
 from compact.core.summary.writing import SummaryWriting
 
 FindPrices = Callable[[str, int], "Prices | None"]
@@ -156,6 +157,7 @@ class SessionCost:
 
     calls: tuple[CallCost, ...] = ()
     compactions: tuple[CompactionCost, ...] = ()
+    __repr__ = short_repr
 
     @property
     def models(self) -> tuple[str, ...]:

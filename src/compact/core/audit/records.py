@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from compact.core.log.messages import Message
 from compact.core.plan.plan import EDITED_PAST, CompactionPlan
+from compact.core.short_repr import short_repr
 from compact.core.summary.summary import StructuredSummary
 
 
@@ -61,6 +62,7 @@ class ModelCall:
     number: int = 0
     at: float = 0.0
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +171,7 @@ class PlanVersion:
 
     plan: CompactionPlan
     at: float
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, slots=True)

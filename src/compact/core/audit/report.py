@@ -18,6 +18,7 @@ from compact.core.facts.entities import EntityKind
 from compact.core.log.messages import Message
 from compact.core.plan.plan import CompactionPlan, StepFailure
 from compact.core.plan.regret import Regret, RegretCount, count_regrets
+from compact.core.short_repr import short_repr
 from compact.core.summary.summary import StructuredSummary, SummaryCheck
 
 CONSTRAINT, TASK, DECISION = "constraint", "task", "decision"
@@ -99,6 +100,7 @@ class CompactionReport:
     check: SummaryCheck | None = None
     regrets: tuple[Regret, ...] = ()
     failures: tuple[StepFailure, ...] = ()
+    __repr__ = short_repr
 
     @property
     def counts(self) -> dict[str, dict[str, int]]:

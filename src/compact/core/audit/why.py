@@ -28,6 +28,7 @@ from compact.core.log.legality import repair_chat
 from compact.core.log.messages import Message, Slot
 from compact.core.plan.plan import CompactionAction, CompactionPlan
 from compact.core.plan.renderer import PromptRenderer
+from compact.core.short_repr import short_repr
 from compact.core.summary.summary import unquoted
 
 LEFT_BEHIND = "left behind when the past was edited"
@@ -125,6 +126,7 @@ class PhraseTrace:
     newest_call: int | None = None
     newest_call_count: int = 0
     is_changed_since_call: bool = False
+    __repr__ = short_repr
 
     @property
     def is_in_prompt(self) -> bool:

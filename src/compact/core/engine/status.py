@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from compact.core.engine.session import Session, TriggerDecision
 from compact.core.plan.parts import LAYERS, PromptPart
 from compact.core.plan.regret import RegretCount, count_regrets
+from compact.core.short_repr import short_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class SessionStatus:
     regrets: tuple[RegretCount, ...] = ()
     contents: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
     trigger_reason: str = ""
+    __repr__ = short_repr
 
     @property
     def usage_pct(self) -> float:

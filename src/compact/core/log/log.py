@@ -216,7 +216,7 @@ def _align(known: Sequence[object], incoming: Sequence[object]) -> list[int | No
 
 def _fingerprint(entry: object) -> str:
     if isinstance(entry, Message):
-        return repr(replace(entry, id=""))
+        return repr((entry.role, entry.content, entry.tool_calls, entry.tool_call_id, entry.name, entry.meta))
     try:
         return json.dumps(entry, sort_keys=True, default=repr)
     except TypeError:  # keys of several types, which cannot be sorted

@@ -7,6 +7,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar, cast
 
+from compact.core.short_repr import short_repr
+
 Part: TypeAlias = Mapping[str, Any]
 Content: TypeAlias = str | tuple[Part, ...] | None
 
@@ -42,6 +44,7 @@ class Message:
     original: object = field(default=None, compare=False, repr=False)
     # What was read in it: of no other message, so that it goes when the message does.
     _readings: dict[object, object] | None = field(default=None, init=False, compare=False, repr=False)
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         # Callers pass lists; a frozen entry holds tuples and its own copy of `meta`.

@@ -15,8 +15,8 @@ from compact.core.log.messages import Message
 
 Speaker: TypeAlias = Literal["user", "assistant"]
 
-OPENING = "[the beginning of the conversation is not shown]"
-LEFT_OUT = "[messages left out here]"
+# As short as can be: in a prompt of a few hundred tokens, every line takes the place of something that was said.
+LEFT_OUT = "[...]"
 
 
 def ends_a_turn(message: Message) -> bool:
@@ -31,8 +31,11 @@ class TurnOrder:
         self._places = {message.id: place for place, message in enumerate(messages)}
         self._turns = {who: list(accumulate(_turns_of(who, messages), initial=0)) for who in ("user", "assistant")}
 
-    def lines_for(self, prompt: Iterable[Message]) -> Iterator[tuple[int, Message]]:
-        """Yield the lines that a prompt of these messages needs, each with the place that it stands before."""
+    def lines_for(self, prompt: Iterable[Message], *, only_first: bool = False) -> Iterator[tuple[int, Message]]:
+        """Yield the lines that a prompt of these messages needs, each with the place that it stands before.
+
+        With `only_first`, the one that makes the user begin.
+        """
         last: Message | None = None
         for place, message in enumerate(prompt):
             if message.role not in ("user", "assistant"):
@@ -40,8 +43,10 @@ class TurnOrder:
             other: Speaker = "assistant" if message.role == "user" else "user"
             speaks_again = last.role == message.role if last else message.role == "assistant"
             is_filled = speaks_again and self._has_spoken(other, last, message)
+            if is_filled and only_first and last:
+                return
             if is_filled:
-                yield place, Message(other, LEFT_OUT if last else OPENING)
+                yield place, Message(other, LEFT_OUT)
             if ends_a_turn(message):
                 last = message
             elif is_filled:

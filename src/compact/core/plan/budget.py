@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import floor
 
+from compact.core.short_repr import short_repr
+
 # The default of `policy.trigger_pct`, from the specification; the other defaults below are the settings' own.
 _USUAL_TRIGGER_PCT = 0.85
 # Chosen: an estimate that is wrong by more than this is a mistake, of ours or in the report.
@@ -43,6 +45,7 @@ class TokenBudget:
     trigger_limit_tokens: int | None = None
     trigger_limit_source: str = "policy.trigger_tokens"
     target_limit_tokens: int | None = None
+    __repr__ = short_repr
 
     @property
     def input_tokens(self) -> int:

@@ -32,8 +32,9 @@ from compact.core.plan.strategy import (
     PlanningContext,
 )
 from compact.core.plan.turn import TurnContext
+from compact.core.short_repr import short_repr
 
-# Chosen: below this size the frame of a tool exchange costs more than what it says.
+# Chosen: below this size the frame of a tool exchange, or a line for what was left out, costs more than it says.
 _SMALL_PROMPT_TOKENS = 2000
 # Chosen: room below the target that is worth filling, and how much of what was cleared is read to fill it.
 _MIN_SPARE_TOKENS = 100
@@ -63,7 +64,10 @@ class ProposalCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionResult:
-    """The next plan, and how it came about: `proposals` counts the new records of each strategy."""
+    """The next plan, and how it came about: `proposals` counts the new records of each strategy.
+
+    `line_tokens` of its tokens are lines between turns, where a whole turn was left out.
+    """
 
     plan: CompactionPlan
     layers: Layers
@@ -75,6 +79,8 @@ class CompactionResult:
     counts: tuple[ProposalCount, ...] = ()
     reason: str = ""
     economics: Economics | None = None
+    line_tokens: int = 0
+    __repr__ = short_repr
 
     @property
     def tokens_freed(self) -> int:
@@ -127,7 +133,7 @@ class CompactionCoordinator:
             answered=calls_answered(messages, groups),
             layers=partition(messages, groups, rules),
             places={message.id: index for index, message in enumerate(messages)},
-            plan=plan,
+            plan=replace(plan, shows_gaps=goal.settle_tokens >= _SMALL_PROMPT_TOKENS),
             goal=goal,
             count_message=count_message,
             turn_order=TurnOrder(messages),
@@ -159,6 +165,7 @@ class CompactionCoordinator:
             proposals=_new_records(plan, context.plan),
             failures=tuple(failures),
             counts=tuple(counts),
+            line_tokens=context.line_tokens(),
         )
 
     def _run_strategies(

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from compact.core.plan.economics import Economics, Prices, PromptChange
 from compact.core.plan.regret import Regrets
+from compact.core.short_repr import short_repr
 from compact.core.summary.summary import StructuredSummary
 
 # The reason of a plan that is left of another because the caller edited the past.
@@ -35,6 +36,7 @@ class SpanReference:
     """An explicit list of message ids: it stays true whatever is added around it."""
 
     message_ids: tuple[str, ...]
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "message_ids", tuple(self.message_ids))
@@ -112,6 +114,7 @@ class SummarizationRecord(_Record):
     max_tokens: int = 0
     summary: StructuredSummary | None = None
     artifacts: tuple[ExternalizationRecord, ...] = ()
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +202,8 @@ class CompactionPlan:
 
     `pinned` are the messages that stand before the summary. `reason` says what made this version. A plan that was
     restored has the version it came from as `origin`, and is `held`: it stays until the budget forbids it. `regrets`
-    are what the agent missed until then, and `run` is how the compaction went that made it, if one did.
+    are what the agent missed until then, and `run` is how the compaction went that made it, if one did. With
+    `shows_gaps`, a line stands where a whole turn was left out; a very small prompt has no room for that.
     """
 
     session_id: str
@@ -211,9 +215,11 @@ class CompactionPlan:
     tokens_after: int = 0
     origin: int | None = None
     held: bool = False
+    shows_gaps: bool = False
     regrets: Regrets = field(default_factory=Regrets)
     run: CompactionRun | None = field(default=None, compare=False)
     _actions: dict[str, Record] = field(init=False, repr=False, compare=False, default_factory=dict[str, "Record"])
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "records", tuple(self.records))
@@ -326,6 +332,7 @@ class CompactionPlan:
             "tokens_after": self.tokens_after,
             "origin": self.origin,
             "held": self.held,
+            "shows_gaps": self.shows_gaps,
             "regrets": self.regrets.to_dict(),
             "run": self.run.to_dict() if self.run else None,
         }
@@ -343,6 +350,7 @@ class CompactionPlan:
             tokens_after=data["tokens_after"],
             origin=data["origin"],
             held=data["held"],
+            shows_gaps=data.get("shows_gaps", False),
             # A plan from before regrets were counted does not say how long the log was: none counts under it.
             regrets=Regrets.from_dict(data["regrets"]) if "regrets" in data else Regrets(log_length=maxsize),
             run=CompactionRun.from_dict(data["run"]) if data.get("run") else None,

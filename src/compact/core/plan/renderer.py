@@ -17,6 +17,7 @@ from compact.core.plan.plan import (
     SummarizationRecord,
 )
 from compact.core.plan.stubs import render_cleared, render_externalization_text
+from compact.core.short_repr import short_repr
 from compact.core.summary.summary import StructuredSummary, render_summary_text
 
 COMPACTION_RENDER_FORMAT_VERSION = "v1.0"
@@ -30,6 +31,7 @@ class RenderedPrompt:
     hidden: tuple[str, ...] = ()
     format_version: str = COMPACTION_RENDER_FORMAT_VERSION
     actions: Counter[CompactionAction] = field(default_factory=Counter[CompactionAction])
+    __repr__ = short_repr
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -71,7 +73,7 @@ class PromptRenderer:
         summary = () if plan.summary is None else (Slot(summary_message(plan.summary), plan.summary.span.message_ids),)
         slots = (*lead, *summary, *rest)
         if summary or hidden:
-            slots = in_turns(slots, messages)
+            slots = in_turns(slots, messages, only_first=not plan.shows_gaps)
         return RenderedPrompt(slots, tuple(hidden), self.format_version, actions)
 
     def extend(self, prompt: RenderedPrompt, messages: Iterable[Message]) -> RenderedPrompt:
@@ -81,11 +83,12 @@ class PromptRenderer:
         return replace(prompt, slots=prompt.slots + added, actions=actions)
 
 
-def in_turns(slots: tuple[Slot, ...], messages: Sequence[Message]) -> tuple[Slot, ...]:
+def in_turns(slots: tuple[Slot, ...], messages: Sequence[Message], *, only_first: bool) -> tuple[Slot, ...]:
     """Return the slots with a line wherever the plan has left out a whole turn between two of the same speaker."""
     filled: list[Slot] = []
     begin = 0
-    for place, line in TurnOrder(messages).lines_for(slot.message for slot in slots):
+    prompt = (slot.message for slot in slots)
+    for place, line in TurnOrder(messages).lines_for(prompt, only_first=only_first):
         filled += (*slots[begin:place], Slot(line, ()))
         begin = place
     return (*filled, *slots[begin:])

@@ -132,7 +132,8 @@ class PlanningContext:
         if leaving or self.plan.summary:
             before = self.layers.pinned if leaving else {self.places[message_id] for message_id in self.plan.pinned}
             prompt.insert(sum(1 for _ in takewhile(before.__contains__, shown)), _SUMMARY)
-        return sum(self.count_message(line) for _, line in self.turn_order.lines_for(prompt))
+        lines = self.turn_order.lines_for(prompt, only_first=not self.plan.shows_gaps)
+        return sum(self.count_message(line) for _, line in lines)
 
 
 class CompactionStrategy(Protocol):

@@ -9,6 +9,7 @@ from itertools import groupby, zip_longest
 from typing import Any
 
 from compact.core.facts.ledger import REQUIRED, FactKind, Ledger
+from compact.core.short_repr import short_repr
 from compact.core.summary.writing import SummaryWriting
 
 STRUCTURED_SUMMARY_SCHEMA_VERSION = "v2.0"
@@ -91,6 +92,7 @@ class StructuredSummary:
     check: SummaryCheck | None = None
     schema_version: str = STRUCTURED_SUMMARY_SCHEMA_VERSION
     writing: SummaryWriting | None = field(default=None, compare=False)
+    __repr__ = short_repr
 
     @property
     def artifacts(self) -> tuple[ArtifactReference, ...]:
