@@ -17,10 +17,15 @@ _REMEMBERED_TOOLS = 8
 
 
 class RequestBudget:
-    """Knows the budget of a window, and what tool schemas and instructions take of it."""
+    """Knows the budget of a window, and what tool schemas and instructions take of it.
 
-    def __init__(self, window: TokenBudget, tokenizer: ProviderAwareTokenizer) -> None:
+    Of a window that is assumed (`is_assumed`), because its model is not known, an answer is given half at most: a
+    request for more says that the window is larger.
+    """
+
+    def __init__(self, window: TokenBudget, tokenizer: ProviderAwareTokenizer, *, is_assumed: bool = False) -> None:
         self.window = window
+        self._is_assumed = is_assumed
         self._tokenizer = tokenizer
         self._count_instructions = lru_cache(maxsize=64)(tokenizer.count_text)
         self._counted: list[tuple[object, int]] = []
@@ -29,6 +34,8 @@ class RequestBudget:
         """Return the budget of a request with these tools and instructions, and an answer of up to so many tokens."""
         if not tools and not instructions and not output_tokens:
             return self.window
+        if self._is_assumed:
+            output_tokens = min(output_tokens, self.window.max_context_tokens // 2)
         system = self._count_instructions(instructions) if instructions else 0
         return replace(
             self.window,
