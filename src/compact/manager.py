@@ -59,14 +59,13 @@ from compact.core.summary.summarizer import Summarizer
 from compact.dialects import Dialect
 from compact.dialects.gateway import Gateway
 from compact.injection import Injector
-from compact.model_engines import ModelEngineBuilder, ModelEngines
+from compact.model_engines import ModelEngineBuilder, ModelEngines, Tools
 from compact.pricing import listed_prices
 from compact.recall.phrase_finder import PhraseFinder
 from compact.recall.rehydration import RehydrationConfig
 from compact.recall.search import Recall, recall
 from compact.recall.semantic import Embed
 from compact.redaction import Redactor
-from compact.request_budget import Tools
 from compact.runner import arun_steps, run_steps
 from compact.session_registry import HeldSession, SessionRegistry
 from compact.stores.memory import InProcessSharedStore

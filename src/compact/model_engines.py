@@ -1,4 +1,4 @@
-"""The engine and the budget for each model that a manager is asked for, made when they are first needed.
+"""The engine for each model that a manager is asked for, made when it is first needed, and the budget of a request.
 
 What is set (`max_context_tokens`, `max_input_tokens`, `tokenizer`, `pricing`) holds for every model. Whatever is not
 set follows the model of the request: its window, its largest input, its token counter, its prices.
@@ -7,23 +7,89 @@ set follows the model of the request: its window, its largest input, its token c
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 from compact.assembly import Prefetcher, build_budget, build_prefetch
 from compact.config import CompactConfig
 from compact.core.engine.engine import Engine
 from compact.core.engine.session import Session
+from compact.core.log.messages import copy_plain
+from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import TokenBudget
 from compact.injection import Injector
 from compact.recall.rehydration import RehydrationConfig
-from compact.request_budget import RequestBudget
 from compact.tokens import model_info
 from compact.window_notices import model_notices, threshold_notices
 
+Tools: TypeAlias = Sequence[Mapping[str, Any]]
+# One process may run several agents, each with tools of its own.
+_REMEMBERED_TOOLS = 8
 # Chosen: more models than the agents of one process use. Names may come from outside: whoever invents one for every
 # request gets the model that is configured.
 _MOST_MODELS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerReserve:
+    """How much of a window an answer takes: all that the request allows it, where the window is the provider's own.
+
+    A window that is set may be smaller than the model's, because its user wants short prompts: the answer may have what
+    is left of the model's. One that is assumed, because the model is not known, is no reason to leave no prompt at all.
+    """
+
+    window_tokens: int
+    is_set: bool = False
+    known_tokens: int | None = None
+
+    @classmethod
+    def of(cls, config: CompactConfig, window_tokens: int) -> AnswerReserve:
+        """Return the rule for the model of a configuration; what an open model is served with only its host knows."""
+        info, is_set = model_info(config.model), config.max_context_tokens is not None
+        is_known = not info.window_notice and not (info.is_open and is_set)
+        return cls(window_tokens, is_set, info.window_tokens if is_known else None)
+
+    def __call__(self, output_tokens: int) -> int:
+        """Return what to set aside for an answer of up to so many tokens."""
+        if self.known_tokens is not None:
+            return max(0, output_tokens - max(0, self.known_tokens - self.window_tokens))
+        if self.is_set:  # an answer as long as the window says that the provider's is larger
+            return output_tokens if output_tokens < self.window_tokens else 0
+        return min(output_tokens, self.window_tokens // 2)
+
+
+class RequestBudget:
+    """Knows the budget of a window, and what tool schemas, instructions and the answer take of it."""
+
+    def __init__(self, window: TokenBudget, tokenizer: ProviderAwareTokenizer, reserve: AnswerReserve) -> None:
+        self.window = window
+        self._reserve = reserve
+        self._tokenizer = tokenizer
+        self._count_instructions = lru_cache(maxsize=64)(tokenizer.count_text)
+        self._counted: list[tuple[object, int]] = []
+
+    def of_request(self, tools: Tools, instructions: str, output_tokens: int = 0) -> TokenBudget:
+        """Return the budget of a request with these tools and instructions, and an answer of up to so many tokens."""
+        if not tools and not instructions and not output_tokens:
+            return self.window
+        system = self._count_instructions(instructions) if instructions else 0
+        return replace(
+            self.window,
+            tool_schema_tokens=self._count_tools(list(tools)) if tools else 0,
+            system_tokens=system,
+            output_reserve=max(self.window.output_reserve, self._reserve(output_tokens)),
+        )
+
+    def _count_tools(self, tools: list[Mapping[str, Any]]) -> int:
+        """Count schemas, which are the same from call to call: they are compared, in C, and not counted again."""
+        known = next((tokens for counted, tokens in self._counted if counted == tools), None)
+        if known is not None:
+            return known
+        tokens = self._tokenizer.count_tools(tools)
+        self._counted = [(copy_plain(tools), tokens), *self._counted[: _REMEMBERED_TOOLS - 1]]
+        return tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +120,8 @@ class ModelEngineBuilder:
         if self.prefetcher:
             engine = replace(engine, prefetch=build_prefetch(engine, self.prefetcher))
         window = build_budget(config, self.injectors, self.rehydration)
-        is_assumed = config.max_context_tokens is None and bool(model_info(config.model).window_notice)
-        return ModelEngine(config.model, engine, RequestBudget(window, engine.tokenizer, is_assumed=is_assumed))
+        reserve = AnswerReserve.of(config, window.max_context_tokens)
+        return ModelEngine(config.model, engine, RequestBudget(window, engine.tokenizer, reserve))
 
 
 class ModelEngines:

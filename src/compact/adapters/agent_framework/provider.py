@@ -94,7 +94,7 @@ class _CompactionMiddleware(ChatMiddleware):
 
     def __init__(self, manager: CompactManager, session_id: str, strict: bool) -> None:
         self._manager, self._session_id = manager, session_id
-        self._preparer: RequestPreparer[_Request] = RequestPreparer(
+        self._preparer: RequestPreparer[_ChatRequest] = RequestPreparer(
             manager, "agent_framework", session_of=lambda _: session_id, read=_read, strict=strict
         )
 
@@ -107,7 +107,7 @@ class _CompactionMiddleware(ChatMiddleware):
             return
 
         async def compact(messages: list[Message]) -> bool:
-            prepared = await self._preparer.aprepare(_Request(messages, options, context.client))
+            prepared = await self._preparer.aprepare(_ChatRequest(messages, options, context.client))
             if prepared.items is None or same_objects(prepared.items, messages):
                 return False
             # This list is the request's own: the framework copies it for its middleware.
@@ -131,7 +131,7 @@ class _CompactionMiddleware(ChatMiddleware):
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class _ChatRequest:
     """The messages of a model call, its options, and the client that sends it."""
 
     messages: list[Message]
@@ -139,7 +139,7 @@ class _Request:
     client: object
 
 
-def _read(request: _Request, session_id: str) -> OutgoingRequest:
+def _read(request: _ChatRequest, session_id: str) -> OutgoingRequest:
     options = request.options
     return outgoing(
         with_shown_history(session_id, list(request.messages)),
