@@ -46,9 +46,14 @@ class AnswerReserve:
 
     @classmethod
     def of(cls, config: CompactConfig, window_tokens: int) -> AnswerReserve:
-        """Return the rule for the model of a configuration; what an open model is served with only its host knows."""
+        """Return the rule for the model of a configuration.
+
+        Beside a window that is set, the model's own is known only if the model is named; and of an open model only its
+        host knows how much is served.
+        """
         info, is_set = model_info(config.model), config.max_context_tokens is not None
-        is_known = not info.window_notice and not (info.is_open and is_set)
+        is_named = "model" in config.model_fields_set and not info.is_open
+        is_known = not info.window_notice and (is_named or not is_set)
         return cls(window_tokens, is_set, info.window_tokens if is_known else None)
 
     def __call__(self, output_tokens: int) -> int:
