@@ -8,22 +8,23 @@ import warnings
 from asyncio import to_thread
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 from compact.assembly import (
     build_archive,
-    build_budget,
+    build_circuit_breaker,
     build_constraints,
     build_engine,
     build_event_writer,
-    build_prefetch,
     build_prefetcher,
     build_rehydration_config,
     build_semantic_search,
     build_shared,
     build_store,
+    build_summarizer,
 )
 from compact.config import CompactConfig
 from compact.core.audit.archive import StorageAdapter
@@ -40,6 +41,7 @@ from compact.core.audit.records import (
 from compact.core.audit.report import CompactionReport, reports_of
 from compact.core.audit.store import SessionStore
 from compact.core.audit.why import PhraseTrace
+from compact.core.engine.engine import Engine
 from compact.core.engine.events import CompactionEvent, ContentRecalledEvent, NoticeEvent
 from compact.core.engine.session import Session
 from compact.core.engine.status import SessionStatus, status_of
@@ -57,13 +59,13 @@ from compact.core.summary.summarizer import Summarizer
 from compact.dialects import Dialect
 from compact.dialects.gateway import Gateway
 from compact.injection import Injector
+from compact.model_engines import ModelEngineBuilder, ModelEngines, Tools
 from compact.pricing import listed_prices
 from compact.recall.phrase_finder import PhraseFinder
 from compact.recall.rehydration import RehydrationConfig
 from compact.recall.search import Recall, recall
 from compact.recall.semantic import Embed
 from compact.redaction import Redactor
-from compact.request_budget import RequestBudget, Tools
 from compact.runner import arun_steps, run_steps
 from compact.session_registry import HeldSession, SessionRegistry
 from compact.stores.memory import InProcessSharedStore
@@ -72,7 +74,6 @@ from compact.summarizers.circuit_breaker import CircuitBreaker
 from compact.telemetry.emitters import AnySink
 from compact.telemetry.exporters import ExportSettings, build_dispatcher
 from compact.tokens.usage import reported_usage
-from compact.window_notices import model_notices, threshold_notices
 
 M = TypeVar("M")
 # Chosen. The store has all sessions, and loads again what left memory.
@@ -134,40 +135,52 @@ class CompactManager:
             redact=self._redactor.value,
             metadata=event_metadata,
         )
-        self._engine = build_engine(
-            self.config,
-            emit=self._events,
-            store=self._store,
-            shared=self._shared,
-            archive=chosen_archive,
-            archive_name=type(archive).__name__ if archive is not None else self.config.storage.adapter,
-            redactor=self._redactor,
-            tokenizer=tokenizer,
-            strategies=strategies,
-            summarizer=summarizer,
-            constraints=self._constraints,
-            rehydration=rehydration,
-            circuit_breaker=circuit_breaker,
-            injectors=injectors,
-        )
         self._prefetcher = build_prefetcher(self.config, self._prefetch, is_quick=summarizer is None)
-        if self._prefetcher:
-            self._engine = replace(self._engine, prefetch=build_prefetch(self._engine, self._prefetcher))
-        self._budget = RequestBudget(build_budget(self.config, injectors, rehydration), self._engine.tokenizer)
+        if self.config.summarizer.uses_model:  # one for all models of agents: it has an account of what it spent
+            summarizer = summarizer or build_summarizer(self.config, self._redactor, self._events)
+        if summarizer is not None:
+            circuit_breaker = circuit_breaker or build_circuit_breaker(self.config)
+        self._models = ModelEngines(
+            self.config,
+            ModelEngineBuilder(
+                injectors=injectors,
+                rehydration=rehydration,
+                prefetcher=self._prefetcher,
+                build=partial(
+                    build_engine,
+                    emit=self._events,
+                    store=self._store,
+                    shared=self._shared,
+                    archive=chosen_archive,
+                    archive_name=type(archive).__name__ if archive is not None else self.config.storage.adapter,
+                    redactor=self._redactor,
+                    tokenizer=tokenizer,
+                    strategies=strategies,
+                    summarizer=summarizer,
+                    constraints=self._constraints,
+                    rehydration=rehydration,
+                    circuit_breaker=circuit_breaker,
+                    injectors=injectors,
+                ),
+            ),
+            self._notice_model,
+        )
+        # For what is the same with every model: the store, the log, the events.
+        self._engine = self._models.configured.engine
         self._semantic = build_semantic_search(self.config, embed)
         self._sessions = SessionRegistry(_MAX_SESSIONS_IN_MEMORY)
-        self._notice_configuration()
+        self._warn_of_secrets()
 
     def __repr__(self) -> str:
         sessions = len(self._sessions)
         held = f"{sessions:,} session{'' if sessions == 1 else 's'} in memory"
-        return f"<CompactManager for {self.config.model}, {self._budget.window.max_context_tokens:,} tokens, {held}>"
+        window = self._models.configured.budget.window.max_context_tokens
+        return f"<CompactManager for {self.config.model}, {window:,} tokens, {held}>"
 
-    def _notice_configuration(self) -> None:
-        for notice in model_notices(self.config):
-            self._events(NoticeEvent(session_id="", message=notice))
-        for notice in threshold_notices(self.config, self._budget.window):
-            self._events(NoticeEvent(session_id="", message=notice, severity="low"))
+    def _notice_model(self, text: str, severity: str) -> None:
+        self._events(NoticeEvent(session_id="", message=text, severity=severity))
+
+    def _warn_of_secrets(self) -> None:
         if not self._redactor.is_enabled:
             warning = "redaction is switched off: archives and exports hold secrets as they are"
             self._events(NoticeEvent(session_id="", message=warning, severity="high"))
@@ -182,17 +195,19 @@ class CompactManager:
         tools: Tools = (),
         instructions: str = "",
         output_tokens: int = 0,
+        model: str = "",
         dialect: str | Dialect | None = None,
     ) -> list[M]:
         """Return the history as it should be sent: unchanged below the trigger, compacted from there on.
 
         Pass the tool schemas and instructions that are sent beside the messages, so that they are counted, and the
-        tokens that the request sets aside for its answer (`max_tokens`), so that both fit the window. The dialect
-        (`chat`, `responses`, `anthropic`, `gemini`) is recognised unless it is named.
+        tokens that the request sets aside for its answer (`max_tokens`), so that both fit the window. `model` is the
+        model that the request is for, if that is not the one that is configured: its window is used, unless one is set.
+        The dialect (`chat`, `responses`, `anthropic`, `gemini`) is recognised unless it is named.
         """
-        held, budget = self._enter(session_id, messages, tools, instructions, output_tokens=output_tokens)
-        with held.lock.hold():
-            return run_steps(self._preflight(held, messages, budget, dialect))
+        call = self._enter(session_id, messages, tools, instructions, output_tokens=output_tokens, model=model)
+        with call.held.lock.hold():
+            return run_steps(self._preflight(call, messages, dialect))
 
     async def apreflight(
         self,
@@ -202,18 +217,18 @@ class CompactManager:
         tools: Tools = (),
         instructions: str = "",
         output_tokens: int = 0,
+        model: str = "",
         dialect: str | Dialect | None = None,
     ) -> list[M]:
         """Do what `preflight` does in an event loop: wait for a summary without blocking."""
-        held, budget = self._enter(session_id, messages, tools, instructions, output_tokens=output_tokens)
-        async with held.lock.ahold():
-            return await arun_steps(self._preflight(held, messages, budget, dialect))
+        call = self._enter(session_id, messages, tools, instructions, output_tokens=output_tokens, model=model)
+        async with call.held.lock.ahold():
+            return await arun_steps(self._preflight(call, messages, dialect))
 
-    def _preflight(
-        self, held: HeldSession, messages: Sequence[M], budget: TokenBudget, dialect: str | Dialect | None
-    ) -> Steps[list[M]]:
-        entries = yield from self._to_entries(held.session, held.gateway, messages, dialect)
-        prompt = yield from self._engine.preflight(held.session, entries, budget)
+    def _preflight(self, call: _Call, messages: Sequence[M], dialect: str | Dialect | None) -> Steps[list[M]]:
+        held = call.held
+        entries = yield from self._to_entries(call, held.gateway, messages, dialect)
+        prompt = yield from call.engine.preflight(held.session, entries, call.budget)
         return cast(list[M], held.gateway.to_items(prompt, summary_place=held.session.prompt.summary_place))
 
     def manual_compact(
@@ -225,12 +240,13 @@ class CompactManager:
         *,
         tools: Tools = (),
         instructions: str = "",
+        model: str = "",
         dialect: str | Dialect | None = None,
     ) -> list[M]:
         """Compact now, whatever the usage; with `target_tokens`, the whole list returned fits it."""
-        held, budget = self._enter(session_id, messages, tools, instructions)
-        with held.lock.hold():
-            return run_steps(self._manual_compact(held, messages, budget, dialect, note or "", target_tokens))
+        call = self._enter(session_id, messages, tools, instructions, model=model)
+        with call.held.lock.hold():
+            return run_steps(self._manual_compact(call, messages, dialect, note or "", target_tokens))
 
     async def amanual_compact(
         self,
@@ -241,42 +257,40 @@ class CompactManager:
         *,
         tools: Tools = (),
         instructions: str = "",
+        model: str = "",
         dialect: str | Dialect | None = None,
     ) -> list[M]:
         """Do what `manual_compact` does in an event loop."""
-        held, budget = self._enter(session_id, messages, tools, instructions)
-        async with held.lock.ahold():
-            return await arun_steps(self._manual_compact(held, messages, budget, dialect, note or "", target_tokens))
+        call = self._enter(session_id, messages, tools, instructions, model=model)
+        async with call.held.lock.ahold():
+            return await arun_steps(self._manual_compact(call, messages, dialect, note or "", target_tokens))
 
     def _manual_compact(
         self,
-        held: HeldSession,
+        call: _Call,
         messages: Sequence[M],
-        budget: TokenBudget,
         dialect: str | Dialect | None,
         note: str,
         target_tokens: int | None,
     ) -> Steps[list[M]]:
-        entries = yield from self._to_entries(held.session, held.gateway, messages, dialect)
-        steps = self._engine.manual_compact(held.session, entries, budget, note=note, target_tokens=target_tokens)
-        prompt = yield from steps
+        held = call.held
+        entries = yield from self._to_entries(call, held.gateway, messages, dialect)
+        prompt = yield from call.engine.manual_compact(
+            held.session, entries, call.budget, note=note, target_tokens=target_tokens
+        )
         return cast(list[M], held.gateway.to_items(prompt, summary_place=held.session.prompt.summary_place))
 
     def _to_entries(
-        self, session: Session, gateway: Gateway, messages: Sequence[object], dialect: str | Dialect | None
+        self, call: _Call, gateway: Gateway, messages: Sequence[object], dialect: str | Dialect | None
     ) -> Steps[Sequence[object]]:
         """Return a caller's list as entries of the log, in whatever dialect it is."""
-        gateway.select_dialect(messages, dialect, likely=self._likely_dialect)
+        session = call.held.session
+        gateway.select_dialect(messages, dialect, likely=call.likely_dialect)
         if gateway.must_learn:
-            yield from self._engine.refresh(session)
+            yield from call.engine.refresh(session)
             prompt = session.prompt
             gateway.learn(prompt.items.originals, summary_place=prompt.summary_place)
         return gateway.to_entries(messages)
-
-    @property
-    def _likely_dialect(self) -> str:
-        """What plain text is taken for, which could be in any dialect: what the model's own provider takes."""
-        return "anthropic" if self.config.model.startswith("claude") else "chat"
 
     def _enter(
         self,
@@ -286,12 +300,15 @@ class CompactManager:
         instructions: str,
         *,
         output_tokens: int = 0,
+        model: str = "",
         register: bool = True,
-    ) -> tuple[HeldSession, TokenBudget]:
+    ) -> _Call:
         _check_arguments(session_id, messages)
         held = self._sessions.use(session_id) if register else self._sessions.find(session_id)
         self._forget_oldest()
-        return held, self._budget.of_request(tools, instructions, output_tokens)
+        chosen = self._models.for_model(model)
+        budget = chosen.budget.of_request(tools, instructions, output_tokens)
+        return _Call(held, chosen.model, chosen.engine, budget)
 
     def plan(
         self,
@@ -302,6 +319,8 @@ class CompactManager:
         target_tokens: int | None = None,
         tools: Tools = (),
         instructions: str = "",
+        output_tokens: int = 0,
+        model: str = "",
         dialect: str | Dialect | None = None,
     ) -> CompactionResult:
         """Return what `preflight` would do with this history, or with `now` or a target what `manual_compact` would do.
@@ -309,12 +328,15 @@ class CompactManager:
         Nothing is written and no summary is asked for. Nothing to do is a plan without new records, and its `reason`.
         `economics` says what it would cost and when it has paid for itself: `print(result.economics)`.
         """
-        held, budget = self._enter(session_id, messages, tools, instructions, register=False)
+        call = self._enter(
+            session_id, messages, tools, instructions, output_tokens=output_tokens, model=model, register=False
+        )
+        held = call.held
         with held.lock.hold():
-            run_steps(self._engine.refresh(held.session))
-            entries = run_steps(self._to_entries(held.session, held.gateway.fork(), messages, dialect))
+            run_steps(call.engine.refresh(held.session))
+            entries = run_steps(self._to_entries(call, held.gateway.fork(), messages, dialect))
             trial = held.session.fork()
-        return self._engine.silent().dry_run(trial, entries, budget, now=now, target_tokens=target_tokens)
+        return call.engine.silent().dry_run(trial, entries, call.budget, now=now, target_tokens=target_tokens)
 
     def observe_usage(self, session_id: str, usage: object) -> None:
         """Take in what a provider counted for the last prompt: a number of input tokens, or its `usage` as it is.
@@ -323,7 +345,8 @@ class CompactManager:
         """
         reported = reported_usage(usage)
         with self._open(session_id) as session:
-            estimated = self._engine.trigger.estimated_tokens(session, session.budget or self._budget.window)
+            budget = self._models.of_session(session).budget_of(session)
+            estimated = self._engine.trigger.estimated_tokens(session, budget)
             session.observe_usage(estimated_tokens=estimated, reported_tokens=reported.input_tokens)
             steps = self._engine.persistence.report_usage(
                 session,
@@ -337,8 +360,9 @@ class CompactManager:
         """Write the summary that a session's next compaction will need; return False if it needs none."""
         with self._open(session_id) as session:
             trial = session.fork()
-        trial.set_budget(trial.budget or self._budget.window)
-        return run_steps(self._engine.prefetch_summary(trial, waits=True))
+        chosen = self._models.of_session(trial)
+        trial.set_budget(chosen.budget_of(trial))
+        return run_steps(chosen.engine.prefetch_summary(trial, waits=True))
 
     def prepare_summary(self, session_id: str) -> bool:
         """Deprecated: use `prefetch_summary`."""
@@ -347,14 +371,14 @@ class CompactManager:
 
     def _prefetch(self, session: Session) -> bool:
         """Do the work of the prefetcher, off the critical path."""
-        return run_steps(self._engine.prefetch_summary(session))
+        return run_steps(self._models.of_session(session).engine.prefetch_summary(session))
 
     # -- what happened, and why -------------------------------------------------------------------------------------
 
     def status(self, session_id: str) -> SessionStatus:
         """Return how full the window is, what is in it, and why it did or did not compact."""
         with self._open(session_id) as session:
-            budget = session.budget or self._budget.window
+            budget = self._models.of_session(session).budget_of(session)
             session.set_budget(budget)
             return status_of(session, used_tokens=self._engine.trigger.used_tokens(session, budget))
 
@@ -586,6 +610,21 @@ class CompactManager:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await to_thread(self.close)  # a task may still be in a session: waiting for it must not block the loop
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One call for a session: the model it is for, the engine that compacts for that, and the budget it has."""
+
+    held: HeldSession
+    model: str
+    engine: Engine
+    budget: TokenBudget
+
+    @property
+    def likely_dialect(self) -> str:
+        """What plain text is taken for, which could be in any dialect: what the model's own provider takes."""
+        return "anthropic" if self.model.startswith("claude") else "chat"
 
 
 def _check_arguments(session_id: object, messages: object) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
+from compact.adapters.support import output_limit
 from compact.core.json_data import is_list, is_mapping
 
 Body: TypeAlias = dict[str, Any]
@@ -41,8 +42,7 @@ class Endpoint:
 
     def output_tokens(self, body: Body) -> int:
         """Return the tokens that the request sets aside for its answer."""
-        limits = (body.get(name) for name in ("max_completion_tokens", "max_output_tokens", "max_tokens"))
-        return next((tokens for tokens in limits if isinstance(tokens, int)), 0)
+        return output_limit(body)
 
     def history_kept_by(self, body: Body) -> str:
         """Return the key by which the provider keeps the history; empty if the whole conversation is in the request."""

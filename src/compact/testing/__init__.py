@@ -17,6 +17,7 @@ model_script        the steps of a script: answers, refusals, failures, broken c
 provider_api        what the APIs of the server have in common
 openai_api          Chat Completions, as the server speaks it
 anthropic_api       Messages, as the server speaks it
+apis                Responses, generateContent and Converse, as the server speaks them
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ _HOMES = {
     "dialect_checks": "check_dialect",
     "model_server": "ScriptedModel",
     "model_script": (
-        "ReceivedRequest ScriptedAnswer cut echo empty fail held malformed overlong refuse say say_json slow think "
-        "truncated wrong_type"
+        "ReceivedRequest ScriptedAnswer ScriptedCall call_tool cut echo empty fail held malformed overlong refuse say "
+        "say_json slow think truncated wrong_type"
     ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
@@ -64,6 +65,8 @@ if TYPE_CHECKING:
     from compact.testing.event_checks import sample_events as sample_events
     from compact.testing.model_script import ReceivedRequest as ReceivedRequest
     from compact.testing.model_script import ScriptedAnswer as ScriptedAnswer
+    from compact.testing.model_script import ScriptedCall as ScriptedCall
+    from compact.testing.model_script import call_tool as call_tool
     from compact.testing.model_script import cut as cut
     from compact.testing.model_script import echo as echo
     from compact.testing.model_script import empty as empty

@@ -109,14 +109,16 @@ class MessagesApi:
 
     def answer(self, answer: ScriptedAnswer, number: int, model: str, usage: TokenUsage) -> dict[str, Any]:
         """Return a message; one without text has no block at all."""
-        blocks = [{"type": "text", "text": answer.text}] if answer.text else []
+        blocks: list[dict[str, Any]] = [{"type": "text", "text": answer.text}] if answer.text else []
+        for call in answer.calls:
+            blocks.append({"type": "tool_use", "id": call.call_id, "name": call.name, "input": dict(call.arguments)})
         return {
             "id": f"msg_scripted_{number}",
             "type": "message",
             "role": "assistant",
             "model": model,
             "content": blocks,
-            "stop_reason": _STOP[answer.finish],
+            "stop_reason": "tool_use" if answer.calls else _STOP[answer.finish],
             "stop_sequence": None,
             "usage": {
                 "input_tokens": usage.prompt_tokens,

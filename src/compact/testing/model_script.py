@@ -17,13 +17,22 @@ class ReceivedRequest:
     """One request as it arrived: which one it was, its body, its headers with the key masked."""
 
     number: int
-    api: Literal["openai", "anthropic"]
+    api: Literal["openai", "anthropic", "gemini", "bedrock"]
     path: str
     body: Mapping[str, Any]
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     prompt: str = ""  # every text of the prompt, message by message
     asked: str = ""  # the text of the last user message
     prompt_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedCall:
+    """A call of a tool, by a model."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    call_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +43,7 @@ class ScriptedAnswer:
     finish: Finish = "stop"
     refusal: str | None = None
     reasoning_tokens: int = 0
+    calls: tuple[ScriptedCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +106,11 @@ def say(text: str) -> ScriptedAnswer:
 def say_json(value: Any) -> ScriptedAnswer:
     """Answer with a value as JSON."""
     return ScriptedAnswer(json.dumps(value, ensure_ascii=False))
+
+
+def call_tool(name: str, call_id: str, /, **arguments: Any) -> ScriptedAnswer:
+    """Answer with a call of a tool."""
+    return ScriptedAnswer(None, calls=(ScriptedCall(name, arguments, call_id),))
 
 
 def refuse(text: str = REFUSAL, *, by: Literal["field", "filter", "text"] = "field") -> ScriptedAnswer:

@@ -3,13 +3,15 @@
     with ScriptedModel(fail(429, retry_after=0.1), refuse(), say("A short summary.")) as model:
         client = OpenAI(base_url=model.base_url, api_key="any")
 
-It speaks OpenAI Chat Completions and Anthropic Messages with the same script. A request that the provider would
-reject is rejected, takes no step of the script, and is named in `model.rejections`.
+It speaks OpenAI Chat Completions and Responses, Anthropic Messages, Gemini's generateContent and Bedrock's Converse
+with the same script. A request that the provider would reject, because it does not fit the window with the room for
+its answer for instance, is rejected, takes no step of the script, and is named in `model.rejections`.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import select
 import socket
 import threading
@@ -17,8 +19,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, NoReturn, cast
+from urllib.parse import unquote
 
 from compact.testing.anthropic_api import MessagesApi
+from compact.testing.apis.converse import ConverseApi
+from compact.testing.apis.gemini import GenerateContentApi
+from compact.testing.apis.responses import ResponsesApi
 from compact.testing.model_script import (
     Cut,
     Echo,
@@ -49,15 +55,29 @@ from compact.testing.provider_api import (
 class ServedApi:
     """A path of the server: the word for its provider, and the API that answers there."""
 
-    provider: Literal["openai", "anthropic"]
+    provider: Literal["openai", "anthropic", "gemini", "bedrock"]
     api: ProviderApi
 
 
 ENDPOINTS: Mapping[str, ServedApi] = {
     "/v1/chat/completions": ServedApi("openai", ChatCompletionsApi()),
     "/v1/messages": ServedApi("anthropic", MessagesApi()),
+    "/v1/responses": ServedApi("openai", ResponsesApi()),
 }
+# Here the model is in the path.
+_MODEL_PATHS = (
+    (re.compile(r"/v1(?:alpha|beta)?/models/([^/:]+):generateContent"), ServedApi("gemini", GenerateContentApi())),
+    (re.compile(r"/model/([^/]+)/converse"), ServedApi("bedrock", ConverseApi())),
+)
 _SECRET_HEADERS = ("authorization", "x-api-key")
+
+
+def find_api(path: str) -> tuple[ServedApi | None, str]:
+    """Return the API that answers at a path, and the model that the path names."""
+    for pattern, served in _MODEL_PATHS:
+        if found := pattern.fullmatch(path):
+            return served, unquote(found[1])
+    return ENDPOINTS.get(path), ""
 
 
 class ScriptRunner:
@@ -87,9 +107,10 @@ class ScriptRunner:
 
     def receive(self, path: str, payload: bytes, headers: dict[str, str]) -> ReceivedRequest:
         """Read, record and check one request; raise RequestRejected if the provider would not take it."""
-        if path not in ENDPOINTS:
+        endpoint, model = find_api(path)
+        if endpoint is None:
             raise RequestRejected(f"Invalid URL (POST {path})", status=404)
-        endpoint, body = ENDPOINTS[path], _parse(payload)
+        body = {"model": model, **_parse(payload)} if model else _parse(payload)
         request = self._record(ReceivedRequest(0, endpoint.provider, path, body, _masked(headers)))
         self.check_key(endpoint.api.key(headers))
         endpoint.api.check(body, headers, self.settings)
@@ -125,7 +146,9 @@ class ScriptRunner:
 
     def complete(self, answer: ScriptedAnswer, request: ReceivedRequest) -> dict[str, Any]:
         """Return the body of an answer, cut where the limit or the window ends."""
-        api, count = ENDPOINTS[request.path].api, self.settings.count
+        served, _ = find_api(request.path)
+        assert served is not None, "a request is only received where an API answers"
+        api, count = served.api, self.settings.count
         room = self.settings.window_tokens - request.prompt_tokens
         answer = cut_to(answer, min(api.limit(request.body) or room, room), count)
         output_tokens = count(answer.text or answer.refusal or "") + answer.reasoning_tokens
@@ -292,7 +315,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         payload = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         path = self.path.split("?")[0]
-        api: ProviderApi = ENDPOINTS[path].api if path in ENDPOINTS else ChatCompletionsApi()
+        served, _ = find_api(path)
+        api: ProviderApi = served.api if served else ChatCompletionsApi()
         try:
             request = self.runner.receive(path, payload, self._request_headers())
         except RequestRejected as rejected:

@@ -5,13 +5,14 @@ What a list of messages must be is known to `compact.dialects.chat_check`; here 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from compact.core.log.legality import Violation
 from compact.dialects.chat_check import check_chat_completions
-from compact.testing.model_script import ScriptedAnswer
+from compact.testing.model_script import ScriptedAnswer, ScriptedCall
 from compact.testing.provider_api import (
     Fields,
     PromptText,
@@ -125,14 +126,17 @@ class ChatCompletionsApi:
 
     def answer(self, answer: ScriptedAnswer, number: int, model: str, usage: TokenUsage) -> dict[str, Any]:
         """Return a chat completion with one choice."""
-        message = {"role": "assistant", "content": answer.text, "refusal": answer.refusal}
+        message: dict[str, Any] = {"role": "assistant", "content": answer.text, "refusal": answer.refusal}
+        if answer.calls:
+            message["tool_calls"] = [_written_call(call) for call in answer.calls]
+        finish = "tool_calls" if answer.calls else _FINISH[answer.finish]
         return {
             "id": f"chatcmpl-scripted-{number}",
             "object": "chat.completion",
             "created": 1_700_000_000 + number,
             "model": model,
             "system_fingerprint": "fp_scripted",
-            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": _FINISH[answer.finish]}],
+            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}],
             "usage": {
                 "prompt_tokens": usage.prompt_tokens,
                 "completion_tokens": usage.output_tokens,
@@ -150,6 +154,11 @@ class ChatCompletionsApi:
         if rejected.status == 404 and rejected.param == "model":
             code = "model_not_found"
         return {"error": {"message": rejected.message, "type": kind, "param": rejected.param, "code": code}}
+
+
+def _written_call(call: ScriptedCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": json.dumps(call.arguments)}
+    return {"id": call.call_id, "type": "function", "function": function}
 
 
 def _reject(message: str, code: str | None, param: str) -> NoReturn:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, cast
 
 from compact.testing.model_script import ScriptedAnswer
@@ -101,7 +101,7 @@ def cut_to(answer: ScriptedAnswer, limit: int | None, count: Callable[[str], int
     if limit is None or answer.reasoning_tokens + count(text) <= limit:
         return answer
     thoughts = min(answer.reasoning_tokens, limit)
-    return ScriptedAnswer(_beginning(text, limit - thoughts, count), "length", answer.refusal, thoughts)
+    return replace(answer, text=_beginning(text, limit - thoughts, count), finish="length", reasoning_tokens=thoughts)
 
 
 def _beginning(text: str, tokens: int, count: Callable[[str], int]) -> str:

@@ -45,7 +45,8 @@ class ModelInfo:
     """A model's provider, window and encoding, and the largest input, which some providers set below the window.
 
     `window_notice` says what was assumed about the window and what to set, `counter_notice` that tokens are estimated
-    for a model that is not known; both are empty for a model that is.
+    for a model that is not known; both are empty for a model that is. Of an open model (`is_open`) the host decides how
+    much of the window is served.
     """
 
     model: str
@@ -55,6 +56,7 @@ class ModelInfo:
     largest_input_tokens: int
     window_notice: str = ""
     counter_notice: str = ""
+    is_open: bool = False
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -95,7 +97,16 @@ def model_info(model: str) -> ModelInfo:
     limits, notice, is_known = _limits(model, name, provider)
     is_guessed = not is_known and encoding is None
     counter = f"the tokenizer of model {model!r} is not known: using estimated counts (simple)" if is_guessed else ""
-    return ModelInfo(model, provider, limits.window_tokens, encoding, limits.largest_input_tokens, notice, counter)
+    return ModelInfo(
+        model=model,
+        provider=provider,
+        window_tokens=limits.window_tokens,
+        encoding=encoding,
+        largest_input_tokens=limits.largest_input_tokens,
+        window_notice=notice,
+        counter_notice=counter,
+        is_open=limits.is_open,
+    )
 
 
 def _limits(model: str, name: ModelName, provider: ModelProvider) -> tuple[Limits, str, bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from agent_framework import (
@@ -19,6 +20,7 @@ from agent_framework import (
 from compact.adapters.agent_framework.requests import (
     input_tokens,
     is_kept_by_service,
+    model_name,
     outgoing,
     tool_schemas,
     with_shown_history,
@@ -35,6 +37,7 @@ from compact.adapters.support import (
     counted,
     instruction_text,
     named_session,
+    output_limit,
     same_objects,
 )
 from compact.manager import CompactManager
@@ -91,7 +94,7 @@ class _CompactionMiddleware(ChatMiddleware):
 
     def __init__(self, manager: CompactManager, session_id: str, strict: bool) -> None:
         self._manager, self._session_id = manager, session_id
-        self._preparer: RequestPreparer[tuple[list[Message], Mapping[str, Any]]] = RequestPreparer(
+        self._preparer: RequestPreparer[_ChatRequest] = RequestPreparer(
             manager, "agent_framework", session_of=lambda _: session_id, read=_read, strict=strict
         )
 
@@ -104,7 +107,7 @@ class _CompactionMiddleware(ChatMiddleware):
             return
 
         async def compact(messages: list[Message]) -> bool:
-            prepared = await self._preparer.aprepare((messages, options))
+            prepared = await self._preparer.aprepare(_ChatRequest(messages, options, context.client))
             if prepared.items is None or same_objects(prepared.items, messages):
                 return False
             # This list is the request's own: the framework copies it for its middleware.
@@ -127,10 +130,24 @@ class _CompactionMiddleware(ChatMiddleware):
         await aobserve_usage(self._manager, self._session_id, told)
 
 
-def _read(request: tuple[list[Message], Mapping[str, Any]], session_id: str) -> OutgoingRequest:
-    messages, options = request
-    tools, instructions = tool_schemas(options.get("tools")), instruction_text(options.get("instructions"))
-    return outgoing(with_shown_history(session_id, list(messages)), tools=tools, instructions=instructions)
+@dataclass(frozen=True, slots=True)
+class _ChatRequest:
+    """The messages of a model call, its options, and the client that sends it."""
+
+    messages: list[Message]
+    options: Mapping[str, Any]
+    client: object
+
+
+def _read(request: _ChatRequest, session_id: str) -> OutgoingRequest:
+    options = request.options
+    return outgoing(
+        with_shown_history(session_id, list(request.messages)),
+        tools=tool_schemas(options.get("tools")),
+        instructions=instruction_text(options.get("instructions")),
+        output_tokens=output_limit(options),
+        model=model_name(request.client, options),
+    )
 
 
 def recall_tool(manager: CompactManager, session_id: str) -> FunctionTool:

@@ -58,6 +58,8 @@ def outgoing(
     *,
     tools: Sequence[Mapping[str, Any]] = (),
     instructions: str = "",
+    output_tokens: int = 0,
+    model: str = "",
 ) -> OutgoingRequest:
     """Return messages as a request to prepare; those that are not changed come back as the caller's own objects."""
     items = PlainItems[Message].read(messages, message_data)
@@ -65,6 +67,8 @@ def outgoing(
         items=items.plain,
         tools=tools,
         instructions=instructions,
+        output_tokens=output_tokens,
+        model=model,
         dialect=DIALECT,
         restore=lambda prompt: items.restore(prompt, message_of),
     )
@@ -81,6 +85,12 @@ def tool_schemas(tools: Any) -> list[Mapping[str, Any]]:
         else:
             schemas += tool_schemas(getattr(one, "functions", None))  # an MCP server has a list of its own
     return schemas
+
+
+def model_name(client: object, options: Mapping[str, Any]) -> str:
+    """Return the name of the model that a request is for: its own, or its client's."""
+    names = (options.get("model"), getattr(client, "model", None), getattr(client, "model_id", None))
+    return next((name for name in names if isinstance(name, str) and name), "")
 
 
 def input_tokens(usage: Mapping[str, Any]) -> int:

@@ -21,8 +21,9 @@ class CompactStrategy:
     """For `Agent(compaction_strategy=…)` and every other place that takes a strategy.
 
     A strategy sees messages only: pass the `tools` and `instructions` that go out beside them, so that they are
-    counted. What leaves the prompt is flagged as excluded, never removed from the list. Without a `session_id` a
-    session is known by its history, for as long as the process lives.
+    counted, the `output_tokens` that the answer may have (`max_tokens`), and the `model` if the manager has another.
+    What leaves the prompt is flagged as excluded, never removed from the list. Without a `session_id` a session is
+    known by its history, for as long as the process lives.
     """
 
     def __init__(
@@ -32,10 +33,13 @@ class CompactStrategy:
         session_id: str | None = None,
         tools: Sequence[Any] = (),
         instructions: str = "",
+        output_tokens: int = 0,
+        model: str = "",
         strict: bool = False,
     ) -> None:
         self._session_id = session_id
         self._tools, self._instructions = tool_schemas(tools), instructions
+        self._output_tokens, self._model = output_tokens, model
         self._finder = SessionFinder("agent-framework")
         self._preparer: RequestPreparer[list[Message]] = RequestPreparer(
             manager, "agent_framework", session_of=self._session_of, read=self._read, strict=strict
@@ -56,7 +60,13 @@ class CompactStrategy:
         return self._session_id or self._finder.find([message_data(message) for message in messages])
 
     def _read(self, messages: list[Message], session_id: str) -> OutgoingRequest:
-        return outgoing(messages, tools=self._tools, instructions=self._instructions)
+        return outgoing(
+            messages,
+            tools=self._tools,
+            instructions=self._instructions,
+            output_tokens=self._output_tokens,
+            model=self._model,
+        )
 
 
 def _is_excluded_by_others(message: Message) -> bool:

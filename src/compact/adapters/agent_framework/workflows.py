@@ -50,8 +50,9 @@ class CompactionComplete:
 class CompactionExecutor(Executor):
     """Takes a conversation, compacts it if need be, and puts the plan into shared state.
 
-    It is sent the whole conversation: a list of messages, or what an agent has answered. If compaction fails an event
-    says why, and the plan in force stays.
+    It is sent the whole conversation: a list of messages, or what an agent has answered. `tools`, `instructions`,
+    `output_tokens` and `model` are those of the agent that the conversation goes to. If compaction fails an event says
+    why, and the plan in force stays.
     """
 
     def __init__(
@@ -62,10 +63,13 @@ class CompactionExecutor(Executor):
         id: str = "compaction",
         tools: Sequence[Any] = (),
         instructions: str = "",
+        output_tokens: int = 0,
+        model: str = "",
     ) -> None:
         super().__init__(id=id)
         self._manager, self._session_id = manager, session_id
         self._tools, self._instructions = tool_schemas(tools), instructions
+        self._output_tokens, self._model = output_tokens, model
 
     @handler
     async def check_messages(self, messages: list[Message], ctx: WorkflowContext[CompactionComplete]) -> None:
@@ -80,7 +84,13 @@ class CompactionExecutor(Executor):
     async def compact_thread(self, messages: Sequence[Message]) -> list[Message]:
         """Return the conversation as it should be sent, for callers who have it at hand."""
         whole = with_shown_history(self._session_id, messages)
-        request = outgoing(whole, tools=self._tools, instructions=self._instructions)
+        request = outgoing(
+            whole,
+            tools=self._tools,
+            instructions=self._instructions,
+            output_tokens=self._output_tokens,
+            model=self._model,
+        )
         return request.restore(await self._manager.apreflight(self._session_id, request.items, **request.options))
 
     async def _check(self, messages: Sequence[Message], ctx: WorkflowContext[CompactionComplete]) -> None:

@@ -17,6 +17,7 @@ from compact.adapters.support import (
     instruction_text,
     named_session,
     observe_usage,
+    output_limit,
     report_failure,
     without_cache_control,
 )
@@ -124,12 +125,12 @@ def _messages_body(request: APIRequest) -> dict[str, Any] | None:
 
 def _read(request: APIRequest, _: str) -> OutgoingRequest:
     body = _messages_body(request) or {}
-    output = body.get("max_tokens")
     return OutgoingRequest(
         items=body["messages"],
         tools=body.get("tools") or (),
         instructions=instruction_text(body.get("system")),
-        output_tokens=output if isinstance(output, int) else 0,
+        output_tokens=output_limit(body),
+        model=str(body.get("model") or ""),
         dialect="anthropic",
     )
 

@@ -28,7 +28,9 @@ from compact.adapters.support import (
     counted,
     function_schema,
     instruction_text,
+    litellm_limit,
     named_session,
+    output_limit,
     report_failure,
 )
 from compact.dialects.translation import META
@@ -120,6 +122,8 @@ class AdkCompactionPlugin(BasePlugin):
             items=items.plain,
             tools=tool_schemas(llm_request),
             instructions=instruction_text(cast(Any, llm_request.config).system_instruction),
+            output_tokens=output_tokens(request.context, llm_request),
+            model=llm_request.model or "",
             dialect="gemini",
             restore=lambda prompt: items.restore(prompt, _content),
         )
@@ -166,6 +170,15 @@ class RecallTool(BaseTool):
         """Return what was found by the id or the words that the agent asked for."""
         answer = await aanswer_recall(self._manager, lambda: self._session_of(tool_context), args)
         return {"result": answer}
+
+
+def output_tokens(context: CallbackContext, request: LlmRequest) -> int:
+    """Return the most tokens that an answer may have: by the request, or by what its agent's model asks for."""
+    model: Any = getattr(getattr(context.get_invocation_context(), "agent", None), "model", None)
+    named = {"max_output_tokens": request.config.max_output_tokens}
+    of_model = {"max_tokens": getattr(model, "max_tokens", None)}
+    found = output_limit(named, getattr(model, "_additional_args", None), of_model)
+    return found or litellm_limit(model, request.model or "")
 
 
 def may_call_functions(request: LlmRequest) -> bool:

@@ -12,6 +12,7 @@ which marks it: `additional_kwargs={"compact": {"protected": True}}`. The mark i
 
 middleware    the middleware, the session of a run, the recall tool, the schemas that are counted
 messages      LangChain's message objects as a dialect, and the mark that protects one
+called_model  the name of the model that a request goes to, and the tokens that it asks for its answer
 """
 
 from typing import Any

@@ -15,6 +15,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.config import get_config
 
+from compact.adapters.langchain.called_model import called_model
 from compact.adapters.langchain.messages import LangChainDialect, without_mark
 from compact.adapters.support import (
     RECALL_DESCRIPTION,
@@ -102,11 +103,14 @@ class LangChainCompactionMiddleware(AgentMiddleware[Any, Any, Any]):
         if getattr(request.model, "use_previous_response_id", False):
             self._preparer.notice_provider_keeps_history(session_id, "use_previous_response_id")
             return None
+        called = called_model(request.model, request.model_settings)
         sources = (*cast(Sequence[Any], request.tools), request.response_format)
         return OutgoingRequest(
             items=list(request.messages),
             tools=[schema for source in sources for schema in self._schemas_of(source)],
             instructions=str(request.system_message.text) if request.system_message else "",
+            output_tokens=called.output_tokens,
+            model=called.name,
             dialect=self._dialect,
         )
 

@@ -13,6 +13,7 @@ The hook is `CustomLogger.async_pre_call_deployment_hook`. Only the request is c
 stays as it is.
 
 callback    the callback, with its own `completion` and `prepare`
+defaults    what LiteLLM asks for in a request that names no limit
 """
 
 from compact.adapters.support import needs_package

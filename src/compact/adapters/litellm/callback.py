@@ -13,6 +13,7 @@ from uuid import uuid4
 import litellm
 from litellm.integrations.custom_logger import CustomLogger
 
+from compact.adapters.litellm.defaults import default_output_tokens
 from compact.adapters.support import (
     OutgoingRequest,
     PlainItems,
@@ -24,6 +25,7 @@ from compact.adapters.support import (
     counted,
     dump_model,
     named_session,
+    output_limit,
     without_cache_control,
 )
 from compact.manager import CompactManager
@@ -98,11 +100,12 @@ class CompactionLogger(CustomLogger):
         if call_id:
             self._calls[call_id] = session_id, self._usage.begin(session_id)
         items = PlainItems[Any].read(kwargs["messages"], dump_model)
-        output = kwargs.get("max_completion_tokens") or kwargs.get("max_tokens")
+        model = str(kwargs.get("model") or "")
         return OutgoingRequest(
             items=items.plain,
             tools=kwargs.get("tools") or (),
-            output_tokens=output if isinstance(output, int) else 0,
+            output_tokens=output_limit(kwargs) or default_output_tokens(model, kwargs.get("custom_llm_provider")),
+            model=model,
             dialect="chat",
             restore=items.restore,
         )

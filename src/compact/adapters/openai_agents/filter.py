@@ -14,7 +14,7 @@ from agents.items import ModelResponse
 from agents.run import CallModelData, ModelInputData
 from agents.tool_context import ToolContext
 
-from compact.adapters.openai_agents.schemas import tool_schemas
+from compact.adapters.openai_agents.schemas import model_name, output_tokens, tool_schemas
 from compact.adapters.support import (
     RECALL_DESCRIPTION,
     RECALL_NAME,
@@ -57,21 +57,32 @@ _current: ContextVar[_CurrentSession | None] = ContextVar("compact_agents_sessio
 
 
 def compaction_filter(
-    manager: CompactManager, *, session_id: SessionId = None, strict: bool = False
+    manager: CompactManager,
+    *,
+    session_id: SessionId = None,
+    model: str = "",
+    output_tokens: int = 0,
+    strict: bool = False,
 ) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
     """Return what to pass as `RunConfig(call_model_input_filter=…)`.
 
     `session_id` names the session: a text, or a function of the call (`lambda data: data.context.chat_id`). Without it
     a session is known by its history for as long as the process lives. An agent that is a tool of another has a session
     of its own. If compaction fails the request goes out as it is, unless `strict`.
+
+    Model and `max_tokens` are the agent's. The SDK does not show its filter what `RunConfig` sets in their place: if it
+    does, pass the same as `model` and `output_tokens`.
     """
-    return _CompactionFilter(manager, session_id, strict)
+    return _CompactionFilter(manager, session_id, model, output_tokens, strict)
 
 
 class _CompactionFilter:
-    def __init__(self, manager: CompactManager, session_id: SessionId, strict: bool) -> None:
+    def __init__(
+        self, manager: CompactManager, session_id: SessionId, model: str, output_tokens: int, strict: bool
+    ) -> None:
         self._manager = manager
         self._session_id = session_id
+        self._model, self._output_tokens = model, output_tokens
         self._finder = SessionFinder("agents")
         self._kept_by_server: RecentDict[str, None] = RecentDict()
         self._preparer: RequestPreparer[CallModelData[Any]] = RequestPreparer(
@@ -112,6 +123,8 @@ class _CompactionFilter:
             items=data.model_data.input,
             tools=tool_schemas(data.agent),
             instructions=data.model_data.instructions or "",
+            output_tokens=self._output_tokens or output_tokens(data.agent),
+            model=self._model or model_name(data.agent),
             dialect="responses",
         )
 

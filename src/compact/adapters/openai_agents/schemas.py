@@ -1,4 +1,4 @@
-"""What an agent of the OpenAI Agents SDK sends beside its messages: schemas of tools, handoffs and the output."""
+"""What an agent of the OpenAI Agents SDK sends beside messages: model, schemas of tools, handoffs and the output."""
 
 from __future__ import annotations
 
@@ -7,11 +7,26 @@ from functools import lru_cache
 from typing import Any
 
 from agents import Agent, AgentOutputSchema, AgentOutputSchemaBase, FunctionTool, Handoff
+from agents.models import get_default_model
+
+from compact.adapters.support import litellm_limit
 
 
 def tool_schemas(agent: Agent[Any]) -> list[dict[str, Any]]:
     """Return all schemas of an agent as they are counted, except those that MCP servers must first be asked for."""
     return [*map(_tool, agent.tools), *map(_handoff, agent.handoffs), *_output(agent.output_type)]
+
+
+def model_name(agent: Agent[Any]) -> str:
+    """Return the name of an agent's model; of a model that does not tell its name, nothing."""
+    if agent.model is None:
+        return get_default_model()
+    return agent.model if isinstance(agent.model, str) else str(getattr(agent.model, "model", None) or "")
+
+
+def output_tokens(agent: Agent[Any]) -> int:
+    """Return the most tokens that an agent's answer may have; 0 if it has no limit."""
+    return agent.model_settings.max_tokens or litellm_limit(agent.model, model_name(agent))
 
 
 # Chosen: more output types than an application has; making the schema of one takes longer than the rest of a call.

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from compact.adapters.support import OutgoingRequest, PlainItems, RequestPreparer, dump_model
+from compact.adapters.support import OutgoingRequest, PlainItems, RequestPreparer, dump_model, output_limit
 from compact.dialects import Dialect
 from compact.manager import CompactManager
 
+_LIMITS = ("max_completion_tokens", "max_output_tokens", "max_tokens")
+
 
 class ModelCallContext(Protocol):
-    """What a loop knows before a model call; `tools` and `instructions` are counted if it has them."""
+    """What a loop knows before a model call.
+
+    If it has `tools` and `instructions` they are counted; `max_tokens` is what the answer may have, and `model` the
+    model of this call.
+    """
 
     session_id: str
     messages: list[Any]
@@ -50,6 +56,8 @@ def prepare_step(
     *,
     tools: Sequence[Mapping[str, Any]] = (),
     instructions: str = "",
+    output_tokens: int = 0,
+    model: str = "",
     dialect: str | Dialect | None = None,
     strict: bool = False,
 ) -> Callable[[Mapping[str, Any]], Awaitable[dict[str, list[Any]]]]:
@@ -59,7 +67,14 @@ def prepare_step(
     """
 
     def read(options: Mapping[str, Any], _: str) -> OutgoingRequest:
-        return _outgoing(options["messages"], tools, instructions, dialect)
+        return _outgoing(
+            options["messages"],
+            tools=tools,
+            instructions=instructions,
+            output_tokens=output_tokens,
+            model=model,
+            dialect=dialect,
+        )
 
     preparer = RequestPreparer(manager, "own_loop", session_of=lambda _: session_id, read=read, strict=strict)
 
@@ -73,19 +88,18 @@ def _context_preparer(
     manager: CompactManager, dialect: str | Dialect | None, strict: bool
 ) -> RequestPreparer[ModelCallContext]:
     def read(ctx: ModelCallContext, _: str) -> OutgoingRequest:
-        tools, instructions = getattr(ctx, "tools", None), getattr(ctx, "instructions", None)
-        return _outgoing(ctx.messages, tools or (), instructions or "", dialect)
+        return _outgoing(
+            ctx.messages,
+            tools=getattr(ctx, "tools", None) or (),
+            instructions=getattr(ctx, "instructions", None) or "",
+            output_tokens=output_limit({name: getattr(ctx, name, None) for name in _LIMITS}),
+            model=str(getattr(ctx, "model", None) or ""),
+            dialect=dialect,
+        )
 
     return RequestPreparer(manager, "own_loop", session_of=lambda ctx: ctx.session_id, read=read, strict=strict)
 
 
-def _outgoing(
-    messages: Sequence[Any],
-    tools: Sequence[Mapping[str, Any]],
-    instructions: str,
-    dialect: str | Dialect | None,
-) -> OutgoingRequest:
+def _outgoing(messages: Sequence[Any], **beside: Any) -> OutgoingRequest:
     items = PlainItems[Any].read(messages, dump_model)
-    return OutgoingRequest(
-        items=items.plain, tools=tools, instructions=instructions, dialect=dialect, restore=items.restore
-    )
+    return OutgoingRequest(items=items.plain, restore=items.restore, **beside)

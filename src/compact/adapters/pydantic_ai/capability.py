@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 from pydantic_ai import FunctionToolset, RunContext
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse
-from pydantic_ai.models import ModelRequestContext, ModelRequestParameters
+from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters
+from pydantic_ai.models.fallback import FallbackModel
 
 from compact.adapters.pydantic_ai.messages import PydanticAIDialect
 from compact.adapters.support import (
@@ -22,13 +23,18 @@ from compact.adapters.support import (
     aobserve_usage,
     counted,
     function_schema,
+    is_mapping,
     named_session,
+    output_limit,
     report_failure,
 )
 from compact.manager import CompactManager
+from compact.tokens import model_info
 
 SessionId: TypeAlias = str | Callable[[RunContext[Any]], str] | None
 
+# What pydantic-ai asks an older Claude model for, and beyond what another may think.
+_LEGACY_OUTPUT_TOKENS = 4_096
 # The sessions of the runs that the code running now is inside of.
 _open_runs: ContextVar[tuple[str, ...]] = ContextVar("compact_pydantic_ai_runs", default=())
 
@@ -117,6 +123,8 @@ class CompactionCapability(AbstractCapability[Any]):
             items=given,
             tools=tool_schemas(parameters),
             instructions="\n\n".join(part.content for part in parameters.instruction_parts or ()),
+            output_tokens=output_tokens(settings, request_context.model.profile),
+            model=model_name(request_context.model),
             dialect=self._dialect,
             restore=lambda messages: _ending_like(messages, given),
         )
@@ -151,6 +159,26 @@ def tool_schemas(parameters: ModelRequestParameters) -> list[dict[str, Any]]:
     if answer := parameters.output_object:
         schemas.append(function_schema(answer.name or "", answer.description, answer.json_schema))
     return schemas
+
+
+def model_name(model: Model) -> str:
+    """Return the name of the model that gets a request; of several in turn, the one with the smallest window."""
+    if not isinstance(model, FallbackModel):
+        return model.model_name
+    names = [model_name(one) for one in model.models]
+    return min(names, key=lambda name: model_info(name).largest_input_tokens, default="")
+
+
+def output_tokens(settings: Any, profile: object) -> int:
+    """Return the most tokens that an answer may have; by default a Claude model is asked for all that it can write."""
+    given = output_limit(settings)
+    if given or not is_mapping(profile):
+        return given
+    thinking = settings.get("anthropic_thinking")
+    budget: int = thinking.get("budget_tokens") or 0 if is_mapping(thinking) else 0
+    is_legacy = profile.get("anthropic_rejects_max_tokens_beyond_context_window")
+    default = _LEGACY_OUTPUT_TOKENS if is_legacy else profile.get("anthropic_max_output_tokens") or 0
+    return max(default, budget + _LEGACY_OUTPUT_TOKENS if budget else 0)
 
 
 def _ending_like(messages: Sequence[ModelMessage], given: Sequence[ModelMessage]) -> list[ModelMessage]:

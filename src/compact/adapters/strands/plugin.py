@@ -29,6 +29,8 @@ from compact.adapters.support import (
     counted,
     function_schema,
     instruction_text,
+    litellm_limit,
+    output_limit,
     prompt_tokens,
     report_failure,
 )
@@ -102,10 +104,14 @@ class StrandsCompactionPlugin(Plugin):
         return context if prepared.items is None else context.replace(messages=prepared.items)
 
     def _read(self, context: InvokeModelContext, session_id: str) -> OutgoingRequest:
+        config: Mapping[str, Any] = context.model.get_config() or {}
+        model = _model_name(context.model, config)
         outgoing = OutgoingRequest(
             items=context.messages,
             tools=tool_schemas(cast(Sequence[Any], context.tool_specs)),
             instructions=instruction_text(context.system_prompt),
+            output_tokens=output_limit(config, config.get("params")) or litellm_limit(context.model, model),
+            model=model,
             dialect=self._dialect,
         )
         self._last_requests[session_id] = replace(outgoing, items=())
@@ -133,6 +139,7 @@ class StrandsCompactionPlugin(Plugin):
             target_tokens=target,
             tools=last.tools,
             instructions=last.instructions,
+            model=last.model,
             dialect=last.dialect,
         )
 
@@ -174,6 +181,12 @@ def tool_schemas(specs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         function_schema(spec["name"], spec.get("description"), spec["inputSchema"].get("json", spec["inputSchema"]))
         for spec in specs
     ]
+
+
+def _model_name(model: object, config: Mapping[str, Any]) -> str:
+    """Return the name of a model; Ollama's own say nothing of Ollama, which decides on the window."""
+    name = str(config.get("model_id") or config.get("model") or "")
+    return f"ollama/{name}" if name and type(model).__name__ == "OllamaModel" else name
 
 
 def input_tokens(usage: Mapping[str, Any]) -> int:

@@ -4,6 +4,7 @@ requests   prepare a request, fall back to sending it unchanged, feed reported u
 sessions   which session a request belongs to: by a given name, or by how its history continues
 recall     the tool by which an agent reads what left its prompt
 items      messages as plain data and back, tool schemas, instructions as text
+limits     the tokens that a request sets aside for its answer, under each of their names
 packages   the error for a missing framework, and names that were renamed
 """
 
@@ -21,6 +22,7 @@ from compact.adapters.support.items import (
     same_objects,
     without_meta,
 )
+from compact.adapters.support.limits import litellm_limit, output_limit
 from compact.adapters.support.packages import needs_package, renamed
 from compact.adapters.support.recall import (
     RECALL_DESCRIPTION,
@@ -75,9 +77,11 @@ __all__ = [
     "instruction_text",
     "is_list",
     "is_mapping",
+    "litellm_limit",
     "named_session",
     "needs_package",
     "observe_usage",
+    "output_limit",
     "prompt_tokens",
     "renamed",
     "report_failure",

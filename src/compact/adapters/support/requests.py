@@ -45,6 +45,8 @@ def report_failure(manager: CompactManager, session_id: str, error: Exception, f
 class OutgoingRequest:
     """What an adapter has read from a request: the messages, what is sent beside them, and their dialect.
 
+    `output_tokens` is the most that the answer may have, as the request or the framework's default says, 0 if neither
+    does; `model` is the name that is sent, empty if the framework does not tell.
     `restore` turns prepared items back into the framework's own messages, if `items` were a copy of them as data.
     """
 
@@ -52,6 +54,7 @@ class OutgoingRequest:
     tools: Sequence[Mapping[str, Any]] = ()
     instructions: str = ""
     output_tokens: int = 0
+    model: str = ""
     dialect: str | Dialect | None = None
     restore: Callable[[Sequence[Any]], list[Any]] = list[Any]
 
@@ -62,6 +65,7 @@ class OutgoingRequest:
             "tools": self.tools,
             "instructions": self.instructions,
             "output_tokens": self.output_tokens,
+            "model": self.model,
             "dialect": self.dialect,
         }
 

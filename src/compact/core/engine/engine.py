@@ -180,6 +180,8 @@ class Engine:
 
     def ingest(self, session: Session, incoming: Sequence[object], budget: TokenBudget) -> Match:
         """Match a caller's list with the log and bring the prompt up to date."""
+        if session.set_model(self.emitter.model, self.tokenizer):
+            self.compactor.render(session)
         match = session.ingest(incoming, self.tokenizer.count_message)
         session.find_regrets(match)
         session.set_budget(budget)

@@ -15,6 +15,7 @@ from compact.core.engine.prompt import CurrentPrompt
 from compact.core.log.entries import read_entry, write_entry
 from compact.core.log.log import KnownList, Log, Match
 from compact.core.log.messages import Message, Slot, copy_plain
+from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import Calibration, TokenBudget
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.parts import PromptPart
@@ -110,6 +111,9 @@ class Session:
         self.injected: tuple[AddedMessage, ...] = ()
         self.calibration = Calibration()
         self.budget: TokenBudget | None = None
+        # The model that the newest call was for, and what has counted the entries; empty if that is not known.
+        self.model: str = ""
+        self._counted_by: str = ""
         self.decision: TriggerDecision | None = None
         # By the part of the prompt whose cap it was for; None is the cadence.
         self.declined: Mapping[PromptPart | None, DeclinedCompaction] = {}
@@ -159,6 +163,8 @@ class Session:
         self.decision, self.declined, self._exhausted = None, {}, None
         self.mark_saved(stored.head)
         call = stored.last_report
+        self.model = self.model or (str(call.details.get("model", "")) if call else "")
+        self._counted_by = ""
         is_current = call is not None and call.plan_version == stored.head.plan_version
         reported = call.tokens_reported if call and is_current else None
         self.calibration = Calibration((call.tokens_estimated, reported)) if call and reported else Calibration()
@@ -171,6 +177,7 @@ class Session:
         twin = Session(self.session_id)
         twin.log, twin.prompt = self.log.fork(), self.prompt.copy()
         twin.plan, twin.calibration, twin.budget = self.plan, self.calibration, self.budget
+        twin.model, twin._counted_by = self.model, self._counted_by
         twin.turn_number, twin.turn, twin.injected = self.turn_number, self.turn, self.injected
         twin.decision, twin.declined, twin._exhausted = self.decision, self.declined, self._exhausted
         twin.stored, twin.last_sent = self.stored, self.last_sent
@@ -335,6 +342,19 @@ class Session:
     def observe_usage(self, *, estimated_tokens: int, reported_tokens: int) -> None:
         """Correct the estimate by what the provider reported for a prompt."""
         self.calibration = self.calibration.observe(estimated_tokens=estimated_tokens, reported_tokens=reported_tokens)
+
+    def set_model(self, model: str, tokenizer: ProviderAwareTokenizer) -> bool:
+        """Use this model from now on; return True if the entries had been counted by another's tokenizer.
+
+        Then they are counted again. What another model's provider has reported says nothing about this one's.
+        """
+        if self.model and model != self.model:
+            self.calibration = Calibration()
+        is_recounted = bool(self._counted_by) and tokenizer.name != self._counted_by
+        if is_recounted:
+            self._tokens = {message.id: tokenizer.count_message(message) for message in self.log.entries}
+        self.model, self._counted_by = model, tokenizer.name
+        return is_recounted
 
     def set_budget(self, budget: TokenBudget) -> None:
         """Use this budget until another one comes with a call."""

@@ -1,0 +1,6 @@
+"""More APIs that the scripted model speaks, each with the provider's own words for a prompt that does not fit.
+
+responses   OpenAI's Responses
+gemini      Gemini's generateContent
+converse    Bedrock's Converse
+"""
