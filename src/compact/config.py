@@ -7,6 +7,7 @@ no setting but a field of an object that is built in code and passed to `Compact
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -446,6 +447,13 @@ class TelemetryConfig(ConfigSection):
         }
 
 
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """The file that settings were read from; settings are equal wherever they are from."""
+
+    file: Path | None = field(default=None, compare=False)
+
+
 class CompactConfig(ConfigSection):
     """All settings; `CompactConfig()` works as it is."""
 
@@ -469,6 +477,7 @@ class CompactConfig(ConfigSection):
     storage: StorageConfig = StorageConfig()
     redaction: RedactionConfig = RedactionConfig()
     telemetry: TelemetryConfig = TelemetryConfig()
+    _origin: _Origin = PrivateAttr(default_factory=lambda: _Origin())
 
     @model_validator(mode="after")
     def _input_is_in_the_window(self) -> CompactConfig:
@@ -489,7 +498,14 @@ class CompactConfig(ConfigSection):
     @classmethod
     def load(cls, path: str | Path, **settings: Any) -> CompactConfig:
         """Read a YAML or JSON file; the environment and the settings given here overrule it."""
-        return cls(**merged(read_file(Path(path)), from_environment(cls), _as_mappings(settings)))
+        loaded = cls(**merged(read_file(Path(path)), from_environment(cls), _as_mappings(settings)))
+        loaded._origin = _Origin(Path(path))
+        return loaded
+
+    @property
+    def file(self) -> Path | None:
+        """The file that these settings were read from; None if none was."""
+        return self._origin.file
 
 
 def _as_mappings(settings: Mapping[str, Any]) -> dict[str, Any]:

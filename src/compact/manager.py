@@ -26,6 +26,7 @@ from compact.assembly import (
     build_store,
 )
 from compact.config import CompactConfig
+from compact.config_sources import unread_file_notice
 from compact.core.audit.archive import StorageAdapter
 from compact.core.audit.artifacts import SecurityContext
 from compact.core.audit.cost import SessionCost, cost_of
@@ -163,6 +164,8 @@ class CompactManager:
             self._events(NoticeEvent(session_id="", message=notice))
         for notice in threshold_notices(self.config, self._budget.window):
             self._events(NoticeEvent(session_id="", message=notice, severity="low"))
+        if self.config.file is None and (unread := unread_file_notice()):
+            self._events(NoticeEvent(session_id="", message=unread))
         if not self._redactor.is_enabled:
             warning = "redaction is switched off: archives and exports hold secrets as they are"
             self._events(NoticeEvent(session_id="", message=warning, severity="high"))
@@ -218,14 +221,22 @@ class CompactManager:
         note: str | None = None,
         target_tokens: int | None = None,
         *,
+        focus: str | None = None,
         tools: Tools = (),
         instructions: str = "",
         dialect: str | Dialect | None = None,
     ) -> list[M]:
-        """Compact now, whatever the usage; with `target_tokens`, the whole list returned fits it."""
+        """Compact now, whatever the usage; with `target_tokens`, the whole list returned fits it.
+
+        What `focus` names is kept first, with a model and without one: `focus="the refund policy"`. `note` is a reason
+        for the record, which a model is told too.
+        """
         held, budget = self._enter(session_id, messages, tools, instructions)
+        asked = {"note": note, "focus": focus}
         with held.lock.hold():
-            return run_steps(self._manual_compact(held, messages, budget, dialect, note or "", target_tokens))
+            return run_steps(
+                self._manual_compact(held, messages, budget, dialect, target_tokens=target_tokens, **asked)
+            )
 
     async def amanual_compact(
         self,
@@ -234,14 +245,18 @@ class CompactManager:
         note: str | None = None,
         target_tokens: int | None = None,
         *,
+        focus: str | None = None,
         tools: Tools = (),
         instructions: str = "",
         dialect: str | Dialect | None = None,
     ) -> list[M]:
         """Do what `manual_compact` does in an event loop."""
         held, budget = self._enter(session_id, messages, tools, instructions)
+        asked = {"note": note, "focus": focus}
         async with held.lock.ahold():
-            return await arun_steps(self._manual_compact(held, messages, budget, dialect, note or "", target_tokens))
+            return await arun_steps(
+                self._manual_compact(held, messages, budget, dialect, target_tokens=target_tokens, **asked)
+            )
 
     def _manual_compact(
         self,
@@ -249,11 +264,14 @@ class CompactManager:
         messages: Sequence[M],
         budget: TokenBudget,
         dialect: str | Dialect | None,
-        note: str,
+        *,
+        note: str | None,
+        focus: str | None,
         target_tokens: int | None,
     ) -> Steps[list[M]]:
+        asked = {"note": note or "", "focus": _checked_focus(focus)}
         entries = yield from self._to_entries(held.session, held.gateway, messages, dialect)
-        steps = self._engine.manual_compact(held.session, entries, budget, note=note, target_tokens=target_tokens)
+        steps = self._engine.manual_compact(held.session, entries, budget, target_tokens=target_tokens, **asked)
         prompt = yield from steps
         return cast(list[M], held.gateway.to_items(prompt, summary_place=held.session.prompt.summary_place))
 
@@ -295,13 +313,15 @@ class CompactManager:
         *,
         now: bool = False,
         target_tokens: int | None = None,
+        focus: str | None = None,
         tools: Tools = (),
         instructions: str = "",
         dialect: str | Dialect | None = None,
     ) -> CompactionResult:
-        """Return what `preflight` would do with this history, or with `now` or a target what `manual_compact` would do.
+        """Return what `preflight` would do with this history, or with `now` what `manual_compact` would do.
 
-        Nothing is written and no summary is asked for. Nothing to do is a plan without new records, and its `reason`.
+        A target or a focus is for `manual_compact`, and means `now`. Nothing is written and no summary is asked for.
+        Nothing to do is a plan without new records, and its `reason`.
         `economics` says what it would cost and when it has paid for itself: `print(result.economics)`.
         """
         held, budget = self._enter(session_id, messages, tools, instructions, register=False)
@@ -309,7 +329,9 @@ class CompactManager:
             run_steps(self._engine.refresh(held.session))
             entries = run_steps(self._to_entries(held.session, held.gateway.fork(), messages, dialect))
             trial = held.session.fork()
-        return self._engine.silent().dry_run(trial, entries, budget, now=now, target_tokens=target_tokens)
+        return self._engine.silent().dry_run(
+            trial, entries, budget, now=now, target_tokens=target_tokens, focus=_checked_focus(focus)
+        )
 
     def observe_usage(self, session_id: str, usage: object) -> None:
         """Take in what a provider counted for the last prompt: a number of input tokens, or its `usage` as it is.
@@ -581,6 +603,13 @@ class CompactManager:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await to_thread(self.close)  # a task may still be in a session: waiting for it must not block the loop
+
+
+def _checked_focus(focus: object) -> str:
+    """Return a focus without the blanks around it; raise if it is no text."""
+    if focus is not None and not isinstance(focus, str):
+        raise InvalidHistory(f"expected a text, got {type(focus).__name__}", place="focus")
+    return (focus or "").strip()
 
 
 def _check_arguments(session_id: object, messages: object) -> None:

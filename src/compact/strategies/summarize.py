@@ -9,7 +9,7 @@ from itertools import takewhile
 from compact.core.plan.durability import ToolDurabilityPolicy, envelope, tool_policies
 from compact.core.plan.plan import CompactionAction, SpanReference, SummarizationRecord
 from compact.core.plan.strategy import MIN_SUMMARY_TOKENS, SUMMARIZE, CompactionProposal, PlanningContext
-from compact.strategies.span import Span, choose_span
+from compact.strategies.span import Span, choose_span, span_beside_focus
 
 # Chosen: the share of the target that pointers to artifacts may take; hundreds of them must not crowd out the rest.
 _POINTER_SHARE = 0.25
@@ -73,7 +73,8 @@ class SummarizeStrategy:
         most = goal.target_tokens if self.fills_target else self.max_tokens
         if goal.is_exact or context.total_tokens() > goal.target_tokens:
             return choose_span(context, rest, max_summary_tokens=most, ratio=self.target_token_ratio)
-        return Span(rest, min(most, int(goal.summary_share * goal.settle_tokens)))
+        room = min(most, int(goal.summary_share * goal.settle_tokens))
+        return span_beside_focus(context, rest, room) if context.focus_shares else Span(rest, room)
 
     def _room(self, context: PlanningContext, span: Span, replaced: int) -> int:
         """Return the most that the summary may take; what it replaces counts in full, even if it was cleared before."""

@@ -222,7 +222,11 @@ class TriggerDecisionEvent(CompactionEvent):
 
     type = CompactionEventType.TRIGGER_DECISION
     spec = EventSpec(
-        "debug", "compaction triggered: {triggered} ({reason})", output="{reason}", content=("note",), every_call=True
+        "debug",
+        "compaction triggered: {triggered} ({reason})",
+        output="{reason}",
+        content=("note", "focus"),
+        every_call=True,
     )
     triggered: bool
     reason: str
@@ -230,6 +234,7 @@ class TriggerDecisionEvent(CompactionEvent):
     kept: Mapping[str, int] = field(default_factory=dict[str, int])
     pruned_count: int = 0
     note: str = ""
+    focus: str = ""
     protected_ids: tuple[str, ...] = ()
     protected_labels: Mapping[str, str] = field(default_factory=dict[str, str])
 

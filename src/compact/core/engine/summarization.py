@@ -314,14 +314,21 @@ class SummaryWriter:
     clock: Callable[[], float] = no_clock
 
     def write(
-        self, session: Session, plan: CompactionPlan, pending: SummarizationRecord, *, note: str, may_keep: bool
+        self,
+        session: Session,
+        plan: CompactionPlan,
+        pending: SummarizationRecord,
+        *,
+        note: str,
+        may_keep: bool,
+        focus: str = "",
     ) -> Steps[SummarizationRecord | None]:
         """Return the record of a new plan with its summary.
 
         If writing fails, what code chooses stands for the span, or None is returned if everything is to stay as it is.
         """
         room = SummaryRoom(pending, self.tokenizer.count_message)
-        request = self._request(session, plan, room, note)
+        request = self._request(session, plan, room, note=note, focus=focus)
         started = self.clock()
         try:
             return (yield from self._write_once(session, request, room))
@@ -361,10 +368,12 @@ class SummaryWriter:
     def prefetch(self, session: Session, pending: SummarizationRecord) -> Steps[None]:
         """Write a summary before it is needed, and store what it stands for."""
         room = SummaryRoom(pending, self.tokenizer.count_message)
-        record = yield from self._write_once(session, self._request(session, session.plan, room, ""), room)
+        record = yield from self._write_once(session, self._request(session, session.plan, room), room)
         yield from self.claiming.store_prefetched(session, pending, record)
 
-    def _request(self, session: Session, plan: CompactionPlan, room: SummaryRoom, note: str) -> SummaryRequest:
+    def _request(
+        self, session: Session, plan: CompactionPlan, room: SummaryRoom, *, note: str = "", focus: str = ""
+    ) -> SummaryRequest:
         """Return what the summariser gets: the messages that are new to the span, and the summary before them."""
         pending, before = room.pending, session.plan.summary
         inside, known = set(pending.span), set(before.span if before else ())
@@ -382,6 +391,7 @@ class SummaryWriter:
             count_text=self.tokenizer.count_text,
             form=self.form,
             note=note,
+            focus=focus,
             version=pending.version,
             session_id=session.session_id,
             spending=session.spending,
@@ -402,7 +412,8 @@ class SummaryWriter:
             return summary
 
         with self.emitter.operation(session, "summary"):
-            summary = yield from self.claiming.write_once(session, room.pending, write, note=request.note)
+            asked = {"note": request.note, "focus": request.focus}
+            summary = yield from self.claiming.write_once(session, room.pending, write, **asked)
             summary = cut_to(summary, room.fits)
             record = room.record(summary)
             self.emitter.emit(
