@@ -39,6 +39,8 @@ from compact.config_sources import (
 from compact.core.json_data import is_list, is_mapping
 from compact.core.plan.durability import ToolDurability
 
+# Chosen: the most that a summary by a model takes, unless summarizer.max_tokens is set.
+MODEL_SUMMARY_TOKENS = 4096
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -302,10 +304,11 @@ class SummarizerConfig(ConfigSection):
     max_spend_usd_per_session: float | None = Field(
         default=None, ge=0, description="Dollars per session and process, at most."
     )
-    max_tokens: int = Field(
-        default=4096,
+    max_tokens: int | None = Field(
+        default=None,
         ge=128,
-        description="The most a summary may take; unless this is set, one that code writes takes the room there is.",
+        description="The most a summary may take, whoever writes it. By default 4,096, or the room up to the target "
+        "for one that code writes.",
     )
     prefetch: Literal["auto", "always", "never"] = Field(
         default="auto",

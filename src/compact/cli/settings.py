@@ -59,7 +59,7 @@ def load_agent_config(
 def in_memory(config: CompactConfig, *, enabled: bool | None = None) -> CompactConfig:
     """Return the same settings for a transcript file: nothing is stored, archived, exported or sent to a model.
 
-    `enabled` replaces `policy.enabled`.
+    A summary by code is as long as that of the model it stands for. `enabled` replaces `policy.enabled`.
     """
     update: dict[str, Any] = {"state": config.state.model_copy(update={"url": "memory:"})}
     if enabled is not None:
@@ -75,10 +75,14 @@ def without_prefetch(config: CompactConfig) -> CompactConfig:
 
 def without_side_effects(config: CompactConfig) -> CompactConfig:
     """Return the same settings without exporter, archive, events and model: a command that reads needs none of them."""
+    from compact.config import MODEL_SUMMARY_TOKENS
+
     state = config.state.model_copy(update={"events_days": 0})
     telemetry = config.telemetry.model_copy(update={"exporter": ("none",)})
     storage = config.storage.model_copy(update={"adapter": "none"})
-    summarizer = config.summarizer.model_copy(update={"kind": "extractive"})
+    length = MODEL_SUMMARY_TOKENS if config.summarizer.uses_model else None
+    written = {"kind": "extractive", "max_tokens": config.summarizer.max_tokens or length}
+    summarizer = config.summarizer.model_copy(update=written)
     update = {"state": state, "telemetry": telemetry, "storage": storage, "summarizer": summarizer}
     return config.model_copy(update=update)
 

@@ -92,6 +92,8 @@ class SummarizeStrategy:
         if record is None or not set(earlier) <= set(record.span) <= free | set(earlier):
             return None
         weighed = context.weigh(record)
+        if not self.fills_target and weighed.tokens_after > self.max_tokens:  # written under other settings
+            return None
         if context.total_tokens() - weighed.tokens_freed > context.goal.settle_tokens:
             return None
         return CompactionProposal(record, pinned=_pinned_before(context, record.span))

@@ -52,6 +52,8 @@ class Compactor:
     renderer: PromptRenderer = field(default_factory=PromptRenderer)
     # The share of the target that what was missed before may take; with 0 nothing is kept longer.
     missed_share: float = 0.0
+    # The most that a summary may take, whatever has to stand in it; None leaves it to the room there is.
+    max_summary_tokens: int | None = None
     clock: Callable[[], float] = no_clock
 
     def plan(
@@ -181,7 +183,9 @@ class Compactor:
 
     def _with_constraints(self, session: Session, result: CompactionResult, goal: Goal) -> CompactionResult:
         """Return the result, repaired if its prompt would lack a constraint, as far as there is room."""
-        guard = ConstraintGuard(self.constraints, self.tokenizer.count_message, self.renderer)
+        guard = ConstraintGuard(
+            self.constraints, self.tokenizer.count_message, self.renderer, max_summary_tokens=self.max_summary_tokens
+        )
         view, plan = session.log.view, result.plan
         lost = guard.lost(view, plan)
         if not lost:
