@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TextIO
 
 from compact.cli.ascii_text import shown_in
+from compact.core.plurals import quantity as quantity
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -232,11 +233,6 @@ def truncate(text: str, chars: int) -> str:
 def percentage(part: int, whole: int) -> str:
     """Return a part of a whole in percent."""
     return f"{part / whole:.1%}" if whole else "0.0%"
-
-
-def quantity(number: int, thing: str, things: str = "") -> str:
-    """Return a number with its noun: 1 message, 2 messages."""
-    return f"{number:,} {thing if number == 1 else things or thing + 's'}"
 
 
 def local_time(at: float) -> str:

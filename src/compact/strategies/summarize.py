@@ -9,6 +9,7 @@ from itertools import takewhile
 from compact.core.plan.durability import ToolDurabilityPolicy, envelope, tool_policies
 from compact.core.plan.plan import CompactionAction, SpanReference, SummarizationRecord
 from compact.core.plan.strategy import MIN_SUMMARY_TOKENS, SUMMARIZE, CompactionProposal, PlanningContext
+from compact.core.plurals import quantity
 from compact.strategies.span import Span, choose_span, span_beside_focus
 
 # Chosen: the share of the target that pointers to artifacts may take; hundreds of them must not crowd out the rest.
@@ -61,7 +62,7 @@ class SummarizeStrategy:
         record = SummarizationRecord(
             span=SpanReference(tuple(sorted((*earlier, *new), key=context.places.__getitem__))),
             strategy=self.name,
-            reason=f"{len(span.indices):,} messages of the least value for what comes next",
+            reason=f"{quantity(len(span.indices), 'message')} of the least value for what comes next",
             version=standing.version + 1 if standing else 1,
             max_tokens=self._room(context, span, replaced),
         )

@@ -53,7 +53,7 @@ def inspect(
     """
     settings = load_agent_config(config, model=model, window=window)
     messages = read_transcript(file, index)
-    with screen.spinner(f"counting {len(messages):,} messages"):
+    with screen.spinner(f"counting {screen.quantity(len(messages), 'message')}"):
         measured = measure(settings, messages)
         inspection = _inspect(measured, settings)
     screen.show_warnings(measured.events)

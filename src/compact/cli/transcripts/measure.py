@@ -57,7 +57,10 @@ def measure(config: CompactConfig, transcript: Sequence[Any]) -> MeasuredTranscr
 
 def nothing_to_do(status: SessionStatus, *, messages: int, tokens: int, is_manual: bool, reason: str) -> str:
     """Return one line about a transcript that is not compacted; `reason` is that of the decision."""
-    size, trigger = f"{screen.quantity(messages, 'message')}, {tokens:,} tokens", status.thresholds["trigger"]
+    size, trigger = (
+        f"{screen.quantity(messages, 'message')}, {screen.quantity(tokens, 'token')}",
+        status.thresholds["trigger"],
+    )
     if is_manual:
         return f"nothing to compact: {size}"
     if status.used_tokens < trigger:

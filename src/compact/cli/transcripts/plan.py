@@ -51,7 +51,7 @@ def plan(
     """
     settings = load_agent_config(config, model=model, window=window)
     messages = read_transcript(file, index)
-    with screen.spinner(f"planning for {len(messages):,} messages"):
+    with screen.spinner(f"planning for {screen.quantity(len(messages), 'message')}"):
         measured = measure(settings, messages)
         result = _planner(settings).plan(SESSION, messages, now=now, target_tokens=target_tokens, focus=focus)
     screen.show_warnings(measured.events)

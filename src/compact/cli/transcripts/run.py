@@ -55,7 +55,7 @@ def run(
     settings = without_prefetch(in_memory(loaded))
     messages = read_transcript(file, index)
     events: list[CompactionEvent] = []
-    with screen.spinner(f"compacting {len(messages):,} messages"):
+    with screen.spinner(f"compacting {screen.quantity(len(messages), 'message')}"):
         from compact.manager import CompactManager
         from compact.stateless import estimate_messages_tokens
 

@@ -13,6 +13,7 @@ from compact.core.engine.persistence import SessionPersistence
 from compact.core.engine.session import Session
 from compact.core.plan.plan import SpanReference, SummarizationRecord
 from compact.core.plan.strategy import SUMMARIZE
+from compact.core.plurals import quantity
 from compact.core.steps import Steps
 from compact.core.summary.summary import StructuredSummary
 
@@ -94,7 +95,7 @@ class SummaryClaiming:
         return SummarizationRecord(
             span=SpanReference(found.message_ids),
             strategy=SUMMARIZE,
-            reason=f"{len(found.message_ids):,} old messages, prefetched",
+            reason=f"{quantity(len(found.message_ids), 'old message')}, prefetched",
             version=version,
             summary=found.summary,
         )

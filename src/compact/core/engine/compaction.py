@@ -27,6 +27,7 @@ from compact.core.plan.layers import KeepRules, Layers, partition
 from compact.core.plan.plan import CompactionAction, StepFailure, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.strategy import SUMMARIZE, Goal
+from compact.core.plurals import quantity
 from compact.core.steps import Steps
 from compact.core.summary.focus import message_shares
 
@@ -199,9 +200,11 @@ class Compactor:
         return replace(result, plan=repaired, tokens_after=tokens_after)
 
     def _notice_constraints(self, session: Session, *, restored: int, missing: int) -> None:
-        message = f"{restored - missing} constraints were put back into the prompt"
+        message = f"{quantity(restored - missing, 'constraint was', 'constraints were')} put back into the prompt"
         if missing:
-            message += f", {missing} found no room: raise the budget, or protect the messages they stand in"
+            message += (
+                f", {missing} found no room: raise the budget or summarizer.max_tokens, or protect their messages"
+            )
         self.emitter.notice(session, message, severity="high" if missing else "normal")
 
     def _is_declined(self, session: Session, result: CompactionResult, goal: Goal, reason: str) -> Steps[bool]:

@@ -30,6 +30,7 @@ from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.plan import ClearRecord, CompactionPlan, StepFailure, SummarizationRecord
 from compact.core.plan.renderer import summary_message
 from compact.core.plan.stubs import render_cleared
+from compact.core.plurals import quantity
 from compact.core.steps import Steps
 from compact.core.summary.fitting import cut_to, joined, required_facts, shortened
 from compact.core.summary.summarizer import (
@@ -469,7 +470,7 @@ class SummaryWriter:
             try:
                 return (yield from self._drafting.draft(session, asked, room)), attempt.form
             except Exception as error:
-                tried = (*tried, f"{attempt}, {len(request.messages):,} messages ({type(error).__name__})")
+                tried = (*tried, f"{attempt}, {quantity(len(request.messages), 'message')} ({type(error).__name__})")
                 if isinstance(error, SummaryFailed):
                     error.note_attempts(tried)
                 following = attempt.next_after(error)
