@@ -11,5 +11,6 @@ protocols   everything that can be plugged in, on one page
 errors      everything that is raised
 steps       how work that waits is written
 json_data   mappings and lists, for the type checker
+plurals     numbers with their nouns
 former_names  modules and names of former times, which still work
 """
