@@ -10,10 +10,12 @@ from typing import Any, get_args
 
 import pytest
 
-from compact import CompactConfig, CompactPolicy, ConfigError
+from compact import CompactConfig, CompactManager, CompactPolicy, ConfigError
 from compact.assembly import build_budget, build_rehydration_config, build_strategies
-from compact.config import ConfigSection
+from compact.config import ConfigSection, StateConfig
 from compact.config_sources import environment_names, merged
+from compact.core.engine.events import NoticeEvent
+from compact.testing import RecordingSink
 
 
 def write(tmp_path: Path, text: str, name: str = "compact.yaml") -> Path:
@@ -323,6 +325,20 @@ def test_no_setting_warns_by_itself() -> None:
 def test_a_newer_version_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"version 9\.0 .* is not known"):
         CompactConfig.load(write(tmp_path, "version: '9.0'\n"))
+
+
+def test_a_file_that_was_not_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a manager whose settings are from no file; not by one whose code named a file."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "{}", "compact.json")
+    loaded = CompactConfig.load("compact.json")
+    assert (loaded.file, CompactConfig().file) == (Path("compact.json"), None)
+    assert loaded == CompactConfig()
+    for config, expected in ((CompactConfig(), ["compact.json was not read"]), (loaded, [])):
+        sink = RecordingSink()
+        CompactManager(config.model_copy(update={"state": StateConfig(url="memory:")}), on_event=sink).close()
+        messages = [event.message for event in sink.events if isinstance(event, NoticeEvent)]
+        assert [message.split(":")[0] for message in messages] == expected
 
 
 def test_layers_are_merged_deeply() -> None:

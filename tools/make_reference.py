@@ -60,10 +60,15 @@ def configuration() -> str:
     parts = [
         "# Configuration",
         MADE,
-        "`CompactConfig()` works as it is. A setting given in code overrules a `COMPACT_*` variable, which overrules a "
-        "YAML or JSON file (`CompactConfig.load(path)`), field by field. In a variable the sections are joined by two "
-        "underscores: `COMPACT_POLICY__TRIGGER_PCT=0.9`; lists and objects are JSON. `compact config show` prints "
-        "every setting, its value and where it came from.",
+        "## Where settings come from",
+        "`CompactConfig()` works as it is. A setting given in code, or as an option of a command, overrules a "
+        "`COMPACT_*` variable, which overrules a YAML or JSON file, field by field. In a variable the sections are "
+        "joined by two underscores: `COMPACT_POLICY__TRIGGER_PCT=0.9`; lists and objects are JSON.",
+        "The file is the one that is named: `CompactConfig.load(path)`, or `--config PATH` of a command. Where none is "
+        "named, a command reads `compact.yaml`, `compact.yml` or `compact.json` in the folder it is run in, and "
+        "commands that do what an agent would do say so. `CompactConfig()` reads no file, because an agent may run in "
+        "a folder that is not its owner's; if there is such a file, a notice says that it was not read. `compact "
+        "config show` prints every setting, its value and where it came from.",
         *_section("", CompactConfig),
     ]
     return "\n\n".join(parts) + "\n"

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from compact.archive import FilesystemArchive, S3Archive
 from compact.background import InProcessPrefetcher
-from compact.config import CompactConfig
+from compact.config import MODEL_SUMMARY_TOKENS, CompactConfig
 from compact.constraints import LearnedConstraints
 from compact.core.audit.archive import StorageAdapter
 from compact.core.audit.artifacts import SecurityContext
@@ -135,6 +135,7 @@ def build_engine(
         claiming=claiming,
         constraints=constraints,
         rules=build_rules(config),
+        max_summary_tokens=config.summarizer.max_tokens or (None if is_by_code else MODEL_SUMMARY_TOKENS),
         missed_share=config.regret.max_share if config.regret.keep_longer else 0.0,
         pricing=CompactionPricing(
             emitter=emitter, price=pricer, expected_calls=policy.expected_calls, prices=pricer.at_hand
@@ -201,8 +202,8 @@ def build_strategies(config: CompactConfig, *, fills_target: bool = True) -> tup
         ),
         "window": WindowStrategy(max_turns=window.max_turns, **window.former),
         "summarize": SummarizeStrategy(
-            max_tokens=summarizer.max_tokens,
-            fills_target=fills_target and "max_tokens" not in summarizer.model_fields_set,
+            max_tokens=summarizer.max_tokens or MODEL_SUMMARY_TOKENS,
+            fills_target=fills_target and summarizer.max_tokens is None,
             never_evict=clear.never_evict,
             policies=policies,
             **ratio,

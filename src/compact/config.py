@@ -7,6 +7,7 @@ no setting but a field of an object that is built in code and passed to `Compact
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypedDict, Unpack, cast
 
@@ -38,6 +39,8 @@ from compact.config_sources import (
 from compact.core.json_data import is_list, is_mapping
 from compact.core.plan.durability import ToolDurability
 
+# Chosen: the most that a summary by a model takes, unless summarizer.max_tokens is set.
+MODEL_SUMMARY_TOKENS = 4096
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -305,10 +308,11 @@ class SummarizerConfig(ConfigSection):
     max_spend_usd_per_session: float | None = Field(
         default=None, ge=0, description="Dollars per session and process, at most."
     )
-    max_tokens: int = Field(
-        default=4096,
+    max_tokens: int | None = Field(
+        default=None,
         ge=128,
-        description="The most a summary may take; unless this is set, one that code writes takes the room there is.",
+        description="The most a summary may take, whoever writes it. By default 4,096, or the room up to the target "
+        "for one that code writes.",
     )
     prefetch: Literal["auto", "always", "never"] = Field(
         default="auto",
@@ -477,6 +481,13 @@ class CompactSettings(TypedDict, total=False):
     telemetry: TelemetryConfig | _Given
 
 
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """The file that settings were read from; settings are equal wherever they are from."""
+
+    file: Path | None = field(default=None, compare=False)
+
+
 class CompactConfig(ConfigSection):
     """All settings; `CompactConfig()` works as it is.
 
@@ -507,6 +518,7 @@ class CompactConfig(ConfigSection):
     storage: StorageConfig = StorageConfig()
     redaction: RedactionConfig = RedactionConfig()
     telemetry: TelemetryConfig = TelemetryConfig()
+    _origin: _Origin = PrivateAttr(default_factory=lambda: _Origin())
 
     @model_validator(mode="after")
     def _input_is_in_the_window(self) -> CompactConfig:
@@ -535,7 +547,14 @@ class CompactConfig(ConfigSection):
 
         Raises `ConfigError` for a file that is not there or cannot be read, and for whatever the class refuses.
         """
-        return cls.of(merged(read_file(Path(path)), from_environment(cls), _as_mappings(settings)))
+        loaded = cls.of(merged(read_file(Path(path)), from_environment(cls), _as_mappings(settings)))
+        loaded._origin = _Origin(Path(path))
+        return loaded
+
+    @property
+    def file(self) -> Path | None:
+        """The file that these settings were read from; None if none was."""
+        return self._origin.file
 
 
 def _as_mappings(settings: Mapping[str, Any]) -> dict[str, Any]:

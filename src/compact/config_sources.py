@@ -21,6 +21,22 @@ from compact.core.errors import ConfigError
 
 CONFIG_VERSION = "1.0"
 ENV_PREFIX = "COMPACT_"
+# The file of settings that commands read from the folder they are run in.
+FILE_NAMES = ("compact.yaml", "compact.yml", "compact.json")
+
+
+def file_in_folder() -> Path | None:
+    """Return the file of settings in the current folder, if there is one."""
+    return next((Path(name) for name in FILE_NAMES if Path(name).is_file()), None)
+
+
+def unread_file_notice() -> str:
+    """Return a sentence about the file in the current folder, for settings that no file was read for.
+
+    It is not read unasked: an agent may run in a folder that is not its owner's.
+    """
+    file = file_in_folder()
+    return f"{file} was not read: CompactConfig.load({str(file)!r}) reads it, as commands do" if file else ""
 
 
 def read_file(path: Path) -> dict[str, Any]:

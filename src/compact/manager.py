@@ -27,6 +27,7 @@ from compact.assembly import (
     build_summarizer,
 )
 from compact.config import CompactConfig
+from compact.config_sources import unread_file_notice
 from compact.core.audit.archive import StorageAdapter
 from compact.core.audit.artifacts import SecurityContext
 from compact.core.audit.cost import SessionCost, cost_of
@@ -54,6 +55,7 @@ from compact.core.plan.coordinator import CompactionResult
 from compact.core.plan.plan import CompactionAction, CompactionPlan
 from compact.core.plan.renderer import RenderedPrompt
 from compact.core.plan.strategy import CompactionStrategy
+from compact.core.plurals import quantity
 from compact.core.steps import Steps
 from compact.core.summary.summarizer import Summarizer
 from compact.dialects import Dialect
@@ -169,18 +171,20 @@ class CompactManager:
         self._engine = self._models.configured.engine
         self._semantic = build_semantic_search(self.config, embed)
         self._sessions = SessionRegistry(_MAX_SESSIONS_IN_MEMORY)
-        self._warn_of_secrets()
+        self._notice_settings()
 
     def __repr__(self) -> str:
         sessions = len(self._sessions)
-        held = f"{sessions:,} session{'' if sessions == 1 else 's'} in memory"
+        held = f"{quantity(sessions, 'session')} in memory"
         window = self._models.configured.budget.window.max_context_tokens
         return f"<CompactManager for {self.config.model}, {window:,} tokens, {held}>"
 
     def _notice_model(self, text: str, severity: str) -> None:
         self._events(NoticeEvent(session_id="", message=text, severity=severity))
 
-    def _warn_of_secrets(self) -> None:
+    def _notice_settings(self) -> None:
+        if self.config.file is None and (unread := unread_file_notice()):
+            self._events(NoticeEvent(session_id="", message=unread))
         if not self._redactor.is_enabled:
             warning = "redaction is switched off: archives and exports hold secrets as they are"
             self._events(NoticeEvent(session_id="", message=warning, severity="high"))
@@ -238,15 +242,21 @@ class CompactManager:
         note: str | None = None,
         target_tokens: int | None = None,
         *,
+        focus: str | None = None,
         tools: Tools = (),
         instructions: str = "",
         model: str = "",
         dialect: str | Dialect | None = None,
     ) -> list[M]:
-        """Compact now, whatever the usage; with `target_tokens`, the whole list returned fits it."""
+        """Compact now, whatever the usage; with `target_tokens`, the whole list returned fits it.
+
+        What `focus` names is kept first, with a model and without one: `focus="the refund policy"`. `note` is a reason
+        for the record, which a model is told too.
+        """
         call = self._enter(session_id, messages, tools, instructions, model=model)
+        asked = {"note": note, "focus": focus}
         with call.held.lock.hold():
-            return run_steps(self._manual_compact(call, messages, dialect, note or "", target_tokens))
+            return run_steps(self._manual_compact(call, messages, dialect, target_tokens=target_tokens, **asked))
 
     async def amanual_compact(
         self,
@@ -255,6 +265,7 @@ class CompactManager:
         note: str | None = None,
         target_tokens: int | None = None,
         *,
+        focus: str | None = None,
         tools: Tools = (),
         instructions: str = "",
         model: str = "",
@@ -262,21 +273,25 @@ class CompactManager:
     ) -> list[M]:
         """Do what `manual_compact` does in an event loop."""
         call = self._enter(session_id, messages, tools, instructions, model=model)
+        asked = {"note": note, "focus": focus}
         async with call.held.lock.ahold():
-            return await arun_steps(self._manual_compact(call, messages, dialect, note or "", target_tokens))
+            return await arun_steps(self._manual_compact(call, messages, dialect, target_tokens=target_tokens, **asked))
 
     def _manual_compact(
         self,
         call: _Call,
         messages: Sequence[M],
         dialect: str | Dialect | None,
-        note: str,
+        *,
+        note: str | None,
+        focus: str | None,
         target_tokens: int | None,
     ) -> Steps[list[M]]:
         held = call.held
+        asked = {"note": note or "", "focus": _checked_focus(focus)}
         entries = yield from self._to_entries(call, held.gateway, messages, dialect)
         prompt = yield from call.engine.manual_compact(
-            held.session, entries, call.budget, note=note, target_tokens=target_tokens
+            held.session, entries, call.budget, target_tokens=target_tokens, **asked
         )
         return cast(list[M], held.gateway.to_items(prompt, summary_place=held.session.prompt.summary_place))
 
@@ -317,15 +332,17 @@ class CompactManager:
         *,
         now: bool = False,
         target_tokens: int | None = None,
+        focus: str | None = None,
         tools: Tools = (),
         instructions: str = "",
         output_tokens: int = 0,
         model: str = "",
         dialect: str | Dialect | None = None,
     ) -> CompactionResult:
-        """Return what `preflight` would do with this history, or with `now` or a target what `manual_compact` would do.
+        """Return what `preflight` would do with this history, or with `now` what `manual_compact` would do.
 
-        Nothing is written and no summary is asked for. Nothing to do is a plan without new records, and its `reason`.
+        A target or a focus is for `manual_compact`, and means `now`. Nothing is written and no summary is asked for.
+        Nothing to do is a plan without new records, and its `reason`.
         `economics` says what it would cost and when it has paid for itself: `print(result.economics)`.
         """
         call = self._enter(
@@ -336,7 +353,9 @@ class CompactManager:
             run_steps(call.engine.refresh(held.session))
             entries = run_steps(self._to_entries(call, held.gateway.fork(), messages, dialect))
             trial = held.session.fork()
-        return call.engine.silent().dry_run(trial, entries, call.budget, now=now, target_tokens=target_tokens)
+        return call.engine.silent().dry_run(
+            trial, entries, call.budget, now=now, target_tokens=target_tokens, focus=_checked_focus(focus)
+        )
 
     def observe_usage(self, session_id: str, usage: object) -> None:
         """Take in what a provider counted for the last prompt: a number of input tokens, or its `usage` as it is.
@@ -625,6 +644,13 @@ class _Call:
     def likely_dialect(self) -> str:
         """What plain text is taken for, which could be in any dialect: what the model's own provider takes."""
         return "anthropic" if self.model.startswith("claude") else "chat"
+
+
+def _checked_focus(focus: object) -> str:
+    """Return a focus without the blanks around it; raise if it is no text."""
+    if focus is not None and not isinstance(focus, str):
+        raise InvalidHistory(f"expected a text, got {type(focus).__name__}", place="focus")
+    return (focus or "").strip()
 
 
 def _check_arguments(session_id: object, messages: object) -> None:

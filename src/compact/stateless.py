@@ -116,16 +116,19 @@ def compact(
     tokenizer: ProviderAwareTokenizer | None = None,
     summarizer: Summarizer | None = None,
     target_tokens: int | None = None,
+    focus: str = "",
     manager: CompactManager | None = None,
 ) -> CompactedHistory[M]:
     """Compact a history now; a summary of an earlier round in it is taken up into the new one.
+
+    What `focus` names is kept first.
 
     `session_id` only names the history in errors. To keep the log, recall and undo, use a `CompactManager` and its
     `manual_compact`; passing one here is deprecated.
     """
     if manager is not None:
         warnings.warn("call manager.manual_compact instead of compact(manager=…)", DeprecationWarning, stacklevel=2)
-        return _compact_with(manager, messages, session_id or "default", target_tokens)
+        return _compact_with(manager, messages, session_id or "default", target_tokens, focus)
     config, gateway = config or _default_config(), Gateway()
     gateway.select_dialect(messages, None)
     entries = _without_opening(gateway.to_entries(messages))
@@ -137,7 +140,7 @@ def compact(
     budget = build_budget(config)
     session.set_budget(budget)
     engine.compactor.render(session)
-    goal = engine.trigger.manual_goal(session, budget, target_tokens)
+    goal = engine.trigger.manual_goal(session, budget, target_tokens, focus=focus)
     run_steps(engine.compactor.compact(session, goal, "manual"))
     if session.plan.version == before:
         tokens = session.prompt_tokens
@@ -149,10 +152,10 @@ def compact(
 
 
 def _compact_with(
-    manager: CompactManager, messages: Sequence[M], session_id: str, target_tokens: int | None
+    manager: CompactManager, messages: Sequence[M], session_id: str, target_tokens: int | None, focus: str
 ) -> CompactedHistory[M]:
     version_before = manager.current_plan(session_id).version
-    compacted = manager.manual_compact(session_id, messages, target_tokens=target_tokens)
+    compacted = manager.manual_compact(session_id, messages, target_tokens=target_tokens, focus=focus)
     plan = manager.current_plan(session_id)
     if plan.version == version_before:
         tokens = estimate_messages_tokens(compacted, manager.config)

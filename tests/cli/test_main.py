@@ -172,8 +172,10 @@ def test_interrupted_in_process(cli, monkeypatch, transcript):
 
 
 def test_narrow_encoding(tmp_path, transcript):
-    """A terminal without arrows gets question marks, not an error; JSON is escaped."""
+    """A terminal without arrows gets them in ASCII, not an error; JSON is escaped."""
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run([COMMAND, "run", str(transcript)], capture_output=True, env=environment, check=True)
-    assert b"?" in done.stderr
+    command = [COMMAND, "run", str(transcript), "--now"]
+    done = subprocess.run(command, capture_output=True, env=environment, check=True)
+    assert b" -> " in done.stderr
+    assert b"?" not in done.stderr
     assert json.loads(done.stdout.decode("ascii"))

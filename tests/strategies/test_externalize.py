@@ -95,7 +95,7 @@ def test_what_cannot_be_had_again_goes_first_and_is_moved_earlier() -> None:
     history = [*results(3_000), *results(250, 199, tool="ask_user")]
     record = run(history, ExternalizeStrategy()).plan.externalizations[0]
     assert moved(run(history, ExternalizeStrategy())) == ["m9", "m3"]
-    assert record.reason == "unique ask_user result, 1 turns ago"
+    assert record.reason == "unique ask_user result, 1 turn ago"
 
 
 def test_what_may_never_be_cleared_may_be_moved() -> None:

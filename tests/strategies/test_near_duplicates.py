@@ -70,7 +70,7 @@ def test_a_file_read_by_another_call_after_a_small_edit_keeps_the_line_as_it_was
     edited = [*code[:30], "    step_30(order, limit=99)", *code[31:]]
     results = twice("\n".join(code), "\n".join(edited))
     assert "    step_29(order, 29)\n    step_30(order, 30)" in results["old"]
-    assert "with 1 lines between that are not here" in results["old"]
+    assert "with 1 line between not here" in results["old"]
     assert len(results["old"]) < 200
 
 

@@ -11,7 +11,7 @@ import pytest
 from compact.core.log.messages import Message
 from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult
 from compact.core.plan.layers import KeepRules
-from compact.core.plan.plan import CompactionPlan, SummarizationRecord
+from compact.core.plan.plan import CompactionPlan, SpanReference, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.strategy import Goal
 from compact.core.summary.summary import StructuredSummary
@@ -29,6 +29,7 @@ def result_of(
     *,
     plan: CompactionPlan | None = None,
     before: Sequence[Any] = (),
+    prefetched: SummarizationRecord | None = None,
     **goal: Any,
 ) -> CompactionResult:
     limits = {"target_tokens": 500, "settle_tokens": 700, "ceiling_tokens": 1000, **goal}
@@ -39,6 +40,7 @@ def result_of(
         count_message=count,
         rules=KeepRules(recent_turns=1, tool_io_pairs=1),
         goal=Goal(**limits),
+        prefetched=prefetched,
     )
 
 
@@ -157,3 +159,15 @@ def test_the_next_summary_stands_for_what_the_last_one_did_and_more() -> None:
 def test_one_message_alone_is_not_worth_a_summary() -> None:
     messages = numbered([user("word " * 500), user("go on")])
     assert result_of(SummarizeStrategy(), messages, target_tokens=10).plan.summary is None
+
+
+def test_a_prefetched_summary_that_is_too_long_is_written_anew() -> None:
+    """It was written under other settings; with a limit it keeps to, it is used as it is."""
+    summary = StructuredSummary(narrative="word " * 120)
+    span = SpanReference(tuple(message.id for message in HISTORY[:90]))
+    record = SummarizationRecord(span=span, strategy="summarize", reason="prefetched", summary=summary)
+    assert result_of(SummarizeStrategy(max_tokens=400), prefetched=record).pending_summary is None
+    assert result_of(SummarizeStrategy(fills_target=True), prefetched=record).pending_summary is None
+    written_anew = result_of(SummarizeStrategy(max_tokens=100), prefetched=record).pending_summary
+    assert written_anew is not None
+    assert written_anew.max_tokens <= 100

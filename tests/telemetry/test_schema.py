@@ -60,7 +60,7 @@ def test_the_table_of_events_is_complete(event: CompactionEvent) -> None:
 
 def test_a_template_takes_lists_and_redacted_values() -> None:
     data = {"ids": ("a", "b"), "tokens": 1_200, "secret": "<REDACTED>"}
-    assert fill("{ids:count} of {tokens:,}: {ids}", data) == "2 of 1,200: a; b"
+    assert fill("{ids:n id} of {tokens:,}: {ids}", data) == "2 ids of 1,200: a; b"
     assert fill("{ids:lines} {secret:,}{left_out:.0%}", data) == "a\nb <REDACTED>"
 
 

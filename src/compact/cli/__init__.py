@@ -3,6 +3,7 @@
 main          the entry point: registers every command and turns errors into two lines
 options       arguments and options that several commands share
 screen        output: drawn on a terminal, aligned text in a pipe, JSON
+ascii_text    what stands for signs that an encoding lacks
 settings      loads the configuration of a command
 store         opens the store that a command works on
 config        `compact config`

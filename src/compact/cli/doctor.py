@@ -123,7 +123,7 @@ def _check_tokenizer(settings: CompactConfig) -> CheckResult:
         return CheckResult("ok", "tokens", f"{tokenizer.name}, estimated, for {settings.model}; {took}")
     package = "toktok" if find_spec("toktok") else "tiktoken"
     right = counted == _KNOWN_TOKENS
-    result = f"{_KNOWN_TEXT!r} is {counted} tokens" + ("" if right else f", not {_KNOWN_TOKENS}")
+    result = f"{_KNOWN_TEXT!r} is {screen.quantity(counted, 'token')}" + ("" if right else f", not {_KNOWN_TOKENS}")
     text = f"{tokenizer.name} by {package}, exact, for {settings.model}; {result}; {took}"
     return CheckResult("ok" if right else "fail", "tokens", text)
 

@@ -12,6 +12,7 @@ import typer
 
 from compact import __version__
 from compact.cli import config, doctor, screen
+from compact.cli.ascii_text import ERROR_HANDLER
 from compact.cli.demo import demo
 from compact.cli.servers import proxy, view, worker
 from compact.cli.sessions import diff, export, prune, recall, report, sessions, show, undo, why
@@ -78,9 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = _DEBUG in words
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show an arrow shows a question mark instead of ending the command.
+        # A terminal that cannot show an arrow shows ASCII for it instead of ending the command.
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors=ERROR_HANDLER)
     try:
         code = app([word for word in words if word != _DEBUG], prog_name="compact", standalone_mode=False)
         sys.stdout.flush()

@@ -31,12 +31,25 @@ Window = Annotated[
     ),
 ]
 TargetTokens = Annotated[
-    int | None, typer.Option("--target-tokens", metavar="N", min=1, help="The most tokens that the result may have.")
+    int | None,
+    typer.Option(
+        "--target-tokens", metavar="N", min=1, help="The most tokens that the result may have; implies --now."
+    ),
+]
+Now = Annotated[
+    bool,
+    typer.Option(
+        "--now", help="Compact now, whatever the usage, as manual_compact does; by default as preflight does."
+    ),
+]
+Focus = Annotated[
+    str | None,
+    typer.Option("--focus", metavar="TEXT", help="What to keep first, for example a topic or a file; implies --now."),
 ]
 Limit = Annotated[int, typer.Option("--limit", metavar="N", min=0, help="The most rows to list.")]
 ConfigFile = Annotated[
     Path | None,
-    typer.Option("--config", metavar="PATH", help="Settings in YAML or JSON; ./compact.yaml is used if it exists."),
+    typer.Option("--config", metavar="PATH", help="Settings in YAML or JSON; by default ./compact.yaml, if it exists."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Session = Annotated[str, typer.Argument(metavar="SESSION", help="The id of a session; `compact sessions` lists them.")]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, TextIO
+
+from compact.cli.ascii_text import shown_in
+from compact.core.plurals import quantity as quantity
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
     from compact.core.engine.events import CompactionEvent
 
 Rows = Sequence[Sequence[object]]
+# Chosen: blanks between two columns, and the least that the last one of a table has.
+_GAP = 2
+_MIN_LAST_COLUMNS = 20
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -109,50 +115,108 @@ def show_warnings(events: Sequence[CompactionEvent]) -> None:
 
 
 def table(columns: Sequence[str], rows: Rows) -> None:
-    """Print rows under their column names; numbers are right-aligned, the last column may be long."""
+    """Print rows under their column names; numbers are right-aligned, the last column may be long.
+
+    Nothing is ever cut: on a terminal that is too narrow for a table, each row is a list of `name: value`.
+    """
     cells = [[_cell(value) for value in row] for row in rows]
     right = [all(isinstance(row[place], int) for row in rows) for place in range(len(columns))]
-    if is_terminal(sys.stdout):
-        _draw_table(columns, cells, right)
-    else:
-        write("".join(text + "\n" for text in _table_lines(columns, cells, right)))
+    names = [printable(name) for name in columns]
+    if not is_terminal(sys.stdout):
+        write("".join(text + "\n" for text in table_lines(names, cells, right)))
+        return
+    width = console().width
+    lines = fitted_lines(names, cells, right, width)
+    if lines is None:
+        for text in list_lines(names, cells):
+            line(text)
+        return
+    header, *drawn = lines
+    line(header, style="dim")
+    line(printable("─" * min(width, max(map(display_width, lines)))), style="dim")
+    for text in drawn:
+        line(text)
 
 
 def _cell(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else printable(str(value))
 
 
-def _table_lines(columns: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]) -> Iterator[str]:
+def table_lines(columns: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]) -> list[str]:
+    """Return a table as aligned text, as wide as it is."""
     rows = [columns, *cells]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(columns))]
+    return [_aligned(row, _widths(rows), right) for row in rows]
+
+
+def fitted_lines(
+    columns: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool], width: int
+) -> list[str] | None:
+    """Return a table with lines of at most so many columns, the last cell wrapped between words; None if it cannot."""
+    rows = [columns, *cells]
+    widths = _widths(rows)
+    room = width - sum(widths[:-1]) - _GAP * (len(columns) - 1)
+    if widths[-1] > room:
+        longest_word = max((display_width(word) for row in rows for word in row[-1].split()), default=0)
+        if right[-1] or room < max(longest_word, _MIN_LAST_COLUMNS):
+            return None
+        widths[-1] = room
+    lines: list[str] = []
     for row in rows:
-        padded = [
-            cell.rjust(width) if is_right else cell.ljust(width)
-            for cell, width, is_right in zip(row, widths, right, strict=True)
-        ]
-        yield "  ".join(padded).rstrip()
+        for number, part in enumerate(_wrapped(row[-1], widths[-1])):
+            before = row[:-1] if number == 0 else [""] * (len(row) - 1)
+            lines.append(_aligned([*before, part], widths, right))
+    return lines
 
 
-def _draw_table(columns: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
+def list_lines(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows as `name: value`, with an empty line between two rows; values that are empty are left out."""
+    lines: list[str] = []
+    for number, row in enumerate(cells):
+        lines += [""] if number else []
+        lines += [f"{name}: {cell}" for name, cell in zip(columns, row, strict=True) if cell]
+    return lines
 
-    drawn = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
-    for place, name in enumerate(columns):
-        is_last = place == len(columns) - 1
-        drawn.add_column(name, justify="right" if right[place] else "left", no_wrap=not is_last, overflow="fold")
-    for row in cells:
-        drawn.add_row(*(Text(cell) for cell in row))
-    console().print(drawn)
+
+def display_width(text: str) -> int:
+    """Return the columns that a text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(display_width(row[place]) for row in rows) for place in range(len(rows[0]))]
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    padded: list[str] = []
+    for cell, width, is_right in zip(row, widths, right, strict=True):
+        blanks = " " * (width - display_width(cell))
+        padded.append(blanks + cell if is_right else cell + blanks)
+    return (" " * _GAP).join(padded).rstrip()
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Return a text in lines of at most so many columns, cut between words."""
+    lines = [""]
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}" if lines[-1] else word
+        if display_width(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
 
 
 # -- words, numbers, times ----------------------------------------------------------------------------------------
 
 
 def printable(text: str) -> str:
-    """Return text without control characters: what a tool printed must not steer this terminal."""
-    return "".join(char if char.isprintable() else " " for char in text)
+    """Return text as stdout can show it, without control characters: no tool's output must steer this terminal."""
+    plain = "".join(char if char.isprintable() else " " for char in text)
+    return shown_in(plain, sys.stdout.encoding)
 
 
 def first_line(text: str, *, chars: int = 42) -> str:
@@ -169,11 +233,6 @@ def truncate(text: str, chars: int) -> str:
 def percentage(part: int, whole: int) -> str:
     """Return a part of a whole in percent."""
     return f"{part / whole:.1%}" if whole else "0.0%"
-
-
-def quantity(number: int, thing: str, things: str = "") -> str:
-    """Return a number with its noun: 1 message, 2 messages."""
-    return f"{number:,} {thing if number == 1 else things or thing + 's'}"
 
 
 def local_time(at: float) -> str:

@@ -14,12 +14,12 @@ from compact.core.errors import ConfigError
 if TYPE_CHECKING:
     from compact.config import CompactConfig
 
-CONFIG_NAMES = ("compact.yaml", "compact.yml", "compact.json")
-
 
 def config_file(path: Path | None) -> Path | None:
     """Return the file that was named, else the configuration file in the current directory, if there is one."""
-    return path or next((Path(name) for name in CONFIG_NAMES if Path(name).is_file()), None)
+    from compact.config_sources import file_in_folder
+
+    return path or file_in_folder()
 
 
 def load_config(
@@ -43,10 +43,23 @@ def load_config(
     return config
 
 
+def load_agent_config(
+    path: Path | None, *, model: str | None = None, window: int | None = None, store: str | None = None
+) -> CompactConfig:
+    """Return the same for a command that does what an agent would do, and say which file was found for it.
+
+    An agent reads no file unless its code names one.
+    """
+    config = load_config(path, model=model, window=window, store=store)
+    if config.file and path is None:
+        notice(f"settings from {config.file}; an agent reads them with CompactConfig.load({str(config.file)!r})")
+    return config
+
+
 def in_memory(config: CompactConfig, *, enabled: bool | None = None) -> CompactConfig:
     """Return the same settings for a transcript file: nothing is stored, archived, exported or sent to a model.
 
-    `enabled` replaces `policy.enabled`.
+    A summary by code is as long as that of the model it stands for. `enabled` replaces `policy.enabled`.
     """
     update: dict[str, Any] = {"state": config.state.model_copy(update={"url": "memory:"})}
     if enabled is not None:
@@ -54,12 +67,22 @@ def in_memory(config: CompactConfig, *, enabled: bool | None = None) -> CompactC
     return without_side_effects(config).model_copy(update=update)
 
 
+def without_prefetch(config: CompactConfig) -> CompactConfig:
+    """Return the same settings without prefetching: a process that makes one call has no next one to prepare."""
+    summarizer = config.summarizer.model_copy(update={"prefetch": "never"})
+    return config.model_copy(update={"summarizer": summarizer})
+
+
 def without_side_effects(config: CompactConfig) -> CompactConfig:
     """Return the same settings without exporter, archive, events and model: a command that reads needs none of them."""
+    from compact.config import MODEL_SUMMARY_TOKENS
+
     state = config.state.model_copy(update={"events_days": 0})
     telemetry = config.telemetry.model_copy(update={"exporter": ("none",)})
     storage = config.storage.model_copy(update={"adapter": "none"})
-    summarizer = config.summarizer.model_copy(update={"kind": "extractive"})
+    length = MODEL_SUMMARY_TOKENS if config.summarizer.uses_model else None
+    written = {"kind": "extractive", "max_tokens": config.summarizer.max_tokens or length}
+    summarizer = config.summarizer.model_copy(update=written)
     update = {"state": state, "telemetry": telemetry, "storage": storage, "summarizer": summarizer}
     return config.model_copy(update=update)
 

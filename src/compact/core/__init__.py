@@ -12,5 +12,6 @@ errors      everything that is raised
 steps       how work that waits is written
 json_data   mappings and lists, for the type checker
 short_repr  reprs that fit a line
+plurals     numbers with their nouns
 former_names  modules and names of former times, which still work
 """

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from compact.core.log.legality import Violation
+from compact.core.plurals import quantity
 from compact.dialects.dialect import fields_of
 from compact.dialects.gemini_parts import (
     CALL_KEYS,
@@ -137,7 +138,9 @@ def _response_violations(
         yield Violation("result_without_call", place, "a turn of responses comes right behind a turn of calls")
         return
     if len(calls) != len(responses):
-        yield Violation("response_count", place, f"{len(calls)} calls, {len(responses)} responses")
+        yield Violation(
+            "response_count", place, f"{quantity(len(calls), 'call')}, {quantity(len(responses), 'response')}"
+        )
     if Counter(str(call.get("name")) for call in calls) != Counter(str(one.get("name")) for one in responses):
         yield Violation("response_names", place, "the responses are of other functions than the calls")
     ids, answered = ([str(one["id"]) for one in both if one.get("id")] for both in (calls, responses))

@@ -22,6 +22,7 @@ from compact.core.plan.turn import (
     TurnContext,
     render_rehydrated,
 )
+from compact.core.plurals import quantity
 from compact.core.summary.summary import rounded
 
 TRUNCATED = "[TRUNCATED]"
@@ -128,7 +129,7 @@ class RehydrationInterceptor:
         if last is not None and turn.turn_number < last + self.config.cooldown_turns:
             return f"rehydrated in turn {last}, not again before turn {last + self.config.cooldown_turns}"
         if count >= self.config.max_artifacts_per_turn:
-            return f"{count} artifacts were rehydrated this turn already"
+            return f"{quantity(count, 'artifact was', 'artifacts were')} rehydrated this turn already"
         if left <= 0:
             return "no tokens are left for it"
         return "too many artifacts were named at once" if lookups >= _MAX_LOOKUPS else ""

@@ -13,6 +13,7 @@ from sqlalchemy.dialects.sqlite import insert as insert_sqlite
 from compact.core.audit.records import StoredMessage
 from compact.core.audit.store import StoreError
 from compact.core.log.messages import Message
+from compact.core.plurals import quantity
 from compact.core.search.search_terms import EntryTerms, entry_terms, read_query
 from compact.stores import schema
 from compact.stores.database import Database
@@ -151,7 +152,7 @@ def index_former_entries(database: Database, tenant_id: str, session_id: str | N
         found = connection.execute(waiting, {"tenant": tenant_id, "session": session_id}).scalars().all()
     if found and database.is_read_only:
         raise StoreError(
-            f"{len(found):,} sessions of a former version are not in the index yet",
+            f"not in the index yet: {quantity(len(found), 'session')} of a former version",
             hint="search once without --read-only",
         )
     for name in found:

@@ -11,6 +11,7 @@ from compact.core.facts.text import joined_ranges
 from compact.core.plan.durability import ToolDurabilityPolicy, ToolResultEnvelope, envelope, tool_policies
 from compact.core.plan.plan import ClearRecord, SpanReference
 from compact.core.plan.strategy import CLEAR, CompactionProposal, PlanningContext
+from compact.core.plurals import quantity
 
 # The lines of a result that say how it went.
 _OUTCOME = re.compile(
@@ -91,7 +92,7 @@ class ClearStrategy:
     ) -> ClearRecord:
         text, turns_ago = result.message.text, context.turns[-1] - context.turns[index]
         again = "; calling it again gives the same" if result.determinism.is_verifiable else ""
-        age = f", {turns_ago} turns ago" if turns_ago else ""
+        age = f", {quantity(turns_ago, 'turn')} ago" if turns_ago else ""
         head = head_range(text, head_chars)
         return ClearRecord(
             span=SpanReference((result.message.id,)),

@@ -16,6 +16,7 @@ from compact.core.log.messages import ToolCall
 from compact.core.plan.durability import ToolDurabilityPolicy, envelope, tool_policies
 from compact.core.plan.plan import ClearRecord, SpanReference
 from compact.core.plan.strategy import CompactionProposal, PlanningContext
+from compact.core.plurals import quantity
 from compact.strategies.near_duplicates import LaterTexts
 
 
@@ -84,7 +85,7 @@ class DeduplicateStrategy:
         if found is None:
             return None
         but_for = ", but for what is kept here" if found.differing else ""
-        added = f", with {found.added_pieces:,} lines between that are not here" if found.added_pieces else ""
+        added = f", with {quantity(found.added_pieces, 'line')} between not here" if found.added_pieces else ""
         return ClearRecord(
             span=SpanReference((message.id,)),
             strategy=self.name,

@@ -21,6 +21,7 @@ from compact.core.plan.durability import (
 )
 from compact.core.plan.plan import ExternalizationRecord, SpanReference
 from compact.core.plan.strategy import CompactionProposal, PlanningContext
+from compact.core.plurals import quantity
 from compact.strategies.clear import outcome_lines
 
 _QUOTABLE = ("public", "internal")
@@ -82,7 +83,7 @@ class ExternalizeStrategy:
 
     def _record(self, context: PlanningContext, index: int, result: ToolResultEnvelope) -> ExternalizationRecord:
         message, turns_ago = result.message, context.turns[-1] - context.turns[index]
-        age = f", {turns_ago} turns ago" if turns_ago else ""
+        age = f", {quantity(turns_ago, 'turn')} ago" if turns_ago else ""
         sensitivity = self._sensitivity(message)
         # Plans are stored, printed and exported: they quote nothing that is more than internal.
         is_quotable = sensitivity in _QUOTABLE

@@ -10,6 +10,7 @@ from compact.core.facts.tool_calls import is_typed
 from compact.core.facts.value import message_value
 from compact.core.facts.value_table import VALUES
 from compact.core.plan.strategy import MIN_SUMMARY_TOKENS, PlanningContext
+from compact.core.summary.focus import ABOUT_SHARE, FOCUS_GAIN
 
 # Chosen: what is kept and takes more than this share of the target is cut afterwards, and counts so much here; more of
 # what a person typed, and of a result that the agent has not read yet.
@@ -18,6 +19,8 @@ _TYPED_SHARE = 0.35
 _UNREAD_SHARE = 0.5
 # Chosen: of the room beside what is pinned, what a summary has in any case; for that much, kept messages give way.
 _LEAST_SHARE = 0.15
+# Chosen: where there is room for everything, the most that stays for a focus.
+_FOCUS_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,20 @@ def choose_span(context: PlanningContext, free: Sequence[int], *, max_summary_to
         if usable >= reserve:
             return Span(span, max(reserve, room - lines - sum(map(context.weight, stay))))
         reserve = usable
+
+
+def span_beside_focus(context: PlanningContext, free: Sequence[int], room_tokens: int) -> Span:
+    """Return what a summary stands for that nothing but a person asked for: all but what is about the focus.
+
+    Of that, as much stays as takes half of the tokens: otherwise there may be nothing to summarise.
+    """
+    about = [unit for unit in _most_valuable_first(context, frozenset(free)) if _focus_of(context, unit) >= ABOUT_SHARE]
+    stay = _affordable(context, about, int(_FOCUS_SHARE * sum(map(context.weight, free))))
+    return Span([index for index in free if index not in stay], room_tokens)
+
+
+def _focus_of(context: PlanningContext, unit: _Unit) -> float:
+    return max(context.focus_shares[index] for index in unit.indices)
 
 
 def _kept_tokens(context: PlanningContext, free: frozenset[int]) -> int:
@@ -87,7 +104,8 @@ def _most_valuable_first(context: PlanningContext, free: frozenset[int]) -> list
     def density(indices: Sequence[int]) -> float:
         weights = [(context.messages[index], context.weight(index), ages[index]) for index in indices]
         total = sum(message_value(message, weight, age, VALUES) for message, weight, age in weights)
-        return total / max(1, sum(weight for _, weight, _ in weights))
+        focus = max((context.focus_shares[index] for index in indices), default=0.0) if context.focus_shares else 0.0
+        return total * (1 + FOCUS_GAIN * focus) / max(1, sum(weight for _, weight, _ in weights))
 
     units: list[_Unit] = []
     question: tuple[int, ...] = ()

@@ -9,7 +9,8 @@ from itertools import takewhile
 from compact.core.plan.durability import ToolDurabilityPolicy, envelope, tool_policies
 from compact.core.plan.plan import CompactionAction, SpanReference, SummarizationRecord
 from compact.core.plan.strategy import MIN_SUMMARY_TOKENS, SUMMARIZE, CompactionProposal, PlanningContext
-from compact.strategies.span import Span, choose_span
+from compact.core.plurals import quantity
+from compact.strategies.span import Span, choose_span, span_beside_focus
 
 # Chosen: the share of the target that pointers to artifacts may take; hundreds of them must not crowd out the rest.
 _POINTER_SHARE = 0.25
@@ -61,7 +62,7 @@ class SummarizeStrategy:
         record = SummarizationRecord(
             span=SpanReference(tuple(sorted((*earlier, *new), key=context.places.__getitem__))),
             strategy=self.name,
-            reason=f"{len(span.indices):,} messages of the least value for what comes next",
+            reason=f"{quantity(len(span.indices), 'message')} of the least value for what comes next",
             version=standing.version + 1 if standing else 1,
             max_tokens=self._room(context, span, replaced),
         )
@@ -73,7 +74,8 @@ class SummarizeStrategy:
         most = goal.target_tokens if self.fills_target else self.max_tokens
         if goal.is_exact or context.total_tokens() > goal.target_tokens:
             return choose_span(context, rest, max_summary_tokens=most, ratio=self.target_token_ratio)
-        return Span(rest, min(most, int(goal.summary_share * goal.settle_tokens)))
+        room = min(most, int(goal.summary_share * goal.settle_tokens))
+        return span_beside_focus(context, rest, room) if context.focus_shares else Span(rest, room)
 
     def _room(self, context: PlanningContext, span: Span, replaced: int) -> int:
         """Return the most that the summary may take; what it replaces counts in full, even if it was cleared before."""
@@ -91,6 +93,8 @@ class SummarizeStrategy:
         if record is None or not set(earlier) <= set(record.span) <= free | set(earlier):
             return None
         weighed = context.weigh(record)
+        if not self.fills_target and weighed.tokens_after > self.max_tokens:  # written under other settings
+            return None
         if context.total_tokens() - weighed.tokens_freed > context.goal.settle_tokens:
             return None
         return CompactionProposal(record, pinned=_pinned_before(context, record.span))

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from compact.core.errors import SpendLimitReached, SummarizerPaused
+from compact.core.plurals import quantity
 
 
 class CircuitBreaker:
@@ -40,7 +41,7 @@ class CircuitBreaker:
             remaining = self._open_until - self._clock()
             if remaining > 0:
                 raise SummarizerPaused(
-                    f"the summariser failed {self._failures} times in a row and is left alone for another "
+                    f"the summariser failed {quantity(self._failures, 'time')} in a row and is left alone for another "
                     f"{remaining:,.0f} seconds; the last failure was {self._last}",
                     hint="see the errors before this one",
                 )

@@ -11,6 +11,7 @@ from compact.core.facts.selection import Selection
 from compact.core.facts.text import sentence_ranges
 from compact.core.log.messages import Message
 from compact.core.summary.fitting import fit_summary
+from compact.core.summary.focus import Focus, piece_factors
 from compact.core.summary.summarizer import SummaryRequest
 from compact.core.summary.summary import StructuredSummary, render_summary_text
 from compact.core.summary.verification import lacking
@@ -49,8 +50,11 @@ def extractive_summary(request: SummaryRequest) -> StructuredSummary:
     inside = {message.id for message in span}
     places = [place for place, message in enumerate(history) if message.id in inside]
     selection = Selection(history, count_text=request.count_text)
-    if form.has_factors:
-        selection.favour(form.factors(selection.pieces, history, places, ledger))
+    factors = form.factors(selection.pieces, history, places, ledger) if form.has_factors else []
+    if request.focus:
+        factors = piece_factors(request.focus, selection.pieces, factors)
+    if factors:
+        selection.favour(factors)
     shown = set(_shown_anyway(selection.pieces, history, inside, ledger))
     selection.mark_shown(shown)
     candidates = [index for index in range(len(selection.pieces)) if index not in shown]
@@ -182,9 +186,20 @@ def _listed_facts(request: SummaryRequest, form: SummaryForm, span: Sequence[Mes
     listed: list[Fact] = []
     for kind, share in form.lists.items():
         facts = form.facts(kind, span, request.ledger)
-        added = _affordable(reversed(facts), request, int(request.max_tokens * form.room_share * share))
+        added = _affordable(
+            _first_to_list(facts, request.focus), request, int(request.max_tokens * form.room_share * share)
+        )
         listed += (fact for fact in facts if fact in added)
     return Ledger((*required, *listed)) if listed else required
+
+
+def _first_to_list(facts: Sequence[Fact], focus: str) -> Iterable[Fact]:
+    """Return facts in the order in which they are listed as long as there is room: the newest, or about the focus."""
+    newest_first = list(reversed(facts))
+    if not focus:
+        return newest_first
+    shares = dict(zip(newest_first, Focus.of(focus).shares(fact.text for fact in newest_first), strict=True))
+    return sorted(newest_first, key=lambda fact: -shares[fact])
 
 
 def _affordable(facts: Iterable[Fact], request: SummaryRequest, max_tokens: int) -> set[Fact]:

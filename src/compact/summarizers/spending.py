@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 from compact.core.errors import SpendLimitReached
+from compact.core.plurals import quantity
 from compact.core.summary.summarizer import SummaryRequest
 
 
@@ -40,7 +41,7 @@ class SpendLimits:
         spent, session_id = request.spending, request.session_id
         if self._max_calls is not None and spent.calls >= self._max_calls:
             raise SpendLimitReached(
-                f"session {session_id!r} has asked the summariser {spent.calls} times, which is its limit",
+                f"session {session_id!r} has asked the summariser {quantity(spent.calls, 'time')}, which is its limit",
                 hint="raise summarizer.max_calls_per_session",
             )
         if self._max_usd is None:

@@ -32,6 +32,7 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from compact.core.engine.event_spec import EventData, EventSpec, Metric
 from compact.core.engine.events import CompactionCompletedEvent, CompactionEvent
 from compact.core.facts.text import encodable
+from compact.core.plurals import quantity
 from compact.telemetry.metrics import METRICS
 from compact.telemetry.otlp_spans import SpanTree, is_model_call, mark_compacted
 from compact.telemetry.worker import DeliveryFailed, OutgoingEvent, ThrottledWarnings
@@ -120,8 +121,10 @@ class OtlpExporter:
         """Raise to try again, or drop them if the server refuses for too long; the SDK's own log has the reason."""
         self._refused_since = self._refused_since or time.monotonic()
         if time.monotonic() - self._refused_since < _PATIENCE_SECONDS:
-            raise DeliveryFailed(f"{count} spans were not taken; trying again later")
-        self.warn(f"{count} spans were refused for {_PATIENCE_SECONDS / 60:.0f} minutes, and are lost")
+            raise DeliveryFailed(f"{quantity(count, 'span was', 'spans were')} not taken; trying again later")
+        self.warn(
+            f"{quantity(count, 'span was', 'spans were')} refused for {_PATIENCE_SECONDS / 60:.0f} minutes, and lost"
+        )
         self._lost += count
 
     def flush(self, timeout_seconds: float) -> bool:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
+from compact.core.plurals import quantity
+
 # Chosen: deeper than any event goes, and far from Python's own limit of recursion.
 _MAX_DEPTH = 50
 # Chosen: more than a list of message ids has in a long session; halved where the whole does not fit.
@@ -60,7 +62,7 @@ def truncate_text(text: str, max_text: int) -> str:
     """Return the text, or its beginning and how long it was."""
     if len(text) <= max_text:
         return text
-    mark = f"… [cut: {len(text):,} characters]"
+    mark = f"… [cut: {quantity(len(text), 'character')}]"
     return text[: max(0, max_text - len(mark))] + mark
 
 

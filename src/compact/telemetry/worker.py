@@ -19,6 +19,7 @@ from typing import Any, Protocol, runtime_checkable
 from weakref import WeakSet
 
 from compact.core.engine.events import CompactionEvent, EventsDroppedEvent
+from compact.core.plurals import quantity
 from compact.telemetry.operations import add_context
 from compact.telemetry.truncation import one_line
 
@@ -227,7 +228,7 @@ class ExportWorker:
             self._queue.clear()
             self._has_ended, thread = True, self._thread
         if self._dropped > before:
-            self.exporter.warn(f"{self._dropped:,} events were never sent")
+            self.exporter.warn(f"{quantity(self._dropped, 'event was', 'events were')} never sent")
         if thread:
             thread.join(0.1 if self._in_batch else 1.0)
         self.exporter.close()
@@ -259,7 +260,7 @@ class ExportWorker:
                 lost = self._send()
             except Exception as error:  # noqa: BLE001
                 # An exporter may be anybody's code; the text may hold what was to be sent.
-                self.exporter.warn(f"{len(batch):,} events could not be sent: {type(error).__name__}")
+                self.exporter.warn(f"{quantity(len(batch), 'event')} could not be sent: {type(error).__name__}")
                 lost = None
             with self._changed:
                 self._finish_batch(lost)
@@ -288,7 +289,7 @@ class ExportWorker:
             self._reporting = dropped
             overflowed, self._overflowed = self._overflowed, 0
         if overflowed:
-            self.exporter.warn(f"the queue was full: {overflowed:,} events were dropped")
+            self.exporter.warn(f"the queue was full: {quantity(overflowed, 'event was', 'events were')} dropped")
         if dropped:
             event = add_context(EventsDroppedEvent(session_id="", exporter=self.exporter.name, count=dropped))
             batch.insert(0, OutgoingEvent(event, self._redact))

@@ -92,10 +92,11 @@ def check_model_summarizer(summarizer: ModelSummarizer) -> None:
 
 
 def _requests(first: StructuredSummary) -> Iterator[SummaryRequest]:
-    """Yield what else the engine asks for: other forms, a note, the next round, messages without any text."""
+    """Yield what else the engine asks for: other forms, a note, a focus, the next round, messages without any text."""
     for form in FORMS:
         yield sample_request(form=form)
     yield sample_request(note="keep the names of the tests")
+    yield sample_request(focus="the import")
     later = as_log((*_HISTORY, user("Now mend the import."), assistant("Done: tests/test_parser.py imports src/new.")))
     yield sample_request(messages=later[-2:], span=later, previous=first, version=2)
     yield sample_request(span=())

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from compact.core.errors import ConfigError
+from compact.core.plurals import quantity
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 5175
@@ -37,7 +38,9 @@ class ViewerSettings:
             what = f"{self.host or 'every address'} is not loopback: anybody who reaches it could read every session"
             raise ConfigError(what, field="token", hint=hint)
         if self.token and len(self.token) < _LEAST_TOKEN_CHARS:
-            what = f"a token of {len(self.token)} characters can be guessed; use at least {_LEAST_TOKEN_CHARS}"
+            what = (
+                f"a token of {quantity(len(self.token), 'character')} can be guessed; use at least {_LEAST_TOKEN_CHARS}"
+            )
             raise ConfigError(what, field="token", hint=hint)
 
     @property

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from compact import estimate_messages_tokens
+from compact import CompactConfig, CompactManager, estimate_messages_tokens
+from compact.cli.transcripts.files import with_meta
 from compact.testing import user
 
 ROOT = Path(__file__).parents[3]
@@ -19,7 +20,7 @@ PI_MONO = DATA / "pi-mono.jsonl.gz"
 
 def test_prints_a_smaller_transcript(cli, transcript, history):
     """stdout is the compacted list and nothing else; the account of it is on stderr."""
-    done = cli("run", transcript)
+    done = cli("run", transcript, "--now")
     assert done.code == 0
     assert estimate_messages_tokens(done.data) < estimate_messages_tokens(history)
     assert history[0] in done.data
@@ -39,7 +40,7 @@ def test_target_is_kept(cli, transcript):
 def test_json_says_it_all(cli, transcript, history):
     """One object with the messages, the tokens, and the plan."""
     done = cli("run", transcript, "--json", "--note", "before lunch")
-    assert set(done.data) == {"messages", "tokens_before", "tokens_after", "plan"}
+    assert set(done.data) == {"messages", "tokens_before", "tokens_after", "reason", "plan"}
     assert done.data["tokens_before"] == estimate_messages_tokens(history)
     assert done.data["tokens_after"] == estimate_messages_tokens(done.data["messages"])
     assert done.data["plan"]["version"] == 1
@@ -49,7 +50,7 @@ def test_json_says_it_all(cli, transcript, history):
 @pytest.mark.parametrize("name", ["out.json", "out.jsonl", "out.jsonl.gz"])
 def test_output_goes_to_a_file(cli, transcript, tmp_path, name):
     """With --output stdout stays empty, and the file can be compacted again."""
-    done = cli("run", transcript, "--output", tmp_path / name)
+    done = cli("run", transcript, "--now", "--output", tmp_path / name)
     assert (done.code, done.out) == (0, "")
     again = cli("run", tmp_path / name)
     assert again.code == 0
@@ -60,9 +61,35 @@ def test_nothing_to_do(cli, tmp_path):
     """A short transcript comes back as it is."""
     path = tmp_path / "short.json"
     path.write_text(json.dumps([user("hello")]))
-    done = cli("run", path)
+    done = cli("run", path, "--now")
     assert done.data == [user("hello")]
     assert "nothing to compact: 1 message" in done.err
+
+
+def test_below_the_trigger_it_comes_back_as_it_is(cli, transcript, history):
+    """What an agent would send: the same messages; the line says how to compact it all the same."""
+    done = cli("run", transcript)
+    assert done.data == history
+    assert "below the trigger of 108,800 tokens: nothing to do; --now compacts anyway" in done.err
+
+
+def test_above_the_trigger_it_is_what_preflight_returns(cli, transcript, history):
+    """Byte for byte."""
+    manager = CompactManager(CompactConfig(max_context_tokens=8000, state={"url": "memory:"}))
+    expected = with_meta(manager.preflight("s", history), history)
+    assert cli("run", transcript, "--window", 8000).data == expected != history
+
+
+def test_a_focus_is_kept_first(cli, transcript):
+    """It means --now, and the plan has it."""
+    done = cli("run", transcript, "--focus", "the database", "--json")
+    assert done.data["plan"]["reason"] == "compacted by hand, focus: the database"
+
+
+def test_no_model_is_asked_and_that_is_said(cli, transcript, monkeypatch):
+    """Settings that name a model for summaries are not followed here."""
+    monkeypatch.setenv("COMPACT_SUMMARIZER__MODEL", "gpt-4o-mini")
+    assert "summaries are written by code here" in cli("run", transcript, "--now").err
 
 
 def test_reads_a_pipe(process, history):
@@ -86,14 +113,18 @@ def test_settings_reach_the_manager(cli, transcript, tmp_path):
     """A configuration file is used, and an unknown model is said to be one."""
     config = tmp_path / "quiet.yaml"
     config.write_text("strategies:\n  enabled: [clear]\n")
-    assert "summarize" not in cli("run", transcript, "--config", config).err
+    assert "summarize" in cli("run", transcript, "--now").err
+    assert "summarize" not in cli("run", transcript, "--now", "--config", config).err
     assert "is not known" in cli("run", transcript, "--model", "made-up-1").err
 
 
 def test_found_config_is_used(cli, transcript):
     """./compact.yaml counts without being named."""
     Path("compact.yaml").write_text("strategies:\n  enabled: [clear]\n")
-    assert "summarize" not in cli("run", transcript).err
+    done = cli("run", transcript, "--now")
+    assert "summarize" not in done.err
+    assert "settings from compact.yaml; an agent reads them with CompactConfig.load('compact.yaml')" in done.err
+    assert "settings from" not in cli("run", transcript, "--now", "--config", "compact.yaml").err
 
 
 def test_broken_history_is_said_to_be_repaired(cli, tmp_path, history):

@@ -181,7 +181,7 @@ def text_of(prompt: list[Wire]) -> str:
 
 
 def notices(sink: RecordingSink) -> list[NoticeEvent]:
-    return [event for event in sink.of(NoticeEvent) if "constraints were put back" in event.message]
+    return [event for event in sink.of(NoticeEvent) if "put back into the prompt" in event.message]
 
 
 def told_nothing(request: SummaryRequest) -> StructuredSummary:
@@ -220,7 +220,7 @@ def test_a_window_that_drops_the_message_of_a_constraint_gives_it_back_and_says_
     assert plan.get_action(manager.history("s")[0].id)[1] is None
     assert text_of(prompt).count(CONSTRAINT) == 1
     (notice,) = notices(sink)
-    assert (notice.message, notice.severity) == ("1 constraints were put back into the prompt", "normal")
+    assert (notice.message, notice.severity) == ("1 constraint was put back into the prompt", "normal")
 
 
 def test_a_message_that_is_cut_keeps_the_constraint_in_its_middle() -> None:

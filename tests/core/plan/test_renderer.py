@@ -143,7 +143,7 @@ def test_what_does_not_fit_gives_way_excerpts_first_constraints_last() -> None:
     summary = StructuredSummary(ledger=ledger, facts=tuple("abcdefgh"), excerpts=excerpts)
 
     def fits(limit: int) -> StructuredSummary:
-        return fit_summary(summary, lambda s: len(render_summary_text(s, version=1, messages=1)) <= limit)
+        return fit_summary(summary, lambda s: len(render_summary_text(s, version=1, messages=2)) <= limit)
 
     assert fits(10_000) == summary
     assert fits(220) == StructuredSummary(ledger=ledger, facts=tuple("abcdefgh"))

@@ -7,21 +7,20 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, Group, RenderResult
-from rich.table import Table
 from rich.text import Text
 
 from compact.cli.demo.replay import DemoCall, DemoCompaction, DemoUndo
+from compact.cli.screen import fitted_lines, list_lines
 from compact.core.plan.budget import TokenBudget
 
 # Chosen: what fits on a terminal of 80 columns and does not get lost on a wide one.
 _LABEL_COLUMNS = 16
 _MOST_COLUMNS = 120
 _CHART_ROWS = 6
-# Of the table: its figures, with the gaps between them; and what was done, at most.
-_FIGURE_COLUMNS = 48
-_WORK_COLUMNS = 40
+_LEAST_COLUMNS = 10
+# Where the number of a compaction stands in its line.
+_NUMBER_COLUMNS = 3
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 
@@ -47,7 +46,7 @@ class Frame:
     is_compacting: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        columns = max(30, min(options.max_width, _MOST_COLUMNS) - _LABEL_COLUMNS - 1)
+        columns = max(_LEAST_COLUMNS, min(options.max_width, _MOST_COLUMNS) - _LABEL_COLUMNS - 1)
         drawing = _WindowDrawing(columns, options.ascii_only, self.budget)
         yield Group(
             self._position(),
@@ -58,7 +57,7 @@ class Frame:
             *drawing.chart([call.sent_tokens for call in self.calls], self.total_calls),
             Text("the tokens of each prompt", style="dim"),
             Text(),
-            _changes_table(self.changes, options.max_width, options.ascii_only),
+            *_changes(self.changes, options.max_width, options.ascii_only),
         )
 
     def _position(self) -> Text:
@@ -152,23 +151,31 @@ class _WindowDrawing:
         return min(_CHART_ROWS - 1, int(_CHART_ROWS * tokens / self.window_tokens))
 
 
-def _changes_table(changes: Sequence[DemoCompaction | DemoUndo], max_columns: int, ascii_only: bool) -> Table:
+def _changes(changes: Sequence[DemoCompaction | DemoUndo], max_columns: int, ascii_only: bool) -> Iterator[Text]:
+    """Yield the compactions as a table, or as a list where the table would not fit: no figure is ever cut."""
     arrow = "->" if ascii_only else "→"
-    work_columns = max(1, min(max_columns - _FIGURE_COLUMNS, _WORK_COLUMNS))
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
-    for name, columns in (("#", 2), ("message", 7), (f"tokens before {arrow} after", 22)):
-        table.add_column(name, justify="right", no_wrap=True, width=columns)
-    table.add_column("what was done", no_wrap=True, width=work_columns, overflow="ellipsis")
-    table.add_column("ms", justify="right", no_wrap=True, width=5)
-    for change in changes:
-        tokens = f"{change.tokens_before:,} {arrow} {change.tokens_after:,}"
-        place = str(change.number), f"{change.message + 1:,}", tokens
-        if isinstance(change, DemoUndo):
-            table.add_row(*place, "undone", "", style="yellow")
-            continue
-        milliseconds = f"{change.milliseconds:.0f}"
-        if change.failure:
-            table.add_row(*place, f"{change.failure.what} FAILED: by code instead", milliseconds, style="bold red")
-        else:
-            table.add_row(*place, change.work, milliseconds)
-    return table
+    columns = ("#", "message", f"tokens before {arrow} after", "ms", "what was done")
+    rows = [_change_row(change, arrow) for change in changes]
+    lines = fitted_lines(columns, rows, (True, True, True, True, False), min(max_columns, _MOST_COLUMNS))
+    if lines is None:
+        yield from map(Text, list_lines(columns, rows))
+        return
+    header, *drawn = lines
+    yield Text(header, style="dim")
+    place = -1
+    for line in drawn:
+        place += bool(line[:_NUMBER_COLUMNS].strip())  # a line without a number goes on with the one above
+        yield Text(line, style=_change_style(changes[place]))
+
+
+def _change_row(change: DemoCompaction | DemoUndo, arrow: str) -> tuple[str, ...]:
+    tokens = f"{change.tokens_before:,} {arrow} {change.tokens_after:,}"
+    place = str(change.number), f"{change.message + 1:,}", tokens
+    if isinstance(change, DemoUndo):
+        return *place, "", "undone"
+    work = f"{change.failure.what} FAILED: by code instead" if change.failure else change.work
+    return *place, f"{change.milliseconds:.0f}", work
+
+
+def _change_style(change: DemoCompaction | DemoUndo) -> str:
+    return "yellow" if isinstance(change, DemoUndo) else "bold red" if change.failure else ""

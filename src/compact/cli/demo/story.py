@@ -47,8 +47,9 @@ def story(replay: Replay, results: DemoResults) -> Iterator[tuple[str, str]]:
     yield "protected", _protected(replay, results)
     if results.compactions:
         yield "removed", _removed_strings(replay)
-    extending = sum(call.extends_previous for call in results.calls)
-    yield "cache", f"{extending:,} of {len(results.calls):,} prompts extend the one before, byte for byte"
+    extending, prompts = sum(call.extends_previous for call in results.calls), len(results.calls)
+    verb = "extends" if prompts == 1 else "extend"
+    yield "cache", f"{extending:,} of {screen.quantity(prompts, 'prompt')} {verb} the one before, byte for byte"
     yield "preflight", f"p50 {results.milliseconds(50):.1f} ms, p99 {results.milliseconds(99):.1f} ms"
     yield "cost", _cost(cost)
 
@@ -58,10 +59,10 @@ def _compacted(results: DemoResults, cost: SessionCost) -> str:
     written = Counter(bill.writing.summarizer for bill in cost.bills)
     written.pop(BY_CODE, None)
     summaries = "".join(
-        f"; {count} {'summary' if count == 1 else 'summaries'} by {model}, which a script plays"
+        f"; {screen.quantity(count, 'summary', 'summaries')} by {model}, which a script plays"
         for model, count in written.items()
     )
-    return f"{times}, with {len(results.calls):,} model calls{summaries}"
+    return f"{times}, with {screen.quantity(len(results.calls), 'model call')}{summaries}"
 
 
 def _undone(undo: DemoUndo, results: DemoResults) -> str:
@@ -80,10 +81,8 @@ def _tool_errors(replay: Replay) -> str:
     if not failed:
         return f"none in {screen.quantity(len(uses), 'call')}"
     tools = ", ".join(f"{name} {count}" for name, count in Counter(use.call.name for use in failed).items())
-    newest = failed[-1]
-    return (
-        f"{len(failed):,} of {len(uses):,} calls ({tools}), the newest: {newest.call.name}, {cut_line(newest.failure)}"
-    )
+    newest, calls = failed[-1], screen.quantity(len(uses), "call")
+    return f"{len(failed):,} of {calls} ({tools}), the newest: {newest.call.name}, {cut_line(newest.failure)}"
 
 
 def _constraints(replay: Replay, results: DemoResults) -> str:
@@ -98,8 +97,9 @@ def _constraints(replay: Replay, results: DemoResults) -> str:
 def _protected(replay: Replay, results: DemoResults) -> str:
     label = protected_messages(replay.history)[0]["meta"]["label"]
     missing = [call for call in results.calls if not call.has_protected]
-    kept = "in every prompt since it was given, verbatim"
-    return f"{label}: {kept if not missing else f'MISSING in {len(missing):,} prompts'}"
+    if missing:
+        return f"{label}: MISSING in {screen.quantity(len(missing), 'prompt')}"
+    return f"{label}: in every prompt since it was given, verbatim"
 
 
 def _removed_strings(replay: Replay) -> str:
@@ -121,5 +121,5 @@ def _cost(cost: SessionCost) -> str:
         return f"not known: {models} has no price in the list"
     spent = f"{dollars(cost.total)} for {models}, of which {dollars(cost.summaries)} for summaries"
     too_large = sum(not call.fits_uncompacted for call in cost.calls)
-    unsendable = f" ({too_large:,} prompts would not have fitted)" if too_large else ""
+    unsendable = f" ({screen.quantity(too_large, 'prompt')} would not have fitted)" if too_large else ""
     return f"{spent}; {dollars(cost.uncompacted)} without compaction{unsendable}: saved {dollars(cost.saved)}"

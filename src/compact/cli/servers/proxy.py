@@ -8,7 +8,7 @@ import typer
 
 from compact.cli import screen
 from compact.cli.options import ConfigFile, Model, Store, Window
-from compact.cli.settings import load_config
+from compact.cli.settings import load_agent_config
 
 Upstream = Annotated[
     str, typer.Option("--upstream", metavar="URL", help="The provider, for example https://api.openai.com.")
@@ -71,7 +71,7 @@ def proxy(
         timeout_seconds=timeout,
         max_body_bytes=max_body_mb * 1_000_000,
     )
-    loaded = load_config(config, model=model, window=window, store=store)
+    loaded = load_agent_config(config, model=model, window=window, store=store)
     try:
         from compact.proxy.app import ProxyApp
         from compact.proxy.server import listen, serve

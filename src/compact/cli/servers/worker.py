@@ -9,7 +9,7 @@ import typer
 
 from compact.cli import screen
 from compact.cli.options import ConfigFile
-from compact.cli.settings import load_config
+from compact.cli.settings import load_agent_config
 
 if TYPE_CHECKING:
     from compact.manager import CompactManager
@@ -29,7 +29,7 @@ def worker(config: ConfigFile = None, concurrency: Concurrency = 2, once: Once =
     from compact.core.errors import ConfigError
     from compact.manager import CompactManager
 
-    settings = load_config(config)
+    settings = load_agent_config(config)
     if not settings.state.url.startswith("postgresql"):
         raise ConfigError(
             f"state.url is {settings.state.url}: with it, summaries are prefetched in the agent's own process",

@@ -53,7 +53,7 @@ def export(
     if not redactor.is_enabled:
         why = "--raw" if raw else "redaction.enabled is false"
         screen.notice(f"secrets are not redacted ({why})", label="warning", style="yellow")
-    with screen.spinner(f"reading {len(log):,} messages"):
+    with screen.spinner(f"reading {screen.quantity(len(log), 'message')}"):
         records = [_record(message, redactor) for message in log]
     chosen = file_format or ("jsonl" if output and ".jsonl" in output.suffixes[-2:] else "json")
     if output is None:

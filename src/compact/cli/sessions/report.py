@@ -133,7 +133,7 @@ def _cost_lines(cost: CompactionCost | None) -> Iterator[tuple[str, str]]:
     if bill:
         writing = bill.writing
         name = f"code, instead of {writing.instead_of}" if writing.instead_of else writing.summarizer
-        tokens = f"{bill.input_tokens:,} tokens in, {bill.output_tokens:,} out"
+        tokens = f"{screen.quantity(bill.input_tokens, 'token')} in, {bill.output_tokens:,} out"
         took = f"{screen.quantity(writing.calls, 'call')}, {tokens}{', estimated' if bill.is_estimate else ''}"
         yield "summariser", f"{name}: {took}, {writing.seconds:,.1f} s; {dollars(bill.cost)}"
 
@@ -160,7 +160,10 @@ def _regret_lines(report: CompactionReport) -> Iterator[tuple[str, str]]:
     yield "regret", f"{len(report.regrets):,} of {removed} asked for again"
     for count in report.regret_counts:
         ways = f"{count.recalls:,} recalled, {count.rereads:,} read again"
-        yield "", f"{count.source}, {count.action} by {count.strategy}: {ways}; {count.tokens:,} tokens"
+        yield (
+            "",
+            f"{count.source}, {count.action} by {count.strategy}: {ways}; {screen.quantity(count.tokens, 'token')}",
+        )
 
 
 def _rows(report: CompactionReport) -> Iterator[tuple[object, ...]]:
@@ -197,7 +200,7 @@ def _show_missing(report: CompactionReport) -> None:
     screen.heading(f"{screen.quantity(len(missing), 'string is', 'strings are')} no longer in the prompt")
     screen.table(_GROUP_COLUMNS, rows[:_EXAMPLES])
     if len(rows) > _EXAMPLES:
-        screen.line(f"and {len(rows) - _EXAMPLES:,} more rows; --all lists every string")
+        screen.line(f"and {screen.quantity(len(rows) - _EXAMPLES, 'more row')}; --all lists every string")
     example = next((item.message_id for item in missing if item.message_id), "")
     if example:
         command = shlex.join(("compact", "recall", report.session_id, example))

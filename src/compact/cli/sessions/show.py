@@ -252,7 +252,7 @@ def _prompt(opened: OpenStore, session: str, *, is_printed: bool) -> dict[str, A
     messages = [_PromptMessage(slot=slot, tokens=count(slot.message)) for slot in opened.manager.prompt(session).slots]
     if is_printed:
         tokens = sum(message.tokens for message in messages)
-        screen.line(f"{screen.quantity(len(messages), 'message')}, {tokens:,} tokens", style="bold")
+        screen.line(f"{screen.quantity(len(messages), 'message')}, {screen.quantity(tokens, 'token')}", style="bold")
         for number, message in enumerate(messages, start=1):
             _print_message(number, message)
     return {"prompt": [_message_data(message) for message in messages]}

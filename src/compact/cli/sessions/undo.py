@@ -85,7 +85,7 @@ def _restore(opened: OpenStore, current: CompactionPlan, version: int, yes: bool
 def _size(status: SessionStatus) -> str:
     compacted = sum(count for action, count in status.actions.items() if action != "include")
     messages = screen.quantity(status.messages_in_log, "message")
-    return f"{status.used_tokens:,} tokens, {compacted:,} of {messages} compacted"
+    return f"{screen.quantity(status.used_tokens, 'token')}, {compacted:,} of {messages} compacted"
 
 
 def _show_advice(session: str, before: CompactionPlan, status: SessionStatus) -> None:

@@ -86,7 +86,7 @@ def _show(trace: PhraseTrace, limit: int) -> None:
             screen.line(f"{topic:<9}{text}")
     if trace.sightings_total > limit:
         screen.line()
-        screen.line(f"{limit:,} of {trace.sightings_total:,} messages shown; --limit shows more")
+        screen.line(f"{limit:,} of {screen.quantity(trace.sightings_total, 'message')} shown; --limit shows more")
 
 
 def _verdict(trace: PhraseTrace) -> str:
@@ -150,5 +150,5 @@ def _seen(sighting: Sighting, *, is_in_prompt: bool) -> str:
 def _calls_without(ranges: Sequence[CallRange], calls_total: int) -> str:
     total = sum(found.calls for found in ranges)
     named = ", ".join(map(str, ranges[:_MAX_RANGES]))
-    more = f" and {len(ranges) - _MAX_RANGES:,} more ranges" if len(ranges) > _MAX_RANGES else ""
+    more = f" and {screen.quantity(len(ranges) - _MAX_RANGES, 'more range')}" if len(ranges) > _MAX_RANGES else ""
     return f"{'call' if total == 1 else 'calls'} {named}{more}: {total:,} of {calls_total:,}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from compact.cli import screen
 from compact.cli.options import AsJson, ConfigFile, File, Index, Model, Window
-from compact.cli.settings import load_config
+from compact.cli.settings import load_agent_config
 from compact.cli.transcripts.files import read_transcript
 from compact.cli.transcripts.measure import SESSION, MeasuredTranscript, measure
 
@@ -51,9 +51,9 @@ def inspect(
     Tokens are counted by part of the prompt, by role and by tool; with what a compaction keeps and the biggest
     messages.
     """
-    settings = load_config(config, model=model, window=window)
+    settings = load_agent_config(config, model=model, window=window)
     messages = read_transcript(file, index)
-    with screen.spinner(f"counting {len(messages):,} messages"):
+    with screen.spinner(f"counting {screen.quantity(len(messages), 'message')}"):
         measured = measure(settings, messages)
         inspection = _inspect(measured, settings)
     screen.show_warnings(measured.events)

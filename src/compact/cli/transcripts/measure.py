@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from compact.cli import screen
 from compact.cli.settings import in_memory
 
 if TYPE_CHECKING:
     from compact.config import CompactConfig
     from compact.core.engine.events import CompactionEvent
+    from compact.core.engine.status import SessionStatus
     from compact.core.log.messages import Message
     from compact.manager import CompactManager
 
@@ -51,6 +53,19 @@ def measure(config: CompactConfig, transcript: Sequence[Any]) -> MeasuredTranscr
         tools=_tool_names(messages),
         events=events,
     )
+
+
+def nothing_to_do(status: SessionStatus, *, messages: int, tokens: int, is_manual: bool, reason: str) -> str:
+    """Return one line about a transcript that is not compacted; `reason` is that of the decision."""
+    size, trigger = (
+        f"{screen.quantity(messages, 'message')}, {screen.quantity(tokens, 'token')}",
+        status.thresholds["trigger"],
+    )
+    if is_manual:
+        return f"nothing to compact: {size}"
+    if status.used_tokens < trigger:
+        return f"{size}, below the trigger of {trigger:,} tokens: nothing to do; --now compacts anyway"
+    return f"nothing to compact: {size}; {reason}"
 
 
 def _tool_names(messages: Sequence[Message]) -> list[str]:

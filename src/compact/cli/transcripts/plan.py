@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from compact.cli import screen
-from compact.cli.options import AsJson, ConfigFile, File, Index, Limit, Model, TargetTokens, Window
-from compact.cli.settings import in_memory, load_config
+from compact.cli.options import AsJson, ConfigFile, File, Focus, Index, Limit, Model, Now, TargetTokens, Window
+from compact.cli.settings import in_memory, load_agent_config
 from compact.cli.transcripts.files import read_transcript
-from compact.cli.transcripts.measure import SESSION, MeasuredTranscript, measure
+from compact.cli.transcripts.measure import SESSION, MeasuredTranscript, measure, nothing_to_do
 
 if TYPE_CHECKING:
     from compact.config import CompactConfig
@@ -33,7 +33,9 @@ class _RecordMessages:
 
 def plan(
     file: File,
+    now: Now = False,
     target_tokens: TargetTokens = None,
+    focus: Focus = None,
     limit: Limit = 30,
     index: Index = 0,
     model: Model = None,
@@ -41,16 +43,17 @@ def plan(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what compacting a transcript would do, and what it costs.
+    """Show what an agent would do with a transcript, and what it costs.
 
-    Nothing is written and no model is called: a summary is counted with the most tokens that it may have. Prices are
-    those of the model, with the transcript in the provider's cache.
+    That is nothing below the trigger; with --now it is what compacting by hand would do. Nothing is written and no
+    model is called: a summary is counted with the most tokens that it may have. Prices are those of the model, with
+    the transcript in the provider's cache.
     """
-    settings = load_config(config, model=model, window=window)
+    settings = load_agent_config(config, model=model, window=window)
     messages = read_transcript(file, index)
-    with screen.spinner(f"planning for {len(messages):,} messages"):
+    with screen.spinner(f"planning for {screen.quantity(len(messages), 'message')}"):
         measured = measure(settings, messages)
-        result = _planner(settings, measured).plan(SESSION, messages, now=True, target_tokens=target_tokens)
+        result = _planner(settings).plan(SESSION, messages, now=now, target_tokens=target_tokens, focus=focus)
     screen.show_warnings(measured.events)
     for failure in result.failures:
         screen.notice(f"the strategy {failure.strategy} failed: {failure.error}", label="warning", style="yellow")
@@ -60,13 +63,11 @@ def plan(
         _show(measured, result, limit)
 
 
-def _planner(settings: CompactConfig, measured: MeasuredTranscript) -> CompactManager:
+def _planner(settings: CompactConfig) -> CompactManager:
     """Return the manager that plans: as if a model wrote the summary if one does, without its package or its key."""
-    if not settings.summarizer.uses_model:
-        return measured.manager
     from compact.manager import CompactManager
 
-    return CompactManager(in_memory(settings, enabled=False), summarizer=_no_summary)
+    return CompactManager(in_memory(settings), summarizer=_no_summary if settings.summarizer.uses_model else None)
 
 
 def _no_summary(request: SummaryRequest) -> StructuredSummary:
@@ -77,6 +78,7 @@ def _as_data(result: CompactionResult) -> dict[str, Any]:
     return {
         "tokens_before": result.tokens_before,
         "tokens_after": result.tokens_after,
+        "reason": result.reason,
         "proposals": dict(result.proposals),
         "economics": result.economics.to_dict() if result.economics else None,
         "plan": result.plan.to_dict(),
@@ -87,7 +89,16 @@ def _show(measured: MeasuredTranscript, result: CompactionResult, limit: int) ->
     rows = sorted(_rows(measured, result), key=lambda row: (_strategy_order(row, result), row.places[0]))
     messages = screen.quantity(len(measured.messages), "message")
     if not rows:
-        screen.line(f"nothing to compact: {messages}, {result.tokens_before:,} tokens")
+        status, count = measured.manager.status(SESSION), len(measured.messages)
+        screen.line(
+            nothing_to_do(
+                status,
+                messages=count,
+                tokens=result.tokens_before,
+                is_manual=result.reason == "manual",
+                reason=result.reason,
+            )
+        )
         return
     left = screen.percentage(result.tokens_after, result.tokens_before)
     screen.line(f"{messages}, {result.tokens_before:,} → {result.tokens_after:,} tokens ({left} left)", style="bold")

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from compact.cli import screen
-from compact.cli.options import AsJson, ConfigFile, File, Index, Model, TargetTokens, Window
-from compact.cli.settings import in_memory, load_config
+from compact.cli.options import AsJson, ConfigFile, File, Focus, Index, Model, Now, TargetTokens, Window
+from compact.cli.settings import in_memory, load_agent_config, without_prefetch
 from compact.cli.transcripts.files import read_transcript, to_json, with_meta, write_transcript
+from compact.cli.transcripts.measure import nothing_to_do
 
 if TYPE_CHECKING:
     from compact.core.engine.events import CompactionEvent
@@ -26,13 +27,17 @@ Output = Annotated[
         "--output", "-o", metavar="PATH", help="Write to a file; JSONL if it ends in .jsonl, gzipped if in .gz."
     ),
 ]
-Note = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="A reason, which the plan records.")]
+Note = Annotated[
+    str | None, typer.Option("--note", metavar="TEXT", help="A reason, which the plan records; implies --now.")
+]
 
 
 def run(
     file: File,
     output: Output = None,
+    now: Now = False,
     target_tokens: TargetTokens = None,
+    focus: Focus = None,
     note: Note = None,
     index: Index = 0,
     model: Model = None,
@@ -40,43 +45,56 @@ def run(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compact a transcript and print the result.
+    """Compact a transcript as an agent would, and print the result.
 
-    The result is a JSON list of messages. With --json it is one object: messages, tokens_before, tokens_after, plan.
+    Below the trigger nothing is compacted, unless --now says so. The summary is written by code, whatever the settings
+    say: no model is called. The result is a JSON list of messages. With --json it is one object: messages,
+    tokens_before, tokens_after, reason, plan.
     """
-    settings = in_memory(load_config(config, model=model, window=window))
+    loaded = load_agent_config(config, model=model, window=window)
+    settings = without_prefetch(in_memory(loaded))
     messages = read_transcript(file, index)
     events: list[CompactionEvent] = []
-    with screen.spinner(f"compacting {len(messages):,} messages"):
+    with screen.spinner(f"compacting {screen.quantity(len(messages), 'message')}"):
         from compact.manager import CompactManager
         from compact.stateless import estimate_messages_tokens
 
         manager = CompactManager(settings, on_event=events.append)
-        compacted = with_meta(manager.manual_compact(_SESSION, messages, note, target_tokens), messages)
+        is_manual = now or target_tokens is not None or bool(focus or note)
+        if is_manual:
+            prompt = manager.manual_compact(_SESSION, messages, note, target_tokens, focus=focus)
+        else:
+            prompt = manager.preflight(_SESSION, messages)
+        compacted = with_meta(prompt, messages)
         # Counted again from the result itself: the report says what is really there.
         tokens_after = estimate_messages_tokens(compacted, settings)
     screen.show_warnings(events)
-    plan = manager.current_plan(_SESSION)
+    if loaded.summarizer.uses_model:
+        screen.notice("summaries are written by code here: no model is called", label="note", style="yellow")
+    plan, status = manager.current_plan(_SESSION), manager.status(_SESSION)
     tokens_before = plan.tokens_before if plan.version else tokens_after
     if output:
         write_transcript(output, compacted)
     if as_json:
         tokens = {"tokens_before": tokens_before, "tokens_after": tokens_after}
-        screen.write_json({"messages": compacted, **tokens, "plan": plan.to_dict()})
+        reason = status.decision.reason if status.decision else ""
+        screen.write_json({"messages": compacted, **tokens, "reason": reason, "plan": plan.to_dict()})
     elif not output:
         screen.write(to_json(compacted, encoding=sys.stdout.encoding))
-    screen.notice(_outcome(manager, len(messages), len(compacted), tokens_before, tokens_after))
+    sizes = (len(messages), len(compacted)), (tokens_before, tokens_after)
+    screen.notice(_outcome(manager, *sizes, is_manual=is_manual))
 
 
-def _outcome(manager: CompactManager, before: int, after: int, tokens_before: int, tokens_after: int) -> str:
+def _outcome(manager: CompactManager, messages: tuple[int, int], tokens: tuple[int, int], *, is_manual: bool) -> str:
     """Return one line: how many messages and tokens there were and are, and what each strategy did."""
-    counts = _messages_by_strategy(manager)
+    counts, (before, after) = _messages_by_strategy(manager), tokens
     if not counts:
-        return f"nothing to compact: {screen.quantity(after, 'message')}, {tokens_after:,} tokens"
-    messages = f"{before:,} → {after:,} messages"
-    tokens = f"{tokens_before:,} → {tokens_after:,} tokens ({screen.percentage(tokens_after, tokens_before)} left)"
+        status = manager.status(_SESSION)
+        reason = status.decision.reason if status.decision else ""
+        return nothing_to_do(status, messages=messages[1], tokens=after, is_manual=is_manual, reason=reason)
+    size = f"{messages[0]:,} → {screen.quantity(messages[1], 'message')}, {before:,} → {after:,} tokens"
     done = ", ".join(f"{strategy} {screen.quantity(count, 'message')}" for strategy, count in counts.items())
-    return f"{messages}, {tokens}; {done}"
+    return f"{size} ({screen.percentage(after, before)} left); {done}"
 
 
 def _messages_by_strategy(manager: CompactManager) -> dict[str, int]:

@@ -16,6 +16,7 @@ from compact.core.audit.records import ModelCall, PlanVersion
 from compact.core.plan.economics import USD, Economics, Prices, price_change
 from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import CompactionPlan, CompactionRun
+from compact.core.plurals import quantity
 from compact.core.short_repr import short_repr
 from compact.core.summary.writing import SummaryWriting
 
@@ -262,18 +263,23 @@ def _notes(cost: SessionCost) -> Iterable[str]:
     for model in unknown:
         count = sum(call.cost is None and call.model == model for call in cost.calls)
         whose = f"the price of {model} is not known" if model else "the model was not recorded"
-        yield f"{whose}: {count:,} of {calls:,} calls are not in the sums"
+        yield f"{whose}: {count:,} of {quantity(calls, 'call')} not in the sums"
     if cost.summaries is None:
         yield "the price of a summary is not known: the sums are without it"
     later = sum(call.cost is not None and not call.is_price_recorded for call in cost.calls)
     if later:
-        yield f"{later:,} of {calls:,} calls had no price when they were made: they have the first one known since"
+        yield f"{later:,} of {quantity(calls, 'call')} had no price when made: the first price known since is used"
     estimated = calls - cost.cache_reported_calls
     if estimated and cost.prompts is not None:
-        whose = "no provider told" if estimated == calls else f"of {estimated:,} of {calls:,} calls no provider told"
+        whose = (
+            "no provider told"
+            if estimated == calls
+            else f"of {estimated:,} of {quantity(calls, 'call')} no provider told"
+        )
         yield f"{whose} what its cache served: it is taken to have served what the call before had sent"
     if cost.too_large_calls:
-        yield f"without compaction {cost.too_large_calls:,} of {calls:,} prompts would not have fitted their window"
+        prompts = f"{cost.too_large_calls:,} of {quantity(calls, 'prompt')}"
+        yield f"without compaction {prompts} would not have fitted the window"
 
 
 def cost_of(

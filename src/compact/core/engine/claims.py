@@ -13,6 +13,7 @@ from compact.core.engine.persistence import SessionPersistence
 from compact.core.engine.session import Session
 from compact.core.plan.plan import SpanReference, SummarizationRecord
 from compact.core.plan.strategy import SUMMARIZE
+from compact.core.plurals import quantity
 from compact.core.steps import Steps
 from compact.core.summary.summary import StructuredSummary
 
@@ -40,10 +41,11 @@ class SummaryClaiming:
         write: Callable[[], Steps[StructuredSummary]],
         *,
         note: str = "",
+        focus: str = "",
     ) -> Steps[StructuredSummary]:
-        """Return the summary of this span (and note): one written before, one being written, or a new one."""
+        """Return the summary of this span, note and focus: one written before, one being written, or a new one."""
         claims, session_id, hold = self.claims, session.session_id, self.claim_seconds
-        key, ask = _key_of(pending.span.message_ids, pending.version, note), self.persistence.call_store
+        key, ask = _key_of(pending.span.message_ids, pending.version, note, focus), self.persistence.call_store
         try:
             for _ in range(_CLAIM_ROUNDS):
                 if (yield from ask(lambda: claims.claim(session_id, key, stale_after_seconds=hold))):
@@ -93,7 +95,7 @@ class SummaryClaiming:
         return SummarizationRecord(
             span=SpanReference(found.message_ids),
             strategy=SUMMARIZE,
-            reason=f"{len(found.message_ids):,} old messages, prefetched",
+            reason=f"{quantity(len(found.message_ids), 'old message')}, prefetched",
             version=version,
             summary=found.summary,
         )
@@ -192,9 +194,10 @@ class SummaryClaiming:
         return lambda: claims.wait(session_id, _PREFETCH, timeout_seconds=hold)
 
 
-def _key_of(message_ids: tuple[str, ...], version: int, note: str = "") -> str:
-    """Return what makes two summaries the same: the messages they stand for, their version, and the note on them."""
-    text = "\0".join((*message_ids, str(version), *([note] if note else ())))
+def _key_of(message_ids: tuple[str, ...], version: int, note: str = "", focus: str = "") -> str:
+    """Return what makes two summaries the same: the messages they stand for, their version, note and focus."""
+    asked = ("focus", note, focus) if focus else (note,) if note else ()
+    text = "\0".join((*message_ids, str(version), *asked))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -17,6 +17,7 @@ from compact.core.engine.session import Session, TriggerDecision
 from compact.core.engine.summarization import SummaryWriter, no_clock
 from compact.core.errors import InsufficientBudget
 from compact.core.facts.constraints import ConstraintFinder
+from compact.core.facts.text import one_line
 from compact.core.log.groups import calls_answered, group_messages
 from compact.core.log.legality import repair_chat
 from compact.core.log.tokenizer import ProviderAwareTokenizer
@@ -26,10 +27,14 @@ from compact.core.plan.layers import KeepRules, Layers, partition
 from compact.core.plan.plan import CompactionAction, StepFailure, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.strategy import SUMMARIZE, Goal
+from compact.core.plurals import quantity
 from compact.core.steps import Steps
+from compact.core.summary.focus import message_shares
 
 # Chosen: the most tokens that a repair adds to a message it changes.
 _REPAIR_TOKENS = 16
+# Chosen: what the reason of a plan quotes of a focus; the event has all of it.
+_FOCUS_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +53,8 @@ class Compactor:
     renderer: PromptRenderer = field(default_factory=PromptRenderer)
     # The share of the target that what was missed before may take; with 0 nothing is kept longer.
     missed_share: float = 0.0
+    # The most that a summary may take, whatever has to stand in it; None leaves it to the room there is.
+    max_summary_tokens: int | None = None
     clock: Callable[[], float] = no_clock
 
     def plan(
@@ -94,16 +101,18 @@ class Compactor:
             yield from self._compact(session, goal, reason, note, is_optional=is_optional)
 
     def _compact(self, session: Session, goal: Goal, reason: str, note: str, *, is_optional: bool) -> Steps[None]:
-        started = self.clock()
-        # A prefetched summary knows nothing of a note, stands for more than one part of the prompt, and is of no use
-        # where no summary is to be.
-        is_usable = not note and goal.part is None and SUMMARIZE not in goal.skip
+        started, asked = self.clock(), {"note": note, "focus": goal.focus}
+        if goal.focus and not any(message_shares(goal.focus, session.log.view)):
+            self.emitter.notice(session, f"nothing in the history is about the focus {goal.focus!r}")
+        # A prefetched summary knows nothing of a note or a focus, stands for more than one part of the prompt, and is
+        # of no use where no summary is to be.
+        is_usable = not note and not goal.focus and goal.part is None and SUMMARIZE not in goal.skip
         prefetched = (yield from self.claiming.prefetched(session)) if is_usable else None
         try:
             # Planning reads the whole history: the runner may do that beside its event loop.
             result: CompactionResult = yield lambda: self.plan_with(session, goal, prefetched)
         except InsufficientBudget as error:
-            self._give_up(session, f"{reason}; even the smallest prompt does not fit", note)
+            self._give_up(session, f"{reason}; even the smallest prompt does not fit", **asked)
             self.emitter.error(session, error, fallback="none: this cannot be sent")
             raise
         for failure in result.failures:
@@ -113,7 +122,7 @@ class Compactor:
         if result.tokens_freed < goal.min_freed_tokens:
             if goal.part is not None:
                 session.decline(too_little_freed(goal), goal.part)
-            self._leave_unchanged(session, f"{reason}; {too_little_freed(goal)}", note)
+            self._leave_unchanged(session, f"{reason}; {too_little_freed(goal)}", **asked)
             return
         if is_optional and (yield from self._is_declined(session, result, goal, reason)):
             return
@@ -121,19 +130,19 @@ class Compactor:
             may_keep = session.prompt_tokens <= goal.ceiling_tokens
             try:
                 written = yield from self.writer.write(
-                    session, result.plan, result.pending_summary, note=note, may_keep=may_keep
+                    session, result.plan, result.pending_summary, may_keep=may_keep, **asked
                 )
             except Exception as error:
-                self._give_up(session, f"{reason}; the summary failed and on_failure is raise", note)
+                self._give_up(session, f"{reason}; the summary failed and on_failure is raise", **asked)
                 self.emitter.error(session, error, fallback="none: on_failure is raise")
                 raise
             if written is None:
-                self._leave_unchanged(session, f"{reason}; the summary failed and on_failure is keep", note)
+                self._leave_unchanged(session, f"{reason}; the summary failed and on_failure is keep", **asked)
                 return
             result = replace(result, plan=result.plan.adding(written))
         result = yield lambda: self._with_constraints(session, result, goal)
         yield from self.persistence.archive_transcript(session, result.plan)
-        self._put_in_force(session, result, reason, note, started)
+        self._put_in_force(session, result, reason, started=started, **asked)
 
     def unchanged(self, session: Session) -> CompactionResult:
         """Return what a call does that has nothing to compact."""
@@ -175,7 +184,9 @@ class Compactor:
 
     def _with_constraints(self, session: Session, result: CompactionResult, goal: Goal) -> CompactionResult:
         """Return the result, repaired if its prompt would lack a constraint, as far as there is room."""
-        guard = ConstraintGuard(self.constraints, self.tokenizer.count_message, self.renderer)
+        guard = ConstraintGuard(
+            self.constraints, self.tokenizer.count_message, self.renderer, max_summary_tokens=self.max_summary_tokens
+        )
         view, plan = session.log.view, result.plan
         lost = guard.lost(view, plan)
         if not lost:
@@ -189,9 +200,11 @@ class Compactor:
         return replace(result, plan=repaired, tokens_after=tokens_after)
 
     def _notice_constraints(self, session: Session, *, restored: int, missing: int) -> None:
-        message = f"{restored - missing} constraints were put back into the prompt"
+        message = f"{quantity(restored - missing, 'constraint was', 'constraints were')} put back into the prompt"
         if missing:
-            message += f", {missing} found no room: raise the budget, or protect the messages they stand in"
+            message += (
+                f", {missing} found no room: raise the budget or summarizer.max_tokens, or protect their messages"
+            )
         self.emitter.notice(session, message, severity="high" if missing else "normal")
 
     def _is_declined(self, session: Session, result: CompactionResult, goal: Goal, reason: str) -> Steps[bool]:
@@ -203,27 +216,29 @@ class Compactor:
             self._decide(session, TriggerDecision(False, f"{reason}; {why_not}", is_optional=True))
         return bool(why_not)
 
-    def _leave_unchanged(self, session: Session, reason: str, note: str) -> None:
+    def _leave_unchanged(self, session: Session, reason: str, **asked: str) -> None:
         session.mark_exhausted()
-        self._decide(session, TriggerDecision(False, reason), note=note)
+        self._decide(session, TriggerDecision(False, reason), **asked)
 
-    def _give_up(self, session: Session, reason: str, note: str) -> None:
+    def _give_up(self, session: Session, reason: str, **asked: str) -> None:
         """Decide that a compaction was due and could not be done, with what had to stay; the caller raises."""
         view = session.log.view
         *_, smallest = self.rules.reductions()
         kept = kept_of(session, partition(view, group_messages(view), smallest))
-        self._decide(session, TriggerDecision(True, reason), note=note, **kept)
+        self._decide(session, TriggerDecision(True, reason), **asked, **kept)
 
     def _decide(self, session: Session, decision: TriggerDecision, **details: Any) -> None:
         session.decide(decision)
         self.emitter.decision(session, decision, **details)
 
-    def _put_in_force(self, session: Session, result: CompactionResult, reason: str, note: str, started: float) -> None:
+    def _put_in_force(
+        self, session: Session, result: CompactionResult, reason: str, *, started: float, note: str, focus: str
+    ) -> None:
         before, plan_before, changed_before = PromptSnapshot.of(session), session.plan, set(_changed_ids(session))
         plan = replace(
             result.plan,
             version=session.plan.version + 1,
-            reason=_with_kept_longer(f"{reason}: {note}" if note else reason, session, result.layers),
+            reason=_with_kept_longer(_as_asked(reason, note, focus), session, result.layers),
             tokens_before=session.prompt_tokens,
             origin=None,
             held=False,
@@ -238,7 +253,7 @@ class Compactor:
         compute_economics = self.pricing.price_later(run.change, run.economics)
         pruned = [message_id for message_id in _changed_ids(session) if message_id not in changed_before]
         kept = kept_of(session, result.layers)
-        self._decide(session, TriggerDecision(True, reason), pruned_count=len(pruned), note=note, **kept)
+        self._decide(session, TriggerDecision(True, reason), pruned_count=len(pruned), note=note, focus=focus, **kept)
         self.emitter.compaction(
             session,
             result,
@@ -282,6 +297,13 @@ def too_little_freed(goal: Goal) -> str:
     if goal.part is None:
         return "nothing left to compact"
     return f"less than {goal.min_freed_tokens:,} tokens of it can go"
+
+
+def _as_asked(reason: str, note: str, focus: str) -> str:
+    """Return the reason of a plan, with the focus and the note of whoever asked for it."""
+    if focus:
+        reason = f"compacted by hand, focus: {one_line(focus, _FOCUS_CHARS)}"
+    return f"{reason}: {note}" if note else reason
 
 
 def _changed_ids(session: Session) -> list[str]:

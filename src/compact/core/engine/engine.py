@@ -94,15 +94,22 @@ class Engine:
         return (yield from self.prefetch.postpones_compaction(session, decision, fits=fits))
 
     def manual_compact(
-        self, session: Session, incoming: Sequence[object], budget: TokenBudget, *, note: str, target_tokens: int | None
+        self,
+        session: Session,
+        incoming: Sequence[object],
+        budget: TokenBudget,
+        *,
+        note: str,
+        target_tokens: int | None,
+        focus: str = "",
     ) -> Steps[list[object]]:
         """Compact now, whatever the usage; with a target, the whole list returned fits it."""
 
         def compact_now(budget: TokenBudget) -> Steps[None]:
-            if self.prefetch and not note:
+            if self.prefetch and not (note or focus):
                 yield from self.prefetch.wait(session)
             self.emitter.estimate(session, budget, self.trigger.used_tokens(session, budget))
-            goal = self.trigger.manual_goal(session, budget, target_tokens)
+            goal = self.trigger.manual_goal(session, budget, target_tokens, focus=focus)
             yield from self.compactor.compact(session, goal, "manual", note)
 
         with self.emitter.operation(session, "manual_compact"):
@@ -209,13 +216,14 @@ class Engine:
         *,
         now: bool,
         target_tokens: int | None,
+        focus: str = "",
     ) -> CompactionResult:
         """Return what a call would do; `session` is a fork that is thrown away."""
         budget = _as_provider_counts(budget, session)
         self.ingest(session, incoming, budget)
         compactor = self.compactor
-        if now or target_tokens is not None:
-            result = compactor.plan(session, self.trigger.manual_goal(session, budget, target_tokens))
+        if now or target_tokens is not None or focus:
+            result = compactor.plan(session, self.trigger.manual_goal(session, budget, target_tokens, focus=focus))
             return replace(compactor.pricing.with_planned_price(session, result), reason="manual")
         decision, goal = self.trigger.decide(session, budget, self.trigger.used_tokens(session, budget))
         reason, economics = decision.reason, None

@@ -13,6 +13,8 @@ from string import Formatter
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, dataclass_transform
 
+from compact.core.plurals import quantity
+
 Severity: TypeAlias = Literal["debug", "info", "warning", "error"]
 MetricKind: TypeAlias = Literal["counter", "gauge", "histogram"]
 SpanKind: TypeAlias = Literal["event", "operation", "generation"]
@@ -220,8 +222,9 @@ def declared_events() -> Mapping[str, type[CompactionEvent]]:
 
 
 class _Template(Formatter):
-    """`str.format` for lists, too: joined, with `:lines` below each other, with `:count` as their number.
+    """`str.format` for lists, too: joined, or with `:lines` below each other.
 
+    `{ids:n message}` is a number, or that of a list, with its noun: 1 message, 2 messages.
     A value that was redacted is text, whatever the template expects; one that was left out is empty.
     """
 
@@ -229,10 +232,16 @@ class _Template(Formatter):
         return kwargs.get(str(key), "")
 
     def format_field(self, value: Any, format_spec: str) -> Any:
+        is_counted, thing = format_spec.startswith("n "), format_spec[2:]
+        if is_counted and isinstance(value, int):
+            return quantity(value, thing)
         if isinstance(value, list | tuple):
             items = cast("list[Any]", value)
-            separator = "\n" if format_spec == "lines" else "; "
-            return f"{len(items):,}" if format_spec == "count" else separator.join(map(str, items))
+            if is_counted:
+                return quantity(len(items), thing)
+            return ("\n" if format_spec == "lines" else "; ").join(map(str, items))
+        if is_counted:
+            return f"{value} {thing}s"
         return super().format_field(value, "" if isinstance(value, str) else format_spec)
 
 

@@ -181,7 +181,7 @@ class PromptReadyEvent(CompactionEvent):
     type = CompactionEventType.PROMPT_READY
     spec = EventSpec(
         "debug",
-        "{messages:,} messages are returned: {tokens:,} of {max_tokens:,} tokens ({usage_pct:.0%})",
+        "{messages:n message} returned: {tokens:,} of {max_tokens:,} tokens ({usage_pct:.0%})",
         every_call=True,
         metrics=(
             Metric(
@@ -222,7 +222,11 @@ class TriggerDecisionEvent(CompactionEvent):
 
     type = CompactionEventType.TRIGGER_DECISION
     spec = EventSpec(
-        "debug", "compaction triggered: {triggered} ({reason})", output="{reason}", content=("note",), every_call=True
+        "debug",
+        "compaction triggered: {triggered} ({reason})",
+        output="{reason}",
+        content=("note", "focus"),
+        every_call=True,
     )
     triggered: bool
     reason: str
@@ -230,6 +234,7 @@ class TriggerDecisionEvent(CompactionEvent):
     kept: Mapping[str, int] = field(default_factory=dict[str, int])
     pruned_count: int = 0
     note: str = ""
+    focus: str = ""
     protected_ids: tuple[str, ...] = ()
     protected_labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -244,7 +249,7 @@ class HistoryBranchedEvent(CompactionEvent):
     """The caller edited the past: what it left out stays in the log."""
 
     type = CompactionEventType.HISTORY_BRANCHED
-    spec = EventSpec("info", "the past was edited ({left_ids:count} messages were left out)")
+    spec = EventSpec("info", "the past was edited ({left_ids:n message} left out)")
     left_ids: tuple[str, ...]
     new_ids: tuple[str, ...]
 
@@ -332,7 +337,7 @@ class PrunedMessagesEvent(CompactionEvent):
     """
 
     type = CompactionEventType.PRUNED_MESSAGES
-    spec = EventSpec("debug", "{pruned_count:,} messages left the prompt")
+    spec = EventSpec("debug", "{pruned_count:n message} left the prompt")
     pruned_count: int
     message_ids: tuple[str, ...]
     layers: Mapping[str, int]
@@ -352,7 +357,7 @@ class CompactionReportEvent(CompactionEvent):
     type = CompactionEventType.REPORT
     spec = EventSpec(
         "debug",
-        "{removed_messages:,} messages left the prompt, which lacks {missing_constraints:count} constraints",
+        "{removed_messages:n message} left the prompt, which lacks {missing_constraints:n constraint}",
         content=("missing_constraints",),
         hidden=("compute_report",),
         computed={
@@ -414,7 +419,7 @@ class ProposalGeneratedEvent(CompactionEvent):
     """A strategy proposed something: how many records, and what those that were taken free."""
 
     type = CompactionEventType.PROPOSAL_GENERATED
-    spec = EventSpec("debug", "{strategy} proposed {proposals:,} records that free {tokens_freed:,} tokens")
+    spec = EventSpec("debug", "{strategy} proposed {proposals:n record}, freeing {tokens_freed:n token}")
     strategy: str
     proposals: int
     tokens_freed: int
@@ -454,7 +459,7 @@ _CONTENT_METRICS = (
 def _content_changed(verb: str) -> EventSpec:
     return EventSpec(
         "debug",
-        f"{{strategy}} {verb} {{message_count:,}} messages: {{tokens_before:,}} → {{tokens_after:,}} tokens",
+        f"{{strategy}} {verb} {{message_count:n message}}: {{tokens_before:,}} → {{tokens_after:,}} tokens",
         computed={"message_count": "int"},
         metrics=_CONTENT_METRICS,
     )
@@ -551,7 +556,7 @@ class ContentRecalledEvent(CompactionEvent):
     type = CompactionEventType.CONTENT_RECALLED
     spec = EventSpec(
         "debug",
-        "{message_ids:count} messages were recalled: {tokens:,} tokens",
+        "{message_ids:n message} recalled: {tokens:n token}",
         output="{query}",
         content=("query",),
         metrics=(Metric("compact.recalls", "Recalls of what had left a prompt.", unit="{recall}"),),
@@ -605,7 +610,7 @@ class SummaryCreatedEvent(CompactionEvent):
     type = CompactionEventType.SUMMARY_CREATED
     spec = EventSpec(
         "debug",
-        "{input_messages:,} messages were summarised in {summary_tokens:,} tokens ({strategy})",
+        "{input_messages:n message} summarised in {summary_tokens:n token} ({strategy})",
         output="{summary}",
         content=("summary",),
         lasts_as_operation=True,
@@ -735,7 +740,7 @@ class EventsDroppedEvent(CompactionEvent):
     type = CompactionEventType.EVENTS_DROPPED
     spec = EventSpec(
         "debug",
-        "{exporter} did not send {count:,} events",
+        "{exporter} did not send {count:n event}",
         metrics=(
             Metric(
                 "compact.events.dropped",

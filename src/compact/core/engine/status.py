@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from compact.core.engine.session import Session, TriggerDecision
 from compact.core.plan.parts import LAYERS, PromptPart
 from compact.core.plan.regret import RegretCount, count_regrets
+from compact.core.plurals import noun, quantity
 from compact.core.short_repr import short_repr
 
 
@@ -71,13 +72,13 @@ class SessionStatus:
             lines.append(f"trigger {self.trigger_reason}")
         width = max(map(len, self.parts), default=0)
         for name, part in self.parts.items():
-            plural = "" if part.messages == 1 else "s"
-            lines.append(f"{name:<{width}}  {part.tokens:>9,} tokens, {part.messages:,} message{plural}")
+            tokens = f"{part.tokens:>9,} {noun(part.tokens, 'token')}"
+            lines.append(f"{name:<{width}}  {tokens}, {quantity(part.messages, 'message')}")
         actions = ", ".join(f"{count:,} {action}" for action, count in self.actions.items())
-        lines.append(f"log     {self.messages_in_log:,} messages: {actions}")
+        lines.append(f"log     {quantity(self.messages_in_log, 'message')}: {actions}")
         if self.regrets:
             missed = sum(count.total for count in self.regrets)
-            lines.append(f"regret  {missed:,} removed message{'' if missed == 1 else 's'} asked for again")
+            lines.append(f"regret  {quantity(missed, 'removed message')} asked for again")
         if self.decision:
             lines.append(f"{'compacted' if self.decision.triggered else 'not compacted'}: {self.decision.reason}")
         return "\n".join(lines)
@@ -101,7 +102,8 @@ def _markdown(status: SessionStatus) -> Iterator[str]:
     yield f"| free | {max(0, window - used):,} | – | compacted at {status.thresholds['trigger']:,} |"
     yield ""
     actions = ", ".join(f"{count:,} {_DONE.get(action, action)}" for action, count in status.actions.items())
-    yield f"{status.messages_in_log:,} messages in the log: {actions or 'none'}. Plan version {status.plan_version}."
+    messages = quantity(status.messages_in_log, "message")
+    yield f"{messages} in the log: {actions or 'none'}. Plan version {status.plan_version}."
     if status.decision:
         outcome = "compacted" if status.decision.triggered else "not compacted"
         yield f"Last call: {outcome}, {_cell(status.decision.reason)}."

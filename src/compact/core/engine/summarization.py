@@ -30,6 +30,7 @@ from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.plan import ClearRecord, CompactionPlan, StepFailure, SummarizationRecord
 from compact.core.plan.renderer import summary_message
 from compact.core.plan.stubs import render_cleared
+from compact.core.plurals import quantity
 from compact.core.steps import Steps
 from compact.core.summary.fitting import cut_to, joined, required_facts, shortened
 from compact.core.summary.summarizer import (
@@ -314,14 +315,21 @@ class SummaryWriter:
     clock: Callable[[], float] = no_clock
 
     def write(
-        self, session: Session, plan: CompactionPlan, pending: SummarizationRecord, *, note: str, may_keep: bool
+        self,
+        session: Session,
+        plan: CompactionPlan,
+        pending: SummarizationRecord,
+        *,
+        note: str,
+        may_keep: bool,
+        focus: str = "",
     ) -> Steps[SummarizationRecord | None]:
         """Return the record of a new plan with its summary.
 
         If writing fails, what code chooses stands for the span, or None is returned if everything is to stay as it is.
         """
         room = SummaryRoom(pending, self.tokenizer.count_message)
-        request = self._request(session, plan, room, note)
+        request = self._request(session, plan, room, note=note, focus=focus)
         started = self.clock()
         try:
             return (yield from self._write_once(session, request, room))
@@ -361,10 +369,12 @@ class SummaryWriter:
     def prefetch(self, session: Session, pending: SummarizationRecord) -> Steps[None]:
         """Write a summary before it is needed, and store what it stands for."""
         room = SummaryRoom(pending, self.tokenizer.count_message)
-        record = yield from self._write_once(session, self._request(session, session.plan, room, ""), room)
+        record = yield from self._write_once(session, self._request(session, session.plan, room), room)
         yield from self.claiming.store_prefetched(session, pending, record)
 
-    def _request(self, session: Session, plan: CompactionPlan, room: SummaryRoom, note: str) -> SummaryRequest:
+    def _request(
+        self, session: Session, plan: CompactionPlan, room: SummaryRoom, *, note: str = "", focus: str = ""
+    ) -> SummaryRequest:
         """Return what the summariser gets: the messages that are new to the span, and the summary before them."""
         pending, before = room.pending, session.plan.summary
         inside, known = set(pending.span), set(before.span if before else ())
@@ -382,6 +392,7 @@ class SummaryWriter:
             count_text=self.tokenizer.count_text,
             form=self.form,
             note=note,
+            focus=focus,
             version=pending.version,
             session_id=session.session_id,
             spending=session.spending,
@@ -402,7 +413,8 @@ class SummaryWriter:
             return summary
 
         with self.emitter.operation(session, "summary"):
-            summary = yield from self.claiming.write_once(session, room.pending, write, note=request.note)
+            asked = {"note": request.note, "focus": request.focus}
+            summary = yield from self.claiming.write_once(session, room.pending, write, **asked)
             summary = cut_to(summary, room.fits)
             record = room.record(summary)
             self.emitter.emit(
@@ -458,7 +470,7 @@ class SummaryWriter:
             try:
                 return (yield from self._drafting.draft(session, asked, room)), attempt.form
             except Exception as error:
-                tried = (*tried, f"{attempt}, {len(request.messages):,} messages ({type(error).__name__})")
+                tried = (*tried, f"{attempt}, {quantity(len(request.messages), 'message')} ({type(error).__name__})")
                 if isinstance(error, SummaryFailed):
                     error.note_attempts(tried)
                 following = attempt.next_after(error)

@@ -88,9 +88,9 @@ class Trigger:
             },
         )
 
-    def manual_goal(self, session: Session, budget: TokenBudget, target_tokens: int | None) -> Goal:
+    def manual_goal(self, session: Session, budget: TokenBudget, target_tokens: int | None, *, focus: str = "") -> Goal:
         """Return the same thresholds with a summary in any case; a target overrules them all."""
-        goal = replace(self.goal(session, budget), must_run=frozenset({SUMMARIZE}))
+        goal = replace(self.goal(session, budget), must_run=frozenset({SUMMARIZE}), focus=focus)
         if target_tokens is None:
             return goal
         reserve, repair_tokens = budget.injection_reserve if self.injects else 0, session.prompt.repair_tokens

@@ -26,11 +26,15 @@ from compact.core.summary.summary import StructuredSummary
 
 @dataclass(frozen=True, slots=True)
 class ConstraintGuard:
-    """Checks a plan against the standing constraints of a history, and repairs it."""
+    """Checks a plan against the standing constraints of a history, and repairs it.
+
+    A summary grows up to `max_summary_tokens`; what has no room in it is shown in its own messages.
+    """
 
     constraints: ConstraintFinder
     count_message: Callable[[Message], int]
     renderer: PromptRenderer
+    max_summary_tokens: int | None = None
 
     def lost(self, messages: Sequence[Message], plan: CompactionPlan) -> tuple[Constraint, ...]:
         """Return the standing constraints that a prompt made with this plan would lack."""
@@ -55,7 +59,8 @@ class ConstraintGuard:
         """
         record = plan.summary
         if record and record.summary:
-            return plan.adding(self._with_constraints(record, record.summary, lost, spare_tokens))
+            fuller = self._with_constraints(record, record.summary, lost, spare_tokens)
+            return self._with_messages(messages, plan.adding(fuller), fuller, spare_tokens)
         by_id = {message.id: message for message in messages}
         records = (kept for record in plan.records for kept in self._uncovered(by_id, record, lost))
         return replace(plan, records=tuple(records))
@@ -80,9 +85,34 @@ class ConstraintGuard:
         needed = self._tokens(record, StructuredSummary(ledger=constraints))
         if spare_tokens is not None:
             needed = min(needed, record.tokens_after + spare_tokens)
+        if self.max_summary_tokens is not None:
+            needed = min(needed, self.max_summary_tokens)
         room = max(record.max_tokens or record.tokens_after, needed)
         fitted = fit_summary(fuller, lambda candidate: self._tokens(record, candidate) <= room)
         return replace(record, summary=fitted, tokens_after=self._tokens(record, fitted), max_tokens=room)
+
+    def _with_messages(
+        self,
+        messages: Sequence[Message],
+        plan: CompactionPlan,
+        record: SummarizationRecord,
+        spare_tokens: int | None,
+    ) -> CompactionPlan:
+        """Return the plan with the messages of constraints shown again that its summary has no room for."""
+        if self.max_summary_tokens is None or spare_tokens is None:
+            return plan
+        shown = {constraint.source_id for constraint in self.lost(messages, plan)}
+        inside, back = set(record.span), dict[str, int]()
+        for message in messages:
+            tokens = self.count_message(message) if message.id in shown & inside else 0
+            if 0 < tokens <= spare_tokens:
+                spare_tokens -= tokens
+                back[message.id] = tokens
+        span = tuple(message_id for message_id in record.span if message_id not in back)
+        if not back or not span:
+            return plan
+        smaller = replace(record, span=SpanReference(span), tokens_before=record.tokens_before - sum(back.values()))
+        return replace(plan, records=tuple(smaller if one is record else one for one in plan.records))
 
     def _tokens(self, record: SummarizationRecord, summary: StructuredSummary) -> int:
         return self.count_message(summary_message(replace(record, summary=summary)))

@@ -5,8 +5,9 @@ Planning never waits: a summary that is not written yet weighs the most it may w
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compact.core.errors import InsufficientBudget
@@ -26,6 +27,7 @@ from compact.core.plan.shortening import SHORTEN, Candidate, Shortener
 from compact.core.plan.strategy import (
     CLEAR,
     MIN_SUMMARY_TOKENS,
+    SUMMARIZE,
     CompactionProposal,
     CompactionStrategy,
     Goal,
@@ -33,6 +35,7 @@ from compact.core.plan.strategy import (
 )
 from compact.core.plan.turn import TurnContext
 from compact.core.short_repr import short_repr
+from compact.core.summary.focus import ABOUT_SHARE, message_shares
 
 # Chosen: below this size the frame of a tool exchange, or a line for what was left out, costs more than it says.
 _SMALL_PROMPT_TOKENS = 2000
@@ -139,6 +142,7 @@ class CompactionCoordinator:
             turn_order=TurnOrder(messages),
             turn=turn or TurnContext(),
             prefetched=prefetched,
+            focus_shares=message_shares(goal.focus, messages) if goal.focus else (),
         )
         before = start.total_tokens()
         context, kept, failures, counts = start, rules, list[StrategyFailure](), list[ProposalCount]()
@@ -192,7 +196,7 @@ class CompactionCoordinator:
         """Take proposals, in the strategy's order, until enough is freed; how many were rejected: they free nothing."""
         accepted: list[CompactionProposal] = []
         rejected = 0
-        for proposal in strategy.propose(context):
+        for proposal in self._in_order(strategy, context):
             record = context.weigh(proposal.record)
             if record.tokens_freed <= 0:
                 rejected += 1
@@ -202,6 +206,19 @@ class CompactionCoordinator:
             if tokens_to_free <= 0 or len(accepted) >= self.max_proposals_per_run:
                 break
         return accepted, rejected
+
+    def _in_order(self, strategy: CompactionStrategy, context: PlanningContext) -> Iterable[CompactionProposal]:
+        """Return proposals in the strategy's order; with a focus, what is about it goes last.
+
+        If there is a summary to come, what is about it does not go at all: the summary tells it better than a stub.
+        """
+        proposals = strategy.propose(context)
+        if not context.focus_shares or strategy.name == SUMMARIZE:
+            return proposals
+        shares = [(context.focus_share(proposal.record.span), proposal) for proposal in proposals]
+        is_summarized = SUMMARIZE not in context.goal.skip and any(s.name == SUMMARIZE for s in self.strategies)
+        staying = ABOUT_SHARE if is_summarized else math.inf
+        return [proposal for share, proposal in sorted(shares, key=lambda pair: pair[0]) if share < staying]
 
     def _squeeze(self, context: PlanningContext) -> PlanningContext:
         """Cut what is too large: cleared results, other results and large messages, then the summary, then the rest."""

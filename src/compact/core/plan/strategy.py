@@ -44,7 +44,7 @@ class Goal:
     nothing may be sent. `summary_share` of the room is held free for a summary, which also gets what messages leave
     over. `must_run` names strategies that run even if the target is already met, `skip` those that do not run at all.
     `fixed` has the tokens of the parts that are sent beside the messages; errors name them. `is_exact` says that a
-    caller named the tokens to come down to.
+    caller named the tokens to come down to. `focus` is what a person wants kept first.
 
     For a cap on one part of the prompt, `part` is the only one that may shrink, to `part_tokens`. A compaction that
     would free less than `min_freed_tokens` is not done.
@@ -61,6 +61,7 @@ class Goal:
     part_tokens: int = 0
     min_freed_tokens: int = 1
     is_exact: bool = False
+    focus: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class CompactionProposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanningContext:
-    """All that a strategy may look at."""
+    """All that a strategy may look at; with a focus, `focus_shares` says how much of it each message has."""
 
     messages: Sequence[Message]
     tokens: Sequence[int]
@@ -88,6 +89,11 @@ class PlanningContext:
     turn_order: TurnOrder
     turn: TurnContext = field(default_factory=TurnContext)
     prefetched: SummarizationRecord | None = None
+    focus_shares: Sequence[float] = ()
+
+    def focus_share(self, span: Iterable[str]) -> float:
+        """Return how much of the focus the messages of a span have."""
+        return max((self.focus_shares[self.places[one]] for one in span), default=0.0) if self.focus_shares else 0.0
 
     def weigh(self, record: Record) -> Record:
         """Return the record with its tokens filled in: what its messages take now, and what will stand for them.

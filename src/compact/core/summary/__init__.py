@@ -5,6 +5,7 @@ parsing       a summary's text, read back into its structure
 summarizer    the sockets for what writes it: Summarizer, and ModelSummarizer for models
 writing       how a summary came about: by whom, and what that took
 fitting       cuts a summary to the room there is, required facts last
+focus         what a person wants kept first, and how much of a text is about it
 verification  what a summary lacks, and what it says that no source has
 """
 

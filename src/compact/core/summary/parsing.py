@@ -9,7 +9,7 @@ from compact.core.facts.ledger import Fact, FactKind, Ledger
 from compact.core.summary.summary import FACT_TITLES, HAPPENED_TITLE, StructuredSummary, read_own_words
 
 _FRAME = re.compile(
-    r"<COMPACT-SUMMARY v(\d+)>\n\([^\n]* earlier messages; [^\n]*\)\n(.*?)\n?</COMPACT-SUMMARY>", re.DOTALL
+    r"<COMPACT-SUMMARY v(\d+)>\n\([^\n]* earlier messages?; [^\n]*\)\n(.*?)\n?</COMPACT-SUMMARY>", re.DOTALL
 )
 _KINDS = {title: kind for kind, title in FACT_TITLES.items()}
 _ORDER = {title: place for place, title in enumerate((*FACT_TITLES.values(), "Work done", "Facts", HAPPENED_TITLE))}

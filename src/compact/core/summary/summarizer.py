@@ -33,7 +33,8 @@ class SummaryRequest:
 
     `messages` are those that no summary stands for yet, `span` all that the new one will stand for, in their own
     words, and `history` both these and what stays in the prompt, in order; `ledger` is what code has found in the span.
-    `form` names the form of the summary (`task_state`, …), `missing` the facts that an earlier answer lacked.
+    `form` names the form of the summary (`task_state`, …), `missing` the facts that an earlier answer lacked. `note`
+    and `focus` come from whoever compacts by hand: a remark, and what is to be kept first.
     `spending` is the account of the session, `tally` that of this one summary.
     """
 
@@ -46,6 +47,7 @@ class SummaryRequest:
     ledger: Ledger = field(default_factory=Ledger)
     form: str = "task_state"
     note: str = ""
+    focus: str = ""
     version: int = 1
     missing: tuple[str, ...] = ()
     session_id: str = ""
@@ -114,8 +116,9 @@ def create_summary_cache_key(
 ) -> SummaryCacheKey:
     """Return the key under which the summary of a request is remembered; tenants never share one."""
     before = json.dumps(request.previous.to_dict()) if request.previous else ""
+    more = (before, request.note, tenant_id, *([request.focus] if request.focus else ()))
     return SummaryCacheKey(
-        content_hash=compute_content_hash(request.span or request.messages, before, request.note, tenant_id),
+        content_hash=compute_content_hash(request.span or request.messages, *more),
         policy_version=f"{request.form} in {request.max_tokens}",
         model=model,
         prompt_version=prompt_version,

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from compact.core.errors import SummaryEchoed, SummaryEmpty, SummaryRefused, SummaryTruncated, SummaryUnreadable
 from compact.core.facts.text import change_json_leaves, one_line, only_words, word_runs
+from compact.core.plurals import quantity
 from compact.summarizers.clients.model_client import FinishReason, ModelAnswer
 from compact.summarizers.llm.delta import KNOWN_FIELDS, SummaryDelta, as_line, read_delta, without_markup
 
@@ -53,7 +54,7 @@ def read_answer(answer: ModelAnswer, context: AnswerContext) -> SummaryDelta:
         raise SummaryRefused(f"the model refused: {_quoted(answer.refusal or answer.text or 'without a word')}")
     text = _THINKING.sub("", answer.text).strip()
     if answer.finish is FinishReason.LENGTH:
-        got = f"after {len(text):,} characters" if text else "before it said anything"
+        got = f"after {quantity(len(text), 'character')}" if text else "before it said anything"
         raise SummaryTruncated(f"the answer was cut off {got}", hint="give the model more room to answer")
     if not text:
         raise SummaryEmpty("the model answered nothing")

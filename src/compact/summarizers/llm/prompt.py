@@ -26,6 +26,7 @@ _SHARES = (1.0, 0.5, 0.25, 0.1)
 _MAX_FACT_CHARS = 600
 _END = "The record ends here. Answer with the JSON object."
 _MORE = "This part of the record ends here; the rest follows in another question. Answer with the JSON object."
+_FOCUS = "Keep first, with every detail, whatever has to do with this: {}\nBe as short as you can about the rest."
 CLOSING_LINES = f"{_END}\n{_MORE}"  # what a prompt says besides its template
 
 
@@ -109,7 +110,8 @@ class PromptBuilder:
             ("Record", transcript),
         )
         note = f"The operator asks you to mind this: {self.redact(self.request.note)}" if self.request.note else ""
-        history = "\n\n".join(filter(None, (note, data, _END if is_last else _MORE)))
+        focus = _FOCUS.format(self.redact(clipped(self.request.focus, _MAX_FACT_CHARS))) if self.request.focus else ""
+        history = "\n\n".join(filter(None, (note, focus, data, _END if is_last else _MORE)))
         text = self.templates.fill(self.request.form, max_tokens=self.asked_tokens, history=history)
         return SummaryPrompt(self.templates.system, text, data, end)
 

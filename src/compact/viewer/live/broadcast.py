@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import TypeAlias
 
+from compact.core.plurals import quantity
 from compact.viewer.json_http import HttpError, to_json
 
 # A message of a server-sent event stream.
@@ -98,7 +99,9 @@ class Broadcaster:
         """Add a subscriber; `first` are frames that it gets before any other, however many."""
         if self._is_closed or len(self._subscribers) >= self._max_subscribers:
             raise HttpError(
-                503, f"{len(self):,} clients follow this stream already", "close a page that you do not need"
+                503,
+                f"{quantity(len(self), 'client follows', 'clients follow')} this stream already",
+                "close a page that you do not need",
             )
         subscriber = Subscriber(wants, max_frames=self._max_frames, max_chars=self._max_chars)
         subscriber.send_first(first)

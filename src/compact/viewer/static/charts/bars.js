@@ -1,6 +1,6 @@
 // Bars: how full a window is, what a prompt is made of, what became of messages.
 import { h, s } from "../base/dom.js";
-import { percent, short, whole } from "../base/format.js";
+import { count, percent, short, whole } from "../base/format.js";
 import { ACTIONS } from "../base/icons.js";
 import { occurringParts, partShapes } from "./parts.js";
 
@@ -31,7 +31,7 @@ export function beforeAfter(before, after) {
     h("div", { class: "ba-row" }, h("span", { class: `ba-bar ${name}`, style: { width: share(tokens, most) } }));
   return h(
     "div",
-    { class: "ba", role: "img", "aria-label": `${whole(before)} tokens before, ${whole(after)} after` },
+    { class: "ba", role: "img", "aria-label": `${count(before, "token")} before, ${whole(after)} after` },
     row("before", before),
     row("after", after),
   );
@@ -61,7 +61,7 @@ export function partBar(parts, limit) {
   const segments = occurring.map(({ key, name }) => {
     const props = { x: share(start, all), width: share(parts[key], all), height: "100%" };
     start += parts[key];
-    return s("g", null, s("title", null, `${name}: ${whole(parts[key])} tokens`), partShapes("rect", key, props));
+    return s("g", null, s("title", null, `${name}: ${count(parts[key], "token")}`), partShapes("rect", key, props));
   });
   return s("svg", { class: "part-bar", role: "img", "aria-label": label }, segments);
 }

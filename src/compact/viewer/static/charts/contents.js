@@ -1,6 +1,6 @@
 // What fills a prompt: each part, and in it each role and tool, as bars that lead to the messages.
 import { h } from "../base/dom.js";
-import { percent, short, whole } from "../base/format.js";
+import { count, percent, short } from "../base/format.js";
 import { visible, visibleText } from "../base/text.js";
 import { to } from "../router.js";
 import { FREE, occurringParts, swatch } from "./parts.js";
@@ -44,7 +44,7 @@ function line({ name, key, tokens, all, href, isSource, meaning }) {
     h("span", { class: "num" }, short(tokens)),
     h("span", { class: "num dim" }, percent(tokens, all)),
   ];
-  const title = visibleText(`${meaning ?? name}: ${whole(tokens)} tokens`);
+  const title = visibleText(`${meaning ?? name}: ${count(tokens, "token")}`);
   const props = { class: `fill-row${isSource ? " is-source" : ""}`, title };
   return href ? h("a", { ...props, href }, content) : h("div", props, content);
 }

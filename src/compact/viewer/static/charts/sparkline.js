@@ -1,6 +1,6 @@
 // A sparkline: the window over the last calls, in the size of a word.
 import { s } from "../base/dom.js";
-import { short } from "../base/format.js";
+import { count, short } from "../base/format.js";
 
 const WIDTH = 132;
 const HEIGHT = 32;
@@ -14,7 +14,7 @@ export function sparkline(values, { window: limit = 0, trigger = 0 } = {}) {
   if (points.length === 1) points.push([WIDTH - PAD, points[0][1]]);
   const line = points.map(([x, at]) => `${x.toFixed(1)},${at.toFixed(1)}`).join("L");
   const label = values.length
-    ? `Tokens of the last ${values.length} calls, now ${short(values.at(-1))}`
+    ? `Tokens of the last ${count(values.length, "call")}, now ${short(values.at(-1))}`
     : "No calls yet";
   return s(
     "svg",

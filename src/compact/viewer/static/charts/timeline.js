@@ -1,6 +1,6 @@
 // The timeline: what each prompt is made of, call by call, with the limits of the window and every compaction.
 import { h, isNarrow, replace, s } from "../base/dom.js";
-import { short, whole } from "../base/format.js";
+import { count, short, whole } from "../base/format.js";
 import { icon } from "../base/icons.js";
 import { Overview } from "./overview.js";
 import { PARTS } from "./parts.js";
@@ -192,7 +192,7 @@ export class Timeline {
       "aria-valuemin": this.calls[0].number,
       "aria-valuemax": this.calls.at(-1).number,
       "aria-valuenow": call.number,
-      "aria-valuetext": `Call ${call.number}: ${whole(call.tokens)} tokens, plan ${call.plan_version}`,
+      "aria-valuetext": `Call ${call.number}: ${count(call.tokens, "token")}, plan ${call.plan_version}`,
     };
     for (const [key, value] of Object.entries(props)) this.pad.setAttribute(key, value);
     if (!isInView) return;

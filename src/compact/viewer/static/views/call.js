@@ -240,7 +240,7 @@ function filterNote(id, call, { part, source }) {
     "p",
     { class: "decision filter-note", role: "status" },
     icon("search"),
-    h("span", null, `${whole(call.slots_total)} of ${whole(call.messages_total)} messages: `, visible(what)),
+    h("span", null, `${whole(call.slots_total)} of ${count(call.messages_total, "message")}: `, visible(what)),
     h("a", { href: to(["s", id, "c", call.number]) }, "Show all"),
   );
 }

@@ -86,7 +86,7 @@ function readout(id, call, limits) {
     h("b", null, `Call #${call.number}`),
     h("span", null, `turn ${call.turn}`),
     h("span", { title: dateTime(call.at) }, timeOfDay(call.at)),
-    h("span", null, `${whole(call.tokens)} tokens, ${percent(call.tokens, limits?.window)}`),
+    h("span", null, `${count(call.tokens, "token")}, ${percent(call.tokens, limits?.window)}`),
     call.reported ? h("span", { class: "dim" }, `${whole(call.reported)} reported`) : null,
     call.cost ? h("span", null, call.cost.usd === null ? "price not known" : dollars(call.cost.usd)) : null,
     h("span", null, call.plan_version ? `plan v${call.plan_version}` : "no plan"),

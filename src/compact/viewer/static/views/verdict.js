@@ -94,7 +94,7 @@ function placeList(id, { places, places_total: total, newest_call: call }) {
         h(
           "li",
           { class: "places-rest dim small" },
-          `${whole(shown.length)} of ${whole(total)} places shown`,
+          `${whole(shown.length)} of ${count(total, "place")} shown`,
           shown.length < places.length ? button : ": those in messages are all in the list below",
         ),
     );

@@ -1,6 +1,6 @@
 // The content of a message, as it is: long texts fold, and nothing in them is interpreted.
 import { h, replace } from "../base/dom.js";
-import { whole } from "../base/format.js";
+import { count } from "../base/format.js";
 import { icon } from "../base/icons.js";
 import { oneLine, pretty, visible } from "../base/text.js";
 
@@ -26,7 +26,7 @@ export function block(text, { fold = true, wasCut = false } = {}) {
   const button = h("button", { class: "btn small ghost fold", type: "button", "aria-expanded": "false" });
   const draw = () => {
     replace(pre, visible(isOpen ? value : `${head}…`));
-    replace(button, icon("down"), isOpen ? "Show less" : `Show all ${whole(value.length)} characters`);
+    replace(button, icon("down"), isOpen ? "Show less" : `Show all ${count(value.length, "character")}`);
     button.setAttribute("aria-expanded", String(isOpen));
   };
   button.addEventListener("click", () => {
