@@ -12,4 +12,5 @@ errors      everything that is raised
 steps       how work that waits is written
 json_data   mappings and lists, for the type checker
 former_names  modules and names of former times, which still work
+python_version  what a Python that is too old is told
 """
