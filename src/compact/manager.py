@@ -433,6 +433,7 @@ class CompactManager:
             default_sensitivity=self.config.strategies.externalize.default_sensitivity,
             is_shown=lambda message_id: plan.get_action(message_id)[0] is CompactionAction.INCLUDE,
             similar=(lambda query: self._similar(session_id, query)) if self._semantic else None,
+            line=self._line_of(session_id, held),
         )
         self._events(
             ContentRecalledEvent(
@@ -453,6 +454,15 @@ class CompactManager:
     ) -> Recall:
         """Do what `recall` does in an event loop."""
         return await asyncio.to_thread(self.recall, session_id, query, max_tokens=max_tokens, security=security)
+
+    def _line_of(self, session_id: str, held: HeldSession | None) -> int:
+        """Return the line of the log that a session is on, from memory or from the store."""
+        if held and held.session.log.entries:
+            return held.session.log.line
+        if not self._store.head(session_id).branch:
+            return 0
+        stored = self._store.load(session_id)
+        return Session.resumed(stored).log.line if stored else 0
 
     def _similar(self, session_id: str, query: str) -> Sequence[StoredMessage]:
         """Return the entries that mean what a query means; none if the model fails."""

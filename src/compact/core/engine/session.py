@@ -133,6 +133,7 @@ class Session:
         self.failures: tuple[StepFailure, ...] = ()
         # The newest item of the caller's, whose kind our own messages take.
         self._like: object = None
+        self._is_reuse_noted = False
 
     @classmethod
     def resumed(cls, stored: StoredSession) -> Session:
@@ -205,6 +206,11 @@ class Session:
             self.turn = TurnState(TurnContext(self.turn_number))
         self.injected, self.failures = (), ()
         return match
+
+    def note_reuse(self) -> bool:
+        """Remember that the session id was used again; return False if that was noted before."""
+        is_first, self._is_reuse_noted = not self._is_reuse_noted, True
+        return is_first
 
     def _match(self, incoming: Sequence[object], read: Callable[[object, str], Message]) -> Match:
         """Match a caller's list with the log; what stood behind the log in an earlier prompt is ours, not new."""
