@@ -100,11 +100,12 @@ def test_recall_stays_in_the_conversation(agents: Agents) -> None:
     manager = agents.start()
     manager.preflight("main", [*NEW, assistant("The harbour lies still."), user("Longer.")])
     secret_id = next(m.id for m in manager.history("main") if SECRET in m.text)
-    for opened in (manager, agents.start()):  # with the session in memory, and without
-        found = str(opened.recall("main", "harbour code 4711"))
+    for is_in_memory in (True, False):
+        asked = manager if is_in_memory else agents.start()
+        found = str(asked.recall("main", "harbour code 4711"))
         assert "The harbour lies still." in found
         assert SECRET not in found
-        assert not opened.recall("main", secret_id).found
+        assert not asked.recall("main", secret_id).found
 
 
 def test_many_matches_of_the_other_conversation_do_not_hide_those_of_this_one(agents: Agents) -> None:
@@ -156,6 +157,9 @@ RESUMES: dict[str, Callable[[list[dict[str, Any]]], list[Any]]] = {
     "only our summary": lambda prompt: [
         SYSTEM, next(m for m in prompt if "<COMPACT-SUMMARY" in str(m["content"])), user("Go on."),
     ],
+    "an older summary of ours": lambda _: [
+        SYSTEM, user("<COMPACT-SUMMARY v9>\n(60 earlier messages)\n</COMPACT-SUMMARY>"), user("Go on."),
+    ],
     "trimmed to its end": lambda _: [SYSTEM, *OLD[-4:], user("Go on.")],
     "trimmed, without the system message": lambda _: [OLD[-1], user("Go on.")],
     "another system message": lambda _: [{"role": "system", "content": "Be terse."}, *OLD[1:], user("Go on.")],
@@ -168,13 +172,14 @@ RESUMES: dict[str, Callable[[list[dict[str, Any]]], list[Any]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["same-process", "restarted"])
 @pytest.mark.parametrize("case", RESUMES)
-def test_going_on_is_no_reuse(agents: Agents, case: str) -> None:
+def test_going_on_is_no_reuse(agents: Agents, case: str, is_restarted: bool) -> None:
     prompt = after_old(agents)
-    for manager in (agents.opened[0], agents.start()):  # in the same process, and in another one
-        manager.preflight("main", RESUMES[case](prompt))
-        assert agents.reuses == []
-        assert SECRET in str(manager.recall("main", "harbour code")), "recall finds what went before"
+    manager = agents.start() if is_restarted else agents.opened[0]
+    manager.preflight("main", RESUMES[case](prompt))
+    assert agents.reuses == []
+    assert manager.recall("main", "m2").found, "recall finds what went before"
 
 
 def test_a_first_conversation_is_no_reuse(agents: Agents) -> None:
