@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from compact.archive import FilesystemArchive, S3Archive
+from compact.archive import FilesystemArchive, Retention, S3Archive
 from compact.background import InProcessPrefetcher
 from compact.config import CompactConfig
 from compact.constraints import LearnedConstraints
@@ -431,8 +431,9 @@ def build_shared(store: SessionStore) -> SharedStore:
 def build_archive(config: CompactConfig) -> FilesystemArchive | S3Archive | None:
     """Build the archive of transcripts for people."""
     storage = config.storage
+    retention = Retention(storage.keep_days, storage.max_mb)
     if storage.adapter == "fs":
-        return FilesystemArchive(storage.path)
+        return FilesystemArchive(storage.path, retention=retention)
     if storage.adapter == "s3":
         return S3Archive(
             storage.bucket,
@@ -440,6 +441,7 @@ def build_archive(config: CompactConfig) -> FilesystemArchive | S3Archive | None
             kms_key_id=storage.kms_key_id,
             region=storage.region,
             endpoint_url=storage.endpoint_url,
+            retention=retention,
         )
     return None
 

@@ -353,7 +353,7 @@ class Session:
         if self.plan.version not in (plan.version, self.stored.head.plan_version):
             self.stored = replace(self.stored, unsaved_plans=(*self.stored.unsaved_plans, self.plan))
         regrets = Regrets(self.regrets, len(self.log.entries))
-        self.plan, self._regret_finder = replace(plan, regrets=regrets), None
+        self.plan, self._regret_finder = replace(plan, regrets=regrets, archived=self.plan.archived), None
         if is_compaction:
             self.calibration = self.calibration.after_compaction()
 
@@ -368,6 +368,10 @@ class Session:
     def record_run(self, run: CompactionRun) -> None:
         """Write into the plan in force how the compaction went that made it."""
         self.plan = replace(self.plan, run=run)
+
+    def mark_archived(self, entries: int) -> None:
+        """Note that the archive has so many entries of the log; the next plan says so."""
+        self.plan = replace(self.plan, archived=entries)
 
     def note_failure(self, failure: StepFailure) -> None:
         """Remember what failed on the way to the newest prompt, and what was done instead."""

@@ -199,7 +199,8 @@ class CompactionPlan:
 
     `pinned` are the messages that stand before the summary. `reason` says what made this version. A plan that was
     restored has the version it came from as `origin`, and is `held`: it stays until the budget forbids it. `regrets`
-    are what the agent missed until then, and `run` is how the compaction went that made it, if one did.
+    are what the agent missed until then, and `run` is how the compaction went that made it, if one did. `archived` is
+    how many entries of the log the archive has.
     """
 
     session_id: str
@@ -213,6 +214,7 @@ class CompactionPlan:
     held: bool = False
     regrets: Regrets = field(default_factory=Regrets)
     run: CompactionRun | None = field(default=None, compare=False)
+    archived: int = field(default=0, compare=False)
     _actions: dict[str, Record] = field(init=False, repr=False, compare=False, default_factory=dict[str, "Record"])
 
     def __post_init__(self) -> None:
@@ -328,6 +330,7 @@ class CompactionPlan:
             "held": self.held,
             "regrets": self.regrets.to_dict(),
             "run": self.run.to_dict() if self.run else None,
+            **({"archived": self.archived} if self.archived else {}),
         }
 
     @classmethod
@@ -346,6 +349,7 @@ class CompactionPlan:
             # A plan from before regrets were counted does not say how long the log was: none counts under it.
             regrets=Regrets.from_dict(data["regrets"]) if "regrets" in data else Regrets(log_length=maxsize),
             run=CompactionRun.from_dict(data["run"]) if data.get("run") else None,
+            archived=data.get("archived", 0),
         )
 
 
