@@ -103,8 +103,8 @@ def test_own_patterns_and_a_callback(tmp_path: Path) -> None:
 
 
 def test_an_archive_that_fails_is_reported_and_the_turn_goes_on(tmp_path: Path) -> None:
-    (tmp_path / "archive").write_text("not a folder")
     manager, sink, _ = archived(tmp_path)
+    (tmp_path / "archive").write_text("not a folder")
     history = dialogue(20, words=50)
     assert len(manager.manual_compact("s", history)) < len(history)
     assert "without archiving" in sink.of(CompactionErrorEvent)[0].fallback
