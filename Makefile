@@ -11,6 +11,7 @@ help:  ## show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(RUN_READY): requirements-run.lock pyproject.toml
+	@$(PYTHON) src/compact/core/python_version.py
 	$(PYTHON) -m venv .venv
 	$(PIP) --require-hashes -r requirements-run.lock
 	$(PIP) --no-build-isolation --editable .

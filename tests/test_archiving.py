@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from compact.core.engine.events import ArchivalEvent, CompactionErrorEvent, Noti
 from compact.core.log.messages import Message
 from compact.telemetry.event_archive import ArchiveExporter
 from compact.telemetry.worker import ExportWorker
-from compact.testing import RecordingSink, WordTokenizer, dialogue, user
+from compact.testing import RecordingSink, WordTokenizer, assistant, dialogue, user
 
 SECRET = "api_key=sk-" + "abc123def456ghi789"
 
@@ -39,7 +41,7 @@ def everything_in(folder: Path) -> str:
 
 
 def test_filesystem_storage_adapter(tmp_path: Path) -> None:
-    """S1's scenario: the full transcript, the summary and the events, under S1's names."""
+    """S1's scenario: the full transcript, in parts, the summary and the events, under S1's names."""
     manager, sink, folder = archived(tmp_path)
     history = dialogue(20, words=50)
     first = manager.manual_compact("s", history)
@@ -54,7 +56,8 @@ def test_filesystem_storage_adapter(tmp_path: Path) -> None:
     ]
     lines = (folder / "transcript-pre-compact-001.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == history
-    assert len((folder / "transcript-pre-compact-002.jsonl").read_text().splitlines()) == 80
+    lines = (folder / "transcript-pre-compact-002.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == dialogue(20, words=51), "what is new since the last one"
     assert [event.step for event in sink.of(ArchivalEvent)] == [1, 1, 2, 2]
 
 
@@ -100,8 +103,8 @@ def test_own_patterns_and_a_callback(tmp_path: Path) -> None:
 
 
 def test_an_archive_that_fails_is_reported_and_the_turn_goes_on(tmp_path: Path) -> None:
-    (tmp_path / "archive").write_text("not a folder")
     manager, sink, _ = archived(tmp_path)
+    (tmp_path / "archive").write_text("not a folder")
     history = dialogue(20, words=50)
     assert len(manager.manual_compact("s", history)) < len(history)
     assert "without archiving" in sink.of(CompactionErrorEvent)[0].fallback
@@ -140,6 +143,114 @@ def test_an_archive_that_may_wait_does_not_make_the_agent_wait() -> None:
     assert len(stuck.saved) == 1_400 - sink.dropped
 
 
+# -- a history in parts ----------------------------------------------------------------------------------------------
+
+
+def long_session(rounds: int) -> Iterator[list[dict[str, Any]]]:
+    """Yield a history that grows by as much in each round."""
+    history: list[dict[str, Any]] = []
+    for number in range(rounds):
+        for question in range(20):
+            history += [user(f"round {number} question {question}" + " word" * 50), assistant(f"answer {question}")]
+        yield list(history)
+
+
+def joined(folder: Path) -> list[dict[str, Any]]:
+    """Return all that the transcripts of a session hold, one after the other."""
+    files = sorted(folder.glob("transcript-pre-compact-*.jsonl"))
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+def test_the_parts_make_up_the_history_and_do_not_grow(tmp_path: Path) -> None:
+    manager, _, folder = archived(tmp_path)
+    history: list[dict[str, Any]] = []
+    for history in long_session(30):
+        manager.manual_compact("s", history)
+    assert joined(folder) == history
+    sizes = [file.stat().st_size for file in folder.glob("transcript-*")]
+    assert len(sizes) > 20
+    # The first compactions have nothing to do yet: theirs is written with the next one.
+    assert max(sizes) < 4 * min(sizes)
+
+
+def test_another_process_goes_on_where_the_last_one_stopped(tmp_path: Path) -> None:
+    settings = {"state": {"url": f"sqlite:///{tmp_path}/state.db"}}
+    history: list[dict[str, Any]] = []
+    for history in long_session(6):
+        manager, _, folder = archived(tmp_path, settings=settings)
+        with manager:
+            manager.manual_compact("s", history)
+            manager.undo("s")
+    assert joined(folder) == history
+
+
+def test_what_could_not_be_archived_is_in_the_next_part(tmp_path: Path) -> None:
+    manager, sink, folder = archived(tmp_path)
+    first, second, third = long_session(3)
+    (tmp_path / "archive").write_text("not a folder")
+    manager.manual_compact("s", first)
+    manager.manual_compact("s", second)
+    assert "without archiving" in sink.of(CompactionErrorEvent)[0].fallback
+    (tmp_path / "archive").unlink()
+    manager.manual_compact("s", third)
+    assert joined(folder) == third
+
+
+def test_a_session_needs_nothing_of_what_is_removed_from_the_archive(tmp_path: Path) -> None:
+    """Recall, undo and the history read the store."""
+    manager, _, folder = archived(tmp_path, settings={})
+    history = list(long_session(4))[-1]
+    manager.manual_compact("s", history)
+    before = manager.recall("s", "question 7")
+    assert manager.flush(30)
+    shutil.rmtree(folder)
+    assert manager.recall("s", "question 7") == before
+    assert manager.undo("s").records == ()
+    assert manager.preflight("s", history[:30]) == history[:30]
+    assert [message.text for message in manager.history("s")] == [message["content"] for message in history]
+
+
+def test_the_settings_limit_the_archive(tmp_path: Path) -> None:
+    sink = RecordingSink()
+    storage = {"adapter": "fs", "path": str(tmp_path / "archive"), "keep_days": 30, "max_mb": 1}
+    config = CompactConfig(max_context_tokens=4_000, storage=storage, telemetry={"exporter": "none"})
+    old = tmp_path / "archive/older/transcript-pre-compact-001.jsonl"
+    old.parent.mkdir(parents=True)
+    old.write_text("{}")
+    os.utime(old, (time.time() - 31 * 86_400,) * 2)
+    with CompactManager(config, tokenizer=WordTokenizer(), on_event=sink) as manager:
+        manager.manual_compact("s", dialogue(20, words=50))
+        manager.flush(30)
+    assert not old.parent.exists()
+    assert (tmp_path / "archive/s/transcript-pre-compact-001.jsonl").exists()
+    assert sink.of(CompactionErrorEvent) == []
+
+
+class UnprunableArchive:
+    """Takes everything, and cannot remove anything."""
+
+    def save_transcript(self, session_id: str, transcript: Sequence[Message], step: int) -> str:
+        return "there"
+
+    def save_summary(self, session_id: str, summary: Message, step: int) -> str:
+        return "there"
+
+    def save_event(self, session_id: str, event: Mapping[str, Any]) -> None:
+        pass
+
+    def prune(self) -> int:
+        raise PermissionError("not yours")
+
+
+def test_an_archive_that_cannot_remove_is_reported_and_the_turn_goes_on(tmp_path: Path) -> None:
+    manager, sink, _ = archived(tmp_path, archive=UnprunableArchive())
+    history = dialogue(20, words=50)
+    assert len(manager.manual_compact("s", history)) < len(history)
+    (error,) = sink.of(CompactionErrorEvent)
+    assert "nothing was removed" in error.fallback
+    assert "not yours" in error.message
+
+
 # -- an adapter of one's own -----------------------------------------------------------------------------------------
 
 
@@ -174,7 +285,7 @@ def test_an_adapter_of_ones_own_gets_transcripts_summaries_and_events(tmp_path: 
         manager.manual_compact("s", [*first, *dialogue(20, words=51)])
         assert manager.flush()
     assert list(own.transcripts) == ["own://s/history/1", "own://s/history/2"]
-    assert [len(texts) for texts in own.transcripts.values()] == [41, 81]
+    assert [len(texts) for texts in own.transcripts.values()] == [41, 40]
     assert own.transcripts["own://s/history/1"][1:] == [message["content"] for message in history[1:]]
     assert list(own.summaries) == ["own://s/summary/1", "own://s/summary/2"]
     assert all(text.startswith("<COMPACT-SUMMARY") for text in own.summaries.values())

@@ -48,6 +48,7 @@ BREAKS = (
     Break("calls and results are split", "core/log/groups.py", "members[callers.pop()].append(index)", "members.append([index]); is_tool.append(True)", "tests/core/log/test_legality.py tests/core/plan/test_layers.py"),
     Break("orphans are dropped", "core/log/legality.py", "out.append(_orphan_as_text(head, repairs))", "pass", "tests/core/log/test_legality.py"),
     Break("a whole turn is left out without a word", "core/log/turn_order.py", "is_filled = speaks_again and self._has_spoken(other, last, message)", "is_filled = False", "tests/dialects/test_chat_templates.py::test_every_prompt_of_a_chat_is_taken"),
+    Break("another conversation under a used id is not noticed", "core/log/log.py", "return max(entry.line for entry in self.entries) + 1", "return self.line", "tests/stores/test_reuse.py"),
     # -- facts and the summary
     Break("a message is read again in every round", "core/log/messages.py", "if read not in readings:", "if True:", "tests/core/facts/test_reading.py::test_each_message_is_read_once_however_many_rounds_there_are"),
     Break("all of a very long text is read", "core/facts/text.py", "if len(text) <= 2 * end_chars:", "if True:", "tests/core/facts/test_reading.py::test_of_a_message_of_megabytes_only_the_ends_are_read"),
@@ -110,7 +111,10 @@ BREAKS = (
     Break("words are found as they are written only", "core/search/search_terms.py", "stem(word) if word.isascii() and word.isalpha() else word", "word", "tests/core/search/test_search.py::test_a_question_finds"),
     Break("words of questions count", "core/search/search_terms.py", "(stops if word in stop_terms else terms)[word] = None", "terms[word] = None", "tests/core/search/test_search.py"),
     Break("a neighbour is shown to everybody", "recall/search.py", "near = [entry for entry in self._around(match) if self._may_read(entry)]", "near = list(self._around(match))", "tests/recall/test_questions.py"),
+    Break("recall finds another conversation", "recall/search.py", "return entry.message.line == self.line", "return True", "tests/stores/test_reuse.py"),
     Break("recall finds what recall wrote", "recall/search.py", "found = [entry for entry in ranked if not self._is_ours(entry)]", "found = list(ranked)", "tests/recall/test_questions.py"),
+    Break("every transcript has the whole history", "core/engine/persistence.py", "for message in entries[session.plan.archived :]]", "for message in entries]", "tests/test_archiving.py"),
+    Break("two processes evict the same surplus twice", "stores/sql_shared.py", """connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('compact_summary_cache'))"))""", "pass", "tests/stores/test_cache_eviction.py"),
     Break("what is in the prompt comes first", "recall/search.py", "found.sort(key=lambda entry: self.is_shown(entry.message.id))", "pass", "tests/recall/test_questions.py"),
     Break("confidential content goes to a model", "recall/semantic.py", "for e in entries if self._is_open(e.message)", "for e in entries", "tests/recall/test_semantic.py"),
     Break("words in a summary are denied", "core/audit/sent_calls.py", "sums[place] + missing * open_calls + summary", "sums[place] + missing * open_calls", "tests/recall/test_why_truth.py::test_every_way_into_a_prompt_is_found"),

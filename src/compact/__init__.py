@@ -8,8 +8,15 @@ messages = manager.preflight("session-1", messages)  # before each model call
 
 from __future__ import annotations
 
+import sys as _sys
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from compact.core.python_version import complaint_here as _complaint
+
+if _too_old := _complaint():
+    # A command gets the line alone; whoever imports the package may want to catch it.
+    raise SystemExit(_too_old) if _sys.argv[:1] == ["-m"] else ImportError(_too_old)
 
 from compact.core.former_names import install as _install_former_names
 

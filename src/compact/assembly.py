@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
-from compact.archive import FilesystemArchive, S3Archive
+from compact.archive import FilesystemArchive, Retention, S3Archive
 from compact.background import InProcessPrefetcher
 from compact.config import MODEL_SUMMARY_TOKENS, CompactConfig
 from compact.constraints import LearnedConstraints
@@ -38,6 +39,7 @@ from compact.core.plan.turn import Rehydrate
 from compact.core.summary.summarizer import Summarizer
 from compact.core.summary.writing import BY_CODE
 from compact.injection import Injection, Injector
+from compact.own_folder import why_not_writable
 from compact.pricing import ModelPricer, model_prices
 from compact.recall.packaged_model import load_packaged_model
 from compact.recall.rehydration import RehydrationConfig, RehydrationInterceptor
@@ -68,6 +70,7 @@ from compact.tokens.models import ModelProvider
 
 # Chosen: how long a claim on a summary is held, by code and by a model; no other process writes it meanwhile.
 _CODE_CLAIM_SECONDS, _MODEL_CLAIM_SECONDS = 30.0, 60.0
+_SQLITE = "sqlite:///"
 _LARGE_WINDOW_SOURCE = f"the default for windows above {LARGE_WINDOW_TOKENS:,} tokens"
 
 
@@ -405,6 +408,28 @@ def _own_prices(config: CompactConfig) -> Prices | None:
     )
 
 
+def without_unwritable(
+    config: CompactConfig, *, with_store: bool = True, with_archive: bool = True
+) -> tuple[CompactConfig, str]:
+    """Return settings that write only where that is possible, and what to tell the user about the rest, if any.
+
+    Found out once, when a manager is made: a folder that is read-only would fail at every call. What the manager does
+    not build from the settings, its store or its archive, is not looked at.
+    """
+    state, storage, reasons, kept = config.state, config.storage, dict[str, None](), list[str]()
+    file = Path(state.url.removeprefix(_SQLITE).split("?")[0]) if state.url.startswith(_SQLITE) else None
+    if with_store and file and (why := why_not_writable(file, is_folder=False)):
+        state = state.model_copy(update={"url": "memory:"})
+        reasons[why] = None
+        kept.append("sessions are kept in memory, and end with this process (state.url names another place)")
+    if with_archive and storage.adapter == "fs" and (why := why_not_writable(Path(storage.path), is_folder=True)):
+        storage = storage.model_copy(update={"adapter": "none"})
+        reasons[why] = None
+        kept.append("nothing is archived (storage.path names another place)")
+    usable = config.model_copy(update={"state": state, "storage": storage})
+    return usable, f"{'; '.join(reasons)}: {', and '.join(kept)}" if kept else ""
+
+
 def build_store(config: CompactConfig, *, read_only: bool = False) -> CompactionStore:
     """Build the store of log, plans and calls; a database is opened when it is first needed."""
     if config.state.url == "memory:":
@@ -432,8 +457,9 @@ def build_shared(store: SessionStore) -> SharedStore:
 def build_archive(config: CompactConfig) -> FilesystemArchive | S3Archive | None:
     """Build the archive of transcripts for people."""
     storage = config.storage
+    retention = Retention(storage.keep_days, storage.max_mb)
     if storage.adapter == "fs":
-        return FilesystemArchive(storage.path)
+        return FilesystemArchive(storage.path, retention=retention)
     if storage.adapter == "s3":
         return S3Archive(
             storage.bucket,
@@ -441,6 +467,7 @@ def build_archive(config: CompactConfig) -> FilesystemArchive | S3Archive | None
             kms_key_id=storage.kms_key_id,
             region=storage.region,
             endpoint_url=storage.endpoint_url,
+            retention=retention,
         )
     return None
 

@@ -400,6 +400,12 @@ class StorageConfig(ConfigSection):
     region: str | None = Field(default=None, description="The bucket's region.")
     endpoint_url: str | None = Field(default=None, description="A server other than AWS.")
     kms_key_id: str | None = Field(default=None, description="Encrypts every object with this key.")
+    keep_days: float | None = Field(
+        default=None, gt=0, description="How long transcripts, summaries and events are archived; by default for ever."
+    )
+    max_mb: float | None = Field(
+        default=None, gt=0, description="The most megabytes of them, the oldest go first; by default without a limit."
+    )
 
     @model_validator(mode="after")
     def _bucket_is_named(self) -> StorageConfig:

@@ -25,22 +25,25 @@ from compact.assembly import (
     build_shared,
     build_store,
     build_summarizer,
+    without_unwritable,
 )
 from compact.config import CompactConfig
 from compact.config_sources import unread_file_notice
 from compact.core.audit.archive import StorageAdapter
-from compact.core.audit.artifacts import SecurityContext
+from compact.core.audit.artifacts import ArtifactStore, SecurityContext
 from compact.core.audit.cost import SessionCost, cost_of
 from compact.core.audit.records import (
+    Commit,
     ModelCall,
     PlanVersion,
+    SessionHead,
     SessionInfo,
     StoredMessage,
     StoredSession,
     version_before_compaction,
 )
 from compact.core.audit.report import CompactionReport, reports_of
-from compact.core.audit.store import SessionStore
+from compact.core.audit.store import SessionReader, SessionStore, StoreError
 from compact.core.audit.why import PhraseTrace
 from compact.core.engine.engine import Engine
 from compact.core.engine.events import CompactionEvent, ContentRecalledEvent, NoticeEvent
@@ -70,7 +73,7 @@ from compact.recall.semantic import Embed
 from compact.redaction import Redactor
 from compact.runner import arun_steps, run_steps
 from compact.session_registry import HeldSession, SessionRegistry
-from compact.stores.memory import InProcessSharedStore
+from compact.stores.memory import InMemoryCompactionStore, InProcessSharedStore
 from compact.stores.scanning import reader_of
 from compact.summarizers.circuit_breaker import CircuitBreaker
 from compact.telemetry.emitters import AnySink
@@ -121,14 +124,15 @@ class CompactManager:
         self.config = config or CompactConfig()
         redaction = self.config.redaction
         self._redactor = Redactor(redaction.enabled, redaction.patterns, redaction_callback)
-        self._store = build_store(self.config) if store is None else store
+        usable, unwritable = without_unwritable(self.config, with_store=store is None, with_archive=archive is None)
+        self._store = build_store(usable) if store is None else store
         rehydration = build_rehydration_config(self.config) if rehydration is None else rehydration
         self._reader = reader_of(self._store)
         self._phrases = PhraseFinder(self._store, self._reader)
         self._shared = build_shared(self._store)
         self._constraints = build_constraints() if constraints is None else constraints
-        chosen_archive = build_archive(self.config) if archive is None else archive
-        self._event_writer = build_event_writer(self.config, self._store, self._redactor)
+        chosen_archive = build_archive(usable) if archive is None else archive
+        self._event_writer = build_event_writer(usable, self._store, self._redactor)
         self._events = build_dispatcher(
             ExportSettings(**self.config.telemetry.for_exporters()),
             on_event,
@@ -154,7 +158,7 @@ class CompactManager:
                     store=self._store,
                     shared=self._shared,
                     archive=chosen_archive,
-                    archive_name=type(archive).__name__ if archive is not None else self.config.storage.adapter,
+                    archive_name=type(archive).__name__ if archive is not None else usable.storage.adapter,
                     redactor=self._redactor,
                     tokenizer=tokenizer,
                     strategies=strategies,
@@ -171,7 +175,7 @@ class CompactManager:
         self._engine = self._models.configured.engine
         self._semantic = build_semantic_search(self.config, embed)
         self._sessions = SessionRegistry(_MAX_SESSIONS_IN_MEMORY)
-        self._notice_settings()
+        self._notice_settings(unwritable)
 
     def __repr__(self) -> str:
         sessions = len(self._sessions)
@@ -182,7 +186,9 @@ class CompactManager:
     def _notice_model(self, text: str, severity: str) -> None:
         self._events(NoticeEvent(session_id="", message=text, severity=severity))
 
-    def _notice_settings(self) -> None:
+    def _notice_settings(self, unwritable: str) -> None:
+        if unwritable:
+            self._events(NoticeEvent(session_id="", message=unwritable))
         if self.config.file is None and (unread := unread_file_notice()):
             self._events(NoticeEvent(session_id="", message=unread))
         if not self._redactor.is_enabled:
@@ -470,18 +476,29 @@ class CompactManager:
         started_at, count_text = time.time(), self._engine.tokenizer.count_text
         held = self._sessions.get(session_id)
         plan = held.session.plan if held else CompactionPlan(session_id)
-        answer = recall(
-            session_id,
-            query,
-            reader=self._reader,
-            artifacts=self._store.artifacts,
-            security=security or SecurityContext(tenant_id=self.config.state.tenant_id),
-            count_text=count_text,
-            max_tokens=max_tokens,
-            default_sensitivity=self.config.strategies.externalize.default_sensitivity,
-            is_shown=lambda message_id: plan.get_action(message_id)[0] is CompactionAction.INCLUDE,
-            similar=(lambda query: self._similar(session_id, query)) if self._semantic else None,
-        )
+
+        def search(reader: SessionReader, artifacts: ArtifactStore) -> Recall:
+            return recall(
+                session_id,
+                query,
+                reader=reader,
+                artifacts=artifacts,
+                security=security or SecurityContext(tenant_id=self.config.state.tenant_id),
+                count_text=count_text,
+                max_tokens=max_tokens,
+                default_sensitivity=self.config.strategies.externalize.default_sensitivity,
+                is_shown=lambda message_id: plan.get_action(message_id)[0] is CompactionAction.INCLUDE,
+                similar=(lambda query: self._similar(session_id, query)) if self._semantic else None,
+                line=self._line_of(session_id, held),
+            )
+
+        try:
+            answer = search(self._reader, self._store.artifacts)
+        except StoreError:
+            if held is None or not held.session.log.entries:
+                raise
+            in_memory = self._copy_in_memory(held)
+            answer = search(in_memory, in_memory.artifacts)
         self._events(
             ContentRecalledEvent(
                 session_id=session_id,
@@ -501,6 +518,23 @@ class CompactManager:
     ) -> Recall:
         """Do what `recall` does in an event loop."""
         return await asyncio.to_thread(self.recall, session_id, query, max_tokens=max_tokens, security=security)
+
+    def _copy_in_memory(self, held: HeldSession) -> InMemoryCompactionStore:
+        """Return a store with the entries of a session that this process knows, for as long as its own one is away."""
+        # Without the session's lock: whoever recalls may be inside a call that holds it. Tokens are not asked for.
+        entries = tuple(StoredMessage(seq, entry, 0) for seq, entry in enumerate(tuple(held.session.log.entries), 1))
+        store = InMemoryCompactionStore()
+        store.commit(Commit(session_id=held.session.session_id, expected=SessionHead(), messages=entries))
+        return store
+
+    def _line_of(self, session_id: str, held: HeldSession | None) -> int:
+        """Return the line of the log that a session is on, from memory or from the store."""
+        if held and held.session.log.entries:
+            return held.session.log.line
+        if not self._store.head(session_id).branch:
+            return 0
+        stored = self._store.load(session_id)
+        return Session.resumed(stored).log.line if stored else 0
 
     def _similar(self, session_id: str, query: str) -> Sequence[StoredMessage]:
         """Return the entries that mean what a query means; none if the model fails."""

@@ -14,7 +14,7 @@ import pytest
 
 from compact import CompactManager
 from compact.core.audit.store import StoreError
-from compact.core.engine.events import CompactionErrorEvent
+from compact.core.engine.events import CompactionErrorEvent, NoticeEvent
 from compact.stores import database
 from compact.testing import RecordingSink
 from stores.conftest import Server
@@ -130,7 +130,7 @@ def test_a_row_that_somebody_holds(server: Server) -> None:
 
 
 @pytest.mark.parametrize("known", [0, 40], ids=["new", "known"])
-def test_a_read_only_folder(tmp_path: Path, known: int) -> None:
+def test_a_folder_that_becomes_read_only(tmp_path: Path, known: int) -> None:
     folder = tmp_path / "small"
     url = f"sqlite:///{folder}/state/state.db"
 
@@ -141,8 +141,8 @@ def test_a_read_only_folder(tmp_path: Path, known: int) -> None:
         if known:
             with manager_on(url)[0] as before:
                 before.preflight("s", history(known))
-        remount("ro")
         manager, sink = manager_on(url)
+        remount("ro")
         with manager:
             errors = [error for length in range(44, 101, 4) for error in goes_on(manager, sink, length)]
             assert "Read-only file system" in errors[0].message
@@ -150,6 +150,27 @@ def test_a_read_only_folder(tmp_path: Path, known: int) -> None:
             time.sleep(0.3)
             assert goes_on(manager, sink, 104) == []
         with manager_on(url)[0] as after:
+            assert [message.original for message in after.history("s")] == history(104)
+
+
+def test_a_folder_that_is_read_only_from_the_start(tmp_path: Path) -> None:
+    """One notice, and no attempt to write: what is said meanwhile ends with the process, as the notice says."""
+    folder = tmp_path / "small"
+    url = f"sqlite:///{folder}/state/state.db"
+    with mounted(folder, "size=20m"):
+        with manager_on(url)[0] as before:
+            before.preflight("s", history(40))
+        subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+        manager, sink = manager_on(url)
+        with manager:
+            assert [error for length in range(44, 101, 4) for error in goes_on(manager, sink, length)] == []
+            assert len(manager.history("s")) == 100
+        (notice,) = [event.message for event in sink.of(NoticeEvent) if "kept in memory" in event.message]
+        assert "cannot be written to" in notice
+        subprocess.run(["mount", "-o", "remount,rw", str(folder)], check=True)
+        with manager_on(url)[0] as after:
+            assert len(after.history("s")) == 40
+            after.preflight("s", history(104))
             assert [message.original for message in after.history("s")] == history(104)
 
 

@@ -22,6 +22,7 @@ SUITES = {
     "ModelSummarizer": "check_model_summarizer",
     "Pricer": "",
     "ProviderAwareTokenizer": "check_tokenizer",
+    "PrunedArchive": "check_archive",
     "SessionReader": "check_session_reader",
     "SessionStore": "check_session_store",
     "SharedStore": "check_shared_store",

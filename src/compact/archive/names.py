@@ -1,6 +1,7 @@
 """The names in an archive: one folder per session, the same on disk and in S3.
 
     {session}/transcript-pre-compact-001.jsonl   the history before the first compaction, a message per line
+    {session}/transcript-pre-compact-002.jsonl   what came in between the first and the second, and so on
     {session}/summary-001.json                   the summary that came of it
     {session}/events.jsonl                       every event of the session (in S3: {session}/events/*.jsonl)
 
@@ -26,6 +27,11 @@ _MAPPED = re.compile(r".*--[a-z2-7]{24}", re.IGNORECASE)
 _RESERVED_ON_WINDOWS = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
 # Chosen: enough of an id to recognise it by, and more copies of a step than a person would look through.
 _READABLE_CHARS = 40
+# What we wrote and may remove again; anything else in the place is somebody else's.
+_OURS = re.compile(
+    r"[^/]+/(transcript-pre-compact-\d{3,}(-[0-9a-f]+)?\.jsonl|summary-\d{3,}(-[0-9a-f]+)?\.json|events\.jsonl"
+    r"|events/\d{8}T[\d.]+Z-[0-9a-f]{32}\.jsonl)"
+)
 _MAX_NUMBER = 9
 
 
@@ -37,6 +43,11 @@ def transcript_name(step: int) -> str:
 def summary_name(step: int) -> str:
     """Return the name of the summary that a compaction made."""
     return f"summary-{step:03d}.json"
+
+
+def is_archived(path: str) -> bool:
+    """Return True for the path of a file of ours, from the root of the archive on."""
+    return _OURS.fullmatch(path) is not None
 
 
 def folder_name(session_id: str) -> str:

@@ -12,15 +12,16 @@ answer is given up on within seconds and then not tried for a while, so that it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
-from time import monotonic
+from time import monotonic, time
 from typing import Any
 from uuid import uuid4
 
 from compact.archive.json_lines import summary_document, to_line, transcript_lines
-from compact.archive.names import folder_name, free_names, summary_name, transcript_name
+from compact.archive.names import folder_name, free_names, is_archived, summary_name, transcript_name
+from compact.archive.retention import PRUNE_SECONDS, ArchivedFile, PruneTimer, Retention
 from compact.core.audit.archive import ArchiveError
 from compact.core.errors import ConfigError
 from compact.core.log.messages import Message
@@ -33,6 +34,9 @@ _LINES, _DOCUMENT = "application/x-ndjson", "application/json"
 
 _CREDENTIALS = "check the credentials that boto3 finds: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, profile, or role"
 _RIGHTS = "allow s3:PutObject on this key, and kms:GenerateDataKey on the KMS key if there is one"
+_PRUNE_RIGHTS = (
+    "allow s3:ListBucket and s3:DeleteObject, or leave storage.keep_days and storage.max_mb to a lifecycle rule"
+)
 _REGION = "set the region of the bucket"
 _ADVICE = {
     "NoSuchBucket": ("the bucket does not exist", "create it, or correct the bucket's name"),
@@ -58,16 +62,21 @@ class S3Archive:
         region: str | None = None,
         endpoint_url: str | None = None,
         pause_seconds: float = 30.0,
+        retention: Retention | None = None,
+        prune_seconds: float = PRUNE_SECONDS,
+        clock: Callable[[], float] = time,
     ) -> None:
         self.bucket = bucket
         self.prefix = prefix.strip("/")
         self.pause_seconds = pause_seconds
         self._paused_until = 0.0
         self._encryption = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": kms_key_id} if kms_key_id else {}
+        self.retention = retention or Retention()
+        self._timer, self._clock = PruneTimer(prune_seconds), clock
         self._client = _connect(region, endpoint_url)
 
     def save_transcript(self, session_id: str, transcript: Sequence[Message], step: int) -> str:
-        """Write the history, a message per line, and return the key."""
+        """Write a part of the history, a message per line, and return the key."""
         return self._save(session_id, transcript_name(step), transcript_lines(transcript), _LINES)
 
     def save_summary(self, session_id: str, summary: Message, step: int) -> str:
@@ -82,6 +91,28 @@ class S3Archive:
         """Write events that happened one after the other as one object."""
         name = f"events/{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}-{uuid4().hex}.jsonl"
         self._put(self._key(session_id, name), b"".join(map(to_line, events)), _LINES)
+
+    def prune(self) -> int:
+        """Remove objects that are too old or too many, once in a while."""
+        if not self.retention.is_limited or not self._timer.is_due():
+            return 0
+        try:
+            surplus = self.retention.surplus(self._files(), now=self._clock())
+            for file in surplus:
+                self._client.delete_object(Bucket=self.bucket, Key=file.place)
+        except Exception as error:  # boto3 raises many kinds; all of them are explained and raised again
+            reason, hint = _explain(error)
+            hint = _PRUNE_RIGHTS if _code(error) == "AccessDenied" else hint
+            raise ArchiveError(reason, place=f"s3://{self.bucket}/{self.prefix}", hint=hint) from error
+        return len(surplus)
+
+    def _files(self) -> Iterator[ArchivedFile]:
+        """Yield the objects that are ours."""
+        root = f"{self.prefix}/" if self.prefix else ""
+        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=root)
+        for entry in (entry for page in pages for entry in page.get("Contents", ())):
+            if is_archived(entry["Key"].removeprefix(root)):
+                yield ArchivedFile(entry["Key"], entry["Size"], entry["LastModified"].timestamp())
 
     def _key(self, session_id: str, name: str) -> str:
         return "/".join(part for part in (self.prefix, folder_name(session_id), name) if part)

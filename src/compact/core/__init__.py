@@ -14,4 +14,5 @@ json_data   mappings and lists, for the type checker
 short_repr  reprs that fit a line
 plurals     numbers with their nouns
 former_names  modules and names of former times, which still work
+python_version  what a Python that is too old is told
 """

@@ -5,7 +5,7 @@ Each is defined in the room whose data it speaks of; `compact.testing` has a con
 
 from __future__ import annotations
 
-from compact.core.audit.archive import StorageAdapter
+from compact.core.audit.archive import PrunedArchive, StorageAdapter
 from compact.core.audit.artifacts import ArtifactStore
 from compact.core.audit.store import (
     CallHistoryReader,
@@ -36,6 +36,7 @@ __all__ = [
     "ModelSummarizer",
     "Pricer",
     "ProviderAwareTokenizer",
+    "PrunedArchive",
     "SessionReader",
     "SessionStore",
     "SharedStore",

@@ -23,6 +23,8 @@ from compact.recall.passage import best_passage
 _ARTIFACT_ID = re.compile(r"art-[0-9a-f]{16}")
 # Chosen: more than an agent reads of one answer; and how many are looked at, since some may not be read or are ours.
 _MAX_ENTRIES, _MAX_LOOKED_AT = 8, 24
+# Chosen: so many times as many are looked at next, where matches of other conversations come first.
+_MORE = 8
 # Chosen: only the best matches are shown with their neighbours, and each has two at most.
 _WITH_NEIGHBOURS, _MAX_NEIGHBOURS = 3, 2
 # Chosen: a call and all the results of a usual batch of calls lie within so many entries.
@@ -89,14 +91,16 @@ def recall(
     default_sensitivity: str = "internal",
     is_shown: Callable[[str], bool] | None = None,
     similar: Callable[[str], Sequence[StoredMessage]] | None = None,
+    line: int = 0,
 ) -> Recall:
     """Return the entry of a session that an id names, or the entries that match a query, the best first.
 
     `default_sensitivity` is that of tool results which say nothing of their own, as it is when they are externalised.
     `is_shown` says of a message whether the prompt has it as it is: what left the prompt comes first. `similar` finds
-    entries that mean what a query means.
+    entries that mean what a query means. Of a session id that was used for several conversations, only those of `line`
+    are found.
     """
-    source = _Source(session_id, reader, artifacts, security, default_sensitivity, is_shown or _never, similar)
+    source = _Source(session_id, reader, artifacts, security, default_sensitivity, is_shown or _never, similar, line)
     matches, terms = source.by_id(query.strip()), ()
     if matches is None:
         matches, terms = source.matches(query), read_query(query).terms
@@ -119,6 +123,7 @@ class _Source:
     default_sensitivity: str
     is_shown: Callable[[str], bool]
     similar: Callable[[str], Sequence[StoredMessage]] | None
+    line: int
 
     def by_id(self, query: str) -> list[StoredMessage] | None:
         """Return the entry that an id names, if it may be read; None if the query is no id."""
@@ -134,12 +139,23 @@ class _Source:
     def matches(self, query: str) -> list[StoredMessage]:
         """Return what a query names by id, then what matches it and left the prompt, then what did not."""
         named = [entry for piece in _ids_in(query) for entry in self.by_id(piece) or ()]
-        ranked = self.reader.search(self.session_id, query, _MAX_LOOKED_AT)
+        ranked = self._search(query)
         if self.similar:
-            ranked = _fused(ranked, self.similar(query), is_exact=bool(read_query(query).names))
+            similar = [entry for entry in self.similar(query) if self._is_in_line(entry)]
+            ranked = _fused(ranked, similar, is_exact=bool(read_query(query).names))
         found = [entry for entry in ranked if not self._is_ours(entry)]
         found.sort(key=lambda entry: self.is_shown(entry.message.id))
         return list({entry.seq: entry for entry in (*named, *found) if self._may_read(entry)}.values())
+
+    def _search(self, query: str) -> Sequence[StoredMessage]:
+        """Return the best matches of this line; further ones are looked at as long as those of others come before."""
+        looked_at = _MAX_LOOKED_AT
+        while True:
+            ranked = self.reader.search(self.session_id, query, looked_at)
+            found = [entry for entry in ranked if self._is_in_line(entry)]
+            if len(found) >= _MAX_LOOKED_AT or len(ranked) < looked_at:
+                return found[:_MAX_LOOKED_AT]
+            looked_at *= _MORE
 
     def neighbours(self, match: StoredMessage) -> list[StoredMessage]:
         """Return what a match needs beside it: a result its call, a call its results, a question its answer."""
@@ -158,7 +174,13 @@ class _Source:
 
     def _may_read(self, entry: StoredMessage) -> bool:
         """Return True if the requester may read an entry: the log has what artifacts have, under the same rules."""
-        return self.security.may_read_sensitivity(sensitivity_of(entry.message, self.default_sensitivity))
+        return self._is_in_line(entry) and self.security.may_read_sensitivity(
+            sensitivity_of(entry.message, self.default_sensitivity)
+        )
+
+    def _is_in_line(self, entry: StoredMessage) -> bool:
+        """Return True for an entry of the conversation that is asked about."""
+        return entry.message.line == self.line
 
     def _is_ours(self, entry: StoredMessage) -> bool:
         """Return True for a call of the recall tool, and for its result.

@@ -14,15 +14,20 @@ from compact.core.log.messages import Message, ToolCall
 
 def dump_message(message: Message) -> str:
     """Return a message as JSON: the caller's own dict as it came, or the fields of a message that is not a dict."""
-    original: object = message.original
+    original, line = message.original, {"line": message.line} if message.line else {}
     if isinstance(original, Mapping):
-        return _to_json({"id": message.id, "wire": cast(Mapping[str, object], original)})
-    return _to_json({"id": message.id, "message": _fields(message), "own_id": _own_id(message)})
+        return _to_json({"id": message.id, **line, "wire": cast(Mapping[str, object], original)})
+    return _to_json({"id": message.id, **line, "message": _fields(message), "own_id": _own_id(message)})
 
 
 def load_message(body: str) -> Message:
     """Return the message that `dump_message` wrote, its original included."""
     data = json.loads(body)
+    message = _read(data)
+    return replace(message, line=data["line"]) if "line" in data else message
+
+
+def _read(data: dict[str, Any]) -> Message:
     if "wire" in data:
         return read_own_entry(data["wire"], data["id"], message_id=data["id"])
     calls = tuple(ToolCall(*call) for call in data["message"].pop("tool_calls"))

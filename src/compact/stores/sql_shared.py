@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import astuple
 
-from sqlalchemy import ColumnElement, and_, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from compact.core.audit.records import PrefetchedSummary
@@ -145,12 +145,22 @@ class SqlSummaryCache:
             connection.execute(delete(table).where(table.c.key == _hashed(key)))
             connection.execute(insert(table), row)
         with self._database.writing() as connection:
-            surplus = (connection.execute(select(func.count()).select_from(table)).scalar_one()) - self._max_entries
-            if surplus > 0:
-                oldest = select(table.c.key).order_by(table.c.used_at, table.c.key).limit(surplus)
-                # Rows that another process is at are left to it: two that wait for each other's rows would never end.
-                free = connection.execute(oldest.with_for_update(skip_locked=True)).scalars().all()
-                connection.execute(delete(table).where(table.c.key.in_(free)))
+            if (connection.execute(select(func.count()).select_from(table)).scalar_one()) > self._max_entries:
+                self._evict(connection)
+
+    def _evict(self, connection: Connection) -> None:
+        """Remove what is too much, by a count that no other process is acting on at the same time.
+
+        Two that count the same surplus and skip each other's rows would take out twice as much.
+        """
+        table = schema.summary_cache
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('compact_summary_cache'))"))
+        oldest = select(table.c.key).order_by(table.c.used_at.desc(), table.c.key.desc()).offset(self._max_entries)
+        surplus = select(table.c.key).where(table.c.key.in_(oldest))
+        # Rows that another process is at are left to it: two that wait for each other's rows would never end.
+        free = connection.execute(surplus.with_for_update(skip_locked=True)).scalars().all()
+        connection.execute(delete(table).where(table.c.key.in_(free)))
 
     def invalidate(self, key: SummaryCacheKey) -> None:
         """Remove a summary."""

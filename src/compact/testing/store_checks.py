@@ -254,6 +254,15 @@ def _check_transaction(store: SessionStore, clock: ManualClock) -> None:
     assert first.commit(sample_plan()) == 2, "a transaction knows its own version"
 
 
+def _check_lines(store: SessionStore, clock: ManualClock) -> None:
+    """Check that an entry still says which conversation it is of: recall must not mix them."""
+    entries = [replace(e, message=replace(e.message, line=n)) for n, e in enumerate(stored_messages(*odd_originals()))]
+    store.commit(Commit(session_id="s", expected=SessionHead(), messages=tuple(entries)))
+    loaded = store.load("s")
+    assert loaded is not None
+    assert [stored.message.line for stored in loaded.messages] == list(range(len(entries))), "the line comes back"
+
+
 def _check_originals(store: SessionStore, clock: ManualClock) -> None:
     originals = odd_originals()
     entries = stored_messages(*originals)
@@ -332,6 +341,7 @@ _ENGINE_CHECKS = (
     _check_superseded_plans,
     _check_transaction,
     _check_originals,
+    _check_lines,
     _check_odd_names,
     _check_large_entries,
     _check_deletion,

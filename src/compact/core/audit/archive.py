@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from compact.core.errors import CompactError
 from compact.core.log.messages import Message
@@ -26,7 +26,10 @@ class StorageAdapter(Protocol):
     """
 
     def save_transcript(self, session_id: str, transcript: Sequence[Message], step: int) -> str:
-        """Write the whole history as it was before compaction number `step`; return the path or key that holds it."""
+        """Write what the history had before compaction number `step` and not before the last one that was archived.
+
+        All transcripts of a session, one after the other, are its history. Return the path or key that holds it.
+        """
         ...
 
     def save_summary(self, session_id: str, summary: Message, step: int) -> str:
@@ -35,4 +38,13 @@ class StorageAdapter(Protocol):
 
     def save_event(self, session_id: str, event: Mapping[str, Any]) -> None:
         """Write one event of a session."""
+        ...
+
+
+@runtime_checkable
+class PrunedArchive(Protocol):
+    """An archive that keeps things for a limited time, or up to a limited size."""
+
+    def prune(self) -> int:
+        """Remove what is too old or too much, and return how many files that were; called after each compaction."""
         ...

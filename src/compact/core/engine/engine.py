@@ -34,6 +34,10 @@ from compact.core.steps import Steps
 _MAX_TRIES = 6
 # What Ariadne takes in one request: above it, what is told of the input is cut.
 _LARGE_INPUT_BYTES = 262_144
+_REUSED = (
+    "the session id {session_id!r} was used before, for another conversation: this one starts anew, and recall does "
+    "not find the other; give each conversation an id of its own, and pass its whole history"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +133,10 @@ class Engine:
         for attempt in range(_MAX_TRIES):
             yield from self.persistence.catch_up(session, self.compactor.render)
             budget = _as_provider_counts(window, session)
+            before = session.plan.summary
             match = self.ingest(session, incoming, budget)
+            if match.is_new_line:
+                yield from self.compactor.claiming.discard_prefetched(session, before)
             if attempt == 0:
                 self._warn_of_size(session, match.new)
             self.emitter.regrets(session, [regret for regret in session.new_regrets if regret not in emitted])
@@ -194,12 +201,14 @@ class Engine:
         session.set_budget(budget)
         if match.branched:
             remaining = session.plan.standing_on(session.log.view_ids)
-            if remaining is not session.plan:
+            if remaining is not session.plan or match.is_new_line:
                 version = session.plan.version + 1
                 edited = replace(remaining, version=version, reason=EDITED_PAST, origin=None, held=False, run=None)
                 session.adopt(replace(edited, tokens_before=session.prompt_tokens))
             new_ids = tuple(message.id for message in match.new)
             self.emitter.emit(session, HistoryBranchedEvent, left_ids=match.left_ids, new_ids=new_ids)
+        if match.is_new_line and session.note_reuse():
+            self.emitter.notice(session, _REUSED.format(session_id=session.session_id))
         if match.branched or check_chat(match.new):
             self.compactor.render(session)
             if session.plan.reason == EDITED_PAST:

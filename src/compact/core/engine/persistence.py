@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from compact.core.audit.archive import StorageAdapter
+from compact.core.audit.archive import PrunedArchive, StorageAdapter
 from compact.core.audit.artifacts import Artifact, ArtifactMetadata
 from compact.core.audit.call_details import reported_cache
 from compact.core.audit.records import Commit, SessionHead
@@ -152,13 +152,15 @@ class SessionPersistence:
         return found
 
     def archive_transcript(self, session: Session, plan: CompactionPlan) -> Steps[None]:
-        """Archive the transcript as it is before a compaction, and the summary that will stand for it."""
+        """Archive what came in since the last compaction, and the summary that will stand for it."""
         archive, step = self.archive, session.plan.version + 1
         if archive is None:
             return
         try:
-            transcript = [self.redact(message) for message in session.log.entries]
+            entries = session.log.entries
+            transcript = [self.redact(message) for message in entries[session.plan.archived :]]
             place = yield lambda: archive.save_transcript(session.session_id, transcript, step)
+            session.mark_archived(len(entries))
             self._emit_archival(session, step, place)
             if plan.summary and plan.summary.summary:
                 summary = self.redact(summary_message(plan.summary))
@@ -166,6 +168,17 @@ class SessionPersistence:
                 self._emit_archival(session, step, place)
         except Exception as error:  # noqa: BLE001 - an archive is a plug-in
             self.emitter.error(session, error, fallback="continued without archiving; the log has everything")
+            return
+        yield from self._prune_archive(session, archive)
+
+    def _prune_archive(self, session: Session, archive: StorageAdapter) -> Steps[None]:
+        """Have an archive that keeps things for a limited time remove what is too old."""
+        if not isinstance(archive, PrunedArchive):
+            return
+        try:
+            yield archive.prune
+        except Exception as error:  # noqa: BLE001 - an archive is a plug-in
+            self.emitter.error(session, error, fallback="nothing was removed from the archive; all was written")
 
     def _emit_archival(self, session: Session, step: int, place: str) -> None:
         self.emitter.emit(session, ArchivalEvent, step=step, storage_adapter=self.archive_name, place=place)

@@ -137,6 +137,7 @@ class Session:
         self.failures: tuple[StepFailure, ...] = ()
         # The newest item of the caller's, whose kind our own messages take.
         self._like: object = None
+        self._is_reuse_noted = False
 
     @classmethod
     def resumed(cls, stored: StoredSession) -> Session:
@@ -212,6 +213,11 @@ class Session:
             self.turn = TurnState(TurnContext(self.turn_number))
         self.injected, self.failures = (), ()
         return match
+
+    def note_reuse(self) -> bool:
+        """Remember that the session id was used again; return False if that was noted before."""
+        is_first, self._is_reuse_noted = not self._is_reuse_noted, True
+        return is_first
 
     def _match(self, incoming: Sequence[object], read: Callable[[object, str], Message]) -> Match:
         """Match a caller's list with the log; what stood behind the log in an earlier prompt is ours, not new."""
@@ -367,7 +373,7 @@ class Session:
         if self.plan.version not in (plan.version, self.stored.head.plan_version):
             self.stored = replace(self.stored, unsaved_plans=(*self.stored.unsaved_plans, self.plan))
         regrets = Regrets(self.regrets, len(self.log.entries))
-        self.plan, self._regret_finder = replace(plan, regrets=regrets), None
+        self.plan, self._regret_finder = replace(plan, regrets=regrets, archived=self.plan.archived), None
         if is_compaction:
             self.calibration = self.calibration.after_compaction()
 
@@ -382,6 +388,10 @@ class Session:
     def record_run(self, run: CompactionRun) -> None:
         """Write into the plan in force how the compaction went that made it."""
         self.plan = replace(self.plan, run=run)
+
+    def mark_archived(self, entries: int) -> None:
+        """Note that the archive has so many entries of the log; the next plan says so."""
+        self.plan = replace(self.plan, archived=entries)
 
     def note_failure(self, failure: StepFailure) -> None:
         """Remember what failed on the way to the newest prompt, and what was done instead."""

@@ -31,7 +31,8 @@ class Message:
     """A role, its content, the tool calls it makes or the call it answers.
 
     `meta` is ours (protection, labels) and never reaches a provider. `original` is a copy of what the caller
-    handed in, opaque to the core: unknown fields survive in it.
+    handed in, opaque to the core: unknown fields survive in it. `line` is the conversation that an entry of a log
+    belongs to: 0, and more where a session id was used again for another one.
     """
 
     role: str
@@ -42,6 +43,7 @@ class Message:
     id: str = ""
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
     original: object = field(default=None, compare=False, repr=False)
+    line: int = field(default=0, compare=False, repr=False)
     # What was read in it: of no other message, so that it goes when the message does.
     _readings: dict[object, object] | None = field(default=None, init=False, compare=False, repr=False)
     __repr__ = short_repr

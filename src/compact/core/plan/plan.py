@@ -204,6 +204,7 @@ class CompactionPlan:
     restored has the version it came from as `origin`, and is `held`: it stays until the budget forbids it. `regrets`
     are what the agent missed until then, and `run` is how the compaction went that made it, if one did. With
     `shows_gaps`, a line stands where a whole turn was left out; a very small prompt has no room for that.
+    `archived` is how many entries of the log the archive has.
     """
 
     session_id: str
@@ -218,6 +219,7 @@ class CompactionPlan:
     shows_gaps: bool = False
     regrets: Regrets = field(default_factory=Regrets)
     run: CompactionRun | None = field(default=None, compare=False)
+    archived: int = field(default=0, compare=False)
     _actions: dict[str, Record] = field(init=False, repr=False, compare=False, default_factory=dict[str, "Record"])
     __repr__ = short_repr
 
@@ -335,6 +337,7 @@ class CompactionPlan:
             "shows_gaps": self.shows_gaps,
             "regrets": self.regrets.to_dict(),
             "run": self.run.to_dict() if self.run else None,
+            **({"archived": self.archived} if self.archived else {}),
         }
 
     @classmethod
@@ -354,6 +357,7 @@ class CompactionPlan:
             # A plan from before regrets were counted does not say how long the log was: none counts under it.
             regrets=Regrets.from_dict(data["regrets"]) if "regrets" in data else Regrets(log_length=maxsize),
             run=CompactionRun.from_dict(data["run"]) if data.get("run") else None,
+            archived=data.get("archived", 0),
         )
 
 

@@ -9,6 +9,7 @@ from itertools import groupby, zip_longest
 from typing import Any
 
 from compact.core.facts.ledger import REQUIRED, FactKind, Ledger
+from compact.core.log.log import SUMMARY_MARK
 from compact.core.plurals import noun
 from compact.core.short_repr import short_repr
 from compact.core.summary.writing import SummaryWriting
@@ -137,7 +138,7 @@ class StructuredSummary:
 
 def render_summary_text(summary: StructuredSummary, *, version: int, messages: int) -> str:
     """Return the text of the summary message: one tagged block with only the sections that have something in them."""
-    lines = [f"<COMPACT-SUMMARY v{version}>"]
+    lines = [f"{SUMMARY_MARK}{version}>"]
     lines.append(f"({rounded(messages)} earlier {noun(messages, 'message')}; recall finds them by words or id)")
     for title, body in _sections(summary):
         lines.extend((f"## {title}", body))
