@@ -169,5 +169,6 @@ def test_a_locale_without_utf_8(arguments):
     done = subprocess.run([COMMAND, *arguments], capture_output=True, env=environment, check=False)
     shown = (done.stdout + done.stderr).decode("ascii")
     assert done.returncode == 0, shown
-    assert "Error" not in shown
+    assert "UnicodeEncodeError" not in shown
+    assert not re.search("^error:", shown, re.MULTILINE)
     assert "?" not in shown

@@ -151,7 +151,7 @@ def test_what_cannot_be_told_is_left_and_counted() -> None:
     assert worker.flush(30)
     assert messages(recording) == ["1"]
     assert worker.dropped == 1
-    assert recording.warnings[0] == "1 events could not be sent: ValueError"
+    assert recording.warnings[0] == "1 event could not be sent: ValueError"
     worker.close()
 
 

@@ -415,4 +415,4 @@ def test_spans_that_are_given_up_are_counted(
     assert worker.dropped == 1
     collector.status = 200
     worker.close()
-    assert "and are lost" in caplog.text
+    assert "and lost" in caplog.text
