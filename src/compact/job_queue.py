@@ -14,6 +14,7 @@ from contextlib import suppress
 
 from compact.core.engine.session import Session
 from compact.core.errors import ConfigError
+from compact.extras import install_line
 
 try:
     import procrastinate
@@ -24,7 +25,7 @@ except ModuleNotFoundError as error:
     raise ConfigError(
         f"prefetching summaries on PostgreSQL needs the package {error.name}",
         field="summarizer.prefetch",
-        hint="pip install 'compact-context[postgres]', or set summarizer.prefetch to never",
+        hint=f"{install_line('postgres')}, or set summarizer.prefetch to never",
     ) from error
 
 TASK = "compact.prefetch_summary"

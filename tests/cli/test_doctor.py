@@ -10,6 +10,7 @@ import pytest
 
 from compact.cli import doctor
 from compact.core.errors import ConfigError
+from compact.extras import install_line
 
 
 def test_healthy(cli):
@@ -126,7 +127,7 @@ def test_a_missing_package_is_named(cli, monkeypatch):
     monkeypatch.setattr("compact.summarizers.clients.api_errors.find_spec", lambda name: None)
     code, (row,) = _about_summaries(cli, "{model: gpt-4o-mini}")
     assert code == 1
-    assert "needs the package openai; pip install 'compact-context[openai]'" in row
+    assert f"needs the package openai; {install_line('openai')}" in row
 
 
 def test_another_configuration_is_checked(cli):

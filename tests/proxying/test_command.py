@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from compact.extras import install_line
 from proxying.models import Model, Turn
 from proxying.provider import Provider
 
@@ -74,7 +75,7 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True)
     assert done.returncode == 2
     assert "needs the package uvicorn" in done.stderr
-    assert "pip install 'compact-context[proxy]'" in done.stderr
+    assert install_line("proxy") in done.stderr
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:

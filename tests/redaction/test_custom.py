@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from compact.core.errors import ConfigError
+from compact.extras import install_line
 from compact.redaction import MARK, Redactor
 
 S1_PATTERNS = (r"(?i)api[_-]?key\s*[:=]\s*\S+", r"(?i)password\s*[:=]\s*\S+")
@@ -82,7 +83,7 @@ def test_without_re2_only_own_patterns_fail(monkeypatch: pytest.MonkeyPatch) -> 
     assert Redactor().text("password=hunter2") == "password=<REDACTED>"
     with pytest.raises(ConfigError, match="google-re2") as caught:
         Redactor(patterns=["x"])
-    assert "compact-context[redaction]" in caught.value.hint
+    assert install_line("redaction") in caught.value.hint
     assert caught.value.field == "redaction.patterns[0]"
 
 

@@ -17,6 +17,7 @@ import pytest
 from compact import CompactConfig, CompactManager
 from compact.core.engine.events import CompactionEvent, CompactionReportEvent, EventsDroppedEvent, NoticeEvent
 from compact.core.errors import ConfigError
+from compact.extras import install_line
 from compact.telemetry import exporters
 from compact.telemetry.exporters import ExportSettings, build_exporter
 from compact.telemetry.worker import DeliveryFailed, ExportWorker, OutgoingEvent
@@ -284,7 +285,7 @@ def test_a_package_that_is_missing_is_named_with_its_extra(
     monkeypatch.setattr(exporters, "find_spec", lambda name: None if name == package else find_spec(name))
     with pytest.raises(ConfigError) as caught:
         CompactManager(CompactConfig(telemetry={"exporter": exporter}))
-    assert caught.value.hint == f'pip install "compact-context[{extra}]"'
+    assert caught.value.hint == install_line(extra)
     assert caught.value.field == "telemetry.exporter"
 
 

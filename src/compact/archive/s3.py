@@ -25,6 +25,7 @@ from compact.archive.retention import PRUNE_SECONDS, ArchivedFile, PruneTimer, R
 from compact.core.audit.archive import ArchiveError
 from compact.core.errors import ConfigError
 from compact.core.log.messages import Message
+from compact.extras import install_line
 
 # Chosen: a store that works answers within a second; a turn must not wait longer than this.
 _CONNECT_SECONDS, _READ_SECONDS, _ATTEMPTS = 2, 5, 2
@@ -164,7 +165,7 @@ def _connect(region: str | None, endpoint_url: str | None) -> Any:
         from botocore.config import Config
     except ImportError as error:
         message = "the S3 archive needs boto3, which is not installed"
-        raise ConfigError(message, hint="pip install 'compact-context[s3]'") from error
+        raise ConfigError(message, hint=install_line("s3")) from error
     config = Config(
         connect_timeout=_CONNECT_SECONDS,
         read_timeout=_READ_SECONDS,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from compact.core.errors import ConfigError
+from compact.extras import install_line
 from compact.recall.semantic import Embed
 
 _WEIGHTS, _VOCABULARY = "weights/l2_supercat_256.safetensors", "tokenizers/l2_supercat_tokenizer_config.json"
@@ -22,7 +23,7 @@ def load_packaged_model() -> Embed:
     """Return a function that makes vectors of texts; raise ConfigError if its package is not installed."""
     package = find_spec("wordllama")
     if package is None or not package.submodule_search_locations:
-        hint = "pip install 'compact-context[semantic]', or pass CompactManager(embed=…)"
+        hint = f"{install_line('semantic')}, or pass CompactManager(embed=…)"
         raise ConfigError("semantic search needs an embedding model", field="recall.semantic", hint=hint)
     numpy: Any = import_module("numpy")
     home = Path(package.submodule_search_locations[0])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compact.core.errors import ConfigError
+from compact.extras import install_line
 
 Span = tuple[int, int]
 
@@ -57,6 +58,6 @@ def _engine(field: str) -> Any:
         raise ConfigError(
             "redaction patterns of your own need the package google-re2, which is not installed",
             field=field,
-            hint="pip install 'compact-context[redaction]', or remove redaction.patterns",
+            hint=f"{install_line('redaction')}, or remove redaction.patterns",
         ) from error
     return re2

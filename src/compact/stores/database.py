@@ -24,6 +24,7 @@ from sqlalchemy.pool import NullPool
 
 from compact.core.audit.store import StoreError
 from compact.core.errors import ConfigError
+from compact.extras import install_line
 from compact.own_folder import keep_out_of_git
 from compact.stores import schema
 
@@ -60,8 +61,8 @@ class Database:
             hint = "use sqlite:///./state.db or postgresql://user@host:5432/name"
             raise ConfigError("this is not a database URL", field="state.url", hint=hint) from error
         except ModuleNotFoundError as error:
-            hint = "pip install 'compact-context[postgres]'"
-            raise ConfigError(f"PostgreSQL needs the package {error.name}", field="state.url", hint=hint) from error
+            message = f"PostgreSQL needs the package {error.name}"
+            raise ConfigError(message, field="state.url", hint=install_line("postgres")) from error
         reading = {"only_reads": True} if self._path else {"isolation_level": "REPEATABLE READ"}
         self._reader = self._engine.execution_options(**reading)
         self._lock = threading.Lock()

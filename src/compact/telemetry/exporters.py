@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from compact.core.errors import ConfigError
+from compact.extras import install_line
 from compact.telemetry.emitters import AnySink, Dispatcher
 from compact.telemetry.event_archive import ArchiveExporter, EventArchive
 from compact.telemetry.log import ConsoleEmitter
@@ -86,7 +87,7 @@ def _require(exporter: str, *packages: str, extra: str) -> None:
             raise ConfigError(
                 f"the exporter {exporter} needs the package {package.replace('.', '-')}",
                 field="telemetry.exporter",
-                hint=f'pip install "compact-context[{extra}]"',
+                hint=install_line(extra),
             )
 
 

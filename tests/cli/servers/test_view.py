@@ -23,6 +23,7 @@ from compact.cli.demo import demo
 from compact.cli.demo.replay import load_session
 from compact.cli.settings import in_memory, load_config
 from compact.core.audit.cost import dollars
+from compact.extras import install_line
 from compact.testing import tool_run, user
 
 PATIENCE_SECONDS = 60
@@ -174,7 +175,7 @@ def test_a_missing_package_is_told(cli: Callable[..., Any], store: str, monkeypa
     monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)
     done = cli("view", "--store", store, "--no-open")
     assert done.code == 2
-    assert "compact-context[viewer]" in done.err
+    assert install_line("viewer") in done.err
 
 
 def test_the_demo_ends_with_a_command_that_shows_it(process: Callable[..., Any], tmp_path: Path) -> None:

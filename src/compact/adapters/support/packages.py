@@ -7,6 +7,8 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from compact.extras import install_line
+
 
 @contextmanager
 def needs_package(package: str, versions: str = "", *, extra: str) -> Generator[None, None, None]:
@@ -18,7 +20,7 @@ def needs_package(package: str, versions: str = "", *, extra: str) -> Generator[
             raise  # a fault of ours, which installing a package does not mend
         raise ImportError(
             f"this adapter needs the package {package} {versions}".rstrip() + f", and it cannot be imported: {error}\n"
-            f'hint: pip install "compact-context[{extra}]"; if it is installed, make sure that no other package or '
+            f"hint: {install_line(extra)}; if it is installed, make sure that no other package or "
             f"folder has the name {error.name or package}"
         ) from error
 

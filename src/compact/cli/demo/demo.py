@@ -17,6 +17,7 @@ from compact.cli import screen
 from compact.cli.options import Model, Window
 from compact.cli.settings import in_memory, load_config
 from compact.core.audit.store import StoreError
+from compact.extras import install_line
 
 if TYPE_CHECKING:
     from compact.cli.demo.drawing import Frame
@@ -71,7 +72,7 @@ def demo(model: Model = None, window: Window = None, fast: Fast = False) -> None
     if store_url:
         screen.line()
         if not all(map(find_spec, _VIEWER_PACKAGES)):
-            screen.line(f"{'first':<{_TOPIC_COLUMNS}}pip install 'compact-context[viewer]'")
+            screen.line(f"{'first':<{_TOPIC_COLUMNS}}{install_line('viewer')}")
         screen.line(f"{'see it':<{_TOPIC_COLUMNS}}{_view_command(store_url)}", style="bold")
     if not results.has_kept_all:
         raise typer.Exit(1)

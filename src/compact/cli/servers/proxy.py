@@ -90,6 +90,7 @@ def _print_address(host: str, port: int, upstream: str) -> None:
 
 def _missing_package(error: ModuleNotFoundError) -> Exception:
     from compact.core.errors import ConfigError
+    from compact.extras import install_line
 
-    hint = "pip install 'compact-context[proxy]'"
-    return ConfigError(f"the proxy needs the package {error.name}, which is not installed", hint=hint)
+    message = f"the proxy needs the package {error.name}, which is not installed"
+    return ConfigError(message, hint=install_line("proxy"))

@@ -18,6 +18,7 @@ from compact.cli.options import ConfigFile, Store
 from compact.cli.settings import load_config
 from compact.cli.store import open_store
 from compact.core.errors import CompactError, ConfigError
+from compact.extras import install_line
 
 if TYPE_CHECKING:
     from compact.config import CompactConfig
@@ -142,6 +143,6 @@ def _check_packages() -> None:
         import starlette
         import uvicorn
     except ModuleNotFoundError as error:
-        hint = "pip install 'compact-context[viewer]'"
-        raise ConfigError(f"the viewer needs the package {error.name}", field="viewer", hint=hint) from error
+        message = f"the viewer needs the package {error.name}"
+        raise ConfigError(message, field="viewer", hint=install_line("viewer")) from error
     del starlette, uvicorn

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from compact.core.errors import ConfigError, SummarizerUnavailable, SummaryFailed, SummaryRefused
 from compact.core.facts.text import one_line
+from compact.extras import install_line
 from compact.summarizers.clients.model_client import ModelBusy, ParameterRejected, WindowExceeded
 
 _TOO_LONG = re.compile(
@@ -42,7 +43,7 @@ def require_package(package: str) -> None:
         raise ConfigError(
             f"the summariser needs the package {package}",
             field="summarizer.provider",
-            hint=f"pip install 'compact-context[{package}]', or set summarizer.kind to extractive",
+            hint=f"{install_line(package)}, or set summarizer.kind to extractive",
         )
 
 
