@@ -216,9 +216,8 @@ class Replay:
         self._events: list[CompactionEvent] = []
         self._manager = CompactManager(
             _with_script(config),
-            store=build_store(
-                config
-            ),  # one that cannot be written raises: the demo says where to look at it afterwards
+            # Raises if it cannot be written: the demo must know.
+            store=build_store(config),
             summarizer=build_summarizer(self._model, lambda event: self._manager.emit(event)),
             on_event=self._events.append,
         )
