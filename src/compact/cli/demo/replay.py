@@ -197,7 +197,7 @@ class Replay:
     """
 
     def __init__(self, config: CompactConfig, history: list[WireMessage], *, with_failure: bool = True) -> None:
-        from compact.assembly import build_budget
+        from compact.assembly import build_budget, build_store
         from compact.manager import CompactManager
         from compact.pricing import model_prices
         from compact.stateless import estimate_messages_tokens
@@ -216,6 +216,8 @@ class Replay:
         self._events: list[CompactionEvent] = []
         self._manager = CompactManager(
             _with_script(config),
+            # Raises if it cannot be written: the demo must know.
+            store=build_store(config),
             summarizer=build_summarizer(self._model, lambda event: self._manager.emit(event)),
             on_event=self._events.append,
         )
