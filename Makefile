@@ -30,7 +30,7 @@ test: $(READY)  ## install the rest, then run all tests: about 20 minutes on two
 coverage: $(READY)  ## the same, and how much of the code they run
 	$(BIN)/python tools/run_tests.py --coverage
 
-check: lint types contracts coverage break  ## what CI runs
+check: lint types contracts test break  ## what CI runs
 
 lint: $(READY)  ## style and likely mistakes
 	$(BIN)/ruff check .

@@ -114,7 +114,7 @@ def rooms() -> list[Path]:
 
 @pytest.mark.parametrize("room", rooms(), ids=lambda room: str(room.relative_to(SOURCE.parent)))
 def test_a_room_is_not_crowded_and_says_what_is_in_it(room: Path) -> None:
-    files = [path for path in room.iterdir() if path.is_file() and path.suffix != ".pyc"]
+    files = [path for path in room.iterdir() if path.is_file() and path.name != "py.typed"]
     assert len(files) <= MOST_FILES
     text = ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or ""
     assert text, "the docstring of a room says what it is for"
