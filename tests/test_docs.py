@@ -83,7 +83,9 @@ def test_the_readme_prints_a_status(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(README, tmp_path, monkeypatch)
-    assert "session session-1" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    shown = next(block for block in blocks(README, "text") if "session session-1" in block)
+    assert shown in printed, "the page shows what its first example prints"
 
 
 def test_the_printed_summary_is_the_one_that_is_made(
