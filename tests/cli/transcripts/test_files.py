@@ -36,41 +36,73 @@ ONE_PER_LINE = "".join(json.dumps(message, ensure_ascii=False) + "\n" for messag
 def test_forms(tmp_path: Path, name: str, text: str):
     """Each form gives the same messages, packed or not."""
     (tmp_path / name).write_text(text, encoding="utf-8", newline="")
-    assert read_transcript(str(tmp_path / name)) == MESSAGES
+    assert read_transcript(str(tmp_path / name)).messages == MESSAGES
     packed = tmp_path / f"{name}.gz"
     packed.write_bytes(gzip.compress(text.encode()))
-    assert read_transcript(str(packed)) == MESSAGES
+    assert read_transcript(str(packed)).messages == MESSAGES
 
 
 def test_utf_16(tmp_path: Path):
     """What a Windows shell redirects into a file is read, too."""
     path = tmp_path / "wide.json"
     path.write_text(json.dumps(MESSAGES), encoding="utf-16")
-    assert read_transcript(str(path)) == MESSAGES
+    assert read_transcript(str(path)).messages == MESSAGES
 
 
 def test_single_message(tmp_path: Path):
     """One line with one message is a transcript of one message."""
     path = tmp_path / "one.jsonl"
     path.write_text(json.dumps(MESSAGES[0]))
-    assert read_transcript(str(path)) == MESSAGES[:1]
+    assert read_transcript(str(path)).messages == MESSAGES[:1]
 
 
 def test_index_chooses(tmp_path: Path):
     """Of several transcripts, the one with the number asked for; beyond the last, an error says how many there are."""
     path = tmp_path / "many.jsonl"
     path.write_text("".join(json.dumps({"messages": [user(f"number {n}")]}) + "\n" for n in range(3)))
-    assert read_transcript(str(path), 2) == [user("number 2")]
+    assert read_transcript(str(path), 2).messages == [user("number 2")]
     with pytest.raises(TranscriptError, match=r"holds 3 transcripts: there is no transcript 3") as caught:
         read_transcript(str(path), 3)
     assert caught.value.hint == "use --index 0 to 2"
+
+
+CALLED = [user("go on"), {"role": "assistant", "content": "Done."}]
+REQUESTS = {
+    "responses": {"model": "gpt-4o", "instructions": "Be brief.", "input": CALLED},
+    "gemini": {
+        "contents": [{"role": "user", "parts": [{"text": "go on"}]}],
+        "systemInstruction": {"parts": [{"text": "Be"}, {"text": "brief."}]},
+        "tools": [{"functionDeclarations": []}],
+    },
+    "anthropic": {"max_tokens": 10, "system": [{"type": "text", "text": "Be brief."}], "messages": CALLED},
+}
+
+
+@pytest.mark.parametrize("dialect", REQUESTS)
+def test_requests(tmp_path: Path, dialect: str):
+    """A request gives its messages, and what goes beside them is kept and counted."""
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(REQUESTS[dialect]))
+    transcript = read_transcript(str(path))
+    assert transcript.beside["dialect"] == dialect
+    assert transcript.instructions.split() == ["Be", "brief."]
+    assert len(transcript.tools) == (dialect == "gemini")
+    assert transcript.with_messages(transcript.messages) == REQUESTS[dialect]
+    assert list(transcript.with_messages([]).values()).count([]) == 1
+
+
+def test_a_request_of_one_text(tmp_path: Path):
+    """Responses take a text for a message of the user."""
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps({"model": "gpt-4o", "input": "hello"}))
+    assert read_transcript(str(path)).messages == [user("hello")]
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch):
     """A dash reads what is piped in."""
     pipe = SimpleNamespace(buffer=io.BytesIO(gzip.compress(ONE_PER_LINE.encode())), isatty=lambda: False)
     monkeypatch.setattr(sys, "stdin", pipe)
-    assert read_transcript("-") == MESSAGES
+    assert read_transcript("-").messages == MESSAGES
 
 
 @pytest.mark.parametrize(
@@ -123,7 +155,7 @@ def test_written_is_read_back(tmp_path: Path, name: str):
     """The name decides the form; a lone surrogate does not stop it."""
     messages = [*MESSAGES, user("half a pair: \ud83d")]
     write_transcript(tmp_path / name, messages)
-    assert read_transcript(str(tmp_path / name)) == messages
+    assert read_transcript(str(tmp_path / name)).messages == messages
     data = (tmp_path / name).read_bytes()
     text = (gzip.decompress(data) if name.endswith(".gz") else data).decode()
     assert text.startswith("[") is (".jsonl" not in name)

@@ -170,3 +170,24 @@ def test_real_transcript(process):
     assert done.code == 0, done.err
     assert done.data["tokens_before"] > 300_000
     assert estimate_messages_tokens(done.data["messages"]) == done.data["tokens_after"] <= 50_000
+
+
+@pytest.mark.parametrize("key", ["system", "instructions"])
+def test_a_request_comes_back_whole(cli, tmp_path, key):
+    """Whatever goes beside the messages is counted, and stays in the request."""
+    words = {"system": ("messages", "text"), "instructions": ("input", "input_text")}[key]
+    history = [
+        {"role": role, "content": f"{role} {n} " + "word " * 200} for n in range(40) for role in ("user", "assistant")
+    ]
+    request = {"model": "m", key: "Be careful. " * 300, messages: history, "tools": []}
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(request))
+    done = cli("run", path, "--window", 16000)
+    assert done.code == 0, done.err
+    compacted = json.loads(done.out)
+    assert {name: value for name, value in compacted.items() if name != messages} == {
+        name: value for name, value in request.items() if name != messages
+    }
+    assert 0 < len(json.dumps(compacted[messages])) < len(json.dumps(history)) / 2
+    inspected = json.loads(cli("inspect", path, "--window", 16000, "--json").out)
+    assert any(part["part"] == "system" and part["tokens"] > 600 for part in inspected["parts"])

@@ -12,11 +12,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from compact.cli.screen import is_terminal, json_text, notice, quantity, spinner
+from compact.cli.transcripts.requests import FileTranscript, read_request
 from compact.core.errors import CompactError
+from compact.core.json_data import is_list
 
 STANDARD_INPUT = "-"
 _GZIP_MAGIC = b"\x1f\x8b"
-_FORMATS = "use a JSON list of messages, an object with `messages`, or JSONL with one message per line"
+_FORMATS = (
+    "use a JSON list of messages, a request (`messages`, `input` or `contents`), or JSONL with a message per line"
+)
 
 
 class TranscriptError(CompactError, ValueError):
@@ -25,8 +29,8 @@ class TranscriptError(CompactError, ValueError):
     code = "invalid_transcript"
 
 
-def read_transcript(source: str, index: int = 0) -> list[Any]:
-    """Return the messages of a file or of standard input; `index` chooses one of several transcripts."""
+def read_transcript(source: str, index: int = 0) -> FileTranscript:
+    """Return the transcript in a file or in standard input; `index` chooses one of several."""
     name = "standard input" if source == STANDARD_INPUT else source
     data = _read_bytes(source)
     with spinner(f"reading {name}"):
@@ -39,12 +43,14 @@ def read_transcript(source: str, index: int = 0) -> list[Any]:
         last = len(transcripts) - 1
         hint = f"use --index 0 to {last}" if last else "leave --index out"
         raise TranscriptError(f"{name} holds {held}: there is no transcript {index} (the first is 0)", hint=hint)
-    messages = transcripts[index]
+    transcript = transcripts[index]
+    messages = transcript.messages
     if not isinstance(messages, list):
-        raise TranscriptError(f"`messages` in {name} is {_json_type(messages)}, not a list", hint=_FORMATS)
+        key = transcript.key or "messages"
+        raise TranscriptError(f"`{key}` in {name} is {_json_type(messages)}, not a list", hint=_FORMATS)
     if not messages:
         raise TranscriptError(f"{name} holds no messages", hint=_FORMATS)
-    return cast(list[Any], messages)
+    return transcript
 
 
 def with_meta(compacted: Sequence[Any], messages: Sequence[Any]) -> list[Any]:
@@ -57,10 +63,10 @@ def with_meta(compacted: Sequence[Any], messages: Sequence[Any]) -> list[Any]:
     return [by_look.get(look_of((message,)), message) for message in compacted] if by_look else list(compacted)
 
 
-def write_transcript(path: Path, messages: Sequence[object]) -> None:
-    """Write JSON, or JSONL if the name says so; gzipped if it ends in .gz."""
+def write_transcript(path: Path, content: object) -> None:
+    """Write JSON, or JSONL if the name says so; gzipped if it ends in .gz. A request is one value, in either."""
     suffixes = path.suffixes[-2:]
-    text = to_jsonl(messages) if ".jsonl" in suffixes else to_json(messages)
+    text = to_jsonl(content) if ".jsonl" in suffixes and is_list(content) else to_json(content)
     data = text.encode()
     try:
         # No time stamp: the same transcript gives the same file.
@@ -74,8 +80,11 @@ def to_jsonl(messages: Sequence[object]) -> str:
     return "".join(json_text(message) + "\n" for message in messages)
 
 
-def to_json(messages: Sequence[object], *, encoding: str | None = "utf-8") -> str:
-    """Return a JSON list with one message per line, so that it can be searched and compared."""
+def to_json(content: object, *, encoding: str | None = "utf-8") -> str:
+    """Return a JSON list with one message per line, so that it can be searched and compared; or a request."""
+    if not is_list(content):
+        return json_text(content, encoding=encoding) + "\n"
+    messages = content
     return "[\n" + ",\n".join(json_text(message, encoding=encoding) for message in messages) + "\n]\n"
 
 
@@ -156,15 +165,16 @@ def _parse(text: str, place: Callable[[json.JSONDecodeError], str], fallback: st
         raise TranscriptError(f"{fallback}: JSON that cannot be read ({reason})", hint="fix the JSON there") from None
 
 
-def _find_transcripts(values: list[Any], name: str) -> list[Any]:
-    """Return the transcripts among the values: one message list, or what each object has under `messages`."""
+def _find_transcripts(values: list[Any], name: str) -> list[FileTranscript]:
+    """Return the transcripts among the values: one message list, requests, or what each object has in `messages`."""
     if len(values) == 1 and isinstance(values[0], list):
         values = cast(list[Any], values[0])
-        return [value["messages"] for value in values] if values and all(map(_is_record, values)) else [values]
+        is_list_of_records = bool(values) and all(map(_is_record, values))
+        return list(map(_record, values)) if is_list_of_records else [FileTranscript(values)]
     if all(map(_is_record, values)):
-        return [value["messages"] for value in values]
+        return list(map(_record, values))
     if all(isinstance(value, dict) and "role" in value for value in values):
-        return [values]
+        return [FileTranscript(values)]
     wrong = next(index for index, value in enumerate(values) if not (isinstance(value, dict) and "role" in value))
     what = "an object without `role` or `messages`" if isinstance(values[wrong], dict) else _json_type(values[wrong])
     where = f"{name}, item {wrong + 1}" if len(values) > 1 else name
@@ -173,7 +183,13 @@ def _find_transcripts(values: list[Any], name: str) -> list[Any]:
 
 def _is_record(value: object) -> bool:
     """Return True for an object that holds a whole transcript."""
+    if read_request(value):
+        return True
     return isinstance(value, dict) and "messages" in value and "role" not in value
+
+
+def _record(value: Any) -> FileTranscript:
+    return read_request(value) or FileTranscript(value["messages"])
 
 
 def _json_type(value: object) -> str:

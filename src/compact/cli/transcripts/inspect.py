@@ -52,9 +52,9 @@ def inspect(
     messages.
     """
     settings = load_agent_config(config, model=model, window=window)
-    messages = read_transcript(file, index)
-    with screen.spinner(f"counting {screen.quantity(len(messages), 'message')}"):
-        measured = measure(settings, messages)
+    transcript = read_transcript(file, index)
+    with screen.spinner(f"counting {screen.quantity(len(transcript.messages), 'message')}"):
+        measured = measure(settings, transcript)
         inspection = _inspect(measured, settings)
     screen.show_warnings(measured.events)
     if as_json:

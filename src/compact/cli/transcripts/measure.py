@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compact.cli import screen
 from compact.cli.settings import in_memory
+from compact.cli.transcripts.requests import FileTranscript
 
 if TYPE_CHECKING:
     from compact.config import CompactConfig
@@ -35,7 +36,7 @@ class MeasuredTranscript:
         return f"{role} {tool}" if tool else role
 
 
-def measure(config: CompactConfig, transcript: Sequence[Any]) -> MeasuredTranscript:
+def measure(config: CompactConfig, transcript: FileTranscript) -> MeasuredTranscript:
     """Read a transcript into a session without compacting it, and count every message."""
     from compact.manager import CompactManager
     from compact.tokens import get_tokenizer
@@ -43,7 +44,7 @@ def measure(config: CompactConfig, transcript: Sequence[Any]) -> MeasuredTranscr
     events: list[CompactionEvent] = []
     # With the policy switched off, preflight only reads: the history gets its ids and comes back unchanged.
     manager = CompactManager(in_memory(config, enabled=False), on_event=events.append)
-    manager.preflight(SESSION, transcript)
+    manager.preflight(SESSION, transcript.messages, **transcript.beside)
     messages = manager.history(SESSION)
     count = get_tokenizer(config.model, config.tokenizer).count_message
     return MeasuredTranscript(

@@ -50,10 +50,17 @@ def plan(
     the transcript in the provider's cache.
     """
     settings = load_agent_config(config, model=model, window=window)
-    messages = read_transcript(file, index)
-    with screen.spinner(f"planning for {screen.quantity(len(messages), 'message')}"):
-        measured = measure(settings, messages)
-        result = _planner(settings).plan(SESSION, messages, now=now, target_tokens=target_tokens, focus=focus)
+    transcript = read_transcript(file, index)
+    with screen.spinner(f"planning for {screen.quantity(len(transcript.messages), 'message')}"):
+        measured = measure(settings, transcript)
+        result = _planner(settings).plan(
+            SESSION,
+            transcript.messages,
+            now=now,
+            target_tokens=target_tokens,
+            focus=focus,
+            **transcript.beside,
+        )
     screen.show_warnings(measured.events)
     for failure in result.failures:
         screen.notice(f"the strategy {failure.strategy} failed: {failure.error}", label="warning", style="yellow")

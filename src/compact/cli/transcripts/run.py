@@ -48,12 +48,14 @@ def run(
     """Compact a transcript as an agent would, and print the result.
 
     Below the trigger nothing is compacted, unless --now says so. The summary is written by code, whatever the settings
-    say: no model is called. The result is a JSON list of messages. With --json it is one object: messages,
+    say: no model is called. The result is a JSON list of messages, or the
+    request that they came in. With --json it is one object: messages,
     tokens_before, tokens_after, reason, plan.
     """
     loaded = load_agent_config(config, model=model, window=window)
     settings = without_prefetch(in_memory(loaded))
-    messages = read_transcript(file, index)
+    transcript = read_transcript(file, index)
+    messages, beside = transcript.messages, transcript.beside
     events: list[CompactionEvent] = []
     with screen.spinner(f"compacting {screen.quantity(len(messages), 'message')}"):
         from compact.manager import CompactManager
@@ -62,25 +64,26 @@ def run(
         manager = CompactManager(settings, on_event=events.append)
         is_manual = now or target_tokens is not None or bool(focus or note)
         if is_manual:
-            prompt = manager.manual_compact(_SESSION, messages, note, target_tokens, focus=focus)
+            prompt = manager.manual_compact(_SESSION, messages, note, target_tokens, focus=focus, **beside)
         else:
-            prompt = manager.preflight(_SESSION, messages)
+            prompt = manager.preflight(_SESSION, messages, **beside)
         compacted = with_meta(prompt, messages)
         # Counted again from the result itself: the report says what is really there.
         tokens_after = estimate_messages_tokens(compacted, settings)
+    result = transcript.with_messages(compacted)
     screen.show_warnings(events)
     if loaded.summarizer.uses_model:
         screen.notice("summaries are written by code here: no model is called", label="note", style="yellow")
     plan, status = manager.current_plan(_SESSION), manager.status(_SESSION)
     tokens_before = plan.tokens_before if plan.version else tokens_after
     if output:
-        write_transcript(output, compacted)
+        write_transcript(output, result)
     if as_json:
         tokens = {"tokens_before": tokens_before, "tokens_after": tokens_after}
         reason = status.decision.reason if status.decision else ""
         screen.write_json({"messages": compacted, **tokens, "reason": reason, "plan": plan.to_dict()})
     elif not output:
-        screen.write(to_json(compacted, encoding=sys.stdout.encoding))
+        screen.write(to_json(result, encoding=sys.stdout.encoding))
     sizes = (len(messages), len(compacted)), (tokens_before, tokens_after)
     screen.notice(_outcome(manager, *sizes, is_manual=is_manual))
 
