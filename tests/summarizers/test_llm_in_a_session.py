@@ -265,9 +265,11 @@ class BrokenCache:
 def test_a_cache_that_fails_harms_nobody() -> None:
     with ScriptedModel(say_json(TOLD)) as model:
         manager, sink = watched(model)
-        compactor = manager._engine.compactor
+        configured = manager._models.configured
+        compactor = configured.engine.compactor
         writer = replace(compactor.writer, cache=BrokenCache())  # type: ignore[arg-type]
-        manager._engine = replace(manager._engine, compactor=replace(compactor, writer=writer))
+        engine = replace(configured.engine, compactor=replace(compactor, writer=writer))
+        manager._models.configured = replace(configured, engine=engine)
         assert "cap the retries" in summary_text(manager.preflight("s", HISTORY))
     assert [event.fallback for event in sink.of(CompactionErrorEvent)] == [
         "asked the summariser without looking in the cache",

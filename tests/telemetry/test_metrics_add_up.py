@@ -202,6 +202,7 @@ def test_the_sessions_reach_what_they_are_about() -> None:
             {"role": "assistant", "content": "seen " * 60},
         ]
         parts.append(calls)
+    parts[0][0]["meta"] = {"protected": True}  # it stands before the summary, where a line of ours would
     played = play(parts, ["preflight", "preflight", "manual", "undo", "preflight", "preflight"], [True, False], 400)
     with played.manager:
         done = list(compactions(played))

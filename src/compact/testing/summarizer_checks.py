@@ -8,7 +8,7 @@ import json
 from collections.abc import Awaitable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from compact.core.errors import SummaryFailed
 from compact.core.facts.ledger import Fact, FactKind, Ledger
@@ -119,10 +119,10 @@ async def _awaited(answer: Awaitable[StructuredSummary]) -> StructuredSummary:
     return await answer
 
 
-def _without_accounts(request: SummaryRequest) -> SummaryRequest:
-    """Return a request without what was spent on it, which a summariser adds to."""
-    sample = sample_request()
-    return replace(request, spending=sample.spending, tally=sample.tally)
+def _without_accounts(request: SummaryRequest) -> dict[str, object]:
+    """Return what a request says, without what was spent on it, which a summariser adds to."""
+    said = {field.name: getattr(request, field.name) for field in fields(request)}
+    return {name: value for name, value in said.items() if name not in ("spending", "tally", "count_text")}
 
 
 def _check_answer(summarizer: Summarizer, request: SummaryRequest) -> StructuredSummary:

@@ -175,10 +175,9 @@ def test_real_transcript(process):
 @pytest.mark.parametrize("key", ["system", "instructions"])
 def test_a_request_comes_back_whole(cli, tmp_path, key):
     """Whatever goes beside the messages is counted, and stays in the request."""
-    words = {"system": ("messages", "text"), "instructions": ("input", "input_text")}[key]
-    history = [
-        {"role": role, "content": f"{role} {n} " + "word " * 200} for n in range(40) for role in ("user", "assistant")
-    ]
+    messages = {"system": "messages", "instructions": "input"}[key]
+    roles = ("user", "assistant")
+    history = [{"role": role, "content": f"{role} {n} " + "word " * 200} for n in range(40) for role in roles]
     request = {"model": "m", key: "Be careful. " * 300, messages: history, "tools": []}
     path = tmp_path / "request.json"
     path.write_text(json.dumps(request))
