@@ -83,8 +83,10 @@ class PlannedPrompt:
     """The prompts of all calls under one plan on one branch: what each shows ends at its last log entry."""
 
     def __init__(self, messages: Sequence[StoredMessage], plan: CompactionPlan, table: TextTable) -> None:
-        seqs = {entry.message.id: entry.seq for entry in messages}
-        slots = _RENDERER.render([entry.message for entry in messages], plan).slots
+        hidden = plan.hidden_ids()
+        shown = [entry for entry in messages if entry.message.id not in hidden]
+        seqs = {entry.message.id: entry.seq for entry in shown}
+        slots = _RENDERER.render([entry.message for entry in shown], plan).slots
         repaired, summary = repair_chat(slots)[0], plan.summary
         texts = {slot.ids[0]: slot.message for slot in repaired if slot.ids and not is_summary(slot, summary)}
         entries = [slot for slot in slots if slot.ids and not is_summary(slot, summary)]

@@ -338,7 +338,8 @@ class PhraseIndex:
 
     def _read_prompt(self) -> Iterator[_ShownMessage]:
         plan, table, summary = self._plan, self._table, self._plan.summary
-        messages = [entry.message for entry in self._view]
+        hidden = plan.hidden_ids()
+        messages = [entry.message for entry in self._view if entry.message.id not in hidden]
         for slot in repair_chat(PromptRenderer().render(messages, plan).slots)[0]:
             if is_summary(slot, summary):
                 yield _ShownMessage("summary", slot, table.numbers_of_summary(summary))

@@ -25,7 +25,7 @@ from compact.core.plan.constraint_guard import ConstraintGuard
 from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult, StrategyFailure
 from compact.core.plan.layers import KeepRules, Layers, partition
 from compact.core.plan.plan import CompactionAction, StepFailure, SummarizationRecord
-from compact.core.plan.renderer import PromptRenderer
+from compact.core.plan.renderer import PromptRenderer, with_lines
 from compact.core.plan.strategy import SUMMARIZE, Goal
 from compact.core.plurals import quantity
 from compact.core.steps import Steps
@@ -243,7 +243,7 @@ class Compactor:
             origin=None,
             held=False,
         )
-        session.adopt(plan, is_compaction=True)
+        session.adopt(with_lines(plan, session.log.view), is_compaction=True)
         self.render(session)
         session.record_plan_size()
         session.mark_exhausted()

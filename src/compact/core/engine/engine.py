@@ -27,6 +27,7 @@ from compact.core.plan.budget import TokenBudget
 from compact.core.plan.coordinator import CompactionResult
 from compact.core.plan.plan import EDITED_PAST, SummarizationRecord
 from compact.core.plan.regret import Regret
+from compact.core.plan.renderer import with_lines
 from compact.core.plan.turn import Rehydrate
 from compact.core.steps import Steps
 
@@ -204,6 +205,7 @@ class Engine:
             if remaining is not session.plan or match.is_new_line:
                 version = session.plan.version + 1
                 edited = replace(remaining, version=version, reason=EDITED_PAST, origin=None, held=False, run=None)
+                edited = with_lines(edited, session.log.view)
                 session.adopt(replace(edited, tokens_before=session.prompt_tokens))
             new_ids = tuple(message.id for message in match.new)
             self.emitter.emit(session, HistoryBranchedEvent, left_ids=match.left_ids, new_ids=new_ids)

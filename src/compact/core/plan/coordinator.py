@@ -136,7 +136,7 @@ class CompactionCoordinator:
             answered=calls_answered(messages, groups),
             layers=partition(messages, groups, rules),
             places={message.id: index for index, message in enumerate(messages)},
-            plan=replace(plan, shows_gaps=goal.settle_tokens >= _SMALL_PROMPT_TOKENS),
+            plan=replace(plan, shows_gaps=goal.settle_tokens >= _SMALL_PROMPT_TOKENS, lines=None),
             goal=goal,
             count_message=count_message,
             turn_order=TurnOrder(messages),

@@ -203,7 +203,8 @@ class CompactionPlan:
     `pinned` are the messages that stand before the summary. `reason` says what made this version. A plan that was
     restored has the version it came from as `origin`, and is `held`: it stays until the budget forbids it. `regrets`
     are what the agent missed until then, and `run` is how the compaction went that made it, if one did. With
-    `shows_gaps`, a line stands where a whole turn was left out; a very small prompt has no room for that.
+    `shows_gaps`, a line stands where a whole turn was left out; a very small prompt has no room for that. `lines` says
+    before which messages such lines stand, and whose turn it was; None until that is known.
     `archived` is how many entries of the log the archive has.
     """
 
@@ -217,6 +218,7 @@ class CompactionPlan:
     origin: int | None = None
     held: bool = False
     shows_gaps: bool = False
+    lines: Mapping[str, str] | None = None
     regrets: Regrets = field(default_factory=Regrets)
     run: CompactionRun | None = field(default=None, compare=False)
     archived: int = field(default=0, compare=False)
@@ -335,6 +337,7 @@ class CompactionPlan:
             "origin": self.origin,
             "held": self.held,
             "shows_gaps": self.shows_gaps,
+            "lines": dict(self.lines) if self.lines is not None else None,
             "regrets": self.regrets.to_dict(),
             "run": self.run.to_dict() if self.run else None,
             **({"archived": self.archived} if self.archived else {}),
@@ -354,6 +357,7 @@ class CompactionPlan:
             origin=data["origin"],
             held=data["held"],
             shows_gaps=data.get("shows_gaps", False),
+            lines=data.get("lines"),
             # A plan from before regrets were counted does not say how long the log was: none counts under it.
             regrets=Regrets.from_dict(data["regrets"]) if "regrets" in data else Regrets(log_length=maxsize),
             run=CompactionRun.from_dict(data["run"]) if data.get("run") else None,

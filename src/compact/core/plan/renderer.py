@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from compact.core.log.messages import Message, Slot
-from compact.core.log.turn_order import TurnOrder
+from compact.core.log.turn_order import LEFT_OUT, TurnOrder
 from compact.core.plan.plan import (
     ClearRecord,
     CompactionAction,
@@ -73,7 +74,7 @@ class PromptRenderer:
         summary = () if plan.summary is None else (Slot(summary_message(plan.summary), plan.summary.span.message_ids),)
         slots = (*lead, *summary, *rest)
         if summary or hidden:
-            slots = in_turns(slots, messages, only_first=not plan.shows_gaps)
+            slots = in_turns(slots, messages, plan)
         return RenderedPrompt(slots, tuple(hidden), self.format_version, actions)
 
     def extend(self, prompt: RenderedPrompt, messages: Iterable[Message]) -> RenderedPrompt:
@@ -83,15 +84,26 @@ class PromptRenderer:
         return replace(prompt, slots=prompt.slots + added, actions=actions)
 
 
-def in_turns(slots: tuple[Slot, ...], messages: Sequence[Message], *, only_first: bool) -> tuple[Slot, ...]:
+def in_turns(slots: tuple[Slot, ...], messages: Sequence[Message], plan: CompactionPlan) -> tuple[Slot, ...]:
     """Return the slots with a line wherever the plan has left out a whole turn between two of the same speaker."""
+    lines = plan.lines
+    if lines is None:
+        prompt = [slot.message for slot in slots]
+        found = TurnOrder(messages).lines_for(prompt, only_first=not plan.shows_gaps)
+        lines = {prompt[place].id: line.role for place, line in found}
     filled: list[Slot] = []
-    begin = 0
-    prompt = (slot.message for slot in slots)
-    for place, line in TurnOrder(messages).lines_for(prompt, only_first=only_first):
-        filled += (*slots[begin:place], Slot(line, ()))
-        begin = place
-    return (*filled, *slots[begin:])
+    for slot in slots:
+        if slot.message.id in lines:
+            filled.append(Slot(Message(lines[slot.message.id], LEFT_OUT), ()))
+        filled.append(slot)
+    return tuple(filled)
+
+
+def with_lines(plan: CompactionPlan, messages: Sequence[Message]) -> CompactionPlan:
+    """Return a plan that knows its lines between turns: it is rendered without what it leaves out from then on."""
+    slots = PromptRenderer().render(messages, replace(plan, lines=None)).slots
+    lines = {after.message.id: line.message.role for line, after in pairwise(slots) if not line.ids}
+    return replace(plan, lines=lines)
 
 
 def summary_message(record: SummarizationRecord) -> Message:
