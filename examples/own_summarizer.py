@@ -35,5 +35,5 @@ with CompactManager(CompactConfig(model="gpt-4o", max_context_tokens=4_000), sum
     prompt = manager.manual_compact("move", history)
     (report,) = manager.report("move")
 
-print(prompt[0]["content"])
+print(prompt[1]["content"])
 print(f"constraints that the model no longer sees: {len(report.missing_constraints)}")

@@ -205,7 +205,7 @@ def test_what_another_process_wrote_meanwhile_changes_nothing_about_it(tmp_path:
 
 def test_a_compaction_leaves_room_for_all_reserves() -> None:
     manager, _ = watched(numbered(reserve=100), numbered("other", reserve=150))
-    assert manager._budget.window.injection_reserve == 250
+    assert manager._models.configured.budget.window.injection_reserve == 250
     manager.preflight("s", dialogue(30, words=40))
     assert manager.status("s").thresholds["ceiling"] == 750
 

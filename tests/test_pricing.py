@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from compact import CompactConfig, CompactManager, Message, StructuredSummary, SummaryRequest
+from compact.core.engine.compaction import Compactor
 from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent, TriggerDecisionEvent
 from compact.core.plan.economics import Economics, PromptChange
 from compact.pricing import ModelPricer, model_prices
@@ -30,6 +31,13 @@ CHANGE = PromptChange(
     summary_input_tokens=60_000,
     summary_output_tokens=4_000,
 )
+
+
+def use_compactor(manager: CompactManager, compactor: Compactor) -> None:
+    """Have the configured model compacted by another compactor."""
+    configured = manager._models.configured
+    engine = replace(configured.engine, compactor=compactor)
+    manager._models.configured = replace(configured, engine=engine)
 
 
 def watched(
@@ -289,7 +297,7 @@ def test_what_was_not_worth_it_is_looked_at_again_once_the_prompt_has_grown() ->
         return pricing.price(change, may_wait=may_wait)
 
     compactor = replace(manager._engine.compactor, pricing=replace(pricing, price=counting))
-    manager._engine = replace(manager._engine, compactor=compactor)
+    use_compactor(manager, compactor)
     history = results_then_talk()
     for extra in range(3):
         manager.preflight("s", [*history, *dialogue(extra, words=5)])
@@ -322,7 +330,7 @@ def test_a_price_that_cannot_be_told_stops_nothing() -> None:
     manager, sink = watched(policy=CAPPED)
     compactor = manager._engine.compactor
     compactor = replace(compactor, pricing=replace(compactor.pricing, price=broken))
-    manager._engine = replace(manager._engine, compactor=compactor)
+    use_compactor(manager, compactor)
     manager.preflight("s", results_then_talk())
     assert sink.of(CompactionCompletedEvent)[0].economics == {}
     assert {event.fallback for event in sink.of(CompactionErrorEvent)} == {"continued without a price"}

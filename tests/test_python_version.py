@@ -45,7 +45,13 @@ def test_it_is_the_version_that_pip_asks_for() -> None:
 def test_make_says_it_before_it_makes_an_environment(target: str, tmp_path: Path) -> None:
     if shutil.which("make") is None:
         pytest.skip("make is not installed")
-    for name in ("Makefile", "pyproject.toml", "requirements.lock", "requirements-run.lock"):
+    for name in (
+        "Makefile",
+        "pyproject.toml",
+        "requirements.lock",
+        "requirements-run.lock",
+        "requirements-templates.lock",
+    ):
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "src/compact/core").mkdir(parents=True)
     shutil.copy(ROOT / "src/compact/core/python_version.py", tmp_path / "src/compact/core")

@@ -118,16 +118,11 @@ def test_nobody_waits_for_a_writer_that_was_killed_longer_than_its_claim(url: st
         dying.preflight("s", history(96))
     dying.close()
     for manager in managers:  # the same claim, but one that does not hold for two minutes
-        engine = manager._engine
-        claiming = replace(engine.compactor.claiming, claim_seconds=1.0)
-        manager._engine = replace(
-            engine,
-            compactor=replace(
-                engine.compactor,
-                claiming=claiming,
-                writer=replace(engine.compactor.writer, claiming=claiming),
-            ),
-        )
+        configured = manager._models.configured
+        compactor = configured.engine.compactor
+        claiming = replace(compactor.claiming, claim_seconds=1.0)
+        compactor = replace(compactor, claiming=claiming, writer=replace(compactor.writer, claiming=claiming))
+        manager._models.configured = replace(configured, engine=replace(configured.engine, compactor=compactor))
     with ThreadPoolExecutor(3) as pool:
         prompts = list(pool.map(lambda manager: manager.preflight("s", history(96)), managers))
     assert sum(len(summarizer.asked) for summarizer in summarizers) == 1
