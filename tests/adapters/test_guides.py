@@ -34,8 +34,8 @@ def test_a_guide_ends_where_it_says(guide: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
 def test_a_guide_names_an_extra_that_there_is(guide: Path) -> None:
     text = guide.read_text(encoding="utf-8")
-    named = re.findall(r"compact-context\[([\w,-]+)\]", text)
-    assert named or "pip install compact-context" in text
+    named = re.findall(r"pip install '\.\[([\w,-]+)\]'", text)
+    assert named or "pip install ." in text
     extras = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     for extra in ",".join(named).split(",") if named else ():
         assert f"\n{extra} = [" in extras, extra
