@@ -134,3 +134,15 @@ def test_safe_compact_leaves_the_history_as_it_is_when_it_fails(caplog: pytest.L
     assert compact.safe_compact(bad) == bad
     assert "continuing without it" in caplog.text
     assert len(compact.safe_compact(tool_exchange("c", "x"))) == 2
+
+
+def test_a_line_between_turns_is_only_taken_off_before_a_summary() -> None:
+    """Elsewhere it may be the user's own words, and holds the turns apart."""
+    history = [user("[...]"), *dialogue(30, words=40)]
+    config = CompactConfig(max_context_tokens=100_000, state={"url": "memory:"}, storage={"adapter": "none"})
+    first = compact.compact(history, config=config, tokenizer=WordTokenizer(), target_tokens=600)
+    assert history[0]["content"] in [message["content"] for message in first.compacted_messages[:1]]
+    second = compact.compact([*first.compacted_messages, user("[...]")], config=config, tokenizer=WordTokenizer())
+    assert second.compacted_messages[-1]["content"] == "[...]"
+    assert second.compacted_messages[0]["content"] == "[...]"
+    assert second.compacted_messages[1]["content"].startswith("<COMPACT-SUMMARY v2>")

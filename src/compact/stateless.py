@@ -131,10 +131,11 @@ def compact(
         return _compact_with(manager, messages, session_id or "default", target_tokens, focus)
     config, gateway = config or _default_config(), Gateway()
     gateway.select_dialect(messages, None)
-    entries = _without_opening(gateway.to_entries(messages))
+    entries = gateway.to_entries(messages)
     engine = build_engine(
         config, emit=_discard, store=InMemoryCompactionStore(), tokenizer=tokenizer, summarizer=summarizer
     )
+    entries = _without_opening(entries, engine.compactor.rules)
     session = _session_of(entries, session_id or "history", engine)
     before = session.plan.version
     budget = build_budget(config)
@@ -204,9 +205,12 @@ def _is_opening(message: Message) -> bool:
     return message.role == "user" and message.text == LEFT_OUT
 
 
-def _without_opening(entries: Sequence[object]) -> list[object]:
-    """Return a history without the line that stands before a summary: each round writes its own."""
-    return [entry for place, entry in enumerate(entries) if not _is_opening(read_entry(entry, f"messages[{place}]"))]
+def _without_opening(entries: Sequence[object], rules: KeepRules) -> list[object]:
+    """Return a history without the line that stands before its summary: each round writes its own."""
+    read = [read_entry(entry, f"messages[{place}]") for place, entry in enumerate(entries)]
+    previous = _previous_summary(read, rules)
+    opening = previous.place - 1 if previous and previous.place and _is_opening(read[previous.place - 1]) else None
+    return [entry for place, entry in enumerate(entries) if place != opening]
 
 
 def _session_of(entries: Sequence[object], session_id: str, engine: Engine) -> Session:
