@@ -5,6 +5,7 @@ Planning never waits: a summary that is not written yet weighs the most it may w
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
@@ -12,7 +13,7 @@ from typing import Protocol
 
 from compact.core.log.groups import Group
 from compact.core.log.messages import Message, ToolCall
-from compact.core.log.turn_order import TurnOrder
+from compact.core.log.turn_order import LEFT_OUT, TurnOrder
 from compact.core.plan.layers import Layers
 from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import (
@@ -138,8 +139,10 @@ class PlanningContext:
         if leaving or self.plan.summary:
             before = self.layers.pinned if leaving else {self.places[message_id] for message_id in self.plan.pinned}
             prompt.insert(sum(1 for _ in takewhile(before.__contains__, shown)), _SUMMARY)
+        # The same line in many places: it is counted once for each speaker, since this is asked often.
         lines = self.turn_order.lines_for(prompt, only_first=not self.plan.shows_gaps)
-        return sum(self.count_message(line) for _, line in lines)
+        found = Counter(line.role for _, line in lines)
+        return sum(times * self.count_message(Message(role, LEFT_OUT)) for role, times in found.items())
 
 
 class CompactionStrategy(Protocol):
