@@ -86,7 +86,13 @@ class ConfigSection(BaseModel):
         return ((name, getattr(self, name)) for name in type(self).model_fields if name in self.model_fields_set)
 
     def given(self) -> dict[str, Any]:
-        """Return what was set in this section, former keys included, as a file would have it."""
+        """Return what was set in this section, former keys included, as a file would have it.
+
+        Example:
+            >>> from compact import CompactPolicy
+            >>> CompactPolicy(trigger_pct=0.7).given()
+            {'trigger_pct': 0.7}
+        """
         values = {name: getattr(self, name) for name in sorted(self.model_fields_set)}
         return {
             **{name: value.given() if isinstance(value, ConfigSection) else value for name, value in values.items()},
@@ -100,7 +106,18 @@ class ConfigSection(BaseModel):
 
 
 class CompactPolicy(ConfigSection):
-    """When to compact, how far, and what stays verbatim."""
+    """When to compact, how far, and what stays verbatim.
+
+    Raises:
+        ValueError: A setting is not in its range, or contradicts another, such as a target above the trigger. As a part
+            of a `CompactConfig` it is a `ConfigError`.
+
+    Example:
+        >>> from compact import CompactConfig, CompactPolicy
+        >>> config = CompactConfig(policy=CompactPolicy(trigger_pct=0.7, keep_recent_turns=10))
+        >>> config.policy.trigger_pct
+        0.7
+    """
 
     section = "policy"
     renamed = {"strategy": "summary_form", "tier_caps": "part_caps"}
@@ -182,7 +199,12 @@ _THRESHOLDS = (
 
 
 class DeduplicateConfig(ConfigSection):
-    """Stubs reads that were repeated later, or whose file was edited since."""
+    """Stubs reads that were repeated later, or whose file was edited since.
+
+    Example:
+        >>> from compact import CompactConfig, DeduplicateConfig, StrategiesConfig
+        >>> config = CompactConfig(strategies=StrategiesConfig(deduplicate=DeduplicateConfig(near_duplicates=True)))
+    """
 
     section = "strategies.deduplicate"
     moved = {"min_tokens": "DeduplicateStrategy.min_tokens (CompactManager(strategies=[…]))"}
@@ -193,17 +215,36 @@ class DeduplicateConfig(ConfigSection):
 
 
 class ToolConfig(ConfigSection):
-    """How the results of one tool (or of all that fit a pattern) are kept."""
+    """How the results of one tool (or of all that fit a pattern) are kept.
 
-    durability: ToolDurability = ToolDurability.REPLAYABLE
-    preserve_fields: tuple[str, ...] = ()
-    keep_last: int | None = Field(default=None, ge=0)
-    keep_turns: int | None = Field(default=None, ge=0)
-    never_evict: bool = False
+    Example:
+        >>> from compact import ClearConfig, CompactConfig, StrategiesConfig, ToolConfig
+        >>> rules = {"read_*": ToolConfig(keep_last=3), "get_order": ToolConfig(preserve_fields=("id", "status"))}
+        >>> config = CompactConfig(strategies=StrategiesConfig(clear=ClearConfig(tools=rules)))
+        >>> config.strategies.clear.tools["read_*"].keep_last
+        3
+    """
+
+    durability: ToolDurability = Field(
+        default=ToolDurability.REPLAYABLE,
+        description="What clearing a result loses: nothing (`ephemeral`), key fields, which stay (`anchoring`), a call "
+        "that can be made again (`replayable`), or what cannot be had again, and is never cleared (`non_replayable`).",
+    )
+    preserve_fields: tuple[str, ...] = Field(default=(), description="Fields of a JSON result that stay in its stub.")
+    keep_last: int | None = Field(default=None, ge=0, description="The newest results that stay; by default as above.")
+    keep_turns: int | None = Field(default=None, ge=0, description="Results of the newest turns that stay.")
+    never_evict: bool = Field(default=False, description="True for results that are facts: they always stay.")
 
 
 class ClearConfig(ConfigSection):
-    """Stubs old tool results."""
+    """Stubs old tool results.
+
+    Example:
+        >>> from compact import ClearConfig, CompactConfig, StrategiesConfig
+        >>> config = CompactConfig(strategies=StrategiesConfig(clear=ClearConfig(never_evict=("get_policy",))))
+        >>> config.strategies.clear.never_evict
+        ('get_policy',)
+    """
 
     section = "strategies.clear"
     moved = {name: f"ClearStrategy.{name} (CompactManager(strategies=[…]))" for name in ("keep_turns", "keep_lines")}
@@ -214,7 +255,12 @@ class ClearConfig(ConfigSection):
 
 
 class ExternalizeConfig(ConfigSection):
-    """Moves big results, and those that cannot be had again, into artifacts."""
+    """Moves big results, and those that cannot be had again, into artifacts.
+
+    Example:
+        >>> from compact import CompactConfig, ExternalizeConfig, StrategiesConfig
+        >>> config = CompactConfig(strategies=StrategiesConfig(externalize=ExternalizeConfig(min_tokens=5_000)))
+    """
 
     section = "strategies.externalize"
     moved = {
@@ -228,7 +274,13 @@ class ExternalizeConfig(ConfigSection):
 
 
 class WindowConfig(ConfigSection):
-    """Drops old plain dialogue; only if `window` is among the enabled strategies."""
+    """Drops old plain dialogue; only if `window` is among the enabled strategies.
+
+    Example:
+        >>> from compact import CompactConfig, StrategiesConfig, WindowConfig
+        >>> strategies = StrategiesConfig(enabled=("clear", "window"), window=WindowConfig(max_turns=20))
+        >>> config = CompactConfig(strategies=strategies)
+    """
 
     section = "strategies.window"
     moved = {"max_tokens": "WindowStrategy.max_tokens (CompactManager(strategies=[…]))"}
@@ -240,7 +292,12 @@ _USUAL_STRATEGIES: tuple[StrategyName, ...] = ("deduplicate", "clear", "external
 
 
 class StrategiesConfig(ConfigSection):
-    """Which strategies run, always cheapest first, and what can be set for them."""
+    """Which strategies run, always cheapest first, and what can be set for them.
+
+    Example:
+        >>> from compact import CompactConfig, StrategiesConfig
+        >>> config = CompactConfig(strategies=StrategiesConfig(enabled=("clear", "summarize")))
+    """
 
     enabled: tuple[StrategyName, ...] = Field(
         default=_USUAL_STRATEGIES, description="Those that run; `window` forgets old dialogue, and is off by default."
@@ -272,7 +329,16 @@ class StrategiesConfig(ConfigSection):
 
 
 class SummarizerConfig(ConfigSection):
-    """What writes the summary, and how long it may be."""
+    """What writes the summary, and how long it may be.
+
+    Example:
+        >>> from compact import CompactConfig, SummarizerConfig
+        >>> CompactConfig().summarizer.uses_model  # by default code writes it
+        False
+        >>> config = CompactConfig(summarizer=SummarizerConfig(model="gpt-4o-mini", max_tokens=2_000))
+        >>> config.summarizer.uses_model
+        True
+    """
 
     section = "summarizer"
     renamed = {"prepare": "prefetch"}
@@ -330,7 +396,12 @@ class SummarizerConfig(ConfigSection):
 
 
 class RehydrationSettings(ConfigSection):
-    """Which of the artifacts that an agent names are shown again by themselves."""
+    """Which of the artifacts that an agent names are shown again by themselves.
+
+    Example:
+        >>> from compact import CompactConfig, RehydrationSettings
+        >>> config = CompactConfig(rehydration=RehydrationSettings(max_total_tokens=2_000))
+    """
 
     section = "rehydration"
     moved = {
@@ -345,7 +416,12 @@ class RehydrationSettings(ConfigSection):
 
 
 class RecallSettings(ConfigSection):
-    """How an agent's questions about what left its prompt are answered."""
+    """How an agent's questions about what left its prompt are answered.
+
+    Example:
+        >>> from compact import CompactConfig, RecallSettings
+        >>> config = CompactConfig(recall=RecallSettings(semantic=True))
+    """
 
     section = "recall"
     semantic: bool = Field(
@@ -354,7 +430,12 @@ class RecallSettings(ConfigSection):
 
 
 class RegretConfig(ConfigSection):
-    """What stays longer because a compaction had removed it and the agent asked for it again; counted in any case."""
+    """What stays longer because a compaction had removed it and the agent asked for it again; counted in any case.
+
+    Example:
+        >>> from compact import CompactConfig, RegretConfig
+        >>> config = CompactConfig(regret=RegretConfig(keep_longer=False))
+    """
 
     keep_longer: bool = Field(default=True, description="False counts what was missed, and keeps nothing longer.")
     max_share: float = Field(default=0.2, gt=0, le=1, description="Share of a compaction's target that it may take.")
@@ -368,7 +449,12 @@ class RegretConfig(ConfigSection):
 
 
 class PricingConfig(ConfigSection):
-    """What the model costs, in dollars per million tokens; by default what the bundled price list says."""
+    """What the model costs, in dollars per million tokens; by default what the bundled price list says.
+
+    Example:
+        >>> from compact import CompactConfig, PricingConfig
+        >>> config = CompactConfig(model="my-model", pricing=PricingConfig(input_per_mtok=0.5, output_per_mtok=2))
+    """
 
     input_per_mtok: float | None = Field(default=None, ge=0, description="Fresh input; without it nothing else counts.")
     output_per_mtok: float | None = Field(default=None, ge=0, description="Output; by default five times the input.")
@@ -377,7 +463,12 @@ class PricingConfig(ConfigSection):
 
 
 class StateConfig(ConfigSection):
-    """Where log and plans live."""
+    """Where log and plans live.
+
+    Example:
+        >>> from compact import CompactConfig, StateConfig
+        >>> config = CompactConfig(state=StateConfig(url="postgresql://agent@db/compact", tenant_id="acme"))
+    """
 
     url: str = Field(
         default="sqlite:///./.compact/state.db",
@@ -391,7 +482,15 @@ class StateConfig(ConfigSection):
 
 
 class StorageConfig(ConfigSection):
-    """Where transcripts for people are archived."""
+    """Where transcripts for people are archived.
+
+    Raises:
+        ValueError: The adapter is `s3` and no bucket is named.
+
+    Example:
+        >>> from compact import CompactConfig, StorageConfig
+        >>> config = CompactConfig(storage=StorageConfig(path="/var/lib/agent/transcripts", keep_days=30))
+    """
 
     adapter: Literal["fs", "s3", "none"] = Field(default="fs", description="A folder, a bucket, or nowhere.")
     path: str = Field(default="./.compact/archive", min_length=1, description="The folder, for `fs`.")
@@ -415,14 +514,26 @@ class StorageConfig(ConfigSection):
 
 
 class RedactionConfig(ConfigSection):
-    """What is taken out of everything that leaves the process; memory and the state store keep the original."""
+    """What is taken out of everything that leaves the process; memory and the state store keep the original.
+
+    Example:
+        >>> from compact import CompactConfig, RedactionConfig
+        >>> config = CompactConfig(redaction=RedactionConfig(patterns=("EMP-[0-9]{6}",)))
+    """
 
     enabled: bool = Field(default=True, description="False lets secrets through, with a warning.")
     patterns: tuple[str, ...] = Field(default=(), description="More patterns, in RE2 syntax.")
 
 
 class TelemetryConfig(ConfigSection):
-    """Where events go."""
+    """Where events go.
+
+    Example:
+        >>> from compact import CompactConfig, TelemetryConfig
+        >>> TelemetryConfig(exporter="console, otlp").exporter
+        ('console', 'otlp')
+        >>> config = CompactConfig(telemetry=TelemetryConfig(console_level="warning"))
+    """
 
     section = "telemetry"
     moved = {"max_queued_events": "ExportWorker(…, max_queued=…) (CompactManager(on_event=…))"}
@@ -449,7 +560,13 @@ class TelemetryConfig(ConfigSection):
         return tuple(dict.fromkeys(value)) if is_list(value) else value
 
     def for_exporters(self) -> dict[str, Any]:
-        """Return the same as values for `ExportSettings`."""
+        """Return the same as values for `ExportSettings`.
+
+        Example:
+            >>> from compact import TelemetryConfig
+            >>> TelemetryConfig(exporter="none").for_exporters()["exporters"]
+            ()
+        """
         names = (self.exporter,) if isinstance(self.exporter, str) else self.exporter
         token = self.ariadne_token.get_secret_value() if self.ariadne_token else ""
         return {
@@ -497,11 +614,17 @@ class _Origin:
 class CompactConfig(ConfigSection):
     """All settings; `CompactConfig()` works as it is.
 
-    Raises `ConfigError` for a setting that is not known, not in its range, or contradicts another; the error names
-    its path.
+    Settings given here overrule `COMPACT_*` variables; no file is read, for that there is `load`. A section is an
+    object of its class, or a mapping with what is set in it.
 
-        CompactConfig(model="claude-sonnet-4-5", policy=CompactPolicy(trigger_pct=0.7))
-        CompactConfig(model="gpt-4o", policy={"trigger_pct": 0.7})
+    Raises:
+        ConfigError: A setting is not known, not in its range, or contradicts another; the error names its path.
+
+    Example:
+        >>> from compact import CompactConfig, CompactPolicy
+        >>> config = CompactConfig(model="claude-sonnet-4-5", policy=CompactPolicy(trigger_pct=0.7))
+        >>> config == CompactConfig(model="claude-sonnet-4-5", policy={"trigger_pct": 0.7})
+        True
     """
 
     version: str = Field(default=CONFIG_VERSION, description="Of the file's own form.")
@@ -544,14 +667,37 @@ class CompactConfig(ConfigSection):
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> CompactConfig:
-        """Return a configuration of settings whose names are only known when they are read."""
+        """Return a configuration of settings whose names are only known when they are read.
+
+        Args:
+            settings: The settings by name, sections as mappings, as a file would have them.
+
+        Raises:
+            ConfigError: A setting is not known, not in its range, or contradicts another; the error names its path.
+
+        Example:
+            >>> CompactConfig.of({"model": "gpt-4o", "policy": {"trigger_pct": 0.7}}).policy.trigger_pct
+            0.7
+        """
         return cls(**cast(CompactSettings, settings))
 
     @classmethod
     def load(cls, path: str | Path, **settings: Unpack[CompactSettings]) -> CompactConfig:
         """Read a YAML or JSON file; the environment and the settings given here overrule it.
 
-        Raises `ConfigError` for a file that is not there or cannot be read, and for whatever the class refuses.
+        Args:
+            path: The file.
+            settings: Settings by name, as for `CompactConfig`; they overrule the environment and the file.
+
+        Raises:
+            ConfigError: The file is not there or cannot be read, or has what `CompactConfig` refuses.
+
+        Example:
+            >>> from pathlib import Path
+            >>> size = Path("compact.yaml").write_text("policy: {trigger_pct: 0.7}")
+            >>> config = CompactConfig.load("compact.yaml", model="gpt-4o")
+            >>> config.policy.trigger_pct, config.file.name
+            (0.7, 'compact.yaml')
         """
         loaded = cls.of(merged(read_file(Path(path)), from_environment(cls), _as_mappings(settings)))
         loaded._origin = _Origin(Path(path))

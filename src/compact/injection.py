@@ -39,7 +39,31 @@ ROLES = ("user", "system", "developer")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectionContext:
-    """What an injector may look at: the prompt as it will be sent, to be read only, and the room there is."""
+    """What an injector may look at: the prompt as it will be sent, to be read only, and the room there is.
+
+    An injector's function gets it; see `Injector`.
+
+    Attributes:
+        session_id: The conversation.
+        turn_number: The turn of the conversation, from 1.
+        messages: The prompt.
+        reserve_tokens: The most tokens that the injector may return.
+        count_text: Counts the tokens of a text.
+
+    Example:
+        >>> from compact import InjectionContext, Message
+        >>> def notes(context: InjectionContext) -> str:
+        ...     return f"Notes on: {context.latest_ask}"
+        >>> context = InjectionContext(  # as a test of an injector makes one
+        ...     session_id="chat-1",
+        ...     turn_number=1,
+        ...     messages=(Message("user", "the harbour"),),
+        ...     reserve_tokens=100,
+        ...     count_text=len,
+        ... )
+        >>> notes(context)
+        'Notes on: the harbour'
+    """
 
     session_id: str
     turn_number: int
@@ -55,10 +79,29 @@ class InjectionContext:
 
 @dataclass(frozen=True, slots=True)
 class Injector:
-    """A source of content for prompts: a name, the most tokens it may take, and a function, async or not.
+    """A source of content for prompts, such as a search in your own documents.
 
-    It is asked before every model call and may answer with nothing; `once_per_turn` asks it at the first call of a
-    turn only, and shows what it said until the turn is over.
+    It is asked before every model call and may answer with nothing. What it returns stands at the very end of one
+    prompt, and is gone with the next. If it fails, the prompt goes out without it and an event says so.
+
+    Args:
+        name: Stands in errors and events.
+        reserve_tokens: The most tokens that its content may take; a compaction leaves room for them.
+        inject: A function of an `InjectionContext`, async or not, that returns a text, a message, several of them or
+            None.
+        once_per_turn: Ask it at the first call of a turn only, and show what it said until the turn is over.
+
+    Raises:
+        ConfigError: It has no name, or reserves no tokens.
+
+    Example:
+        >>> from compact import CompactManager, Injector
+        >>> clock = Injector("clock", reserve_tokens=50, inject=lambda context: "It is noon.")
+        >>> manager = CompactManager(injectors=[clock])
+        >>> prompt = manager.preflight("chat-1", [{"role": "user", "content": "What time is it?"}])
+        >>> print(prompt[-1]["content"])
+        [clock: added for this call, not a message from the user]
+        It is noon.
     """
 
     name: str

@@ -92,12 +92,37 @@ _MAX_SIMILAR = 24
 class CompactManager:
     """Keeps the histories of sessions inside their model's window.
 
-    Safe to share between threads and tasks: two calls for one session never interleave, different sessions never
-    wait for each other. `on_event` gets every event, with `event_metadata` in each. `tokenizer`, `strategies`,
-    `summarizer`, `constraints`, `store`, `archive`, `rehydration` and `circuit_breaker` take the place of what the
-    configuration would choose; `redaction_callback` has the last word on every text that leaves the process;
-    `injectors` add content to the end of every prompt, each within the tokens it reserves. With `embed`, which makes a
-    vector of each text, recall also finds what is said in other words.
+    Safe to share between threads and tasks: two calls for one session never interleave, different sessions never wait
+    for each other. Close it at the end, or use it in a `with` statement.
+
+    Args:
+        config: The settings; `CompactConfig()` by default.
+        tokenizer: Counts tokens; by default the counter of the configured model.
+        strategies: Propose what leaves the prompt, cheapest first; by default those that the settings enable.
+        summarizer: Writes summaries: a function of a `SummaryRequest`, async or not. By default code writes them, or
+            the model that the settings name.
+        constraints: Finds what users asked to hold for the rest of the session.
+        store: Where log, plans, model calls and artifacts are kept; by default the one at `state.url`.
+        archive: Where transcripts for people are written; by default as `storage` says.
+        rehydration: Which artifacts are shown again by themselves, and how much of them.
+        circuit_breaker: Pauses a summariser that fails again and again.
+        injectors: Add content to the end of every prompt, each within the tokens it reserves.
+        embed: Makes a vector of each text, so that recall also finds what is said in other words.
+        on_event: Gets every event: a function, or an object with `emit(event)`.
+        event_metadata: Your own values, which every event has in `metadata`.
+        redaction_callback: Has the last word on every text that leaves the process.
+
+    Raises:
+        ConfigError: A setting or an argument makes no sense; the error names its path.
+
+    Example:
+        >>> from compact import CompactConfig, CompactManager
+        >>> from compact.testing import tool_run
+        >>> manager = CompactManager(CompactConfig(model="gpt-4o", max_context_tokens=8_000))
+        >>> history = tool_run(60, words=200)  # a request, and sixty tool calls with their results
+        >>> prompt = manager.preflight("chat-1", history)  # before each model call
+        >>> len(history), len(prompt) < len(history)
+        (121, True)
     """
 
     def __init__(
@@ -210,10 +235,34 @@ class CompactManager:
     ) -> list[M]:
         """Return the history as it should be sent: unchanged below the trigger, compacted from there on.
 
-        Pass the tool schemas and instructions that are sent beside the messages, so that they are counted, and the
-        tokens that the request sets aside for its answer (`max_tokens`), so that both fit the window. `model` is the
-        model that the request is for, if that is not the one that is configured: its window is used, unless one is set.
-        The dialect (`chat`, `responses`, `anthropic`, `gemini`) is recognised unless it is named.
+        Call it before each model call, with the whole history or with the prompt it returned last and what is new
+        behind it. If compaction fails, the history comes back as it is, or shorter, and an event says why.
+
+        Args:
+            session_id: Names the conversation; any text that is not empty.
+            messages: The history: Chat Completions messages, Responses items, Anthropic messages or Gemini contents.
+            tools: The tool schemas that are sent beside the messages, so that they are counted.
+            instructions: The instructions that are sent beside the messages, so that they are counted.
+            output_tokens: The tokens that the request sets aside for its answer (`max_tokens`), so that both fit the
+                window.
+            model: The model that the request is for, if it is not the configured one: its window is used, unless one is
+                set.
+            dialect: `chat`, `responses`, `anthropic`, `gemini` or a dialect of your own; by default it is recognised.
+
+        Returns:
+            The messages to send. What was not changed is the caller's own object.
+
+        Raises:
+            InsufficientBudget: What must stay takes more tokens than there are; the error says which part takes how
+                many.
+            InvalidHistory: The list cannot be read as messages; the error names the place.
+            InjectionTooLarge: An injector returned more tokens than it reserves.
+            SummaryFailed: The summary failed, and `summarizer.on_failure` is `raise`.
+
+        Example:
+            >>> prompt = manager.preflight("chat-1", history, instructions="Be brief.", output_tokens=1_000)
+            >>> prompt[-1] is history[-1]
+            True
         """
         call = self._enter(session_id, messages, tools, instructions, output_tokens=output_tokens, model=model)
         with call.held.lock.hold():
@@ -230,7 +279,14 @@ class CompactManager:
         model: str = "",
         dialect: str | Dialect | None = None,
     ) -> list[M]:
-        """Do what `preflight` does in an event loop: wait for a summary without blocking."""
+        """`preflight` for an event loop, which a summary that is waited for does not block.
+
+        Same arguments, result and errors.
+
+        Example:
+            >>> import asyncio
+            >>> prompt = asyncio.run(manager.apreflight("chat-1", history))
+        """
         call = self._enter(session_id, messages, tools, instructions, output_tokens=output_tokens, model=model)
         async with call.held.lock.ahold():
             return await arun_steps(self._preflight(call, messages, dialect))
@@ -254,10 +310,31 @@ class CompactManager:
         model: str = "",
         dialect: str | Dialect | None = None,
     ) -> list[M]:
-        """Compact now, whatever the usage; with `target_tokens`, the whole list returned fits it.
+        """Compact now, whatever the usage: what a chat does for `/compact`.
 
-        What `focus` names is kept first, with a model and without one: `focus="the refund policy"`. `note` is a reason
-        for the record, which a model is told too.
+        Args:
+            session_id: Names the conversation.
+            messages: The history, as for `preflight`.
+            note: A reason for the record, which a model that writes the summary is told too.
+            target_tokens: The most tokens that the whole returned list may take; by default as the settings say.
+            focus: What is kept first, with a model and without one: `"the refund policy"`.
+            tools: The tool schemas that are sent beside the messages, so that they are counted.
+            instructions: The instructions that are sent beside the messages, so that they are counted.
+            model: The model that the request is for, if it is not the configured one.
+            dialect: The wire format of the messages; by default it is recognised.
+
+        Returns:
+            The messages to send.
+
+        Raises:
+            InsufficientBudget: What must stay takes more tokens than `target_tokens`, or than there are.
+            InvalidHistory: The list cannot be read as messages, or `focus` is no text.
+            SummaryFailed: The summary failed, and `summarizer.on_failure` is `raise`.
+
+        Example:
+            >>> prompt = manager.manual_compact("chat-1", history, target_tokens=2_000, focus="result-7")
+            >>> "result-7 " in str(prompt)
+            True
         """
         call = self._enter(session_id, messages, tools, instructions, model=model)
         asked = {"note": note, "focus": focus}
@@ -277,7 +354,12 @@ class CompactManager:
         model: str = "",
         dialect: str | Dialect | None = None,
     ) -> list[M]:
-        """Do what `manual_compact` does in an event loop."""
+        """`manual_compact` for an event loop; same arguments, result and errors.
+
+        Example:
+            >>> import asyncio
+            >>> prompt = asyncio.run(manager.amanual_compact("chat-1", history, target_tokens=2_000))
+        """
         call = self._enter(session_id, messages, tools, instructions, model=model)
         asked = {"note": note, "focus": focus}
         async with call.held.lock.ahold():
@@ -347,9 +429,33 @@ class CompactManager:
     ) -> CompactionResult:
         """Return what `preflight` would do with this history, or with `now` what `manual_compact` would do.
 
-        A target or a focus is for `manual_compact`, and means `now`. Nothing is written and no summary is asked for.
-        Nothing to do is a plan without new records, and its `reason`.
-        `economics` says what it would cost and when it has paid for itself: `print(result.economics)`.
+        Nothing is written and no summary is asked for. Nothing to do is a plan without new records, and its `reason`.
+
+        Args:
+            session_id: Names the conversation; it need not be known yet.
+            messages: The history, as for `preflight`.
+            now: Plan as `manual_compact` does, whatever the usage.
+            target_tokens: The most tokens of the result; means `now`.
+            focus: What is kept first; means `now`.
+            tools: The tool schemas that are sent beside the messages, so that they are counted.
+            instructions: The instructions that are sent beside the messages, so that they are counted.
+            output_tokens: The tokens that the request sets aside for its answer.
+            model: The model that the request is for, if it is not the configured one.
+            dialect: The wire format of the messages; by default it is recognised.
+
+        Returns:
+            The plan, the tokens before and after it, and in `economics` what it costs and when it has paid for itself.
+
+        Raises:
+            InsufficientBudget: What must stay takes more tokens than there are.
+            InvalidHistory: The list cannot be read as messages, or `focus` is no text.
+
+        Example:
+            >>> result = manager.plan("another-chat", history)
+            >>> result.tokens_freed > 0
+            True
+            >>> result.economics.pays_back_within(20)
+            True
         """
         call = self._enter(
             session_id, messages, tools, instructions, output_tokens=output_tokens, model=model, register=False
@@ -364,9 +470,21 @@ class CompactManager:
         )
 
     def observe_usage(self, session_id: str, usage: object) -> None:
-        """Take in what a provider counted for the last prompt: a number of input tokens, or its `usage` as it is.
+        """Take in what a provider counted for the last prompt, which corrects the estimate for the next one.
 
-        Of the usage as it is, what was served from the cache is kept too: `cost` goes by it.
+        Args:
+            session_id: Names the conversation.
+            usage: A number of input tokens, or the provider's `usage` as it is. Of the usage as it is, what was served
+                from the cache is kept too: `cost` goes by it.
+
+        Raises:
+            UnknownSession: Nothing is known of the session.
+            ValueError: The usage has no number of input tokens.
+
+        Example:
+            >>> manager.observe_usage("chat-1", {"prompt_tokens": 4_100})  # or the client's own `response.usage`
+            >>> manager.model_calls("chat-1")[-1].tokens_reported
+            4100
         """
         reported = reported_usage(usage)
         with self._open(session_id) as session:
@@ -382,7 +500,23 @@ class CompactManager:
             run_steps(steps)
 
     def prefetch_summary(self, session_id: str) -> bool:
-        """Write the summary that a session's next compaction will need; return False if it needs none."""
+        """Write the summary that a session's next compaction will need, so that no model call waits for it.
+
+        A manager does this by itself in the background; call it from a job of your own, or in a quiet moment.
+
+        Args:
+            session_id: Names the conversation.
+
+        Returns:
+            True if a summary was written, False if the next compaction needs none.
+
+        Raises:
+            UnknownSession: Nothing is known of the session.
+
+        Example:
+            >>> manager.prefetch_summary("chat-1")
+            True
+        """
         with self._open(session_id) as session:
             trial = session.fork()
         chosen = self._models.of_session(trial)
@@ -401,14 +535,41 @@ class CompactManager:
     # -- what happened, and why -------------------------------------------------------------------------------------
 
     def status(self, session_id: str) -> SessionStatus:
-        """Return how full the window is, what is in it, and why it did or did not compact."""
+        """Return how full the window is, what is in it, and why it did or did not compact.
+
+        Args:
+            session_id: Names the conversation.
+
+        Returns:
+            The status; `print(status)` shows it, and `to_markdown` makes a chat message of it.
+
+        Raises:
+            UnknownSession: Nothing is known of the session.
+
+        Example:
+            >>> status = manager.status("chat-1")
+            >>> status.messages_in_log, status.used_tokens < status.max_context_tokens
+            (121, True)
+        """
         with self._open(session_id) as session:
             budget = self._models.of_session(session).budget_of(session)
             session.set_budget(budget)
             return status_of(session, used_tokens=self._engine.trigger.used_tokens(session, budget))
 
     def current_plan(self, session_id: str) -> CompactionPlan:
-        """Return the plan in force; an empty one for a session that is not known yet."""
+        """Return the plan in force; an empty one for a session that is not known yet.
+
+        Args:
+            session_id: Names the conversation.
+
+        Returns:
+            The plan: what is cleared, summarised, externalised or dropped, by which strategy, and why.
+
+        Example:
+            >>> plan = manager.current_plan("chat-1")
+            >>> plan.version, plan.tokens_after < plan.tokens_before
+            (1, True)
+        """
         try:
             with self._open(session_id) as session:
                 return session.plan
@@ -416,47 +577,152 @@ class CompactManager:
             return CompactionPlan(session_id)
 
     def prompt(self, session_id: str) -> RenderedPrompt:
-        """Return the prompt as it was last returned, with the log entries that each place of it stands for."""
+        """Return the prompt as it was last returned, with the log entries that each place of it stands for.
+
+        Args:
+            session_id: Names the conversation.
+
+        Returns:
+            The prompt in slots; its `messages` are what the model sees.
+
+        Raises:
+            UnknownSession: Nothing is known of the session.
+
+        Example:
+            >>> summary = next(slot for slot in manager.prompt("chat-1").slots if len(slot.ids) > 1)
+            >>> summary.message.text.splitlines()[0]
+            '<COMPACT-SUMMARY v1>'
+        """
         with self._open(session_id) as session:
             return session.prompt.rendered
 
     def history(self, session_id: str) -> tuple[Message, ...]:
-        """Return the log: everything that ever arrived, in order, whatever was compacted or edited since."""
+        """Return the log: everything that ever arrived, in order, whatever was compacted or edited since.
+
+        Args:
+            session_id: Names the conversation.
+
+        Returns:
+            The entries of the log, the oldest first.
+
+        Raises:
+            UnknownSession: Nothing is known of the session.
+
+        Example:
+            >>> [message.role for message in manager.history("chat-1")[:3]]
+            ['user', 'assistant', 'tool']
+        """
         with self._open(session_id) as session:
             return tuple(session.log.entries)
 
     def plans(self, session_id: str) -> tuple[PlanVersion, ...]:
-        """Return every plan that was ever in force, oldest first."""
+        """Return every plan that was ever in force, oldest first.
+
+        Args:
+            session_id: Names the conversation.
+
+        Returns:
+            The plans, each with the time it was put in force; none for a session that is not known.
+
+        Example:
+            >>> [entry.plan.version for entry in manager.plans("chat-1")]
+            [1]
+        """
         return self._store.plans(session_id)
 
     def model_calls(self, session_id: str) -> tuple[ModelCall, ...]:
-        """Return every prompt that went out, oldest first."""
+        """Return every prompt that went out, oldest first.
+
+        Args:
+            session_id: Names the conversation.
+
+        Returns:
+            One record for each call: its plan, its size, its parts; none for a session that is not known.
+
+        Example:
+            >>> call = manager.model_calls("chat-1")[-1]
+            >>> call.number, call.plan_version
+            (1, 1)
+        """
         return self._reader.model_calls(session_id)
 
     def cost(self, session_id: str) -> SessionCost:
         """Return what a session cost, call by call and compaction by compaction, and what compaction saved so far.
 
-        By the prices that were recorded; of a model without any, by the bundled list, for which this may wait.
+        Prices are those that were recorded with each call. For a model without any, the bundled list is read, and the
+        first time this may wait for it.
+
+        Args:
+            session_id: Names the conversation.
+
+        Returns:
+            The costs; sums are over the calls whose price is known.
+
+        Example:
+            >>> cost = manager.cost("chat-1")
+            >>> len(cost.calls), cost.unpriced_calls
+            (1, 0)
         """
         return cost_of(self.model_calls(session_id), self.plans(session_id), find_prices=listed_prices)
 
     def sessions(self) -> tuple[SessionInfo, ...]:
-        """Return all sessions in the store, the newest first."""
+        """Return all sessions in the store, the newest first.
+
+        Example:
+            >>> [(session.session_id, session.messages) for session in manager.sessions()]
+            [('chat-1', 121)]
+        """
         return self._reader.sessions()
 
     def why(self, session_id: str, phrase: str) -> PhraseTrace:
         """Return whether the newest prompt has a phrase, where, and which calls went out without it.
 
-        Iterating over the answer yields each message of the log that has the phrase, and what became of it.
+        Args:
+            session_id: Names the conversation.
+            phrase: The words to look for.
+
+        Returns:
+            A trace of the phrase. Iterating over it yields each message of the log that has the phrase, and what became
+            of it.
+
+        Raises:
+            UnknownSession: Nothing is known of the session.
+
+        Example:
+            >>> trace = manager.why("chat-1", "do the whole thing")
+            >>> trace.count > 0, trace.calls_without
+            (True, ())
         """
         return self._phrases.find(session_id, phrase)
 
     async def awhy(self, session_id: str, phrase: str) -> PhraseTrace:
-        """Do what `why` does in an event loop."""
+        """`why` for an event loop; same arguments, result and errors.
+
+        Example:
+            >>> import asyncio
+            >>> trace = asyncio.run(manager.awhy("chat-1", "do the whole thing"))
+        """
         return await asyncio.to_thread(self.why, session_id, phrase)
 
     def report(self, session_id: str, *, version: int | None = None) -> tuple[CompactionReport, ...]:
-        """Return what each compaction did to what it took out, oldest first; of one plan version, if asked."""
+        """Return what each compaction did to what it took out, oldest first.
+
+        Args:
+            session_id: Names the conversation.
+            version: The plan version to report on; by default all of them.
+
+        Returns:
+            One report for each compaction: which strings are kept, in the summary's ledger, retrievable or lost.
+
+        Raises:
+            UnknownSession: Nothing is known of the session.
+            CompactError: The session has no plan of that version; the hint lists those that it has.
+
+        Example:
+            >>> (report,) = manager.report("chat-1")
+            >>> report.missing_constraints
+            ()
+        """
         stored, plans = self._load(session_id), self._store.plans(session_id)
         known = [entry.plan.version for entry in plans]
         if version is not None and version not in known:
@@ -466,13 +732,36 @@ class CompactManager:
         return tuple(reports_of(stored, plans, calls, constraints=self._constraints, version=version))
 
     async def areport(self, session_id: str, *, version: int | None = None) -> tuple[CompactionReport, ...]:
-        """Do what `report` does in an event loop."""
+        """`report` for an event loop; same arguments, result and errors.
+
+        Example:
+            >>> import asyncio
+            >>> reports = asyncio.run(manager.areport("chat-1"))
+        """
         return await asyncio.to_thread(self.report, session_id, version=version)
 
     def recall(
         self, session_id: str, query: str, *, max_tokens: int = 2000, security: SecurityContext | None = None
     ) -> Recall:
-        """Return what left the prompt, within `max_tokens`: the entry of an id, or the best matches for a question."""
+        """Return what left the prompt: the entry of an id, or the best matches for a question.
+
+        Args:
+            session_id: Names the conversation.
+            query: A question, some words, or the id of a message or an artifact.
+            max_tokens: The most tokens of the answer; long entries are cut to the passage that the query is about.
+            security: Who asks, and what they may read; by default whoever belongs to the configured tenant.
+
+        Returns:
+            What was found, the best match first; `str(answer)` is the text for an agent.
+
+        Raises:
+            StoreError: The store is away, and this process does not know the session.
+
+        Example:
+            >>> answer = manager.recall("chat-1", "result-3", max_tokens=300)
+            >>> "result-3 word" in str(answer)
+            True
+        """
         started_at, count_text = time.time(), self._engine.tokenizer.count_text
         held = self._sessions.get(session_id)
         plan = held.session.plan if held else CompactionPlan(session_id)
@@ -516,7 +805,12 @@ class CompactManager:
     async def arecall(
         self, session_id: str, query: str, *, max_tokens: int = 2000, security: SecurityContext | None = None
     ) -> Recall:
-        """Do what `recall` does in an event loop."""
+        """`recall` for an event loop; same arguments, result and errors.
+
+        Example:
+            >>> import asyncio
+            >>> answer = asyncio.run(manager.arecall("chat-1", "result-3"))
+        """
         return await asyncio.to_thread(self.recall, session_id, query, max_tokens=max_tokens, security=security)
 
     def _copy_in_memory(self, held: HeldSession) -> InMemoryCompactionStore:
@@ -550,24 +844,67 @@ class CompactManager:
             return ()
 
     def undo(self, session_id: str) -> CompactionPlan:
-        """Take the last compaction back; the plan before it stays in force until the budget forbids it."""
+        """Take the last compaction back; the plan before it stays in force until the budget forbids it.
+
+        Args:
+            session_id: Names the conversation.
+
+        Returns:
+            The plan that is in force now; the same as before if there was nothing to undo.
+
+        Raises:
+            UnknownSession: Nothing is known of the session.
+
+        Example:
+            >>> plan = manager.undo("chat-1")
+            >>> plan.version, plan.origin, plan.records
+            (2, 0, ())
+        """
         with self._open(session_id) as session:
             plan = session.plan
         version = version_before_compaction(plan, self._store.plans(session_id))
         return plan if version is None else self.restore(session_id, version)
 
     async def aundo(self, session_id: str) -> CompactionPlan:
-        """Do what `undo` does in an event loop."""
+        """`undo` for an event loop; same arguments, result and errors.
+
+        Example:
+            >>> import asyncio
+            >>> plan = asyncio.run(manager.aundo("chat-1"))
+        """
         return await asyncio.to_thread(self.undo, session_id)
 
     def restore(self, session_id: str, version: int) -> CompactionPlan:
-        """Restore an earlier plan exactly; version 0 is the history without any compaction."""
+        """Restore an earlier plan exactly; it stays in force until the budget forbids it.
+
+        Args:
+            session_id: Names the conversation.
+            version: The version of the plan; 0 is the history without any compaction.
+
+        Returns:
+            The plan that is in force now: a new version, whose `origin` is the one that was asked for.
+
+        Raises:
+            UnknownSession: Nothing is known of the session.
+            CompactError: The session has no plan of that version.
+
+        Example:
+            >>> manager.restore("chat-1", 0).records
+            ()
+            >>> manager.restore("chat-1", 1).origin
+            1
+        """
         with self._open(session_id) as session:
             run_steps(self._engine.restore(session, version))
             return session.plan
 
     async def arestore(self, session_id: str, version: int) -> CompactionPlan:
-        """Do what `restore` does in an event loop."""
+        """`restore` for an event loop; same arguments, result and errors.
+
+        Example:
+            >>> import asyncio
+            >>> plan = asyncio.run(manager.arestore("chat-1", 0))
+        """
         return await asyncio.to_thread(self.restore, session_id, version)
 
     def _load(self, session_id: str) -> StoredSession:
@@ -597,17 +934,44 @@ class CompactManager:
         return self._store
 
     def emit(self, event: CompactionEvent) -> None:
-        """Send an event to every sink: something that happened around this manager, in an adapter for instance."""
+        """Send an event to every sink: something that happened around this manager, in an adapter for instance.
+
+        Args:
+            event: The event; identity, time and `event_metadata` are added on the way.
+
+        Example:
+            >>> from compact.core.engine.events import NoticeEvent
+            >>> manager.emit(NoticeEvent(session_id="chat-1", message="the agent was restarted"))
+        """
         self._events(event)
 
     def flush(self, timeout_seconds: float = 5.0) -> bool:
-        """Have every event sent that waits to be; return False if that took too long."""
+        """Have every event sent that waits to be.
+
+        Args:
+            timeout_seconds: How long to wait at most.
+
+        Returns:
+            False if that took too long.
+
+        Example:
+            >>> manager.flush(timeout_seconds=2)
+            True
+        """
         return self._events.flush(timeout_seconds)
 
     def forget(self, session_id: str) -> None:
         """Remove a session from memory; the store still has it, and the next call loads it again.
 
         A session that the store could not take stays in memory.
+
+        Args:
+            session_id: Names the conversation; one that is not known is no error.
+
+        Example:
+            >>> manager.forget("chat-1")
+            >>> len(manager.history("chat-1"))
+            121
         """
         held = self._sessions.pop(session_id)
         if held:
@@ -629,7 +993,22 @@ class CompactManager:
             self._semantic.forget(session_id)
 
     def delete(self, session_id: str) -> bool:
-        """Remove a session and all that belongs to it, from memory and from the store."""
+        """Remove a session and all that belongs to it, from memory and from the store.
+
+        The archive keeps what was written there.
+
+        Args:
+            session_id: Names the conversation.
+
+        Returns:
+            True if the store had it.
+
+        Example:
+            >>> manager.delete("chat-1")
+            True
+            >>> manager.sessions()
+            ()
+        """
         held = self._sessions.pop(session_id)
         if held:
             held.session.mark_deleted()  # a call that is under way writes nothing any more
@@ -639,7 +1018,11 @@ class CompactManager:
         return self._store.delete(session_id)
 
     def close(self) -> None:
-        """Close everything that is held open; the manager is not used after this."""
+        """Close everything that is held open; the manager is not used after this.
+
+        Example:
+            >>> manager.close()
+        """
         if self._prefetcher:
             self._prefetcher.close()
         for held in self._sessions:

@@ -64,27 +64,95 @@ class CompactedHistory(Generic[M]):
 
 
 def estimate_tokens(text: str, config: CompactConfig | None = None) -> int:
-    """Return the tokens of a text."""
+    """Return the tokens of a text.
+
+    Args:
+        text: The text.
+        config: Names the model, which decides the token counter; `CompactConfig()` by default.
+
+    Returns:
+        The tokens: exact where the model's vocabulary is known, an estimate for other models.
+
+    Example:
+        >>> from compact import estimate_tokens
+        >>> estimate_tokens("Hello, world!")
+        4
+    """
     config = config or _default_config()
     return get_tokenizer(config.model, config.tokenizer).count_text(text) if text else 0
 
 
 def estimate_messages_tokens(messages: Sequence[object], config: CompactConfig | None = None) -> int:
-    """Return the tokens of a history, wire overhead included."""
+    """Return the tokens of a history, with what its wire format adds to each message.
+
+    Args:
+        messages: The history, in any dialect.
+        config: Names the model, which decides the token counter; `CompactConfig()` by default.
+
+    Returns:
+        The tokens of all messages; tool schemas and instructions sent beside them are not in it.
+
+    Raises:
+        InvalidHistory: The list cannot be read as messages; the error names the place.
+
+    Example:
+        >>> from compact import estimate_messages_tokens
+        >>> estimate_messages_tokens([{"role": "user", "content": "Hello, world!"}])
+        8
+    """
     config = config or _default_config()
     count = get_tokenizer(config.model, config.tokenizer).count_message
     return sum(count(message) for message in _read(_blocks(messages)))
 
 
 def should_compact(messages: Sequence[object], config: CompactConfig | None = None) -> bool:
-    """Return True once a history has reached the trigger."""
+    """Return True once a history has reached the trigger.
+
+    Args:
+        messages: The history, in any dialect.
+        config: Has the model, its window and the trigger; `CompactConfig()` by default.
+
+    Returns:
+        True from the trigger on: 85 % of the window by default, and 200,000 tokens in windows above 256,000.
+
+    Raises:
+        InvalidHistory: The list cannot be read as messages; the error names the place.
+        ConfigError: The reserves leave nothing of the window.
+
+    Example:
+        >>> from compact import CompactConfig, should_compact
+        >>> history = [{"role": "user", "content": "word " * 6_000}]
+        >>> should_compact(history), should_compact(history, CompactConfig(max_context_tokens=4_096))
+        (False, True)
+    """
     config = config or _default_config()
     budget = build_budget(config)
     return budget.is_triggered(estimate_messages_tokens(messages, config) + budget.fixed_tokens)
 
 
 def select_messages_to_compact(messages: Sequence[M], keep_last: int = 10) -> CompactionSelection[M]:
-    """Split a history so that at least the newest `keep_last` messages stay, and no call parts from its result."""
+    """Split a history so that at least the newest messages stay, and no call parts from its result.
+
+    System, developer and protected messages stay too.
+
+    Args:
+        messages: The history, in any dialect.
+        keep_last: How many of the newest messages stay at least.
+
+    Returns:
+        A `CompactionSelection`: `messages_to_compact`, `messages_to_keep`, and as `previous_summary` the text of the
+        summary of an earlier round, if the history has one.
+
+    Raises:
+        InvalidHistory: The list cannot be read as messages; the error names the place.
+
+    Example:
+        >>> from compact import select_messages_to_compact
+        >>> from compact.testing import dialogue
+        >>> selection = select_messages_to_compact(dialogue(20), keep_last=6)
+        >>> len(selection.messages_to_compact), len(selection.messages_to_keep)
+        (34, 6)
+    """
     blocks = _blocks(messages)
     read = _read(blocks)
     rules = KeepRules()
@@ -119,12 +187,38 @@ def compact(
     focus: str = "",
     manager: CompactManager | None = None,
 ) -> CompactedHistory[M]:
-    """Compact a history now; a summary of an earlier round in it is taken up into the new one.
+    """Compact a history now, without a session; a summary of an earlier round in it is taken up into the new one.
 
-    What `focus` names is kept first.
+    Nothing is remembered and nothing is written. To keep the log, recall and undo, use a `CompactManager`.
 
-    `session_id` only names the history in errors. To keep the log, recall and undo, use a `CompactManager` and its
-    `manual_compact`; passing one here is deprecated.
+    Args:
+        messages: The history, in any dialect.
+        session_id: Names the history in errors, nothing else.
+        config: The settings; `CompactConfig()` by default.
+        tokenizer: Counts tokens; by default the counter of the configured model.
+        summarizer: Writes the summary: a function of a `SummaryRequest`. By default code does, or the configured model.
+        target_tokens: The most tokens that the whole returned list may take; by default as the settings say.
+        focus: What is kept first: `"the refund policy"`.
+        manager: Deprecated: call `manager.manual_compact`.
+
+    Returns:
+        A `CompactedHistory`: `compacted_messages`, the `round` (0 if there was nothing to do), `tokens_before` and
+        `tokens_after`, `summary_content`, and the ids that were compacted.
+
+    Raises:
+        InsufficientBudget: What must stay takes more tokens than there are.
+        InvalidHistory: The list cannot be read as messages; the error names the place.
+        ConfigError: The reserves leave nothing of the window.
+        SummaryFailed: The summary failed, and `summarizer.on_failure` is `raise`.
+
+    Example:
+        >>> from compact import CompactConfig, compact
+        >>> from compact.testing import tool_run
+        >>> history = tool_run(60, words=200)
+        >>> done = compact(history, config=CompactConfig(max_context_tokens=8_000))
+        >>> done.round, done.tokens_after < done.tokens_before
+        (1, True)
+        >>> messages = done.compacted_messages  # send these
     """
     if manager is not None:
         warnings.warn("call manager.manual_compact instead of compact(manager=…)", DeprecationWarning, stacklevel=2)
@@ -177,7 +271,24 @@ def safe_compact(
     config: CompactConfig | None = None,
     manager: CompactManager | None = None,
 ) -> list[M]:
-    """Return the compacted history; a failure leaves it as it is and is logged."""
+    """Return the compacted history; if that fails, return it as it is and log why.
+
+    Args:
+        messages: The history, in any dialect.
+        session_id: Names the history in errors, nothing else.
+        config: The settings; `CompactConfig()` by default.
+        manager: Deprecated: call `manager.manual_compact`.
+
+    Returns:
+        The messages to send.
+
+    Example:
+        >>> from compact import CompactConfig, safe_compact
+        >>> from compact.testing import tool_run
+        >>> history = tool_run(60, words=200)
+        >>> len(safe_compact(history, config=CompactConfig(max_context_tokens=8_000))) < len(history)
+        True
+    """
     try:
         return compact(messages, session_id, config=config, manager=manager).compacted_messages
     except Exception as error:  # noqa: BLE001 - whatever goes wrong, the agent goes on with what it has

@@ -27,7 +27,23 @@ from collections.abc import Mapping
 
 
 class CompactError(Exception):
-    """What went wrong, how much, and what to do about it."""
+    """What went wrong, how much, and what to do about it; the base class of everything that Compact raises.
+
+    Catch it around calls that you do not want to end your agent: `str(error)` has the message and the hint.
+
+    Attributes:
+        message: What went wrong.
+        hint: What to do about it; empty if there is nothing to say.
+        code: A stable name of the kind of error, for programs.
+
+    Example:
+        >>> from compact import CompactError, CompactManager
+        >>> try:
+        ...     CompactManager().status("nobody")
+        ... except CompactError as error:
+        ...     print(error.code, "-", error.hint)
+        unknown_session - preflight it first, or check the id
+    """
 
     code = "compact_error"
 
@@ -52,7 +68,25 @@ _USUAL_ADVICE = "raise the target, shorten the newest messages, or increase the 
 
 
 class InsufficientBudget(CompactError):
-    """The smallest legal prompt does not fit; `parts` says how many tokens each part takes."""
+    """The smallest legal prompt does not fit the budget.
+
+    `preflight` and `manual_compact` raise it where pinned messages, tool schemas or the newest messages alone are too
+    large. Shorten what takes the most, or set a larger window.
+
+    Attributes:
+        budget_tokens: The tokens there are.
+        needed_tokens: The tokens that the smallest prompt takes.
+        parts: How many tokens each part of that prompt takes.
+
+    Example:
+        >>> from compact import CompactConfig, CompactManager, InsufficientBudget
+        >>> manager = CompactManager(CompactConfig(max_context_tokens=4_000))
+        >>> try:
+        ...     manager.preflight("chat-1", [{"role": "system", "content": "rule " * 9_000}])
+        ... except InsufficientBudget as error:
+        ...     print(max(error.parts, key=error.parts.get), error.needed_tokens > error.budget_tokens)
+        system True
+    """
 
     code = "insufficient_budget"
 
@@ -74,7 +108,24 @@ class InsufficientBudget(CompactError):
 
 
 class InjectionTooLarge(CompactError):
-    """An injector returned more than it has reserved; `injector` is its name."""
+    """An injector returned more than it has reserved.
+
+    `preflight` raises it. Have the injector return less, or raise its `reserve_tokens`.
+
+    Attributes:
+        injector: The name of the injector.
+        reserve_tokens: The tokens it has reserved.
+        actual_tokens: The tokens it returned.
+
+    Example:
+        >>> from compact import CompactManager, InjectionTooLarge, Injector
+        >>> manager = CompactManager(injectors=[Injector("notes", 10, lambda context: "word " * 500)])
+        >>> try:
+        ...     manager.preflight("chat-1", [{"role": "user", "content": "Hello"}])
+        ... except InjectionTooLarge as error:
+        ...     print(error.injector, error.actual_tokens > error.reserve_tokens)
+        notes True
+    """
 
     code = "injection_too_large"
 
@@ -90,7 +141,23 @@ class InjectionTooLarge(CompactError):
 
 
 class ConfigError(CompactError, ValueError):
-    """A setting that is unknown, out of range or contradictory; `field` is its dotted path."""
+    """A setting that is unknown, out of range or contradictory.
+
+    `CompactConfig`, `CompactConfig.load` and `CompactManager` raise it. It is a `ValueError` too.
+
+    Attributes:
+        message: What is wrong with it.
+        field: The dotted path of the setting: `policy.trigger_pct`.
+        hint: What to do about it.
+
+    Example:
+        >>> from compact import CompactConfig, ConfigError
+        >>> try:
+        ...     CompactConfig(policy={"trigger_pct": 7})
+        ... except ConfigError as error:
+        ...     print(error.field)
+        policy.trigger_pct
+    """
 
     code = "invalid_config"
 
@@ -100,7 +167,23 @@ class ConfigError(CompactError, ValueError):
 
 
 class InvalidHistory(CompactError, ValueError):
-    """A history that cannot be read; `place` names the entry, e.g. ``messages[3].role``."""
+    """A history that cannot be read as messages.
+
+    Every call that takes messages raises it. It is a `ValueError` too.
+
+    Attributes:
+        message: What is wrong, and where.
+        place: The entry: `messages[3].role`.
+        hint: What to do about it.
+
+    Example:
+        >>> from compact import CompactManager, InvalidHistory
+        >>> try:
+        ...     CompactManager().preflight("chat-1", [{"role": "user", "content": 7}])
+        ... except InvalidHistory as error:
+        ...     print(error.place)
+        messages[0].content
+    """
 
     code = "invalid_history"
 
@@ -110,7 +193,21 @@ class InvalidHistory(CompactError, ValueError):
 
 
 class UnknownSession(CompactError, KeyError):
-    """A question about a session of which nothing is known."""
+    """A question about a session of which nothing is known.
+
+    Preflight something in the session first, or check the id and the store (`state.url`). It is a `KeyError` too.
+
+    Attributes:
+        session_id: The id that was asked for.
+
+    Example:
+        >>> from compact import CompactManager, UnknownSession
+        >>> try:
+        ...     CompactManager().history("chat-9")
+        ... except UnknownSession as error:
+        ...     print(error.session_id)
+        chat-9
+    """
 
     code = "unknown_session"
 

@@ -19,10 +19,26 @@ HOSTILE_IDS = (
 
 @dataclass(frozen=True, slots=True)
 class EmptyArchive:
-    """An archive with nothing in it, and a function that returns all that it holds, by the path or key of each.
+    """An archive with nothing in it, and a function that returns all that it holds; see `check_archive`.
 
     What was written elsewhere, if that can be seen, is to be returned too. Events of one session are in the order of
     their keys, one JSON object a line.
+
+    Args:
+        adapter: The archive.
+        contents: Returns all that it holds, by the path or key of each.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
+        >>> from compact.archive import FilesystemArchive
+        >>> from compact.testing import EmptyArchive
+        >>> def make_archive() -> EmptyArchive:
+        ...     folder = Path(mkdtemp())
+        ...     files = lambda: {str(file): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+        ...     return EmptyArchive(FilesystemArchive(folder), files)
+        >>> make_archive().text
+        ''
     """
 
     adapter: StorageAdapter
@@ -40,7 +56,23 @@ MakeArchive: TypeAlias = Callable[[], EmptyArchive]
 def check_archive(make_archive: MakeArchive, *, standard_names: bool = False) -> None:
     """Check what the engine and people rely on in an archive: nothing is changed, lost, overwritten or mixed up.
 
-    With `standard_names`, check also that files have the names of the specification.
+    Args:
+        make_archive: Returns an `EmptyArchive`, a new one each time.
+        standard_names: True checks also that files have the names that Compact's own archives give them.
+
+    Raises:
+        AssertionError: The archive got something wrong; the message says what.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
+        >>> from compact.archive import FilesystemArchive
+        >>> from compact.testing import EmptyArchive, check_archive
+        >>> def make_archive() -> EmptyArchive:
+        ...     folder = Path(mkdtemp())
+        ...     files = lambda: {str(file): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+        ...     return EmptyArchive(FilesystemArchive(folder), files)
+        >>> check_archive(make_archive)
     """
     checks = _CHECKS + (_NAME_CHECKS if standard_names else ())
     for check in checks:

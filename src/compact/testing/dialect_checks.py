@@ -13,7 +13,20 @@ from compact.dialects.translation import Translator
 
 
 def check_dialect(dialect: Dialect, sample: Sequence[object]) -> None:
-    """Check what the engine relies on in a dialect; `sample` is a legal history in it, as it goes to the provider."""
+    """Check what the engine relies on in a dialect.
+
+    Args:
+        dialect: The dialect.
+        sample: A legal history in it, as it goes to the provider.
+
+    Raises:
+        AssertionError: It got something wrong; the message says what.
+
+    Example:
+        >>> from compact.dialects import CHAT
+        >>> from compact.testing import check_dialect, tool_run
+        >>> check_dialect(CHAT, tool_run(3))
+    """
     before = copy_plain(list(sample))
     assert not dialect.check(sample), "the sample is not legal in its own dialect"
     assert not any(dialect.recognises(item) is False for item in sample), "a dialect knows its own items"

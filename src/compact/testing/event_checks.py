@@ -18,7 +18,17 @@ _THREADS = 4
 
 
 def sample_events(text: str = "text", *, session_id: str = "s-1") -> tuple[CompactionEvent, ...]:
-    """Return one event of each kind, with this text wherever there is one."""
+    """Return one event of each kind, with this text wherever there is one.
+
+    Args:
+        text: The text.
+        session_id: The session that they are of.
+
+    Example:
+        >>> from compact.testing import sample_events
+        >>> len({event.name for event in sample_events()}) > 10
+        True
+    """
     return tuple(_sample(kind, text, session_id) for kind in _kinds())
 
 
@@ -26,8 +36,18 @@ def check_event_sink(make_sink: Callable[[], Sink], *, delivered: Callable[[Any]
     """Check what the engine relies on in an event sink: a callable, or an object with `emit(event)`.
 
     It takes events of every kind, with odd texts, out of order and from several threads, raises nothing, and leaves
-    them as they are; a sink that can be flushed and closed takes that at any time. `delivered` returns how many events
-    have arrived where a sink sends them to: none may be missing.
+    them as they are; a sink that can be flushed and closed takes that at any time.
+
+    Args:
+        make_sink: Returns a new sink.
+        delivered: Returns how many events have arrived where a sink sends them to: none may be missing.
+
+    Raises:
+        AssertionError: It got something wrong; the message says what.
+
+    Example:
+        >>> from compact.testing import RecordingSink, check_event_sink
+        >>> check_event_sink(RecordingSink, delivered=lambda sink: len(sink.events))
     """
     sent = 0
     sink = make_sink()

@@ -201,9 +201,35 @@ def _masked(headers: dict[str, str]) -> dict[str, str]:
 class ScriptedModel:
     """A model server on loopback that answers by script: one step a request, the last one again and again.
 
-    `window_tokens` counts prompt and answer, with `count`. With `api_key` every other key gets a 401, with `models`
-    every other model a 404. `reasoning` is the manner of OpenAI's thinking models, which take neither `max_tokens` nor
-    a temperature.
+    It speaks OpenAI Chat Completions and Responses, Anthropic Messages, Gemini's generateContent and Bedrock's
+    Converse. A request that the provider would reject is rejected, takes no step of the script, and is named in
+    `rejections`.
+
+    Args:
+        script: The steps (`say`, `fail`, `refuse`, …), or functions of a `ReceivedRequest` that return one.
+        window_tokens: The window, for prompt and answer together.
+        api_key: The only key that is taken; every other one gets a 401. By default any key will do.
+        models: The models there are; every other one gets a 404. By default any name will do.
+        reasoning: The manner of OpenAI's thinking models, which take neither `max_tokens` nor a temperature.
+        count: Counts the tokens of a text.
+
+    Raises:
+        ValueError: The script has no step.
+
+    Example:
+        >>> import json
+        >>> from urllib.request import Request, urlopen
+        >>> from compact.testing import ScriptedModel, say
+        >>> model = ScriptedModel(say("Hello."))
+        >>> body = {"model": "any", "messages": [{"role": "user", "content": "Hi"}]}
+        >>> url = f"{model.base_url}/chat/completions"  # what a client makes of base_url
+        >>> request = Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+        >>> with urlopen(request) as response:
+        ...     json.load(response)["choices"][0]["message"]["content"]
+        'Hello.'
+        >>> model.requests[0].asked, model.rejections
+        ('Hi', ())
+        >>> model.close()
     """
 
     def __init__(
@@ -230,7 +256,15 @@ class ScriptedModel:
         self.close()
 
     def close(self) -> None:
-        """Stop, without waiting for slow steps; a function of the script that failed is raised here."""
+        """Stop, without waiting for slow steps.
+
+        Raises:
+            RuntimeError: A function of the script raised; its error is the cause.
+
+        Example:
+            >>> model = ScriptedModel(say("Hello."))
+            >>> model.close()
+        """
         self._runner.closing.set()
         self._server.shutdown()
         self._server.server_close()
@@ -268,7 +302,20 @@ class ScriptedModel:
             return self._runner.hangups
 
     def wait_for(self, *, requests: int = 0, hangups: int = 0, timeout_seconds: float = 10.0) -> bool:
-        """Wait until so many requests have arrived and so many clients have left; False if they have not."""
+        """Wait until so many requests have arrived and so many clients have left.
+
+        Args:
+            requests: The requests to wait for.
+            hangups: The clients to wait for that leave before they have their answer.
+            timeout_seconds: How long to wait at most.
+
+        Returns:
+            False if they have not.
+
+        Example:
+            >>> model.wait_for(requests=1)
+            True
+        """
         runner = self._runner
         with runner.changed:
             return runner.changed.wait_for(

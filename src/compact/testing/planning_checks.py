@@ -29,7 +29,18 @@ _REQUESTS = (
 
 
 def check_tokenizer(tokenizer: ProviderAwareTokenizer) -> None:
-    """Check what the engine relies on in a token counter."""
+    """Check what the engine relies on in a token counter.
+
+    Args:
+        tokenizer: The token counter.
+
+    Raises:
+        AssertionError: It got something wrong; the message says what.
+
+    Example:
+        >>> from compact.testing import WordTokenizer, check_tokenizer
+        >>> check_tokenizer(WordTokenizer())
+    """
     assert tokenizer.name, "a tokenizer has a name"
     assert tokenizer.count_text("") == 0, "nothing weighs nothing"
     assert tokenizer.count_text("hello world") > 0, "text has weight"
@@ -42,7 +53,21 @@ def check_tokenizer(tokenizer: ProviderAwareTokenizer) -> None:
 
 
 def check_strategy(strategy: CompactionStrategy, messages: Sequence[Message], rules: KeepRules | None = None) -> None:
-    """Check what the coordinator relies on: a strategy touches no kept message, and proposes the same every time."""
+    """Check what the coordinator relies on: a strategy touches no kept message, and proposes the same every time.
+
+    Args:
+        strategy: The strategy.
+        messages: A log in which it has something to propose; `as_log` makes one.
+        rules: What is kept verbatim; by default the newest turn and the newest tool call.
+
+    Raises:
+        AssertionError: It got something wrong; the message says what.
+
+    Example:
+        >>> from compact.strategies import ClearStrategy
+        >>> from compact.testing import as_log, check_strategy, tool_run
+        >>> check_strategy(ClearStrategy(), as_log(tool_run(10, words=500)))
+    """
     rules = rules or KeepRules(recent_turns=1, tool_io_pairs=1)
     first, second = (_coordinate(strategy, messages, rules) for _ in range(2))
     name = strategy.name
@@ -71,7 +96,17 @@ def _coordinate(strategy: CompactionStrategy, messages: Sequence[Message], rules
 def check_constraint_finder(finder: ConstraintFinder, *, example: str = "") -> None:
     """Check what the ledger and the guard rely on in a constraint finder: word for word, from users, every time.
 
-    `example` is a text in which the finder must find a constraint; without one, it may find none at all.
+    Args:
+        finder: The constraint finder.
+        example: A text in which it must find a constraint; without one, it may find none at all.
+
+    Raises:
+        AssertionError: It got something wrong; the message says what.
+
+    Example:
+        >>> from compact.constraints import LearnedConstraints
+        >>> from compact.testing import check_constraint_finder
+        >>> check_constraint_finder(LearnedConstraints(), example="Never touch the migrations.")
     """
     for text in (*_REQUESTS, example, ""):
         _check_ranges(finder, text)

@@ -60,24 +60,74 @@ def _run(checks: Sequence[Callable[[S, ManualClock], None]], make_store: Callabl
 
 
 def check_session_store(make_store: Callable[[Clock], SessionStore]) -> None:
-    """Check what the engine relies on in a store of sessions, its artifacts included: all that an own store needs."""
+    """Check what the engine relies on in a store of sessions, its artifacts included: all that an own store needs.
+
+    Args:
+        make_store: Returns an empty store that goes by the clock it is given.
+
+    Raises:
+        AssertionError: The store got something wrong; the message says what.
+
+    Example:
+        >>> from compact.stores.memory import InMemoryCompactionStore
+        >>> from compact.testing import check_session_store
+        >>> check_session_store(lambda clock: InMemoryCompactionStore(clock=clock))
+    """
     _run(_ENGINE_CHECKS, make_store)
     check_artifact_store(lambda clock: make_store(clock).artifacts)
 
 
 def check_session_reader(make_store: Callable[[Clock], ReadableStore]) -> None:
-    """Check what operators, the command line and the viewer rely on in a store that answers readers."""
+    """Check what operators, the command line and the viewer rely on in a store that answers readers.
+
+    Args:
+        make_store: Returns an empty store that goes by the clock it is given.
+
+    Raises:
+        AssertionError: The store got something wrong; the message says what.
+
+    Example:
+        >>> from compact.stores.memory import InMemoryCompactionStore
+        >>> from compact.testing import check_session_reader
+        >>> check_session_reader(lambda clock: InMemoryCompactionStore(clock=clock))
+    """
     _run(READER_CHECKS, make_store)
 
 
 def check_shared_store(make_store: Callable[[Clock], SessionStore]) -> None:
-    """Check what several processes rely on in a store that they share: its claims, and that they go with a session."""
+    """Check what several processes rely on in a store that they share: its claims, and that they go with a session.
+
+    Args:
+        make_store: Returns an empty store that goes by the clock it is given.
+
+    Raises:
+        AssertionError: The store got something wrong; the message says what.
+
+    Example:
+        >>> from uuid import uuid4
+        >>> from compact.stores.database import Database
+        >>> from compact.stores.sql import SqlCompactionStore
+        >>> from compact.testing import check_shared_store
+        >>> check_shared_store(lambda clock: SqlCompactionStore(Database(f"sqlite:///{uuid4()}.db"), clock=clock))
+    """
     _run(_SHARED_CHECKS, make_store)
     check_summary_claims(lambda clock: as_shared(make_store(clock)).claims)
 
 
 def check_compaction_store(make_store: Callable[[Clock], CompactionStore]) -> None:
-    """Check what the engine and readers rely on; and other processes, if it has claims and summaries, or events."""
+    """Check what the engine and readers rely on; and other processes, if it has claims and summaries, or events.
+
+    Args:
+        make_store: Returns an empty store that goes by the clock it is given.
+
+    Raises:
+        AssertionError: The store got something wrong; the message says what.
+
+    Example:
+        >>> from compact.stores.memory import InMemoryCompactionStore
+        >>> from compact.testing import check_compaction_store
+        >>> check_compaction_store(lambda clock: InMemoryCompactionStore(clock=clock))
+    """
     check_session_store(make_store)
     check_session_reader(make_store)
     _run(_PLAN_METHOD_CHECKS, make_store)

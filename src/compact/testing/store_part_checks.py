@@ -37,21 +37,57 @@ class MakeSummaryCache(Protocol):
 
 
 def check_artifact_store(make_store: Callable[[Clock], ArtifactStore]) -> None:
-    """Check what rehydration and recall rely on in a store of artifacts: who sees what, and until when."""
+    """Check what rehydration and recall rely on in a store of artifacts: who sees what, and until when.
+
+    Args:
+        make_store: Returns an empty store that goes by the clock it is given.
+
+    Raises:
+        AssertionError: The store got something wrong; the message says what.
+
+    Example:
+        >>> from compact.stores.memory import InMemoryArtifactStore
+        >>> from compact.testing import check_artifact_store
+        >>> check_artifact_store(lambda clock: InMemoryArtifactStore(clock=clock))
+    """
     for check in _ARTIFACT_CHECKS:
         clock = ManualClock()
         check(make_store(clock), clock)
 
 
 def check_summary_claims(make_claims: Callable[[Clock], SummaryClaims]) -> None:
-    """Check what keeps two processes from writing the same summary."""
+    """Check what keeps two processes from writing the same summary.
+
+    Args:
+        make_claims: Returns claims without any, which go by the clock they are given.
+
+    Raises:
+        AssertionError: They got something wrong; the message says what.
+
+    Example:
+        >>> from compact.stores.memory import InMemorySummaryClaims
+        >>> from compact.testing import check_summary_claims
+        >>> check_summary_claims(lambda clock: InMemorySummaryClaims(clock=clock))
+    """
     for check in _CLAIM_CHECKS:
         clock = ManualClock()
         check(make_claims(clock), clock)
 
 
 def check_summary_cache(make_cache: MakeSummaryCache) -> None:
-    """Check what summarisers rely on in a cache: what was used longest ago goes first, and nothing stays too long."""
+    """Check what summarisers rely on in a cache: what was used longest ago goes first, and nothing stays too long.
+
+    Args:
+        make_cache: Returns an empty cache for `max_entries`, `ttl_seconds` and `clock`.
+
+    Raises:
+        AssertionError: The cache got something wrong; the message says what.
+
+    Example:
+        >>> from compact.stores.memory import InMemorySummaryCache
+        >>> from compact.testing import check_summary_cache
+        >>> check_summary_cache(InMemorySummaryCache)
+    """
     for check in _CACHE_CHECKS:
         clock = ManualClock()
         check(make_cache(max_entries=3, ttl_seconds=60, clock=clock), clock)
@@ -281,7 +317,19 @@ def sample_span(span_id: str = "s1", trace_id: str = "t1", **fields: Any) -> dic
 
 
 def check_event_store(make_store: Callable[[Clock], SessionStore]) -> None:
-    """Check what the viewer relies on in a store that keeps events."""
+    """Check what the viewer relies on in a store that keeps events.
+
+    Args:
+        make_store: Returns an empty store that goes by the clock it is given.
+
+    Raises:
+        AssertionError: The store got something wrong; the message says what.
+
+    Example:
+        >>> from compact.stores.memory import InMemoryCompactionStore
+        >>> from compact.testing import check_event_store
+        >>> check_event_store(lambda clock: InMemoryCompactionStore(clock=clock))
+    """
     for check in _EVENT_CHECKS:
         clock = ManualClock()
         store = make_store(clock)

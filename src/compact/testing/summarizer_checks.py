@@ -61,6 +61,17 @@ def check_summarizer(summarizer: Summarizer) -> None:
 
     It answers with a StructuredSummary, at once or later, that says something, fits the room, cites only messages that
     it was given, and can be stored. It may be asked by several threads, and may raise SummaryFailed if it cannot.
+
+    Args:
+        summarizer: The summariser: a function of a `SummaryRequest`.
+
+    Raises:
+        AssertionError: It got something wrong; the message says what.
+
+    Example:
+        >>> from compact import StructuredSummary
+        >>> from compact.testing import check_summarizer
+        >>> check_summarizer(lambda request: StructuredSummary(narrative="Something was done."))
     """
     first = _check_answer(summarizer, sample_request())
     for request in _requests(first):
@@ -76,7 +87,26 @@ def check_summarizer(summarizer: Summarizer) -> None:
 
 
 def check_model_summarizer(summarizer: ModelSummarizer) -> None:
-    """Check a summariser that asks a model: it says which summaries are interchangeable, and takes missing facts."""
+    """Check a summariser that asks a model: it says which summaries are interchangeable, and takes missing facts.
+
+    Args:
+        summarizer: The summariser: a function of a `SummaryRequest`, with a method `identity`.
+
+    Raises:
+        AssertionError: It got something wrong; the message says what.
+
+    Example:
+        >>> from compact import StructuredSummary
+        >>> from compact.core.summary.summarizer import SummarizerIdentity
+        >>> from compact.testing import check_model_summarizer
+        >>> class Fake:
+        ...     def __call__(self, request):
+        ...         return StructuredSummary(narrative=" ".join(["Done.", *request.missing]))
+        ...
+        ...     def identity(self, form):
+        ...         return SummarizerIdentity(model="fake", prompt_version=f"{form}-1")
+        >>> check_model_summarizer(Fake())
+    """
     assert isinstance(summarizer, ModelSummarizer), "a summariser that asks a model has a method `identity`"
     check_summarizer(summarizer)
     for form in FORMS:

@@ -29,7 +29,17 @@ _CHAT_ROLES = ("system", "developer", "user", "assistant")
 
 
 def protected(message: Message) -> Message:
-    """Tag a message so that it always stays in the prompt, and return it; the tag never reaches a provider."""
+    """Tag a message so that it always stays in the prompt, and return it; the tag never reaches a provider.
+
+    Args:
+        message: A message of the framework.
+
+    Example:
+        >>> from agent_framework import Message
+        >>> from compact.adapters.agent_framework import protected
+        >>> protected(Message("user", ["Never round a figure."])).additional_properties
+        {'compact': {'protected': True}}
+    """
     message.additional_properties[TAGS] = {**message.additional_properties.get(TAGS, {}), "protected": True}
     return message
 
@@ -68,7 +78,20 @@ def _json_data(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class AgentFrameworkDialect:
-    """Messages as `message_data` returns them."""
+    """The framework's messages as plain data: a role, and a list of contents.
+
+    Provider, strategy and executors use it by themselves; name it where you call the manager with such data.
+
+    Args:
+        name: The name of the dialect in events and errors.
+
+    Example:
+        >>> from compact import CompactManager
+        >>> from compact.adapters.agent_framework import AgentFrameworkDialect
+        >>> messages = [{"role": "user", "contents": [{"type": "text", "text": "Hello"}]}]
+        >>> CompactManager().preflight("chat-1", messages, dialect=AgentFrameworkDialect()) == messages
+        True
+    """
 
     name: str = "agent-framework"
 

@@ -49,8 +49,24 @@ class CompactProvider(ContextProvider):
     """Keeps the requests of an agent inside the window; one provider may serve several agents.
 
     A session of the framework is one of the manager's; an agent that works in the session of another (an agent as a
-    tool) has its own. `session_id` names it instead: a text, or a function of agent and session. If compaction fails
-    the request goes out as it is and an event says why; with `strict` the error is raised.
+    tool) has its own.
+
+    Args:
+        manager: Keeps the sessions.
+        session_id: Names the session instead: a text, or a function of agent and session.
+        offer_recall: Give the agent the recall tool.
+        strict: Raise what goes wrong; by default the request goes out as it is then, and an event says why.
+        source_id: The name of the provider in the framework.
+
+    Example:
+        >>> from agent_framework import Agent, BaseChatClient
+        >>> from compact import CompactConfig, CompactManager
+        >>> from compact.adapters.agent_framework import CompactProvider
+        >>> class YourClient(BaseChatClient):
+        ...     async def _inner_get_response(self, **kwargs): ...
+        >>> manager = CompactManager(CompactConfig(model="gpt-4o"))
+        >>> provider = CompactProvider(manager)
+        >>> agent = Agent(YourClient(), context_providers=[provider])
     """
 
     def __init__(
@@ -79,7 +95,17 @@ class CompactProvider(ContextProvider):
             context.extend_tools(self.source_id, [recall_tool(self._manager, session_id)])
 
     def session_of(self, agent: Any, session: AgentSession) -> str:
-        """Return the id under which the manager knows a conversation."""
+        """Return the id under which the manager knows a conversation.
+
+        Args:
+            agent: The agent.
+            session: Its session in the framework.
+
+        Example:
+            >>> from agent_framework import AgentSession
+            >>> provider.session_of(agent, AgentSession(session_id="chat-1"))
+            'chat-1'
+        """
         base = named_session(self._session_id, agent, session) or session.session_id
         agents = self._agents.get(base, {})
         if agent.id not in agents:
@@ -151,7 +177,18 @@ def _read(request: _ChatRequest, session_id: str) -> OutgoingRequest:
 
 
 def recall_tool(manager: CompactManager, session_id: str) -> FunctionTool:
-    """Return the tool by which an agent reads what left its prompt."""
+    """Return the tool by which an agent reads what left its prompt.
+
+    Args:
+        manager: Keeps the sessions.
+        session_id: The session to read.
+
+    Example:
+        >>> from compact import CompactManager
+        >>> from compact.adapters.agent_framework import recall_tool
+        >>> recall_tool(CompactManager(), "chat-1").name
+        'recall'
+    """
 
     async def recall(query: str) -> str:
         return await aanswer_recall(manager, session_id, {"query": query})

@@ -18,12 +18,28 @@ _COMPACTED = "compacted"
 
 
 class CompactStrategy:
-    """For `Agent(compaction_strategy=…)` and every other place that takes a strategy.
+    """Compaction for `Agent(compaction_strategy=…)` and every other place that takes a strategy.
 
-    A strategy sees messages only: pass the `tools` and `instructions` that go out beside them, so that they are
-    counted, the `output_tokens` that the answer may have (`max_tokens`), and the `model` if the manager has another.
-    What leaves the prompt is flagged as excluded, never removed from the list. Without a `session_id` a session is
-    known by its history, for as long as the process lives.
+    A strategy sees messages only: pass what goes out beside them. What leaves the prompt is flagged as excluded, never
+    removed from the list. Without a `session_id` a session is known by its history, for as long as the process lives.
+
+    Args:
+        manager: Keeps the sessions.
+        session_id: Names the conversation.
+        tools: The tools of the agent, so that their schemas are counted.
+        instructions: The instructions of the agent, so that they are counted.
+        output_tokens: The tokens that the answer may have (`max_tokens`).
+        model: The model of the agent, if the manager has another.
+        strict: Raise what goes wrong; by default the messages stay as they are then, and an event says why.
+
+    Example:
+        >>> import asyncio
+        >>> from agent_framework import Message
+        >>> from compact import CompactManager
+        >>> from compact.adapters.agent_framework import CompactStrategy
+        >>> strategy = CompactStrategy(CompactManager(), session_id="chat-1", instructions="Be brief.")
+        >>> asyncio.run(strategy([Message("user", ["Hello"])]))  # True if something was excluded
+        False
     """
 
     def __init__(

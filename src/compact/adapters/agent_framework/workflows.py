@@ -40,7 +40,20 @@ HARNESS_COMPACTION_METRICS_KEY = "harness.compaction_metrics"
 
 @dataclass(frozen=True, slots=True)
 class CompactionComplete:
-    """The message that a check is done and the plan is in shared state; `is_compacted` if it made a new plan."""
+    """The message that a check is done and the plan is in shared state.
+
+    A `CompactionExecutor` sends it; an executor of your own may take it in place of `AgentTurnExecutor`.
+
+    Attributes:
+        session_id: The conversation.
+        plan_version: The plan in force.
+        is_compacted: True if the check made a new plan.
+
+    Example:
+        >>> from compact.adapters.agent_framework import CompactionComplete
+        >>> CompactionComplete("chat-1", plan_version=2, is_compacted=True).plan_version
+        2
+    """
 
     session_id: str
     plan_version: int = 0
@@ -50,9 +63,24 @@ class CompactionComplete:
 class CompactionExecutor(Executor):
     """Takes a conversation, compacts it if need be, and puts the plan into shared state.
 
-    It is sent the whole conversation: a list of messages, or what an agent has answered. `tools`, `instructions`,
-    `output_tokens` and `model` are those of the agent that the conversation goes to. If compaction fails an event says
-    why, and the plan in force stays.
+    It is sent the whole conversation: a list of messages, or what an agent has answered. If compaction fails an event
+    says why, and the plan in force stays.
+
+    Args:
+        manager: Keeps the sessions.
+        session_id: Names the conversation.
+        id: The name of the executor in the workflow.
+        tools: The tools of the agent that the conversation goes to, so that their schemas are counted.
+        instructions: The instructions of that agent, so that they are counted.
+        output_tokens: The tokens that its answer may have (`max_tokens`).
+        model: Its model, if the manager has another.
+
+    Example:
+        >>> from agent_framework import Message, WorkflowBuilder
+        >>> from compact import CompactManager
+        >>> from compact.adapters.agent_framework import CompactionExecutor
+        >>> compaction = CompactionExecutor(CompactManager(), session_id="chat-1")
+        >>> workflow = WorkflowBuilder(start_executor=compaction).build()
     """
 
     def __init__(
@@ -73,16 +101,49 @@ class CompactionExecutor(Executor):
 
     @handler
     async def check_messages(self, messages: list[Message], ctx: WorkflowContext[CompactionComplete]) -> None:
-        """Check a conversation."""
+        """Check a conversation; the workflow calls it for a list of messages.
+
+        Args:
+            messages: The whole conversation.
+            ctx: The workflow's context, which gets the plan.
+
+        Example:
+            >>> import asyncio
+            >>> result = asyncio.run(workflow.run([Message("user", ["Hello"])]))
+        """
         await self._check(messages, cast(Any, ctx))
 
     @handler
     async def check_response(self, response: AgentExecutorResponse, ctx: WorkflowContext[CompactionComplete]) -> None:
-        """Check a conversation after an agent's turn."""
+        """Check a conversation after an agent's turn; the workflow calls it for an agent's response.
+
+        Args:
+            response: What the agent has answered, with the whole conversation.
+            ctx: The workflow's context, which gets the plan.
+
+        Example:
+            >>> import asyncio
+            >>> from agent_framework import AgentExecutorResponse, AgentResponse
+            >>> conversation = [Message("user", ["Hello"]), Message("assistant", ["Hi."])]
+            >>> response = AgentExecutorResponse("agent", AgentResponse(messages=conversation[1:]), conversation)
+            >>> result = asyncio.run(workflow.run(response))
+        """
         await self._check(response.full_conversation, cast(Any, ctx))
 
     async def compact_thread(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the conversation as it should be sent, for callers who have it at hand."""
+        """Return the conversation as it should be sent, for callers who have it at hand.
+
+        Args:
+            messages: The whole conversation.
+
+        Raises:
+            InsufficientBudget: What must stay takes more tokens than there are.
+
+        Example:
+            >>> import asyncio
+            >>> [message.text for message in asyncio.run(compaction.compact_thread([Message("user", ["Hello"])]))]
+            ['Hello']
+        """
         whole = with_shown_history(self._session_id, messages)
         request = outgoing(
             whole,
@@ -124,6 +185,24 @@ class AgentTurnExecutor(Executor):
 
     The answer's `full_conversation` is whole: append the next message, and send it to the check again. The list of an
     agent that calls tools grows meanwhile: give it a `CompactProvider` of the same manager and session.
+
+    Args:
+        agent: The agent to run.
+        manager: The one of the `CompactionExecutor`.
+        id: The name of the executor in the workflow.
+
+    Example:
+        >>> from agent_framework import Agent, BaseChatClient, ChatResponse, Message, WorkflowBuilder
+        >>> from compact import CompactManager
+        >>> from compact.adapters.agent_framework import AgentTurnExecutor, CompactionExecutor
+        >>> class YourClient(BaseChatClient):
+        ...     async def _inner_get_response(self, **kwargs):
+        ...         return ChatResponse(messages=[Message("assistant", ["Hi."])])
+        >>> manager = CompactManager()
+        >>> compaction = CompactionExecutor(manager, session_id="chat-1")
+        >>> turn = AgentTurnExecutor(Agent(YourClient()), manager)
+        >>> builder = WorkflowBuilder(start_executor=compaction, output_from=[turn])
+        >>> workflow = builder.add_edge(compaction, turn).build()
     """
 
     def __init__(self, agent: SupportsAgentRun, manager: CompactManager, *, id: str = "agent_turn") -> None:
@@ -134,7 +213,18 @@ class AgentTurnExecutor(Executor):
     async def run_turn(
         self, done: CompactionComplete, ctx: WorkflowContext[AgentExecutorResponse, AgentExecutorResponse]
     ) -> None:
-        """Load the plan, render the prompt from it, and run the agent."""
+        """Load the plan, render the prompt from it, and run the agent; the workflow calls it after a check.
+
+        Args:
+            done: The message of the check.
+            ctx: The workflow's context, which has the plan.
+
+        Example:
+            >>> import asyncio
+            >>> (answer,) = asyncio.run(workflow.run([Message("user", ["Hello"])])).get_outputs()
+            >>> [message.text for message in answer.full_conversation]
+            ['Hello', 'Hi.']
+        """
         plan = CompactionPlan.from_dict(ctx.get_state(HARNESS_COMPACTION_PLAN_KEY))
         prompt = await asyncio.to_thread(render_plan, self._manager, plan)
         history = await asyncio.to_thread(render_plan, self._manager, CompactionPlan(done.session_id))
@@ -146,7 +236,23 @@ class AgentTurnExecutor(Executor):
 
 
 def render_plan(manager: CompactManager, plan: CompactionPlan | Mapping[str, Any]) -> list[Message]:
-    """Return what a plan shows of the log; an empty plan shows all of it. The same plan gives the same messages."""
+    """Return what a plan shows of the log; the same plan gives the same messages.
+
+    Args:
+        manager: Has the log in its store.
+        plan: The plan, or its plain data from shared state; an empty plan shows the whole log.
+
+    Raises:
+        UnknownSession: Nothing is known of the plan's session.
+
+    Example:
+        >>> from compact import CompactionPlan, CompactManager
+        >>> from compact.adapters.agent_framework import render_plan
+        >>> manager = CompactManager()
+        >>> prompt = manager.preflight("chat-1", [{"role": "user", "content": "Hello"}])
+        >>> [message.text for message in render_plan(manager, CompactionPlan("chat-1"))]
+        ['Hello']
+    """
     wanted = plan if isinstance(plan, CompactionPlan) else CompactionPlan.from_dict(plan)
     prompt = manager.prompt(wanted.session_id)
     view_ids = {message_id for slot in prompt.slots for message_id in slot.ids} | set(prompt.hidden)

@@ -42,7 +42,21 @@ SessionId: TypeAlias = str | Callable[[CallbackContext], str] | None
 
 
 def protected(content: types.Content) -> types.Content:
-    """Tag a content so that it always stays in the prompt, and return it."""
+    """Tag a content so that it always stays in the prompt, and return it.
+
+    Args:
+        content: A content with at least one part.
+
+    Raises:
+        ValueError: The content has no part.
+
+    Example:
+        >>> from google.genai import types
+        >>> from compact.adapters.google_adk import protected
+        >>> rule = protected(types.Content(role="user", parts=[types.Part(text="Never round a figure.")]))
+        >>> rule.parts[0].part_metadata
+        {'compact': {'protected': True}}
+    """
     if not content.parts:
         raise ValueError("a content without parts cannot be protected")
     first = content.parts[0]
@@ -63,9 +77,24 @@ class AdkCompactionPlugin(BasePlugin):
     """Keeps the requests of all agents of an app inside the window.
 
     A session of the manager is one agent's view of a session of ADK: `app/user/session` for the root agent, with the
-    agent's name behind it for the others. `session_id` names the first part instead: a text, or a function of the
-    callback context. `is_protected` says which other contents must stay, for session services that drop tags. If
-    compaction fails the request goes out as it is and an event says why; with `strict` the error is raised.
+    agent's name behind it for the others.
+
+    Args:
+        manager: Keeps the sessions.
+        session_id: Names the first part of the session instead: a text, or a function of the callback context.
+        offer_recall: Give each agent the recall tool.
+        is_protected: Says which other contents must stay, for session services that drop tags.
+        strict: Raise what goes wrong; by default the request goes out as it is then, and an event says why.
+        name: The name of the plugin in ADK.
+
+    Example:
+        >>> from google.adk.agents import LlmAgent
+        >>> from google.adk.apps import App
+        >>> from compact import CompactConfig, CompactManager
+        >>> from compact.adapters.google_adk import AdkCompactionPlugin
+        >>> manager = CompactManager(CompactConfig(model="gemini-2.5-pro"))
+        >>> agent = LlmAgent(name="reader", model="gemini-2.5-pro")
+        >>> app = App(name="station", root_agent=agent, plugins=[AdkCompactionPlugin(manager)])
     """
 
     def __init__(
@@ -92,7 +121,17 @@ class AdkCompactionPlugin(BasePlugin):
         )
 
     def session_of(self, context: CallbackContext) -> str:
-        """Return the id under which the manager knows what an agent is shown of a session."""
+        """Return the id under which the manager knows what an agent is shown of a session.
+
+        Args:
+            context: The callback context of ADK.
+
+        Example:
+            >>> plugin = AdkCompactionPlugin(manager)
+            >>> def after_agent(callback_context):  # a callback of your own
+            ...     print(manager.status(plugin.session_of(callback_context)))
+            >>> agent = LlmAgent(name="reader", model="gemini-2.5-pro", after_agent_callback=after_agent)
+        """
         base = named_session(self._session_id, context)
         if not base:
             session = context.session
@@ -155,7 +194,18 @@ class AdkCompactionPlugin(BasePlugin):
 
 
 class RecallTool(BaseTool):
-    """The tool by which an agent reads what left its prompt."""
+    """The tool by which an agent reads what left its prompt; the plugin adds it to requests by itself.
+
+    Args:
+        manager: Keeps the sessions.
+        session_of: Returns the session of a callback context.
+
+    Example:
+        >>> from compact import CompactManager
+        >>> from compact.adapters.google_adk import RecallTool
+        >>> RecallTool(CompactManager(), lambda context: "chat-1").name
+        'recall'
+    """
 
     def __init__(self, manager: CompactManager, session_of: Callable[[Any], str]) -> None:
         super().__init__(name=RECALL_NAME, description=RECALL_DESCRIPTION)

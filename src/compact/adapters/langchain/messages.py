@@ -38,7 +38,17 @@ M = TypeVar("M", bound=BaseMessage)
 
 
 def protected(message: M) -> M:
-    """Return a copy of a message that no compaction will touch."""
+    """Return a copy of a message that no compaction will touch.
+
+    Args:
+        message: A message of LangChain.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> from compact.adapters.langchain import protected
+        >>> protected(HumanMessage("Never round a figure.")).additional_kwargs
+        {'compact': {'protected': True}}
+    """
     return _with_mark(message, {**_extra_of(message).get(MARK, {}), "protected": True})
 
 
@@ -57,7 +67,18 @@ def _extra_of(message: BaseMessage) -> dict[str, Any]:
 
 
 class LangChainDialect:
-    """Message objects of `langchain_core`, whatever model they are for."""
+    """Message objects of `langchain_core`, whatever model they are for.
+
+    The middleware uses it by itself; name it where you call the manager with such messages.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> from compact import CompactManager
+        >>> from compact.adapters.langchain import LangChainDialect
+        >>> messages = [HumanMessage("Hello")]
+        >>> CompactManager().preflight("chat-1", messages, dialect=LangChainDialect())[0].content
+        'Hello'
+    """
 
     name = "langchain"
 

@@ -46,8 +46,24 @@ class LangChainCompactionMiddleware(AgentMiddleware[Any, Any, Any]):
     """Keeps the requests of an agent inside the window; one middleware may serve several agents.
 
     A session is a thread of LangGraph; an agent that runs as a tool or as a node of another graph has its own.
-    `session_id` names it instead: a text, or a function of the run's configuration. If compaction fails the request
-    goes out as it is and an event says why; with `strict` the error is raised.
+
+    Args:
+        manager: Keeps the sessions.
+        session_id: Names the session instead: a text, or a function of the run's configuration.
+        offer_recall: Give the agent the recall tool.
+        name: The name of the middleware in the graph; with `DEEPAGENTS_SLOT` it replaces deepagents' summariser.
+        strict: Raise what goes wrong; by default the request goes out as it is then, and an event says why.
+
+    Example:
+        >>> from langchain.agents import create_agent
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> from compact import CompactConfig, CompactManager
+        >>> from compact.adapters.langchain import LangChainCompactionMiddleware
+        >>> manager = CompactManager(CompactConfig(model="gpt-4o"))
+        >>> model = FakeListChatModel(responses=["Hi."])  # or "openai:gpt-4o"
+        >>> agent = create_agent(model, middleware=[LangChainCompactionMiddleware(manager, offer_recall=False)])
+        >>> agent.invoke({"messages": [("user", "Hello")]})["messages"][-1].content
+        'Hi.'
     """
 
     def __init__(
@@ -128,6 +144,17 @@ def session_of(config: RunnableConfig, messages: Sequence[AnyMessage], named: Se
     An agent that another one calls as a tool has a session of its own for each call; an agent that is a node of a
     larger graph has one for each conversation that it is handed. Without a thread, the id of the conversation's first
     message is taken.
+
+    Args:
+        config: The configuration of the run.
+        messages: The messages of its state.
+        named: What was given to the middleware as `session_id`.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> from compact.adapters.langchain import session_of
+        >>> session_of({}, [HumanMessage("Hello")], named="chat-1")
+        'chat-1'
     """
     configurable = config.get("configurable") or {}
     first = (messages[0].id if messages else None) or "new"
@@ -140,7 +167,18 @@ def session_of(config: RunnableConfig, messages: Sequence[AnyMessage], named: Se
 
 
 def recall_tool(manager: CompactManager, session_id: SessionId = None) -> BaseTool:
-    """Return the tool by which an agent reads what left its prompt."""
+    """Return the tool by which an agent reads what left its prompt.
+
+    Args:
+        manager: Keeps the sessions.
+        session_id: What the middleware was given: a text, or a function of the run's configuration.
+
+    Example:
+        >>> from compact import CompactManager
+        >>> from compact.adapters.langchain import recall_tool
+        >>> recall_tool(CompactManager(), "chat-1").name
+        'recall'
+    """
 
     def recall(query: str, runtime: ToolRuntime[Any, Any]) -> str:
         def session() -> str:

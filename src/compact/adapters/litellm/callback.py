@@ -37,9 +37,21 @@ _CHAT_CALLS = ("completion", "acompletion")
 class CompactionLogger(CustomLogger):
     """Compacts what LiteLLM sends, and takes in the usage that comes back.
 
-    A session is named by `session_id` (a text, or a function of the call's arguments), by LiteLLM's own
-    `litellm_session_id`, or by `metadata["session_id"]`; without any it is known by its history for as long as the
-    process lives. If compaction fails the request goes out as it is, unless `strict`.
+    A session is named by `session_id`, by LiteLLM's own `litellm_session_id`, or by `metadata["session_id"]`; without
+    any it is known by its history for as long as the process lives.
+
+    Args:
+        manager: Keeps the sessions.
+        session_id: Names the session: a text, or a function of the call's arguments.
+        strict: Raise what goes wrong; by default the request goes out as it is then, and an event says why.
+
+    Example:
+        >>> import litellm
+        >>> from compact import CompactConfig, CompactManager
+        >>> from compact.adapters.litellm import CompactionLogger
+        >>> compacting = CompactionLogger(CompactManager(CompactConfig(model="gpt-4o", max_context_tokens=8_000)))
+        >>> litellm.callbacks.append(compacting)  # every `acompletion` from here on
+        >>> litellm.callbacks.remove(compacting)  # switches it off again
     """
 
     def __init__(self, manager: CompactManager, *, session_id: SessionId = None, strict: bool = False) -> None:
@@ -62,21 +74,56 @@ class CompactionLogger(CustomLogger):
         return self._arguments(kwargs, await self._preparer.aprepare(kwargs))
 
     def prepare(self, **kwargs: Any) -> dict[str, Any]:
-        """Return the arguments for `litellm.completion`, with the messages that are to be sent."""
+        """Return the arguments for `litellm.completion`, with the messages that are to be sent.
+
+        Args:
+            kwargs: The arguments of the call, `messages` among them.
+
+        Example:
+            >>> from compact.testing import tool_run
+            >>> arguments = compacting.prepare(model="gpt-4o", messages=tool_run(60, words=200))
+            >>> len(arguments["messages"]) < 121
+            True
+        """
         if not self._has_messages(kwargs):
             return kwargs
         kwargs.setdefault("litellm_call_id", str(uuid4()))
         return self._arguments(kwargs, self._preparer.prepare(kwargs))
 
     def completion(self, **kwargs: Any) -> Any:
-        """Call `litellm.completion`, compacted."""
+        """Call `litellm.completion`, compacted: LiteLLM has no hook before the synchronous call.
+
+        Args:
+            kwargs: The arguments of the call, `messages` among them.
+
+        Returns:
+            What `litellm.completion` returns.
+
+        Example:
+            >>> from compact.testing import ScriptedModel, say
+            >>> history = [{"role": "user", "content": "Hello"}]
+            >>> with ScriptedModel(say("Hi.")) as model:
+            ...     answer = compacting.completion(
+            ...         model="openai/gpt-4o", messages=history, api_base=model.base_url, api_key="none"
+            ...     )
+            >>> answer.choices[0].message.content
+            'Hi.'
+        """
         prepared = self.prepare(**kwargs)
         response: Any = litellm.completion(**prepared)
         self._observe(prepared.get("litellm_call_id"), response)
         return response
 
     def session_of(self, **kwargs: Any) -> str:
-        """Return the session of a call with these arguments, for `manager.recall` and other questions."""
+        """Return the session of a call with these arguments, for `manager.recall` and other questions.
+
+        Args:
+            kwargs: The arguments of the call, `messages` among them.
+
+        Example:
+            >>> compacting.session_of(messages=[], litellm_session_id="chat-1")
+            'chat-1'
+        """
         return self._session_of(kwargs)
 
     def _session_of(self, kwargs: Mapping[str, Any]) -> str:

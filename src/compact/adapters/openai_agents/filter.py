@@ -66,12 +66,23 @@ def compaction_filter(
 ) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
     """Return what to pass as `RunConfig(call_model_input_filter=…)`.
 
-    `session_id` names the session: a text, or a function of the call (`lambda data: data.context.chat_id`). Without it
-    a session is known by its history for as long as the process lives. An agent that is a tool of another has a session
-    of its own. If compaction fails the request goes out as it is, unless `strict`.
+    Without a `session_id` a session is known by its history for as long as the process lives. An agent that is a tool
+    of another has a session of its own. Model and `max_tokens` are the agent's. The SDK does not show its filter what
+    `RunConfig` sets in their place: if it does, pass the same as `model` and `output_tokens`.
 
-    Model and `max_tokens` are the agent's. The SDK does not show its filter what `RunConfig` sets in their place: if it
-    does, pass the same as `model` and `output_tokens`.
+    Args:
+        manager: Keeps the sessions.
+        session_id: Names the session: a text, or a function of the call (`lambda data: data.context.chat_id`).
+        model: The model that `RunConfig` sets, if it sets one.
+        output_tokens: The `max_tokens` that `RunConfig` sets, if it sets them.
+        strict: Raise what goes wrong; by default the request goes out as it is then, and an event says why.
+
+    Example:
+        >>> from agents import RunConfig
+        >>> from compact import CompactConfig, CompactManager
+        >>> from compact.adapters.openai_agents import compaction_filter
+        >>> manager = CompactManager(CompactConfig(model="gpt-4o"))
+        >>> config = RunConfig(call_model_input_filter=compaction_filter(manager, session_id="chat-1"))
     """
     return _CompactionFilter(manager, session_id, model, output_tokens, strict)
 
@@ -138,7 +149,16 @@ class _CompactionFilter:
 
 
 class CompactionHooks(RunHooks[Any]):
-    """Takes in the tokens that the provider has counted; pass it as `Runner.run(…, hooks=CompactionHooks(manager))`."""
+    """Takes in the tokens that the provider has counted, which corrects the estimate.
+
+    Args:
+        manager: The one whose `compaction_filter` the run has.
+
+    Example:
+        >>> from compact import CompactManager
+        >>> from compact.adapters.openai_agents import CompactionHooks
+        >>> hooks = CompactionHooks(CompactManager())  # Runner.run(…, hooks=hooks)
+    """
 
     def __init__(self, manager: CompactManager) -> None:
         self._manager = manager
@@ -156,7 +176,19 @@ class CompactionHooks(RunHooks[Any]):
 
 
 def recall_tool(manager: CompactManager, *, session_id: str | None = None, max_tokens: int = 2000) -> FunctionTool:
-    """Return the tool by which an agent reads what left its prompt; by default in the session that calls it."""
+    """Return the tool by which an agent reads what left its prompt.
+
+    Args:
+        manager: Keeps the sessions.
+        session_id: The session to read; by default the one that calls the tool.
+        max_tokens: The most tokens of an answer.
+
+    Example:
+        >>> from agents import Agent
+        >>> from compact import CompactManager
+        >>> from compact.adapters.openai_agents import recall_tool
+        >>> agent = Agent(name="Reader", tools=[recall_tool(CompactManager())])
+    """
 
     async def invoke(context: ToolContext[Any], arguments: str) -> str:
         current = _current.get()

@@ -25,9 +25,21 @@ _MOST_TRIES = 20
 class CompactSession:
     """The SDK's `Session` protocol on a manager's store; `get_items` returns the whole history, compacted or not.
 
-    The items have a log of their own, apart from the one that requests are made from: a request may be made from a
-    part of the history (a limit, a handoff's filter), and the history stays whole. What is popped leaves the history,
-    not the log; `clear_session` deletes both.
+    The items have a log of their own, apart from the one that requests are made from: a request may be made from a part
+    of the history (a limit, a handoff's filter), and the history stays whole. What is popped leaves the history, not
+    the log; `clear_session` deletes both.
+
+    Args:
+        session_id: Names the conversation; the same as in `compaction_filter`.
+        manager: Has the store.
+        session_settings: The SDK's own settings, such as a limit.
+
+    Example:
+        >>> import asyncio
+        >>> from compact import CompactManager
+        >>> from compact.adapters.openai_agents import CompactSession
+        >>> session = CompactSession("chat-1", CompactManager())  # Runner.run(…, session=session)
+        >>> asyncio.run(session.add_items([{"role": "user", "content": "Hello"}]))
     """
 
     session_settings: SessionSettings | None
@@ -42,7 +54,15 @@ class CompactSession:
         self._key = f"{session_id}/items"
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """Return all items, or the newest ones, oldest first."""
+        """Return all items, or the newest ones, oldest first.
+
+        Args:
+            limit: How many of the newest; by default as the session's settings say, or all.
+
+        Example:
+            >>> asyncio.run(session.get_items())
+            [{'role': 'user', 'content': 'Hello'}]
+        """
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
         items = [item for _, item in await self._wait_for(self._load)]
@@ -51,16 +71,39 @@ class CompactSession:
         return items[-limit:] if limit > 0 else []
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Append items to the history."""
+        """Append items to the history.
+
+        Args:
+            items: Input items of the SDK.
+
+        Raises:
+            VersionConflict: Other processes wrote to the same session again and again.
+
+        Example:
+            >>> asyncio.run(session.add_items([{"role": "assistant", "content": "Hi."}]))
+            >>> len(asyncio.run(session.get_items()))
+            2
+        """
         if items:
             await self._wait_for(lambda: self._append(cast(Sequence[Any], items)))
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Remove the newest item and return it."""
+        """Remove the newest item and return it; None if there is none.
+
+        Example:
+            >>> asyncio.run(session.pop_item())
+            {'role': 'user', 'content': 'Hello'}
+        """
         return await self._wait_for(self._pop)
 
     async def clear_session(self) -> None:
-        """Delete the history, and the sessions that requests were made from."""
+        """Delete the history, and the sessions that requests were made from.
+
+        Example:
+            >>> asyncio.run(session.clear_session())
+            >>> asyncio.run(session.get_items())
+            []
+        """
         await self._wait_for(lambda: self._store.delete(self._key))
         for session_id in await self._wait_for(self._request_sessions):
             await self._wait_for(partial(self._manager.delete, session_id))

@@ -28,7 +28,24 @@ def before_model_call(
 ) -> Callable[[ModelCallContext], None]:
     """Return a hook that puts what is to be sent into `ctx.messages`.
 
-    If compaction fails they stay as they are, unless `strict`.
+    The hook takes an object with `session_id` and `messages`. If it also has `tools`, `instructions`, `max_tokens` or
+    `model`, these are counted and used.
+
+    Args:
+        manager: Keeps the sessions.
+        dialect: The wire format of the messages; by default it is recognised.
+        strict: Raise what goes wrong; by default the messages stay as they are then, and an event says why.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> from compact import CompactConfig, CompactManager
+        >>> from compact.adapters.own_loop import before_model_call
+        >>> from compact.testing import tool_run
+        >>> hook = before_model_call(CompactManager(CompactConfig(max_context_tokens=8_000)))
+        >>> ctx = SimpleNamespace(session_id="chat-1", messages=tool_run(60, words=200))
+        >>> hook(ctx)
+        >>> len(ctx.messages) < 121  # send these
+        True
     """
     preparer = _context_preparer(manager, dialect, strict)
 
@@ -41,7 +58,17 @@ def before_model_call(
 def abefore_model_call(
     manager: CompactManager, *, dialect: str | Dialect | None = None, strict: bool = False
 ) -> Callable[[ModelCallContext], Awaitable[None]]:
-    """Return the hook of `before_model_call` for event loops."""
+    """`before_model_call` for an event loop: the hook is awaited; same arguments.
+
+    Example:
+        >>> import asyncio
+        >>> from types import SimpleNamespace
+        >>> from compact import CompactManager
+        >>> from compact.adapters.own_loop import abefore_model_call
+        >>> hook = abefore_model_call(CompactManager())
+        >>> ctx = SimpleNamespace(session_id="chat-1", messages=[{"role": "user", "content": "Hello"}])
+        >>> asyncio.run(hook(ctx))
+    """
     preparer = _context_preparer(manager, dialect, strict)
 
     async def hook(ctx: ModelCallContext) -> None:
@@ -63,7 +90,25 @@ def prepare_step(
 ) -> Callable[[Mapping[str, Any]], Awaitable[dict[str, list[Any]]]]:
     """Return a hook for the start of each step, which takes `{"messages": […]}` and returns those to send.
 
-    Below the trigger they are what came in. If compaction fails they stay as they are, unless `strict`.
+    Below the trigger they are what came in.
+
+    Args:
+        manager: Keeps the sessions.
+        session_id: Names the conversation.
+        tools: The tool schemas that are sent beside the messages, so that they are counted.
+        instructions: The instructions that are sent beside the messages, so that they are counted.
+        output_tokens: The tokens that the request sets aside for its answer.
+        model: The model that the request is for, if it is not the configured one.
+        dialect: The wire format of the messages; by default it is recognised.
+        strict: Raise what goes wrong; by default the messages stay as they are then, and an event says why.
+
+    Example:
+        >>> import asyncio
+        >>> from compact import CompactManager
+        >>> from compact.adapters.own_loop import prepare_step
+        >>> step = prepare_step(CompactManager(), "chat-1")
+        >>> asyncio.run(step({"messages": [{"role": "user", "content": "Hello"}]}))
+        {'messages': [{'role': 'user', 'content': 'Hello'}]}
     """
 
     def read(options: Mapping[str, Any], _: str) -> OutgoingRequest:

@@ -44,8 +44,20 @@ class CompactionCapability(AbstractCapability[Any]):
     """Keeps the requests of an agent inside the window; one capability may serve several agents.
 
     A session is a conversation of pydantic-ai (`conversation_id`); an agent that is handed the history of the one that
-    called it has its own. `session_id` names it instead: a text, or a function of the run's context. If compaction
-    fails the request goes out as it is and an event says why; with `strict` the error is raised.
+    called it has its own.
+
+    Args:
+        manager: Keeps the sessions.
+        session_id: Names the session instead: a text, or a function of the run's context.
+        offer_recall: Give the agent the recall tool.
+        strict: Raise what goes wrong; by default the request goes out as it is then, and an event says why.
+
+    Example:
+        >>> from pydantic_ai import Agent
+        >>> from compact import CompactConfig, CompactManager
+        >>> from compact.adapters.pydantic_ai import CompactionCapability
+        >>> manager = CompactManager(CompactConfig(model="gpt-4o"))
+        >>> agent = Agent("test", capabilities=[CompactionCapability(manager)])  # or "openai:gpt-4o"
     """
 
     manager: CompactManager

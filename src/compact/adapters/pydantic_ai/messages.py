@@ -43,12 +43,36 @@ _RESPONSE_FIELDS = (
 
 
 def protected(text: str) -> TextContent:
-    """Return a text of the user that no compaction will touch: `agent.run([protected("Never …"), "Now do …"])`."""
+    """Return a text of the user that no compaction will touch.
+
+    Args:
+        text: What it says.
+
+    Example:
+        >>> from compact.adapters.pydantic_ai import protected
+        >>> prompt = [protected("Never round a figure."), "Read the reports 1 to 30."]  # agent.run(prompt)
+        >>> prompt[0].content
+        'Never round a figure.'
+    """
     return TextContent(text, metadata={MARK: {"protected": True}})
 
 
 class PydanticAIDialect:
-    """`ModelRequest` and `ModelResponse`, whatever model they are for; `flag` is what protects an entry."""
+    """`ModelRequest` and `ModelResponse`, whatever model they are for.
+
+    The capability uses it by itself; name it where you call the manager with such messages.
+
+    Args:
+        flag: The key of a part's metadata, in `compact`, that protects it.
+
+    Example:
+        >>> from pydantic_ai.messages import ModelRequest
+        >>> from compact import CompactManager
+        >>> from compact.adapters.pydantic_ai import PydanticAIDialect
+        >>> messages = [ModelRequest.user_text_prompt("Hello")]
+        >>> len(CompactManager().preflight("chat-1", messages, dialect=PydanticAIDialect()))
+        1
+    """
 
     name = "pydantic_ai"
 

@@ -26,7 +26,21 @@ _BYTES = "$bytes"  # the key under which bytes stand in JSON
 
 @dataclass(frozen=True, slots=True)
 class StrandsDialect:
-    """Reads and writes `strands.types.content.Message`; `protected_flag` is the key in `metadata.custom` that pins."""
+    """Reads and writes `strands.types.content.Message`.
+
+    The plugin uses it by itself; name it where you call the manager with such messages.
+
+    Args:
+        protected_flag: The key in `metadata.custom` that protects a message.
+        name: The name of the dialect in events and errors.
+
+    Example:
+        >>> from compact import CompactManager
+        >>> from compact.adapters.strands import StrandsDialect
+        >>> messages = [{"role": "user", "content": [{"text": "Hello"}]}]
+        >>> CompactManager().preflight("chat-1", messages, dialect=StrandsDialect()) == messages
+        True
+    """
 
     protected_flag: str = "protected"
     name: str = "strands"

@@ -45,8 +45,23 @@ class StrandsCompactionPlugin(Plugin):
     """Keeps the requests of an agent inside the window; one plugin may serve several agents.
 
     Each agent has a session of its own: the first has the name `session_id`, or what Strands calls the session. The
-    plugin replaces the default conversation manager, which would cut the history; one that you have chosen stays. If
-    compaction fails the request goes out as it is and an event says why; with `strict` the error is raised.
+    plugin replaces the default conversation manager, which would cut the history; one that you have chosen stays.
+
+    Args:
+        manager: Keeps the sessions.
+        session_id: Names the session of the first agent.
+        offer_recall: Give the agent the recall tool.
+        strict: Raise what goes wrong; by default the request goes out as it is then, and an event says why.
+
+    Example:
+        >>> from strands import Agent
+        >>> from strands.models.anthropic import AnthropicModel
+        >>> from compact import CompactConfig, CompactManager
+        >>> from compact.adapters.strands import StrandsCompactionPlugin
+        >>> manager = CompactManager(CompactConfig(model="claude-sonnet-4-5"))
+        >>> plugin = StrandsCompactionPlugin(manager, session_id="chat-1")
+        >>> model = AnthropicModel(client_args={"api_key": "none"}, model_id="claude-sonnet-4-5", max_tokens=1_000)
+        >>> agent = Agent(model, plugins=[plugin])
     """
 
     @property
@@ -89,7 +104,15 @@ class StrandsCompactionPlugin(Plugin):
             agent.tool_registry.process_tools([recall_tool(self.manager, session_id)])
 
     def session_of(self, agent: Any) -> str:
-        """Return the id under which the manager knows an agent's conversation."""
+        """Return the id under which the manager knows an agent's conversation.
+
+        Args:
+            agent: An agent that has the plugin.
+
+        Example:
+            >>> plugin.session_of(agent)
+            'chat-1'
+        """
         if agent not in self._sessions:
             base = self._session_id or agent.session_id
             label = agent.name if agent.agent_id == "default" else agent.agent_id
@@ -129,7 +152,26 @@ class StrandsCompactionPlugin(Plugin):
         await aobserve_usage(self.manager, self.session_of(event.agent), told)
 
     def compact_after_overflow(self, session_id: str, messages: Sequence[Any]) -> None:
-        """Compact a session whose request the provider found too large, so that the next one is smaller."""
+        """Compact a session whose request the provider found too large, so that the next one is smaller.
+
+        The plugin does this by itself, once for each overflow.
+
+        Args:
+            session_id: Names the conversation.
+            messages: The messages of the agent.
+
+        Raises:
+            UnknownSession: Nothing was sent in the session yet.
+            InsufficientBudget: What must stay takes more tokens than there are.
+
+        Example:
+            >>> from compact.adapters.strands import StrandsDialect
+            >>> history = [{"role": role, "content": [{"text": "word " * 300}]} for role in ("user", "assistant") * 20]
+            >>> prompt = manager.preflight("chat-1", history, dialect=StrandsDialect())
+            >>> plugin.compact_after_overflow("chat-1", history)
+            >>> manager.current_plan("chat-1").version
+            1
+        """
         last = self._last_requests.get(session_id) or OutgoingRequest(items=(), dialect=self._dialect)
         target = int(self.manager.status(session_id).used_tokens * _SHARE_AFTER_OVERFLOW)
         self.manager.manual_compact(
@@ -165,7 +207,18 @@ class _WholeHistory(NullConversationManager):
 
 
 def recall_tool(manager: CompactManager, session_id: str) -> Any:
-    """Return the tool by which an agent reads what left its prompt."""
+    """Return the tool by which an agent reads what left its prompt.
+
+    Args:
+        manager: Keeps the sessions.
+        session_id: The session to read.
+
+    Example:
+        >>> from compact import CompactManager
+        >>> from compact.adapters.strands import recall_tool
+        >>> recall_tool(CompactManager(), "chat-1").tool_name
+        'recall'
+    """
     tool = cast(Any, strands).tool  # its type is only partly known
 
     @tool(name=RECALL_NAME, description=RECALL_DESCRIPTION, inputSchema={"json": RECALL_PARAMETERS})

@@ -84,10 +84,30 @@ class ReportItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionReport:
-    """What one plan version did to the prompt before it; `items` are sorted, the worst first.
+    """What one plan version did to the prompt before it: for each string it took out, where that is now.
 
-    `regrets` are those of its removed messages that the agent asked for again later, and `failures` is what failed in
-    the compaction, with what was done instead.
+    `manager.report(session_id)` returns one for each compaction.
+
+    Attributes:
+        session_id: The conversation.
+        version: The plan version.
+        reason: What made that version.
+        tokens_before: The size of the prompt before it.
+        tokens_after: The size of the prompt with it.
+        removed_ids: The messages that left the prompt.
+        items: The strings that left, each with its kind and its state; the worst first.
+        check: What checking the summary against its sources came to.
+        regrets: The removed messages that the agent asked for again later.
+        failures: What failed in the compaction, with what was done instead.
+
+    Example:
+        >>> from compact import CompactConfig, CompactManager
+        >>> from compact.testing import tool_run
+        >>> manager = CompactManager(CompactConfig(max_context_tokens=8_000))
+        >>> prompt = manager.preflight("chat-1", tool_run(60, words=200))
+        >>> (report,) = manager.report("chat-1")
+        >>> report.version, report.missing_constraints, len(report.removed_ids) > 0
+        (1, (), True)
     """
 
     session_id: str
@@ -132,15 +152,40 @@ class CompactionReport:
         return count_regrets(self.regrets)
 
     def total(self, state: EntityState) -> int:
-        """Return how many strings are in a state."""
+        """Return how many strings are in a state.
+
+        Args:
+            state: `EntityState.KEPT`, `IN_LEDGER`, `RETRIEVABLE` or `LOST`.
+
+        Example:
+            >>> from compact.core.audit.report import EntityState
+            >>> report.total(EntityState.LOST)
+            0
+        """
         return sum(item.state is state for item in self.items)
 
     def notable(self, limit: int) -> tuple[ReportItem, ...]:
-        """Return the first of what is not in the prompt any more."""
+        """Return the first of what is not in the prompt any more.
+
+        Args:
+            limit: How many at most.
+
+        Example:
+            >>> all(not item.is_in_prompt for item in report.notable(5))
+            True
+        """
         return tuple(item for item in self.items if not item.is_in_prompt)[:limit]
 
     def to_dict(self, *, examples: int | None = 20) -> dict[str, Any]:
-        """Return plain data, with so many examples of what is not in the prompt, or with every string."""
+        """Return plain data for JSON.
+
+        Args:
+            examples: How many strings to list of those that are not in the prompt any more; None lists every string.
+
+        Example:
+            >>> report.to_dict(examples=3)["removed_messages"] == len(report.removed_ids)
+            True
+        """
         check = self.check
         listed = self.items if examples is None else self.notable(examples)
         return {

@@ -145,8 +145,28 @@ class EventSpec:
 class CompactionEvent:
     """What every event says: which session, which turn, which plan version, when, and as a part of what.
 
-    `event_id`, `parent_id` and the times are added by telemetry; most events are a moment, so both times are the
-    same. `metadata` is the caller's own.
+    `CompactManager(on_event=…)` gets them; each kind is a class of its own in `compact.core.engine.events`, with more
+    fields. All of them are listed in the page on observability.
+
+    Attributes:
+        session_id: The conversation; empty for an event about the manager itself.
+        turn_number: The turn it happened in.
+        plan_version: The plan that was in force.
+        event_id: Its own id, added by telemetry.
+        parent_id: The id of the operation that it is part of, added by telemetry.
+        started_at: When it began, in seconds since 1970.
+        ended_at: When it was over; the same for most events, which are a moment.
+        metadata: Your own values: `CompactManager(event_metadata=…)`.
+
+    Example:
+        >>> from compact import CompactConfig, CompactManager
+        >>> from compact.testing import tool_run
+        >>> events = []
+        >>> manager = CompactManager(CompactConfig(max_context_tokens=8_000), on_event=events.append)
+        >>> prompt = manager.preflight("chat-1", tool_run(60, words=200))
+        >>> event = next(event for event in events if event.name == "compact.summary_created")
+        >>> event.session_id, event.turn_number
+        ('chat-1', 1)
     """
 
     type: ClassVar[Enum]
@@ -196,10 +216,19 @@ class CompactionEvent:
         return "error" if self.failure else "ok"
 
     def settle(self) -> None:
-        """Wait for what is not known yet, if there is anything: only where the agent does not wait."""
+        """Wait for what is not known yet, if there is anything: only where the agent does not wait.
+
+        Example:
+            >>> event.settle()
+        """
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for logs and exporters."""
+        """Return plain data for logs and exporters.
+
+        Example:
+            >>> event.to_dict()["status"]
+            'ok'
+        """
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in self.spec.hidden}
         return {"event": self.name, "status": self.status, **values}
 

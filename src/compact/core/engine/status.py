@@ -23,10 +23,35 @@ class PartStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStatus:
-    """A session as it stands; `parts` has every part of the prompt that there is, in its order.
+    """A session as it stands: how full its window is, what is in it, and why it did or did not compact.
 
-    `regrets` counts what compactions removed and the agent asked for again. `contents` are the tokens of what was
-    said, by part and by role or tool. `trigger_reason` says why the trigger is where it is, if that is not plain.
+    `manager.status(session_id)` returns it; `print(status)` shows it.
+
+    Attributes:
+        session_id: The conversation.
+        turn_number: The turn it is in.
+        plan_version: The version of the plan in force.
+        used_tokens: What the prompt takes of the window, with all that is sent beside it.
+        max_context_tokens: The window.
+        thresholds: The tokens of `prefetch`, `trigger`, `target` and `ceiling`.
+        parts: Messages and tokens of every part of the prompt that there is, in its order.
+        messages_in_log: Everything that ever arrived.
+        actions: How many messages of the log each action was applied to.
+        decision: Whether the last call was compacted, and why.
+        regrets: What compactions removed and the agent asked for again, counted.
+        contents: The tokens of what was said, by part and by role or tool.
+        trigger_reason: Why the trigger is where it is, if that is not plain.
+
+    Example:
+        >>> from compact import CompactConfig, CompactManager
+        >>> from compact.testing import tool_run
+        >>> manager = CompactManager(CompactConfig(max_context_tokens=8_000))
+        >>> prompt = manager.preflight("chat-1", tool_run(60, words=200))
+        >>> status = manager.status("chat-1")
+        >>> status.thresholds["trigger"], status.decision.triggered
+        (6500, True)
+        >>> status.usage_pct < 0.7
+        True
     """
 
     session_id: str
@@ -59,7 +84,12 @@ class SessionStatus:
         }
 
     def to_markdown(self) -> str:
-        """Return the status as Markdown: what a chat answers to `/compact_status`, and after a `/compact`."""
+        """Return the status as Markdown: what a chat answers to `/compact_status`, and after a `/compact`.
+
+        Example:
+            >>> status.to_markdown().startswith("**Context**")
+            True
+        """
         return "\n".join(_markdown(self))
 
     def __str__(self) -> str:

@@ -19,7 +19,19 @@ ROLES = ("system", "developer", "user", "assistant", "tool")
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call the model made; `arguments` is the JSON text exactly as the model wrote it."""
+    """A call the model made.
+
+    Attributes:
+        id: The id that its result names.
+        name: The tool.
+        arguments: The JSON text exactly as the model wrote it.
+
+    Example:
+        >>> from compact import Message, ToolCall
+        >>> message = Message("assistant", None, (ToolCall("c1", "read_file", '{"path": "a.py"}'),))
+        >>> message.tool_calls[0].name
+        'read_file'
+    """
 
     id: str
     name: str
@@ -28,11 +40,26 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A role, its content, the tool calls it makes or the call it answers.
+    """A role, its content, the tool calls it makes or the call it answers: one entry of the log, in any dialect.
 
-    `meta` is ours (protection, labels) and never reaches a provider. `original` is a copy of what the caller
-    handed in, opaque to the core: unknown fields survive in it. `line` is the conversation that an entry of a log
-    belongs to: 0, and more where a session id was used again for another one.
+    `manager.history(session_id)` returns them; strategies and summarisers read them.
+
+    Args:
+        role: `system`, `developer`, `user`, `assistant` or `tool`.
+        content: A text, or parts as Chat Completions has them; None if there is none.
+        tool_calls: The calls that an assistant makes.
+        tool_call_id: The call that a tool message answers.
+        name: The name of whoever speaks, if there is one.
+        id: Names the message in its log.
+        meta: Our own marks (protection, labels); never sent to a provider.
+        original: A copy of what the caller handed in: unknown fields survive in it.
+        line: The conversation that the entry belongs to: 0, and more where a session id was used again for another one.
+
+    Example:
+        >>> from compact import Message
+        >>> message = Message("user", "Never touch the migrations.", meta={"protected": True})
+        >>> message.text
+        'Never touch the migrations.'
     """
 
     role: str
@@ -60,6 +87,15 @@ class Message:
 
         What it returns is kept as long as the message is, and should be small. Where a message would be read in two
         ways, these are two functions.
+
+        Args:
+            read: The function of a message.
+
+        Example:
+            >>> def words(message):
+            ...     return len(message.text.split())
+            >>> message.read_once(words), message.read_once(words)
+            (4, 4)
         """
         readings = self._readings
         if readings is None:

@@ -23,10 +23,31 @@ DEFAULT_TRIGGER_TOKENS = 200_000
 class TokenBudget:
     """One window, what is set aside in it, and the thresholds; all in tokens.
 
-    `largest_input_tokens` is the most that the provider takes as input, if that is less than the window; shares are
-    shares of it. `trigger_limit_tokens` and `target_limit_tokens` are thresholds beside the shares, and
-    `trigger_limit_source` says who set the first. `part_caps` optionally limits one kind of content (`tool_results`,
-    `dialogue`, `summary`) on its own.
+    A manager makes one of its settings for each call; make one yourself to see where the thresholds lie.
+
+    Args:
+        max_context_tokens: The window.
+        safety_buffer: Tokens of the window that are never used.
+        output_reserve: Tokens set aside for the model's answer.
+        injection_reserve: Tokens set aside for injectors.
+        rehydration_reserve: Tokens set aside for artifacts that are shown again.
+        system_tokens: The tokens of the instructions that are sent beside the messages.
+        tool_schema_tokens: The tokens of the tool schemas that are sent beside the messages.
+        formatting_overhead: What primes the reply.
+        trigger_pct: The share of the largest input at which a history is compacted.
+        prefetch_pct: The share at which a summary is prefetched.
+        target_pct: The share down to which a compaction goes.
+        part_caps: The most tokens of one part of the prompt: `tool_results`, `dialogue`, `summary`.
+        largest_input_tokens: The most that the provider takes as input, if that is less than the window.
+        trigger_limit_tokens: Tokens at which a history is compacted, if the share is more.
+        trigger_limit_source: Who set that limit, in words.
+        target_limit_tokens: Tokens down to which a compaction goes, in place of the share.
+
+    Example:
+        >>> from compact import TokenBudget
+        >>> budget = TokenBudget(max_context_tokens=128_000)
+        >>> budget.prefetch_tokens, budget.trigger_tokens, budget.target_tokens, budget.ceiling_tokens
+        (89600, 108800, 64000, 126500)
     """
 
     max_context_tokens: int
@@ -122,11 +143,27 @@ class TokenBudget:
         return round(share * self.input_tokens * scale)
 
     def is_triggered(self, used_tokens: int) -> bool:
-        """Return True once usage has reached the trigger."""
+        """Return True once usage has reached the trigger.
+
+        Args:
+            used_tokens: All tokens of the request.
+
+        Example:
+            >>> budget.is_triggered(108_799), budget.is_triggered(108_800)
+            (False, True)
+        """
         return used_tokens >= self.trigger_tokens
 
     def usage_pct(self, used_tokens: int) -> float:
-        """Return usage as a share of the whole window."""
+        """Return usage as a share of the whole window.
+
+        Args:
+            used_tokens: All tokens of the request.
+
+        Example:
+            >>> budget.usage_pct(64_000)
+            0.5
+        """
         return used_tokens / self.max_context_tokens
 
 

@@ -67,9 +67,30 @@ class ProposalCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionResult:
-    """The next plan, and how it came about: `proposals` counts the new records of each strategy.
+    """The next plan, and how it came about.
 
-    `line_tokens` of its tokens are lines between turns, where a whole turn was left out.
+    `manager.plan(session_id, messages)` returns one, without putting it in force.
+
+    Attributes:
+        plan: The plan.
+        layers: Which messages are pinned, recent, or left over for strategies.
+        rules: What was kept verbatim in the end; less than the settings ask for, if that did not fit.
+        tokens_before: The size of the prompt before it.
+        tokens_after: The size of the prompt with it.
+        proposals: The new records of each strategy, counted.
+        failures: The strategies that raised and were left out.
+        counts: What became of each strategy's proposals.
+        reason: Why there was something to do, or nothing.
+        economics: What it costs, what it saves, and when that is paid back; None if nothing changes.
+        line_tokens: The tokens of lines between turns, where a whole turn was left out.
+
+    Example:
+        >>> from compact import CompactConfig, CompactManager
+        >>> from compact.testing import tool_run
+        >>> manager = CompactManager(CompactConfig(max_context_tokens=8_000))
+        >>> result = manager.plan("chat-1", tool_run(60, words=200))
+        >>> result.tokens_freed > 0, sorted(result.proposals)
+        (True, ['clear', 'summarize'])
     """
 
     plan: CompactionPlan
@@ -98,9 +119,31 @@ class CompactionResult:
 
 
 class CompactionCoordinator:
-    """Runs strategies in the order given, each until the target is met.
+    """Runs strategies in the order given, each until the target is met: planning without a manager or a store.
 
-    Where a message has to be cut, the constraints that `constraints` finds in it stay.
+    Args:
+        strategies: The strategies, cheapest first.
+        constraints: Finds what users asked to hold: where a message has to be cut, that stays.
+        max_proposals_per_run: The most proposals that are taken of one strategy.
+
+    Example:
+        >>> from compact import CompactionCoordinator, CompactionPlan
+        >>> from compact.core.plan.layers import KeepRules
+        >>> from compact.core.plan.strategy import Goal
+        >>> from compact.strategies import ClearStrategy
+        >>> from compact.testing import WordTokenizer, as_log, tool_run
+        >>> log, count = as_log(tool_run(10, words=500)), WordTokenizer().count_message
+        >>> coordinator = CompactionCoordinator([ClearStrategy()])
+        >>> result = coordinator.coordinate(
+        ...     log,
+        ...     CompactionPlan("chat-1"),
+        ...     tokens=[count(message) for message in log],
+        ...     count_message=count,
+        ...     rules=KeepRules(tool_io_pairs=2),
+        ...     goal=Goal(target_tokens=2_000, settle_tokens=2_500, ceiling_tokens=4_000),
+        ... )
+        >>> result.proposals, result.tokens_after <= 2_000
+        ({'clear': 7}, True)
     """
 
     def __init__(
@@ -126,7 +169,33 @@ class CompactionCoordinator:
         turn: TurnContext | None = None,
         prefetched: SummarizationRecord | None = None,
     ) -> CompactionResult:
-        """Make the next plan: strategies first, then fewer kept messages, then cuts in what is too large."""
+        """Make the next plan: strategies first, then fewer kept messages, then cuts in what is too large.
+
+        Args:
+            messages: The log, each entry with an id of its own.
+            plan: The plan in force; `CompactionPlan(session_id)` if there is none.
+            tokens: The tokens of each message.
+            count_message: Counts the tokens of a message, such as a stub.
+            rules: Which messages are kept verbatim.
+            goal: How far to go, in tokens.
+            turn: What was shown again in this turn.
+            prefetched: A summary that was written before it is needed.
+
+        Raises:
+            InsufficientBudget: What must stay takes more than `goal.ceiling_tokens`.
+
+        Example:
+            >>> again = coordinator.coordinate(
+            ...     log,
+            ...     result.plan,
+            ...     tokens=[count(message) for message in log],
+            ...     count_message=count,
+            ...     rules=KeepRules(tool_io_pairs=2),
+            ...     goal=Goal(target_tokens=2_000, settle_tokens=2_500, ceiling_tokens=4_000),
+            ... )
+            >>> again.tokens_freed
+            0
+        """
         groups = group_messages(messages)
         start = PlanningContext(
             messages=messages,

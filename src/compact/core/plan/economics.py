@@ -73,10 +73,30 @@ class PromptChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Economics:
-    """The price of one compaction; `currency` says whether that is money or only shares of a fresh input token.
+    """The price of one compaction: what it costs, what it saves, and after how many calls it has paid for itself.
 
-    `rewrite_cost` is what writing the changed part again costs more than reading it would have; below zero if even the
-    first call gets cheaper. `break_even_calls` counts the call that compacts as the first: 0 pays at once, None never.
+    `manager.plan(session_id, messages).economics` is one, and `plan.run.economics` is that of a plan that was put in
+    force. `print(economics)` says it in a sentence.
+
+    Attributes:
+        tokens_freed: How much smaller the prompt gets.
+        prefix_kept_tokens: What the next call still reads from the provider's cache.
+        prefix_broken_tokens: What it would have read from the cache, and has to write again.
+        rewrite_cost: What writing that again costs more than reading it would have; below zero if even the first call
+            gets cheaper.
+        summary_cost: What writing the summary costs.
+        saving_per_call: What each later call saves.
+        break_even_calls: The calls until it is paid back, the one that compacts included: 0 pays at once, None never.
+        currency: `USD`, or `input tokens` where no price is known: shares of a fresh input token.
+        notes: What had to be assumed.
+
+    Example:
+        >>> from compact import CompactConfig, CompactManager
+        >>> from compact.testing import tool_run
+        >>> config = CompactConfig(max_context_tokens=8_000, pricing={"input_per_mtok": 2})
+        >>> economics = CompactManager(config).plan("chat-1", tool_run(60, words=200)).economics
+        >>> economics.tokens_freed > 0, economics.break_even_calls, economics.currency
+        (True, 0, 'USD')
     """
 
     tokens_freed: int
@@ -95,11 +115,24 @@ class Economics:
         return self.rewrite_cost + self.summary_cost
 
     def pays_back_within(self, calls: int) -> bool:
-        """Return True if it has paid for itself after so many calls."""
+        """Return True if it has paid for itself after so many calls.
+
+        Args:
+            calls: The calls, the one that compacts included.
+
+        Example:
+            >>> economics.pays_back_within(10)
+            True
+        """
         return self.break_even_calls is not None and self.break_even_calls <= calls
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for events and exports."""
+        """Return plain data for events and exports.
+
+        Example:
+            >>> economics.to_dict()["break_even_calls"]
+            0
+        """
         return {spec.name: getattr(self, spec.name) for spec in fields(self)}
 
     def __str__(self) -> str:
@@ -110,13 +143,26 @@ class Economics:
         )
 
     def amount(self, value: float) -> str:
-        """Return a sum for people: four digits of a dollar, or tokens."""
+        """Return a sum for people: four digits of a dollar, or tokens.
+
+        Args:
+            value: The sum, in `currency`.
+
+        Example:
+            >>> economics.amount(0.25)
+            '$0.2500'
+        """
         if self.currency != USD:
             return f"{value:,.0f} {self.currency}"
         return f"{'-' if round(value, 4) < 0 else ''}${abs(value):,.4f}"
 
     def payback(self) -> str:
-        """Return in words when it has paid for itself."""
+        """Return in words when it has paid for itself.
+
+        Example:
+            >>> economics.payback()
+            'pays back at once'
+        """
         if self.break_even_calls is None:
             return "never pays back"
         if self.break_even_calls == 0:

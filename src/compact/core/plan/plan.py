@@ -18,7 +18,21 @@ EDITED_PAST = "the past was edited"
 
 
 class CompactionAction(Enum):
-    """What happens to a message on its way into the prompt."""
+    """What happens to a message on its way into the prompt.
+
+    Attributes:
+        INCLUDE: It is sent as it is.
+        CLEAR: A stub stands for its content; chosen parts of it may stay.
+        SUMMARIZE: The summary stands for it.
+        EXTERNALIZE: A pointer and a preview stand for its content, which is an artifact.
+        DROP: Nothing stands for it; the log still has it.
+
+    Example:
+        >>> from compact import CompactionAction, CompactionPlan
+        >>> action, record = CompactionPlan("chat-1").get_action("m1")
+        >>> action is CompactionAction.INCLUDE
+        True
+    """
 
     INCLUDE = "include"
     CLEAR = "clear"
@@ -33,7 +47,20 @@ COMPACTION_PRECEDENCE: Mapping[CompactionAction, int] = {action: rank for rank, 
 
 @dataclass(frozen=True, slots=True)
 class SpanReference:
-    """An explicit list of message ids: it stays true whatever is added around it."""
+    """An explicit list of message ids: it stays true whatever is added around it.
+
+    Args:
+        message_ids: The ids, the oldest first; at least one, each once.
+
+    Raises:
+        ValueError: There is no id, or one is named twice.
+
+    Example:
+        >>> from compact import SpanReference
+        >>> span = SpanReference(("m1", "m2", "m3"))
+        >>> len(span), span.first, span.last
+        (3, 'm1', 'm3')
+    """
 
     message_ids: tuple[str, ...]
     __repr__ = short_repr
@@ -200,12 +227,35 @@ class CompactionRun:
 class CompactionPlan:
     """All records of one session at one version, and the action they come to for each message.
 
-    `pinned` are the messages that stand before the summary. `reason` says what made this version. A plan that was
-    restored has the version it came from as `origin`, and is `held`: it stays until the budget forbids it. `regrets`
-    are what the agent missed until then, and `run` is how the compaction went that made it, if one did. With
-    `shows_gaps`, a line stands where a whole turn was left out; a very small prompt has no room for that. `lines` says
-    before which messages such lines stand, and whose turn it was; None until that is known.
-    `archived` is how many entries of the log the archive has.
+    `manager.current_plan(session_id)` returns the one in force, `manager.plans(session_id)` all of them. A plan is pure
+    data: with the log it gives the same prompt every time.
+
+    Attributes:
+        session_id: The conversation.
+        version: 0 before the first compaction; each new plan has the next number.
+        records: What is done to which messages, by which strategy, why, and what that frees.
+        pinned: The messages that stand before the summary.
+        reason: What made this version.
+        tokens_before: The size of the prompt before it.
+        tokens_after: The size of the prompt with it.
+        origin: The version it was restored from, if it was.
+        held: True for a restored plan, which stays until the budget forbids it.
+        shows_gaps: True if a line stands where a whole turn was left out; a very small prompt has no room for that.
+        lines: Before which messages such lines stand, and whose turn it was; None until that is known.
+        regrets: What the agent had missed until then.
+        run: How the compaction went that made the plan, if one did.
+        archived: How many entries of the log the archive has.
+
+    Example:
+        >>> from compact import CompactConfig, CompactManager
+        >>> from compact.testing import tool_run
+        >>> manager = CompactManager(CompactConfig(max_context_tokens=8_000))
+        >>> prompt = manager.preflight("chat-1", tool_run(60, words=200))
+        >>> plan = manager.current_plan("chat-1")
+        >>> plan.version, plan.tokens_after < plan.tokens_before
+        (1, True)
+        >>> sorted({record.strategy for record in plan.records})
+        ['clear', 'summarize']
     """
 
     session_id: str
@@ -236,16 +286,41 @@ class CompactionPlan:
         return self.session_id
 
     def get_action(self, message_id: str) -> tuple[CompactionAction, Record | None]:
-        """Return what happens to a message, and the record that says so."""
+        """Return what happens to a message, and the record that says so.
+
+        Args:
+            message_id: The id of a message of the log.
+
+        Returns:
+            The action and its record; `INCLUDE` and None for a message that no record names.
+
+        Example:
+            >>> action, record = plan.get_action(plan.summary.span.first)
+            >>> action.value, record.strategy
+            ('summarize', 'summarize')
+        """
         record = self._actions.get(message_id)
         return (record.action, record) if record else (CompactionAction.INCLUDE, None)
 
     def shows(self, message_id: str) -> bool:
-        """Return True if a message is in the prompt, as it is or as a stub."""
+        """Return True if a message is in the prompt, as it is or as a stub.
+
+        Args:
+            message_id: The id of a message of the log.
+
+        Example:
+            >>> plan.shows(plan.summary.span.first)
+            False
+        """
         return self.get_action(message_id)[0] not in (CompactionAction.SUMMARIZE, CompactionAction.DROP)
 
     def hidden_ids(self) -> frozenset[str]:
-        """Return the messages that the prompt does not show: those that are summarised or dropped."""
+        """Return the messages that the prompt does not show: those that are summarised or dropped.
+
+        Example:
+            >>> plan.summary.span.first in plan.hidden_ids()
+            True
+        """
         hidden: set[str] = set()
         for record in (*self.summarizations, *self.drops):
             hidden.update(record.span)
@@ -254,7 +329,15 @@ class CompactionPlan:
         return frozenset(hidden)
 
     def actions(self, message_ids: Iterable[str]) -> dict[str, CompactionAction]:
-        """Return one action for each of the messages."""
+        """Return one action for each of the messages.
+
+        Args:
+            message_ids: Ids of messages of the log.
+
+        Example:
+            >>> [action.value for action in plan.actions(plan.summary.span).values()][:2]
+            ['summarize', 'summarize']
+        """
         return {message_id: self.get_action(message_id)[0] for message_id in message_ids}
 
     @property
@@ -288,7 +371,12 @@ class CompactionPlan:
         return self.summarizations[-1] if self.summarizations else None
 
     def overlapping_ids(self) -> tuple[str, ...]:
-        """Return messages that more than one record claims; precedence decides, then the newer record."""
+        """Return messages that more than one record claims; precedence decides, then the newer record.
+
+        Example:
+            >>> plan.overlapping_ids()
+            ()
+        """
         claims: dict[str, int] = {}
         for record in self.records:
             for message_id in record.span:
@@ -296,7 +384,18 @@ class CompactionPlan:
         return tuple(message_id for message_id, count in claims.items() if count > 1)
 
     def adding(self, *records: Record) -> CompactionPlan:
-        """Return this plan with more records; those that are overruled whole are left out."""
+        """Return this plan with more records; those that are overruled whole are left out.
+
+        Args:
+            records: Clear, summarisation, externalisation or drop records.
+
+        Example:
+            >>> from compact import SpanReference
+            >>> from compact.core.plan.plan import DropRecord
+            >>> drop = DropRecord(span=SpanReference(("m99",)), strategy="mine", reason="an example")
+            >>> plan.adding(drop).drops[0].reason
+            'an example'
+        """
         actions = _action_map((*self.records, *records))
         deciding = {id(record) for record in actions.values()}
         return replace(self, records=tuple(r for r in (*self.records, *records) if id(r) in deciding))
@@ -304,8 +403,19 @@ class CompactionPlan:
     def summarizing(self, record: SummarizationRecord, pinned: tuple[str, ...]) -> CompactionPlan:
         """Return this plan with one summary for a span; it takes in what was put there before, pointers included.
 
-        By precedence a pointer would stay. Whoever names its messages in the span has no room for it: what it points
-        to goes on in `SummarizationRecord.artifacts`, from one summary to the next.
+        By precedence a pointer would stay. Whoever names its messages in the span has no room for it: what it points to
+        goes on in `SummarizationRecord.artifacts`, from one summary to the next.
+
+        Args:
+            record: The summary, and the span it stands for.
+            pinned: The messages that stand before the summary.
+
+        Example:
+            >>> from compact import SpanReference
+            >>> from compact.core.plan.plan import SummarizationRecord
+            >>> record = SummarizationRecord(span=SpanReference(("m1", "m2")), strategy="mine", reason="an example")
+            >>> plan.summarizing(record, pinned=()).summary.reason
+            'an example'
         """
         covered = set(record.span)
         taken_in = [pointer for pointer in self.externalizations if covered.issuperset(pointer.span)]
@@ -317,7 +427,15 @@ class CompactionPlan:
         return replace(self, records=kept, pinned=pinned).adding(replace(record, artifacts=tuple(artifacts.values())))
 
     def standing_on(self, message_ids: Iterable[str]) -> CompactionPlan:
-        """Return the part of this plan whose messages are all still there (after the caller edited the past)."""
+        """Return the part of this plan whose messages are all still there (after the caller edited the past).
+
+        Args:
+            message_ids: The messages that are there.
+
+        Example:
+            >>> plan.standing_on([]).records
+            ()
+        """
         present = set(message_ids)
         records = tuple(record for record in self.records if present.issuperset(record.span))
         if len(records) == len(self.records):
@@ -325,7 +443,13 @@ class CompactionPlan:
         return replace(self, records=records, pinned=tuple(i for i in self.pinned if i in present))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data; `from_dict` gives back an equal plan."""
+        """Return plain data; `from_dict` gives back an equal plan.
+
+        Example:
+            >>> import json
+            >>> json.loads(json.dumps(plan.to_dict()))["version"]
+            1
+        """
         return {
             "session_id": self.session_id,
             "version": self.version,
@@ -345,7 +469,16 @@ class CompactionPlan:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CompactionPlan:
-        """Build a plan from what `to_dict` gave."""
+        """Build a plan from what `to_dict` gave.
+
+        Args:
+            data: The plain data, perhaps read back from JSON.
+
+        Example:
+            >>> from compact import CompactionPlan
+            >>> CompactionPlan.from_dict(plan.to_dict()) == plan
+            True
+        """
         return cls(
             session_id=data["session_id"],
             version=data["version"],

@@ -26,7 +26,27 @@ COMPACTION_RENDER_FORMAT_VERSION = "v1.0"
 
 @dataclass(frozen=True, slots=True)
 class RenderedPrompt:
-    """A prompt in slots, each saying which log entries it stands for."""
+    """A prompt in slots, each saying which log entries it stands for.
+
+    `manager.prompt(session_id)` returns the newest, and `PromptRenderer` makes one of a log and a plan.
+
+    Attributes:
+        slots: The prompt; each slot has a `message` and the `ids` of the entries it stands for.
+        hidden: The entries that were dropped: nothing stands for them.
+        format_version: The version of the form that stubs and summaries have.
+        actions: How many entries each action was applied to.
+
+    Example:
+        >>> from compact import CompactConfig, CompactManager
+        >>> from compact.testing import tool_run
+        >>> manager = CompactManager(CompactConfig(max_context_tokens=8_000))
+        >>> messages = manager.preflight("chat-1", tool_run(60, words=200))
+        >>> prompt = manager.prompt("chat-1")
+        >>> len(prompt) == len(prompt.messages) < 121
+        True
+        >>> sum(prompt.actions.values())  # every entry of the log is accounted for
+        121
+    """
 
     slots: tuple[Slot, ...]
     hidden: tuple[str, ...] = ()
@@ -44,12 +64,39 @@ class RenderedPrompt:
 
 
 class PromptRenderer:
-    """Turns a history and a plan into slots: pinned, then the one summary, then the rest in the order of the log."""
+    """Turns a history and a plan into slots: pinned, then the one summary, then the rest in the order of the log.
+
+    The same history and plan give the same bytes.
+
+    Example:
+        >>> from compact import CompactionPlan, PromptRenderer
+        >>> from compact.testing import as_log, dialogue
+        >>> log = as_log(dialogue(2))
+        >>> prompt = PromptRenderer().render(log, CompactionPlan("chat-1"))
+        >>> prompt.messages == log  # an empty plan shows all of it
+        True
+    """
 
     format_version = COMPACTION_RENDER_FORMAT_VERSION
 
     def render(self, messages: Sequence[Message], plan: CompactionPlan) -> RenderedPrompt:
-        """Apply the plan to every message; nothing is left unaccounted for."""
+        """Apply the plan to every message; nothing is left unaccounted for.
+
+        Args:
+            messages: The log, each entry with an id of its own.
+            plan: What is done to them.
+
+        Returns:
+            The prompt.
+
+        Example:
+            >>> from compact import SpanReference
+            >>> from compact.core.plan.plan import DropRecord
+            >>> drop = DropRecord(span=SpanReference(("m1", "m2")), strategy="mine", reason="an example")
+            >>> prompt = PromptRenderer().render(log, CompactionPlan("chat-1").adding(drop))
+            >>> prompt.hidden
+            ('m1', 'm2')
+        """
         lead: list[Slot] = []
         rest: list[Slot] = []
         hidden: list[str] = []
@@ -78,7 +125,18 @@ class PromptRenderer:
         return RenderedPrompt(slots, tuple(hidden), self.format_version, actions)
 
     def extend(self, prompt: RenderedPrompt, messages: Iterable[Message]) -> RenderedPrompt:
-        """Return the same prompt with new messages behind it: what was there stays byte for byte."""
+        """Return the same prompt with new messages behind it: what was there stays byte for byte.
+
+        Args:
+            prompt: The prompt so far.
+            messages: The new entries of the log.
+
+        Example:
+            >>> from compact import Message
+            >>> longer = PromptRenderer().extend(prompt, [Message("user", "And now?", id="m5")])
+            >>> len(longer), longer.slots[:4] == prompt.slots
+            (5, True)
+        """
         added = tuple(Slot(message, (message.id,)) for message in messages)
         actions = prompt.actions + Counter({CompactionAction.INCLUDE: len(added)})
         return replace(prompt, slots=prompt.slots + added, actions=actions)

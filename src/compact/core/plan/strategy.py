@@ -67,7 +67,19 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class CompactionProposal:
-    """A record that a strategy would like in the plan; `pinned` are the messages to stand before its summary."""
+    """A record that a strategy would like in the plan; the coordinator decides, and measures what it frees.
+
+    Args:
+        record: What is to be done with which messages.
+        pinned: The messages to stand before the summary, if the record is one.
+
+    Example:
+        >>> from compact import CompactionProposal, SpanReference
+        >>> from compact.core.plan.plan import DropRecord
+        >>> record = DropRecord(span=SpanReference(("m4",)), strategy="drop_greetings", reason="says only hello")
+        >>> CompactionProposal(record).record.reason
+        'says only hello'
+    """
 
     record: Record
     pinned: tuple[str, ...] = ()
@@ -75,7 +87,39 @@ class CompactionProposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanningContext:
-    """All that a strategy may look at; with a focus, `focus_shares` says how much of it each message has."""
+    """All that a strategy may look at; its `propose(context)` gets one.
+
+    Attributes:
+        messages: The log, the oldest first.
+        tokens: The tokens of each message as it came.
+        groups: The places of messages that stay or go together: a call and all its results.
+        turns: The number of each message's turn.
+        answered: The call that is answered at each place with a tool result.
+        layers: The places that are pinned, recent, or left over: a strategy touches only `layers.remainder`.
+        places: The place of each message id.
+        plan: The plan so far, with what earlier strategies proposed.
+        goal: How far to go, in tokens.
+        count_message: Counts the tokens of a message, such as a stub.
+        turn_order: Where lines between turns would stand.
+        turn: What was shown again in this turn.
+        prefetched: A summary that was written before it is needed.
+        focus_shares: With a focus, how much of it each message has.
+
+    Example:
+        >>> from compact import CompactConfig, CompactManager
+        >>> from compact.testing import tool_run
+        >>> class Look:
+        ...     name = "look"
+        ...
+        ...     def propose(self, context):
+        ...         Look.context = context  # to show it here
+        ...         return []  # or CompactionProposals
+        >>> manager = CompactManager(CompactConfig(max_context_tokens=8_000), strategies=[Look()])
+        >>> result = manager.plan("chat-1", tool_run(60, words=200))
+        >>> context = Look.context
+        >>> len(context.messages), len(context.layers.remainder)
+        (121, 118)
+    """
 
     messages: Sequence[Message]
     tokens: Sequence[int]
@@ -93,13 +137,35 @@ class PlanningContext:
     focus_shares: Sequence[float] = ()
 
     def focus_share(self, span: Iterable[str]) -> float:
-        """Return how much of the focus the messages of a span have."""
+        """Return how much of the focus the messages of a span have.
+
+        Args:
+            span: Ids of messages.
+
+        Returns:
+            The largest share among them, from 0 to 1; 0 without a focus.
+
+        Example:
+            >>> context.focus_share([context.messages[0].id])
+            0.0
+        """
         return max((self.focus_shares[self.places[one]] for one in span), default=0.0) if self.focus_shares else 0.0
 
     def weigh(self, record: Record) -> Record:
         """Return the record with its tokens filled in: what its messages take now, and what will stand for them.
 
         Strategies propose, the coordinator measures: a saving that is only claimed would end in a prompt too large.
+
+        Args:
+            record: A record of messages in `messages`.
+
+        Example:
+            >>> from compact import SpanReference
+            >>> from compact.core.plan.plan import DropRecord
+            >>> one = context.messages[2]
+            >>> weighed = context.weigh(DropRecord(span=SpanReference((one.id,)), strategy="look", reason="an example"))
+            >>> weighed.tokens_before == context.tokens[2], weighed.tokens_after
+            (True, 0)
         """
         now = sum(self.weight(self.places[message_id]) for message_id in record.span)
         record = replace(record, tokens_before=now)
@@ -118,20 +184,41 @@ class PlanningContext:
         return replace(record, tokens_after=after)
 
     def weight(self, index: int) -> int:
-        """Return the tokens a message takes in the prompt as planned so far."""
+        """Return the tokens a message takes in the prompt as planned so far.
+
+        Args:
+            index: The place of the message in `messages`.
+
+        Example:
+            >>> context.weight(2) == context.tokens[2]
+            True
+        """
         action, record = self.plan.get_action(self.messages[index].id)
         if record is None:
             return self.tokens[index]
         return record.tokens_after if action in (CompactionAction.CLEAR, CompactionAction.EXTERNALIZE) else 0
 
     def total_tokens(self) -> int:
-        """Return the tokens of the whole prompt as planned so far."""
+        """Return the tokens of the whole prompt as planned so far.
+
+        Example:
+            >>> context.total_tokens() == sum(context.tokens)
+            True
+        """
         summary = self.plan.summary
         messages = sum(map(self.weight, range(len(self.messages))))
         return messages + (summary.tokens_after if summary else 0) + self.line_tokens()
 
     def line_tokens(self, leaving: Collection[int] = ()) -> int:
-        """Return what the lines between turns take, also once the messages at some places are summarised."""
+        """Return what the lines between turns take, also once the messages at some places are summarised.
+
+        Args:
+            leaving: The places of messages that would be summarised.
+
+        Example:
+            >>> context.line_tokens()
+            0
+        """
         shown = [index for index, m in enumerate(self.messages) if index not in leaving and self.plan.shows(m.id)]
         if len(shown) == len(self.messages):
             return 0

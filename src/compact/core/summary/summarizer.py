@@ -31,11 +31,35 @@ class Spending:
 class SummaryRequest:
     """Everything a summariser gets: what is to leave the prompt, what was known before, and the room it has.
 
-    `messages` are those that no summary stands for yet, `span` all that the new one will stand for, in their own
-    words, and `history` both these and what stays in the prompt, in order; `ledger` is what code has found in the span.
-    `form` names the form of the summary (`task_state`, …), `missing` the facts that an earlier answer lacked. `note`
-    and `focus` come from whoever compacts by hand: a remark, and what is to be kept first.
-    `spending` is the account of the session, `tally` that of this one summary.
+    `CompactManager(summarizer=…)` takes a function of one that returns a `StructuredSummary`, async or not. If it
+    cannot, it raises `SummaryFailed`, and what `summarizer.on_failure` says is done instead.
+
+    Attributes:
+        messages: The messages that no summary stands for yet.
+        previous: The summary so far, which the new one replaces.
+        max_tokens: The room that the summary has.
+        count_text: Counts the tokens of a text.
+        span: All messages that the new summary will stand for, in their own words.
+        history: The span and what stays in the prompt, in order.
+        ledger: The facts that code has found in the span.
+        form: The form of the summary: `task_state`, `brief`, `decision_log`, `code_delta`, `session_summary`.
+        note: A remark of whoever compacts by hand.
+        focus: What they want kept first.
+        version: The version that the summary will have.
+        missing: The facts that an earlier answer lacked.
+        session_id: The conversation.
+        spending: What the session has spent on summaries.
+        tally: What this one summary has spent.
+
+    Example:
+        >>> from compact import CompactConfig, CompactManager, StructuredSummary, SummaryRequest
+        >>> from compact.testing import tool_run
+        >>> def summarize(request: SummaryRequest) -> StructuredSummary:
+        ...     return StructuredSummary(ledger=request.ledger, narrative="Files were read.")
+        >>> manager = CompactManager(CompactConfig(max_context_tokens=8_000), summarizer=summarize)
+        >>> prompt = manager.preflight("chat-1", tool_run(60, words=200))
+        >>> manager.current_plan("chat-1").summary.summary.narrative
+        'Files were read.'
     """
 
     messages: tuple[Message, ...]

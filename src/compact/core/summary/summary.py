@@ -80,8 +80,26 @@ class SummaryCheck:
 class StructuredSummary:
     """What a span of history comes down to.
 
-    `ledger` and `excerpts` are code's, verbatim; the rest is written by a model and is checked. Each part names the
-    messages it was taken from. `writing` is how it came about, which makes no difference between two summaries.
+    A summariser returns one, and `plan.summary.summary` is the one in the prompt. Ledger and excerpts are code's,
+    verbatim; the rest is written by a model and is checked. Each part names the messages it was taken from.
+
+    Args:
+        ledger: The facts that code found: task, constraints, files, commands, errors, open items, artifacts.
+        decisions: Choices that were made, and why.
+        tool_outcomes: What tool calls did, in a line each.
+        open_items: What is still to be done.
+        facts: More facts, a sentence each.
+        narrative: The story in plain words.
+        excerpts: Chosen lines of messages, verbatim.
+        check: What checking it against its sources came to; filled in by the engine.
+        schema_version: The version of this form.
+        writing: How it came about; makes no difference between two summaries.
+
+    Example:
+        >>> from compact import StructuredSummary
+        >>> summary = StructuredSummary(narrative="The parser was rewritten.", facts=("All 41 tests pass.",))
+        >>> summary.facts
+        ('All 41 tests pass.',)
     """
 
     ledger: Ledger = field(default_factory=Ledger)
@@ -103,7 +121,12 @@ class StructuredSummary:
         return tuple(ArtifactReference(fact.subject, fact.detail, fact.source_ids) for fact in facts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data; `from_dict` gives back an equal summary."""
+        """Return plain data; `from_dict` gives back an equal summary.
+
+        Example:
+            >>> summary.to_dict()["narrative"]
+            'The parser was rewritten.'
+        """
         check = self.check
         return {
             "schema_version": self.schema_version,
@@ -120,7 +143,15 @@ class StructuredSummary:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> StructuredSummary:
-        """Return the summary that `to_dict` made plain data of."""
+        """Return the summary that `to_dict` made plain data of.
+
+        Args:
+            data: The plain data, perhaps read back from JSON.
+
+        Example:
+            >>> StructuredSummary.from_dict(summary.to_dict()) == summary
+            True
+        """
         check = data["check"]
         return cls(
             schema_version=data["schema_version"],
