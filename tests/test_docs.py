@@ -48,7 +48,10 @@ def commands(page: Path) -> list[list[str]]:
     return [words for line in lines if (words := shlex.split(line, comments=True))]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name)
+# The code of the reference is signatures; its examples run where they are written, see test_docstrings.py.
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page, "python") and not page.stem.startswith("api")], ids=name
+)
 def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever pastes a page's snippets one after the other, in an empty folder and without a key, sees them work."""
     run(page, tmp_path, monkeypatch)

@@ -1,26 +1,25 @@
-"""Make docs/configuration.md, docs/api.md and the tables of docs/OBSERVABILITY.md from the code.
+"""Make docs/configuration.md, the pages of the API and the tables of docs/OBSERVABILITY.md from the code.
 
 `--check` only says whether they are up to date.
 """
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import os
-import pkgutil
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from api_pages import adapters_page, api_page, testing_page
+from docstrings import Docstring
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
+from setting_sections import is_section, setting_sections
 
-import compact
-import compact.adapters
 from compact.config import CompactConfig
 from compact.core.engine.event_spec import Metric
 from compact.core.engine.events import EVENTS, CompactionEvent
@@ -29,17 +28,16 @@ from compact.telemetry.metrics import EVENT_COUNT, METRICS
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # or it asks the network when it is imported
 DOCS = Path(__file__).parents[1] / "docs"
 MADE = "<!-- Made by tools/make_reference.py: change the code, not this page. -->"
-# Every folder of compact.adapters is an adapter, except the one that they share.
-ADAPTERS = sorted(found.name for found in pkgutil.iter_modules(compact.adapters.__path__) if found.name != "support")
-# What is public beside the front door, by the room it lives in.
-ROOMS: dict[str, tuple[str, ...]] = {
-    "Adapters": tuple(f"compact.adapters.{name}" for name in ADAPTERS),
-    "Testing": ("compact.testing",),
-}
 
 
 def main() -> int:
-    pages = {"configuration.md": configuration(), "api.md": api(), "OBSERVABILITY.md": observability()}
+    pages = {
+        "configuration.md": configuration(),
+        "api.md": api_page(MADE),
+        "api-adapters.md": adapters_page(MADE),
+        "api-testing.md": testing_page(MADE),
+        "OBSERVABILITY.md": observability(),
+    }
     stale = [name for name, text in pages.items() if _read(DOCS / name) != text]
     if "--check" not in sys.argv:
         for name in stale:
@@ -69,26 +67,20 @@ def configuration() -> str:
         "commands that do what an agent would do say so. `CompactConfig()` reads no file, because an agent may run in "
         "a folder that is not its owner's; if there is such a file, a notice says that it was not read. `compact "
         "config show` prints every setting, its value and where it came from.",
-        *_section("", CompactConfig),
+        *(part for path, model in setting_sections("", CompactConfig) for part in _section(path, model)),
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def _section(path: str, model: type[BaseModel]) -> Iterator[str]:
-    rows: list[str] = []
-    inner: list[tuple[str, type[BaseModel]]] = []
-    for name, field in model.model_fields.items():
-        there = f"{path}.{name}" if path else name
-        if inspect.isclass(field.annotation) and issubclass(field.annotation, BaseModel):
-            inner.append((there, field.annotation))
-        else:
-            rows.append(f"| `{name}` | {_type(field)} | {_default(field)} | {_words(field.description)} |")
-    yield f"## {path or 'The whole'}"
-    yield _words(_summary(model))
+    fields = ((name, field) for name, field in model.model_fields.items() if not is_section(field.annotation))
+    rows = [
+        f"| `{name}` | {_type(field)} | {_default(field)} | {_words(field.description)} |" for name, field in fields
+    ]
+    yield f"## {path}"
+    yield _words(Docstring.of(model).summary)
     if rows:
         yield "\n".join(["| setting | is | default | meaning |", "|---|---|---|---|", *rows])
-    for there, section in inner:
-        yield from _section(there, section)
 
 
 def _type(field: FieldInfo) -> str:
@@ -152,7 +144,7 @@ def _events() -> str:
             for field, of in {**known, **kind.spec.computed}.items()
             if field not in common
         )
-        tells = _words(_summary(kind).split("\n\n")[0])
+        tells = _words(Docstring.of(kind).summary)
         cells = (f"`{name}`", f"`{kind.__name__}`", kind.spec.severity, tells, f"`{kind.spec.sentence}`", properties)
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
@@ -180,86 +172,6 @@ def _labels(metric: Metric) -> str:
     label = f"`{metric.label[0]}`" if metric.label else ""
     attributes = ", ".join(f"`{name}`" for name in metric.attributes)
     return f"{label} ({attributes})".strip() if attributes else label
-
-
-# -- names ------------------------------------------------------------------------------------------------------------
-
-
-def api() -> str:
-    """Every name of the front door, with its signature and first sentences."""
-    parts = [
-        "# API",
-        MADE,
-        "What `import compact` offers. Everything else is in the modules named in the [architecture](ARCHITECTURE.md); "
-        "names with a leading underscore are nobody's business.",
-    ]
-    names = sorted(name for name in compact.__all__ if not name.startswith("_"))
-    for name in ("CompactManager", *(name for name in names if name != "CompactManager")):
-        parts.extend(_entry(name, getattr(compact, name)))
-    for title, modules in ROOMS.items():
-        parts.append(f"## {title}")
-        for module in modules:
-            loaded = importlib.import_module(module)
-            parts.append(f"### {module}")
-            parts.append(_words((inspect.getdoc(loaded) or "").split("\n\n")[0]))
-            parts.append("\n".join(f"- {_line(name, getattr(loaded, name))}" for name in loaded.__all__))
-    return "\n\n".join(parts) + "\n"
-
-
-def _line(name: str, value: Any) -> str:
-    if not callable(value) or not inspect.getdoc(value):
-        return f"`{name}`" + (f": `{_cell(value)}`" if isinstance(value, str | dict) else "")
-    return f"`{name}{_signature(value)}`: {_words(_summary(value))}"
-
-
-def _entry(name: str, value: Any) -> Iterator[str]:
-    yield f"## {name}"
-    if inspect.isclass(value) and not issubclass(value, BaseException):
-        yield _words(_summary(value))
-        if is_dataclass(value):
-            listed = ", ".join(f"`{spec.name}`" for spec in fields(value) if not spec.name.startswith("_"))
-            yield f"Fields: {listed}."
-        yield from _methods(value)
-    elif callable(value) and not inspect.isclass(value):
-        yield f"`{name}{_signature(value)}`"
-        yield _words(_summary(value))
-    else:
-        yield _words(_summary(value) if inspect.isclass(value) else f"The type `{_cell(value)}`.")
-
-
-def _methods(kind: type) -> Iterator[str]:
-    if issubclass(kind, BaseModel):
-        yield "All its fields: [configuration](configuration.md)."
-        return
-    rows: list[str] = []
-    for name, member in inspect.getmembers(kind):
-        if name.startswith("_"):
-            continue
-        if isinstance(member, property):
-            rows.append(f"| `{name}` | {_words(_summary(member))} |")
-        elif inspect.isroutine(member) and inspect.getdoc(member):
-            rows.append(f"| `{name}{_signature(member)}` | {_words(_summary(member))} |")
-    if rows:
-        yield "\n".join(["| | |", "|---|---|", *rows])
-
-
-def _signature(value: Any) -> str:
-    try:
-        signature = inspect.signature(value)
-    except (TypeError, ValueError):
-        return ""
-    shown = [
-        parameter.replace(annotation=inspect.Parameter.empty)
-        for parameter in signature.parameters.values()
-        if parameter.name not in ("self", "cls")
-    ]
-    return _cell(
-        re.sub(r"<[^>]*>", "…", str(signature.replace(parameters=shown, return_annotation=inspect.Signature.empty)))
-    )
-
-
-def _summary(value: Any) -> str:
-    return (inspect.getdoc(value) or "").strip()
 
 
 def _words(text: str | None) -> str:
