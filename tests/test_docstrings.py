@@ -79,9 +79,7 @@ def test_every_argument_is_explained(name: Any) -> None:
         assert missing == [], "a setting has a description"
         return
     arguments, attributes = name.doc.entries("Args"), name.doc.entries("Attributes")
-    taken = (
-        _members(name) if name.is_class and issubclass(name.value, Enum) else [each.name for each in name.parameters]
-    )
+    taken = _members(name) if name.is_class and issubclass(name.value, Enum) else [one.name for one in name.parameters]
     assert [one for one in taken if one not in {**arguments, **attributes}] == [], "not explained"
     assert [one for one in arguments if one not in taken] == [], "explained, and not there"
     assert name.is_class or not attributes, "only a class has attributes"

@@ -9,8 +9,8 @@ import pytest
 from compact import CompactConfig, CompactManager
 from compact.assembly import build_budget, summary_window
 from compact.core.engine.events import NoticeEvent
+from compact.model_engines.window_notices import model_notices, threshold_notices
 from compact.testing import RecordingSink
-from compact.window_notices import model_notices, threshold_notices
 
 QUIET: dict[str, Any] = {"telemetry": {"exporter": "none"}, "state": {"url": "memory:"}, "storage": {"adapter": "none"}}
 

@@ -279,9 +279,7 @@ class CompactManager:
         model: str = "",
         dialect: str | Dialect | None = None,
     ) -> list[M]:
-        """`preflight` for an event loop, which a summary that is waited for does not block.
-
-        Same arguments, result and errors.
+        """`preflight` for an event loop: it waits for a summary without blocking; same arguments, result and errors.
 
         Example:
             >>> import asyncio

@@ -27,6 +27,14 @@ def test_version(process):
     assert (done.code, done.out) == (0, f"compact {__version__}\n")
 
 
+def test_the_package_is_the_command(tmp_path):
+    """`python -m compact` does what `compact` does, with its output, its errors and its exit codes."""
+    for words, code in ((["--version"], 0), (["plan", "--nonsense"], 2)):
+        ways = ([sys.executable, "-m", "compact"], [COMMAND])
+        package, command = (subprocess.run([*way, *words], cwd=tmp_path, capture_output=True) for way in ways)
+        assert (package.returncode, package.stdout, package.stderr) == (code, command.stdout, command.stderr)
+
+
 def test_help_is_light():
     """Help imports neither the settings nor the token counter nor the drawing."""
     heavy = ("toktok", "pydantic", "genai_prices", "yaml", "rich")

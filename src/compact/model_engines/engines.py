@@ -20,9 +20,9 @@ from compact.core.log.messages import copy_plain
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import TokenBudget
 from compact.injection import Injector
+from compact.model_engines.window_notices import model_notices, threshold_notices
 from compact.recall.rehydration import RehydrationConfig
 from compact.tokens import model_info
-from compact.window_notices import model_notices, threshold_notices
 
 Tools: TypeAlias = Sequence[Mapping[str, Any]]
 # One process may run several agents, each with tools of its own.
