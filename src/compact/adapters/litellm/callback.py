@@ -103,9 +103,8 @@ class CompactionLogger(CustomLogger):
             >>> from compact.testing import ScriptedModel, say
             >>> history = [{"role": "user", "content": "Hello"}]
             >>> with ScriptedModel(say("Hi.")) as model:
-            ...     answer = compacting.completion(
-            ...         model="openai/gpt-4o", messages=history, api_base=model.base_url, api_key="none"
-            ...     )
+            ...     server = {"model": "openai/gpt-4o", "api_base": model.base_url, "api_key": "none"}
+            ...     answer = compacting.completion(messages=history, **server)
             >>> answer.choices[0].message.content
             'Hi.'
         """
