@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import pkgutil
 import re
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,7 @@ import compact
 import compact.adapters
 from compact.dialects import Dialect
 
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # or it asks the network when it is imported
 SECTIONS = ("Args", "Attributes", "Returns", "Raises", "Example")
 # How the docstring of a second name for something begins.
 ALIASES = ("Deprecated", "Another name for")

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import re
 import sys
 from collections.abc import Iterator
@@ -25,7 +24,6 @@ from compact.core.engine.event_spec import Metric
 from compact.core.engine.events import EVENTS, CompactionEvent
 from compact.telemetry.metrics import EVENT_COUNT, METRICS
 
-os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # or it asks the network when it is imported
 DOCS = Path(__file__).parents[1] / "docs"
 MADE = "<!-- Made by tools/make_reference.py: change the code, not this page. -->"
 
