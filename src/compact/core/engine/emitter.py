@@ -6,10 +6,11 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
+from threading import Lock
 from typing import Any
 
 from compact.core.audit.freed import ContentChange, content_changes
-from compact.core.audit.report import report_of
+from compact.core.audit.report import CompactionReport, report_of
 from compact.core.engine.events import (
     CompactionCheckStartedEvent,
     CompactionCompletedEvent,
@@ -47,6 +48,10 @@ from compact.core.plan.parts import LAYERS, PromptPart, in_order
 from compact.core.plan.plan import CompactionAction, CompactionPlan
 from compact.core.plan.regret import Regret
 from compact.core.plan.turn import Rehydration
+
+# Reports are long work of background threads: one at a time, once each. Python runs one thread anyway, and every other
+# that wants to run takes turns from the agent's own.
+_REPORTING = Lock()
 
 
 def _discard(event: CompactionEvent) -> None:
@@ -208,7 +213,15 @@ class EventEmitter:
         The report is made when somebody reads the event, on the history as it is now: the turn does not wait for it.
         """
         view, log, plan = tuple(session.log.view), tuple(session.log.entries), session.plan
-        compute_report = cache(lambda: report_of(view, before, plan, constraints=constraints, log=log))
+
+        @cache
+        def computed() -> CompactionReport:
+            return report_of(view, before, plan, constraints=constraints, log=log)
+
+        def compute_report() -> CompactionReport:
+            with _REPORTING:
+                return computed()
+
         self.emit(session, CompactionReportEvent, compute_report=compute_report)
 
     def error(self, session: Session, error: Exception, *, fallback: str, message: str | None = None) -> None:
