@@ -28,7 +28,7 @@ from compact.core.errors import CompactError, ConfigError, InjectionTooLarge
 from compact.core.log.entries import read_entry
 from compact.core.log.messages import Message
 from compact.core.log.tokenizer import ProviderAwareTokenizer
-from compact.core.steps import Steps
+from compact.core.steps import SlowStep, Steps
 
 Piece: TypeAlias = str | Message | Mapping[str, Any]
 Answer: TypeAlias = Piece | Sequence[Piece] | None
@@ -169,7 +169,7 @@ class Injection:
             reserve_tokens=injector.reserve_tokens,
             count_text=self.tokenizer.count_text,
         )
-        answer: object = yield lambda: injector.inject(context)
+        answer: object = yield SlowStep(lambda: injector.inject(context))
         messages = self._messages(injector.name, answer)
         added = [AddedMessage("injected", message, self.tokenizer.count_message(message)) for message in messages]
         tokens = sum(entry.tokens for entry in added)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 import warnings
-from asyncio import to_thread
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -71,7 +69,7 @@ from compact.recall.rehydration import RehydrationConfig
 from compact.recall.search import Recall, recall
 from compact.recall.semantic import Embed
 from compact.redaction import Redactor
-from compact.runner import arun_steps, run_steps
+from compact.runner import arun_steps, run_blocking, run_steps
 from compact.session_registry import HeldSession, SessionRegistry
 from compact.stores.memory import InMemoryCompactionStore, InProcessSharedStore
 from compact.stores.scanning import reader_of
@@ -85,6 +83,8 @@ M = TypeVar("M")
 _MAX_SESSIONS_IN_MEMORY = 1_000
 # Chosen: how long a deletion waits until the events that are on their way are written, and can be deleted.
 _DELETE_FLUSH_SECONDS = 2.0
+# What becomes of messages that a store could not take, when the manager is closed.
+_LOST = "lost: this process ends"
 # Chosen: as many as recall looks at of what words find.
 _MAX_SIMILAR = 24
 
@@ -264,9 +264,10 @@ class CompactManager:
             >>> prompt[-1] is history[-1]
             True
         """
-        call = self._enter(session_id, messages, tools, instructions, output_tokens=output_tokens, model=model)
-        with call.held.lock.hold():
-            return run_steps(self._preflight(call, messages, dialect))
+        beside = _Beside(tools, instructions, output_tokens, model, dialect)
+        held = self._enter(session_id, messages)
+        with held.lock.hold():
+            return run_steps(self._preflight(held, messages, beside))
 
     async def apreflight(
         self,
@@ -285,13 +286,15 @@ class CompactManager:
             >>> import asyncio
             >>> prompt = asyncio.run(manager.apreflight("chat-1", history))
         """
-        call = self._enter(session_id, messages, tools, instructions, output_tokens=output_tokens, model=model)
-        async with call.held.lock.ahold():
-            return await arun_steps(self._preflight(call, messages, dialect))
+        beside = _Beside(tools, instructions, output_tokens, model, dialect)
+        held = self._enter(session_id, messages)
+        async with held.lock.ahold():
+            # A copy: the work is done in another thread, while the loop may add to the list.
+            return await arun_steps(self._preflight(held, list(messages), beside))
 
-    def _preflight(self, call: _Call, messages: Sequence[M], dialect: str | Dialect | None) -> Steps[list[M]]:
-        held = call.held
-        entries = yield from self._to_entries(call, held.gateway, messages, dialect)
+    def _preflight(self, held: HeldSession, messages: Sequence[M], beside: _Beside) -> Steps[list[M]]:
+        call = yield from self._begin(held, beside)
+        entries = yield from self._to_entries(call, held.gateway, messages)
         prompt = yield from call.engine.preflight(held.session, entries, call.budget)
         return cast(list[M], held.gateway.to_items(prompt, summary_place=held.session.prompt.summary_place))
 
@@ -334,10 +337,11 @@ class CompactManager:
             >>> "result-7 " in str(prompt)
             True
         """
-        call = self._enter(session_id, messages, tools, instructions, model=model)
-        asked = {"note": note, "focus": focus}
-        with call.held.lock.hold():
-            return run_steps(self._manual_compact(call, messages, dialect, target_tokens=target_tokens, **asked))
+        beside = _Beside(tools, instructions, model=model, dialect=dialect)
+        asked = _Asked(note or "", _checked_focus(focus), target_tokens)
+        held = self._enter(session_id, messages)
+        with held.lock.hold():
+            return run_steps(self._manual_compact(held, messages, beside, asked))
 
     async def amanual_compact(
         self,
@@ -358,58 +362,45 @@ class CompactManager:
             >>> import asyncio
             >>> prompt = asyncio.run(manager.amanual_compact("chat-1", history, target_tokens=2_000))
         """
-        call = self._enter(session_id, messages, tools, instructions, model=model)
-        asked = {"note": note, "focus": focus}
-        async with call.held.lock.ahold():
-            return await arun_steps(self._manual_compact(call, messages, dialect, target_tokens=target_tokens, **asked))
+        beside = _Beside(tools, instructions, model=model, dialect=dialect)
+        asked = _Asked(note or "", _checked_focus(focus), target_tokens)
+        held = self._enter(session_id, messages)
+        async with held.lock.ahold():
+            return await arun_steps(self._manual_compact(held, list(messages), beside, asked))
 
     def _manual_compact(
-        self,
-        call: _Call,
-        messages: Sequence[M],
-        dialect: str | Dialect | None,
-        *,
-        note: str | None,
-        focus: str | None,
-        target_tokens: int | None,
+        self, held: HeldSession, messages: Sequence[M], beside: _Beside, asked: _Asked
     ) -> Steps[list[M]]:
-        held = call.held
-        asked = {"note": note or "", "focus": _checked_focus(focus)}
-        entries = yield from self._to_entries(call, held.gateway, messages, dialect)
+        call = yield from self._begin(held, beside)
+        entries = yield from self._to_entries(call, held.gateway, messages)
         prompt = yield from call.engine.manual_compact(
-            held.session, entries, call.budget, target_tokens=target_tokens, **asked
+            held.session, entries, call.budget, target_tokens=asked.target_tokens, note=asked.note, focus=asked.focus
         )
         return cast(list[M], held.gateway.to_items(prompt, summary_place=held.session.prompt.summary_place))
 
-    def _to_entries(
-        self, call: _Call, gateway: Gateway, messages: Sequence[object], dialect: str | Dialect | None
-    ) -> Steps[Sequence[object]]:
+    def _enter(self, session_id: str, messages: object) -> HeldSession:
+        """Return the session of a call, registered as the most recently used."""
+        _check_arguments(session_id, messages)
+        return self._sessions.use(session_id)
+
+    def _begin(self, held: HeldSession, beside: _Beside) -> Steps[_Call]:
+        """Make room for a session in memory, and find what its call is compacted with."""
+        yield from self._forget_oldest()
+        return self._call(held, beside)
+
+    def _call(self, held: HeldSession, beside: _Beside) -> _Call:
+        chosen = self._models.for_model(beside.model)
+        budget = chosen.budget.of_request(beside.tools, beside.instructions, beside.output_tokens)
+        return _Call(held.session, chosen.model, chosen.engine, budget, beside.dialect)
+
+    def _to_entries(self, call: _Call, gateway: Gateway, messages: Sequence[object]) -> Steps[Sequence[object]]:
         """Return a caller's list as entries of the log, in whatever dialect it is."""
-        session = call.held.session
-        gateway.select_dialect(messages, dialect, likely=call.likely_dialect)
+        gateway.select_dialect(messages, call.dialect, likely=call.likely_dialect)
         if gateway.must_learn:
-            yield from call.engine.refresh(session)
-            prompt = session.prompt
+            yield from call.engine.refresh(call.session)
+            prompt = call.session.prompt
             gateway.learn(prompt.items.originals, summary_place=prompt.summary_place)
         return gateway.to_entries(messages)
-
-    def _enter(
-        self,
-        session_id: str,
-        messages: object,
-        tools: Tools,
-        instructions: str,
-        *,
-        output_tokens: int = 0,
-        model: str = "",
-        register: bool = True,
-    ) -> _Call:
-        _check_arguments(session_id, messages)
-        held = self._sessions.use(session_id) if register else self._sessions.find(session_id)
-        self._forget_oldest()
-        chosen = self._models.for_model(model)
-        budget = chosen.budget.of_request(tools, instructions, output_tokens)
-        return _Call(held, chosen.model, chosen.engine, budget)
 
     def plan(
         self,
@@ -455,17 +446,29 @@ class CompactManager:
             >>> result.economics.pays_back_within(20)
             True
         """
-        call = self._enter(
-            session_id, messages, tools, instructions, output_tokens=output_tokens, model=model, register=False
-        )
-        held = call.held
+        _check_arguments(session_id, messages)
+        held = self._sessions.find(session_id)
+        call = self._call(held, _Beside(tools, instructions, output_tokens, model, dialect))
         with held.lock.hold():
             run_steps(call.engine.refresh(held.session))
-            entries = run_steps(self._to_entries(call, held.gateway.fork(), messages, dialect))
+            entries = run_steps(self._to_entries(call, held.gateway.fork(), messages))
             trial = held.session.fork()
         return call.engine.silent().dry_run(
             trial, entries, call.budget, now=now, target_tokens=target_tokens, focus=_checked_focus(focus)
         )
+
+    def is_busy(self, session_id: str) -> bool:
+        """Return True if a call for this session is under way in this process: another would wait for it.
+
+        Args:
+            session_id: Names the conversation.
+
+        Example:
+            >>> manager.is_busy("chat-1")
+            False
+        """
+        held = self._sessions.get(session_id)
+        return held is not None and held.lock.is_held
 
     def observe_usage(self, session_id: str, usage: object) -> None:
         """Take in what a provider counted for the last prompt, which corrects the estimate for the next one.
@@ -484,18 +487,30 @@ class CompactManager:
             >>> manager.model_calls("chat-1")[-1].tokens_reported
             4100
         """
-        reported = reported_usage(usage)
         with self._open(session_id) as session:
-            budget = self._models.of_session(session).budget_of(session)
-            estimated = self._engine.trigger.estimated_tokens(session, budget)
-            session.observe_usage(estimated_tokens=estimated, reported_tokens=reported.input_tokens)
-            steps = self._engine.persistence.report_usage(
-                session,
-                reported.input_tokens,
-                cache_read_tokens=reported.cache_read_tokens,
-                cache_write_tokens=reported.cache_write_tokens,
-            )
-            run_steps(steps)
+            run_steps(self._observe_usage(session, usage))
+
+    async def aobserve_usage(self, session_id: str, usage: object) -> None:
+        """`observe_usage` for an event loop; same arguments, result and errors.
+
+        Example:
+            >>> import asyncio
+            >>> asyncio.run(manager.aobserve_usage("chat-1", 4_200))
+        """
+        async with self._aopen(session_id) as session:
+            await arun_steps(self._observe_usage(session, usage))
+
+    def _observe_usage(self, session: Session, usage: object) -> Steps[None]:
+        reported = reported_usage(usage)
+        budget = self._models.of_session(session).budget_of(session)
+        estimated = self._engine.trigger.estimated_tokens(session, budget)
+        session.observe_usage(estimated_tokens=estimated, reported_tokens=reported.input_tokens)
+        yield from self._engine.persistence.report_usage(
+            session,
+            reported.input_tokens,
+            cache_read_tokens=reported.cache_read_tokens,
+            cache_write_tokens=reported.cache_write_tokens,
+        )
 
     def prefetch_summary(self, session_id: str) -> bool:
         """Write the summary that a session's next compaction will need, so that no model call waits for it.
@@ -550,9 +565,22 @@ class CompactManager:
             (121, True)
         """
         with self._open(session_id) as session:
-            budget = self._models.of_session(session).budget_of(session)
-            session.set_budget(budget)
-            return status_of(session, used_tokens=self._engine.trigger.used_tokens(session, budget))
+            return self._status(session)
+
+    async def astatus(self, session_id: str) -> SessionStatus:
+        """`status` for an event loop; same arguments, result and errors.
+
+        Example:
+            >>> import asyncio
+            >>> status = asyncio.run(manager.astatus("chat-1"))
+        """
+        async with self._aopen(session_id) as session:
+            return self._status(session)
+
+    def _status(self, session: Session) -> SessionStatus:
+        budget = self._models.of_session(session).budget_of(session)
+        session.set_budget(budget)
+        return status_of(session, used_tokens=self._engine.trigger.used_tokens(session, budget))
 
     def current_plan(self, session_id: str) -> CompactionPlan:
         """Return the plan in force; an empty one for a session that is not known yet.
@@ -570,6 +598,19 @@ class CompactManager:
         """
         try:
             with self._open(session_id) as session:
+                return session.plan
+        except UnknownSession:
+            return CompactionPlan(session_id)
+
+    async def acurrent_plan(self, session_id: str) -> CompactionPlan:
+        """`current_plan` for an event loop; same arguments, result and errors.
+
+        Example:
+            >>> import asyncio
+            >>> plan = asyncio.run(manager.acurrent_plan("chat-1"))
+        """
+        try:
+            async with self._aopen(session_id) as session:
                 return session.plan
         except UnknownSession:
             return CompactionPlan(session_id)
@@ -594,6 +635,16 @@ class CompactManager:
         with self._open(session_id) as session:
             return session.prompt.rendered
 
+    async def aprompt(self, session_id: str) -> RenderedPrompt:
+        """`prompt` for an event loop; same arguments, result and errors.
+
+        Example:
+            >>> import asyncio
+            >>> prompt = asyncio.run(manager.aprompt("chat-1"))
+        """
+        async with self._aopen(session_id) as session:
+            return session.prompt.rendered
+
     def history(self, session_id: str) -> tuple[Message, ...]:
         """Return the log: everything that ever arrived, in order, whatever was compacted or edited since.
 
@@ -611,6 +662,16 @@ class CompactManager:
             ['user', 'assistant', 'tool']
         """
         with self._open(session_id) as session:
+            return tuple(session.log.entries)
+
+    async def ahistory(self, session_id: str) -> tuple[Message, ...]:
+        """`history` for an event loop; same arguments, result and errors.
+
+        Example:
+            >>> import asyncio
+            >>> log = asyncio.run(manager.ahistory("chat-1"))
+        """
+        async with self._aopen(session_id) as session:
             return tuple(session.log.entries)
 
     def plans(self, session_id: str) -> tuple[PlanVersion, ...]:
@@ -700,7 +761,7 @@ class CompactManager:
             >>> import asyncio
             >>> trace = asyncio.run(manager.awhy("chat-1", "do the whole thing"))
         """
-        return await asyncio.to_thread(self.why, session_id, phrase)
+        return await run_blocking(partial(self.why, session_id, phrase))
 
     def report(self, session_id: str, *, version: int | None = None) -> tuple[CompactionReport, ...]:
         """Return what each compaction did to what it took out, oldest first.
@@ -736,7 +797,7 @@ class CompactManager:
             >>> import asyncio
             >>> reports = asyncio.run(manager.areport("chat-1"))
         """
-        return await asyncio.to_thread(self.report, session_id, version=version)
+        return await run_blocking(partial(self.report, session_id, version=version))
 
     def recall(
         self, session_id: str, query: str, *, max_tokens: int = 2000, security: SecurityContext | None = None
@@ -809,7 +870,8 @@ class CompactManager:
             >>> import asyncio
             >>> answer = asyncio.run(manager.arecall("chat-1", "result-3"))
         """
-        return await asyncio.to_thread(self.recall, session_id, query, max_tokens=max_tokens, security=security)
+        call = partial(self.recall, session_id, query, max_tokens=max_tokens, security=security)
+        return await run_blocking(call)
 
     def _copy_in_memory(self, held: HeldSession) -> InMemoryCompactionStore:
         """Return a store with the entries of a session that this process knows, for as long as its own one is away."""
@@ -859,9 +921,7 @@ class CompactManager:
             (2, 0, ())
         """
         with self._open(session_id) as session:
-            plan = session.plan
-        version = version_before_compaction(plan, self._store.plans(session_id))
-        return plan if version is None else self.restore(session_id, version)
+            return run_steps(self._undo(session))
 
     async def aundo(self, session_id: str) -> CompactionPlan:
         """`undo` for an event loop; same arguments, result and errors.
@@ -870,7 +930,13 @@ class CompactManager:
             >>> import asyncio
             >>> plan = asyncio.run(manager.aundo("chat-1"))
         """
-        return await asyncio.to_thread(self.undo, session_id)
+        async with self._aopen(session_id) as session:
+            return await arun_steps(self._undo(session))
+
+    def _undo(self, session: Session) -> Steps[CompactionPlan]:
+        plans = yield from self._engine.persistence.call_store(lambda: self._store.plans(session.session_id))
+        version = version_before_compaction(session.plan, plans)
+        return session.plan if version is None else (yield from self._restore(session, version))
 
     def restore(self, session_id: str, version: int) -> CompactionPlan:
         """Restore an earlier plan exactly; it stays in force until the budget forbids it.
@@ -893,8 +959,7 @@ class CompactManager:
             1
         """
         with self._open(session_id) as session:
-            run_steps(self._engine.restore(session, version))
-            return session.plan
+            return run_steps(self._restore(session, version))
 
     async def arestore(self, session_id: str, version: int) -> CompactionPlan:
         """`restore` for an event loop; same arguments, result and errors.
@@ -903,7 +968,12 @@ class CompactManager:
             >>> import asyncio
             >>> plan = asyncio.run(manager.arestore("chat-1", 0))
         """
-        return await asyncio.to_thread(self.restore, session_id, version)
+        async with self._aopen(session_id) as session:
+            return await arun_steps(self._restore(session, version))
+
+    def _restore(self, session: Session, version: int) -> Steps[CompactionPlan]:
+        yield from self._engine.restore(session, version)
+        return session.plan
 
     def _load(self, session_id: str) -> StoredSession:
         stored = self._store.load(session_id)
@@ -916,13 +986,28 @@ class CompactManager:
         """Hold a session that is known, here or in the store."""
         held = self._sessions.find(session_id)
         with held.lock.hold():
-            run_steps(self._engine.refresh(held.session))
-            if not held.session.log.entries:
-                self._store.head(session_id)  # raises if the store is away: the session may well be in it
-                raise UnknownSession(session_id)
-            self._sessions.register(held)
+            run_steps(self._refresh(held))
             yield held.session
-        self._forget_oldest()
+        run_steps(self._forget_oldest())
+
+    @asynccontextmanager
+    async def _aopen(self, session_id: str) -> AsyncGenerator[Session]:
+        """Do what `_open` does in an event loop: a thread that waits for a session could be one that it needs."""
+        held = self._sessions.find(session_id)
+        async with held.lock.ahold():
+            await arun_steps(self._refresh(held))
+            yield held.session
+        await arun_steps(self._forget_oldest())
+
+    def _refresh(self, held: HeldSession) -> Steps[None]:
+        """Take in what other processes wrote to a session; raise if there is no such session."""
+        session_id = held.session.session_id
+        yield from self._engine.refresh(held.session)
+        if not held.session.log.entries:
+            # Raises if the store is away: the session may well be in it.
+            yield from self._engine.persistence.call_store(lambda: self._store.head(session_id))
+            raise UnknownSession(session_id)
+        self._sessions.register(held)
 
     # -- events, and the end ----------------------------------------------------------------------------------------
 
@@ -979,9 +1064,19 @@ class CompactManager:
                     return
         self._forget_shared(session_id)
 
-    def _forget_oldest(self) -> None:
-        for session_id in self._sessions.too_many():
-            self.forget(session_id)
+    def _forget_oldest(self) -> Steps[None]:
+        while held := self._sessions.pop_excess():
+            try:
+                is_written = yield from self._engine.persistence.flush(held.session)
+            except BaseException:  # the call was cancelled
+                self._sessions.register(held)
+                raise
+            finally:
+                held.lock.release()
+            if not is_written:
+                self._sessions.register(held)
+                return
+            self._forget_shared(held.session.session_id)
 
     def _forget_shared(self, session_id: str) -> None:
         if isinstance(self._shared, InProcessSharedStore):
@@ -1025,7 +1120,26 @@ class CompactManager:
             self._prefetcher.close()
         for held in self._sessions:
             with held.lock.hold():
-                run_steps(self._engine.persistence.flush(held.session, fallback="lost: this process ends"))
+                run_steps(self._engine.persistence.flush(held.session, fallback=_LOST))
+        self._close_outputs()
+
+    async def aclose(self) -> None:
+        """`close` for an event loop; same arguments, result and errors.
+
+        Tasks that are still in a session are waited for.
+
+        Example:
+            >>> import asyncio
+            >>> asyncio.run(manager.aclose())
+        """
+        if self._prefetcher:
+            await run_blocking(self._prefetcher.close)
+        for held in self._sessions:
+            async with held.lock.ahold():
+                await arun_steps(self._engine.persistence.flush(held.session, fallback=_LOST))
+        await run_blocking(self._close_outputs)
+
+    def _close_outputs(self) -> None:
         self._events.close()
         self._store.close()
 
@@ -1043,17 +1157,38 @@ class CompactManager:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await to_thread(self.close)  # a task may still be in a session: waiting for it must not block the loop
+        await self.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What a caller passes beside the messages of a request."""
+
+    tools: Tools = ()
+    instructions: str = ""
+    output_tokens: int = 0
+    model: str = ""
+    dialect: str | Dialect | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a caller of `manual_compact` asks for."""
+
+    note: str
+    focus: str
+    target_tokens: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
     """One call for a session: the model it is for, the engine that compacts for that, and the budget it has."""
 
-    held: HeldSession
+    session: Session
     model: str
     engine: Engine
     budget: TokenBudget
+    dialect: str | Dialect | None
 
     @property
     def likely_dialect(self) -> str:

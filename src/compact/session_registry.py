@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, Generator, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 
 from compact.core.engine.session import Session
 from compact.dialects.gateway import Gateway
@@ -31,6 +30,13 @@ class SessionLock:
         """True if a call holds it at this moment."""
         return self._held
 
+    def take_if_free(self) -> bool:
+        """Take the lock if no call holds it; whoever got it calls `release`."""
+        with self._guard:
+            was_free = not self._held
+            self._held = True
+            return was_free
+
     @contextmanager
     def hold(self) -> Generator[None]:
         """Hold the lock in a thread."""
@@ -40,7 +46,7 @@ class SessionLock:
         try:
             yield
         finally:
-            self._release()
+            self.release()
 
     @asynccontextmanager
     async def ahold(self) -> AsyncGenerator[None]:
@@ -52,12 +58,12 @@ class SessionLock:
             except asyncio.CancelledError:
                 # The lock may have been handed over in the very moment the task was cancelled.
                 if not handover.cancel():
-                    self._release()
+                    self.release()
                 raise
         try:
             yield
         finally:
-            self._release()
+            self.release()
 
     def _acquire(self) -> Future[None] | None:
         """Take the lock if it is free; otherwise return the future that hands it over."""
@@ -69,7 +75,8 @@ class SessionLock:
             self._waiting.append(handover)
             return handover
 
-    def _release(self) -> None:
+    def release(self) -> None:
+        """Hand the lock to whoever waits for it longest."""
         with self._guard:
             while self._waiting:
                 handover = self._waiting.popleft()
@@ -122,12 +129,16 @@ class SessionRegistry:
         with self._lock:
             return self._sessions.pop(session_id, None)
 
-    def too_many(self) -> tuple[str, ...]:
-        """Return the least recently used sessions above the most there may be, but for those that a call is in."""
+    def pop_excess(self) -> HeldSession | None:
+        """Remove the least recently used session if there are too many; return it with its lock taken.
+
+        One that a call is in stays.
+        """
         with self._lock:
-            excess = max(0, len(self._sessions) - self._max_sessions)
-            unused = (known for known, held in self._sessions.items() if not held.lock.is_held)
-            return tuple(islice(unused, excess))
+            if len(self._sessions) <= self._max_sessions:
+                return None
+            found = next((held for held in self._sessions.values() if held.lock.take_if_free()), None)
+            return self._sessions.pop(found.session.session_id) if found else None
 
     def __len__(self) -> int:
         return len(self._sessions)

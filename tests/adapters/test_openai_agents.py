@@ -356,7 +356,7 @@ def test_a_failing_store_of_usage_does_not_end_a_run(monkeypatch: pytest.MonkeyP
     def fails(*args: Any) -> None:
         raise Broken("no")
 
-    monkeypatch.setattr(manager, "observe_usage", fails)
+    monkeypatch.setattr(manager, "aobserve_usage", fails)
     usage = Usage(requests=1, input_tokens=10, output_tokens=1, total_tokens=11)
     agent = Agent(name="A", model=ScriptedModel([[assistant_message("Done.")]], default_usage=usage))
     run = Runner.run(agent, "Hi.", run_config=run_config(manager), hooks=CompactionHooks(manager))

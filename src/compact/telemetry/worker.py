@@ -15,6 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, Protocol, runtime_checkable
 from weakref import WeakSet
 
@@ -34,6 +35,9 @@ _WARNING_INTERVAL_SECONDS = 60.0
 _MAX_WARNING_KINDS = 100
 _FIGURES = re.compile(r"[\d.,]+")
 _live: WeakSet[ExportWorker] = WeakSet()
+# What takes long to read is read by one worker at a time, so that a report is made once: Python runs one thread at a
+# time, and every other that has much to do takes turns from the agent's own.
+_reading_slow = threading.Lock()
 
 
 class DeliveryFailed(Exception):
@@ -91,8 +95,9 @@ class OutgoingEvent:
         """`CompactionEvent.to_dict()` without secrets."""
         data = self._data
         if data is None:
-            self.event.settle()
-            data = self._data = dict(self._redact(self.event.to_dict()))
+            with _reading_slow if self.event.spec.slow else nullcontext():
+                self.event.settle()
+                data = self._data = dict(self._redact(self.event.to_dict()))
         return data
 
 
@@ -335,6 +340,8 @@ def _close_all() -> None:
 
 
 def _after_fork() -> None:
+    global _reading_slow  # a thread that is gone may hold it
+    _reading_slow = threading.Lock()
     for worker in list(_live):
         worker.after_fork()
 

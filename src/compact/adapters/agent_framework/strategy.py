@@ -56,7 +56,7 @@ class CompactStrategy:
         self._session_id = session_id
         self._tools, self._instructions = tool_schemas(tools), instructions
         self._output_tokens, self._model = output_tokens, model
-        self._finder = SessionFinder("agent-framework")
+        self._finder = SessionFinder("agent-framework", is_busy=manager.is_busy)
         self._preparer: RequestPreparer[list[Message]] = RequestPreparer(
             manager, "agent_framework", session_of=self._session_of, read=self._read, strict=strict
         )

@@ -11,7 +11,6 @@ the plan and the store give the same prompt, in this process or in another.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -28,10 +27,12 @@ from agent_framework import (
 from compact.adapters.agent_framework.messages import message_of
 from compact.adapters.agent_framework.requests import DIALECT, outgoing, shown_prompt, tool_schemas, with_shown_history
 from compact.adapters.support import report_failure
+from compact.core.errors import UnknownSession
 from compact.core.log.entries import write_entry
 from compact.core.log.legality import repair_chat
+from compact.core.log.messages import Message as LoggedMessage
 from compact.core.plan.plan import CompactionPlan
-from compact.core.plan.renderer import PromptRenderer
+from compact.core.plan.renderer import PromptRenderer, RenderedPrompt
 from compact.manager import CompactManager
 
 HARNESS_COMPACTION_PLAN_KEY = "harness.compaction_plan"
@@ -162,16 +163,17 @@ class CompactionExecutor(Executor):
             report_failure(self._manager, self._session_id, error, "the plan in force stays")
         plan = await self._plan()
         ctx.set_state(HARNESS_COMPACTION_PLAN_KEY, plan.to_dict())
-        ctx.set_state(HARNESS_COMPACTION_METRICS_KEY, await asyncio.to_thread(self._metrics))
+        ctx.set_state(HARNESS_COMPACTION_METRICS_KEY, await self._metrics())
         await ctx.send_message(CompactionComplete(self._session_id, plan.version, plan.version != before))
 
     async def _plan(self) -> CompactionPlan:
-        return await asyncio.to_thread(self._manager.current_plan, self._session_id)
+        return await self._manager.acurrent_plan(self._session_id)
 
-    def _metrics(self) -> dict[str, Any]:
-        if not any(info.session_id == self._session_id for info in self._manager.sessions()):
+    async def _metrics(self) -> dict[str, Any]:
+        try:
+            status = await self._manager.astatus(self._session_id)
+        except UnknownSession:
             return {}
-        status = self._manager.status(self._session_id)
         return {
             "used_tokens": status.used_tokens,
             "max_context_tokens": status.max_context_tokens,
@@ -226,8 +228,10 @@ class AgentTurnExecutor(Executor):
             ['Hello', 'Hi.']
         """
         plan = CompactionPlan.from_dict(ctx.get_state(HARNESS_COMPACTION_PLAN_KEY))
-        prompt = await asyncio.to_thread(render_plan, self._manager, plan)
-        history = await asyncio.to_thread(render_plan, self._manager, CompactionPlan(done.session_id))
+        shown = await self._manager.aprompt(done.session_id)
+        log = await self._manager.ahistory(done.session_id)
+        prompt = _rendered(plan, shown, log)
+        history = _rendered(CompactionPlan(done.session_id), shown, log)
         with shown_prompt(done.session_id, prompt, history):
             response = await self._agent.run(prompt)
         answer = AgentExecutorResponse(self.id, response, full_conversation=[*history, *response.messages])
@@ -254,10 +258,12 @@ def render_plan(manager: CompactManager, plan: CompactionPlan | Mapping[str, Any
         ['Hello']
     """
     wanted = plan if isinstance(plan, CompactionPlan) else CompactionPlan.from_dict(plan)
-    prompt = manager.prompt(wanted.session_id)
+    return _rendered(wanted, manager.prompt(wanted.session_id), manager.history(wanted.session_id))
+
+
+def _rendered(plan: CompactionPlan, prompt: RenderedPrompt, log: Sequence[LoggedMessage]) -> list[Message]:
     view_ids = {message_id for slot in prompt.slots for message_id in slot.ids} | set(prompt.hidden)
-    log = manager.history(wanted.session_id)
-    rendered = PromptRenderer().render([message for message in log if not view_ids or message.id in view_ids], wanted)
+    rendered = PromptRenderer().render([message for message in log if not view_ids or message.id in view_ids], plan)
     slots, _ = repair_chat(rendered.slots)
     entries = [cast(dict[str, Any], write_entry(slot.message, None)) for slot in slots]
     return [message_of(item) for block in DIALECT.join(list(DIALECT.write(entries))) for item in block.items]

@@ -72,7 +72,7 @@ class AnthropicCompactionMiddleware(Middleware):
     def __init__(self, manager: CompactManager, session_id: SessionId = None, strict: bool = False) -> None:
         self._manager = manager
         self._session_id = session_id
-        self._finder = SessionFinder("anthropic", normalise=without_cache_control)
+        self._finder = SessionFinder("anthropic", normalise=without_cache_control, is_busy=manager.is_busy)
         self._preparer = RequestPreparer(manager, "anthropic", session_of=self._session_of, read=_read, strict=strict)
 
     def handle(self, request: APIRequest, call_next: Callable[[APIRequest], Any]) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 from langchain.agents.middleware import AgentMiddleware, ExtendedModelResponse, ModelRequest, ModelResponse
@@ -32,6 +32,7 @@ from compact.adapters.support import (
     observe_usage,
 )
 from compact.manager import CompactManager
+from compact.runner import run_blocking
 
 # The name of deepagents' own summariser: a middleware of this name replaces it.
 DEEPAGENTS_SLOT = "SummarizationMiddleware"
@@ -188,7 +189,7 @@ def recall_tool(manager: CompactManager, session_id: SessionId = None) -> BaseTo
         return answer_recall(manager, session, {"query": query})
 
     async def arecall(query: str, runtime: ToolRuntime[Any, Any]) -> str:
-        return await asyncio.to_thread(recall, query, runtime)
+        return await run_blocking(partial(recall, query, runtime))
 
     return StructuredTool.from_function(recall, arecall, name=RECALL_NAME, description=RECALL_DESCRIPTION)
 

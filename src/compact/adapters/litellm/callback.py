@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 from uuid import uuid4
@@ -58,7 +57,7 @@ class CompactionLogger(CustomLogger):
         super().__init__()
         self._manager = manager
         self._session_id = session_id
-        self._finder = SessionFinder("litellm", normalise=without_cache_control)
+        self._finder = SessionFinder("litellm", normalise=without_cache_control, is_busy=manager.is_busy)
         self._preparer: RequestPreparer[Mapping[str, Any]] = RequestPreparer(
             manager, "litellm", session_of=self._session_of, read=self._read, strict=strict
         )
@@ -165,25 +164,35 @@ class CompactionLogger(CustomLogger):
 
     async def async_post_call_success_deployment_hook(self, request_data: Any, response: Any, call_type: Any) -> None:
         """Take in the usage of a whole answer, as soon as it is there."""
-        await asyncio.to_thread(self._observe, request_data.get("litellm_call_id"), response)
+        await self._aobserve(request_data.get("litellm_call_id"), response)
 
     async def async_log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
         """Take in the usage of a stream, which is known at its end."""
-        await asyncio.to_thread(self._observe, kwargs.get("litellm_call_id"), response_obj)
+        await self._aobserve(kwargs.get("litellm_call_id"), response_obj)
 
     def log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
         """Take in the usage of a synchronous call."""
         self._observe(kwargs.get("litellm_call_id"), response_obj)
 
     def _observe(self, call_id: str | None, response: Any) -> None:
-        """Take in the usage of a call; LiteLLM may report it twice, and late."""
+        session_id = self._note(call_id, response)
+        if session_id:
+            self._usage.apply(self._manager, session_id)
+
+    async def _aobserve(self, call_id: str | None, response: Any) -> None:
+        session_id = self._note(call_id, response)
+        if session_id:
+            await self._usage.aapply(self._manager, session_id)
+
+    def _note(self, call_id: str | None, response: Any) -> str:
+        """Keep the usage of a call, which LiteLLM may report twice, and late; return its session, empty if unknown."""
         told = _reported(getattr(response, "usage", None))
         call = self._calls.get(call_id or "")
         if call is None or told is None:
-            return
+            return ""
         session_id, number = call
         self._usage.report(session_id, number, told)
-        self._usage.apply(self._manager, session_id)
+        return session_id
 
 
 def _reported(usage: Any) -> object:

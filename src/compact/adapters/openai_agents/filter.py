@@ -94,7 +94,7 @@ class _CompactionFilter:
         self._manager = manager
         self._session_id = session_id
         self._model, self._output_tokens = model, output_tokens
-        self._finder = SessionFinder("agents")
+        self._finder = SessionFinder("agents", is_busy=manager.is_busy)
         self._kept_by_server: RecentDict[str, None] = RecentDict()
         self._preparer: RequestPreparer[CallModelData[Any]] = RequestPreparer(
             manager, "agents", session_of=self._session_of, read=self._read, strict=strict

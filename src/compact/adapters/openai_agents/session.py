@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -12,6 +11,7 @@ from compact.core.audit.store import VersionConflict
 from compact.core.log.messages import Message, copy_plain
 from compact.dialects.dialect import NATIVE
 from compact.manager import CompactManager
+from compact.runner import run_blocking
 
 if TYPE_CHECKING:
     from agents.items import TResponseInputItem
@@ -157,7 +157,7 @@ class CompactSession:
                 return
 
     async def _wait_for(self, step: Callable[[], T]) -> T:
-        return await asyncio.to_thread(step) if self._store.blocks else step()
+        return await run_blocking(step) if self._store.blocks else step()
 
 
 def _entry_message(place: int, item: Any) -> Message:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from compact.adapters.support.requests import report_failure
 from compact.core.search.recall_answer import TOOL_NAME
 from compact.manager import CompactManager
 from compact.recall.tool import TOOL_SCHEMA, answer_tool_call
+from compact.runner import run_blocking
 
 RECALL_NAME = TOOL_NAME
 RECALL_DESCRIPTION: str = TOOL_SCHEMA["function"]["description"]
@@ -47,4 +48,4 @@ async def aanswer_recall(
     max_tokens: int | None = None,
 ) -> str:
     """Return what `answer_recall` returns, without blocking the event loop."""
-    return await asyncio.to_thread(answer_recall, manager, session, arguments, max_tokens=max_tokens)
+    return await run_blocking(partial(answer_recall, manager, session, arguments, max_tokens=max_tokens))

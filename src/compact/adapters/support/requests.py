@@ -6,7 +6,6 @@ stops because of a failure here: the failure is reported as an event, and the re
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,14 +17,12 @@ from compact.core.engine.events import CompactionErrorEvent, NoticeEvent
 from compact.core.errors import InsufficientBudget
 from compact.dialects import Dialect
 from compact.manager import CompactManager
+from compact.session_registry import SessionLock
 from compact.tokens.usage import ReportedUsage
 
 # What an event says is done instead of what failed.
 SENT_UNCHANGED = "the request goes out as it is"
 USAGE_IGNORED = "the reported usage is not taken in"
-
-# Chosen: sessions that share a lock by chance wait for one write to the store; with 64 that is rare.
-_LOCKS = 64
 
 R = TypeVar("R")
 
@@ -173,9 +170,13 @@ def observe_usage(manager: CompactManager, session_id: str, usage: object) -> No
 
 
 async def aobserve_usage(manager: CompactManager, session_id: str, usage: object) -> None:
-    """Do what `observe_usage` does, in a thread: it waits for the session, which a task of this loop may hold."""
-    if usage:
-        await asyncio.to_thread(observe_usage, manager, session_id, usage)
+    """Do what `observe_usage` does in an event loop."""
+    if not usage:
+        return
+    try:
+        await manager.aobserve_usage(session_id, usage)
+    except Exception as error:  # noqa: BLE001 - as in `observe_usage`
+        report_failure(manager, session_id, error, USAGE_IGNORED)
 
 
 def counted(input_tokens: int | None, *, cache_read: int | None = None, cache_write: int | None = None) -> object:
@@ -215,7 +216,7 @@ class UsageFeedback:
         self._newest: RecentDict[str, _NewestCall] = RecentDict()
         self._count = 0
         self._lock = threading.Lock()
-        self._session_locks = tuple(threading.Lock() for _ in range(_LOCKS))
+        self._applying: RecentDict[str, SessionLock] = RecentDict()
 
     def begin(self, session_id: str) -> int:
         """Note that a new prompt of a session is about to be sent, and return the number of this call."""
@@ -233,10 +234,23 @@ class UsageFeedback:
 
     def apply(self, manager: CompactManager, session_id: str) -> None:
         """Have the manager take in what is kept for a session; calls made meanwhile wait until it has."""
-        with self._session_locks[hash(session_id) % _LOCKS]:
-            with self._lock:
-                newest = self._newest.get(session_id)
-                usage = newest.usage if newest else None
-                if newest:
-                    newest.usage = None
-            observe_usage(manager, session_id, usage)
+        with self._lock_of(session_id).hold():
+            observe_usage(manager, session_id, self._take(session_id))
+
+    async def aapply(self, manager: CompactManager, session_id: str) -> None:
+        """Do what `apply` does in an event loop."""
+        async with self._lock_of(session_id).ahold():
+            await aobserve_usage(manager, session_id, self._take(session_id))
+
+    def _lock_of(self, session_id: str) -> SessionLock:
+        with self._lock:
+            return self._applying.setdefault(session_id, SessionLock())
+
+    def _take(self, session_id: str) -> object:
+        """Return what is kept for a session, once."""
+        with self._lock:
+            newest = self._newest.get(session_id)
+            usage = newest.usage if newest else None
+            if newest:
+                newest.usage = None
+            return usage

@@ -57,6 +57,10 @@ def _unchanged(item: Any) -> Any:
     return item
 
 
+def _never(session_id: str) -> bool:
+    return False
+
+
 @dataclass(slots=True)
 class _Conversation:
     session_id: str
@@ -69,10 +73,15 @@ class _Conversation:
 
 @dataclass(slots=True)
 class SessionFinder:
-    """Finds the session of a list of messages; `normalise` removes from a message what may change between calls."""
+    """Finds the session of a list of messages; `normalise` removes from a message what may change between calls.
+
+    The same list again is the same session, a call that is made again. While that session `is_busy` with the first call
+    it is taken for another conversation that begins alike, which must not wait for this one.
+    """
 
     prefix: str
     normalise: Callable[[Any], Any] = _unchanged
+    is_busy: Callable[[str], bool] = _never
     _conversations: OrderedDict[tuple[str, str], list[_Conversation]] = field(
         default_factory=OrderedDict[tuple[str, str], list[_Conversation]]
     )
@@ -90,7 +99,7 @@ class SessionFinder:
         with self._lock:
             alike = self._conversations.setdefault((base, opening), [])
             self._conversations.move_to_end((base, opening))
-            candidates = [conversation for conversation in alike if conversation.continues_as(sent)]
+            candidates = [known for known in alike if known.continues_as(sent) and not self._is_busy(known, sent, base)]
             longest = max(candidates, key=lambda one: len(one.sent), default=None)
             found = longest or self._begin(base, agent, opening)
             alike[:] = [*(other for other in alike if other is not found), found][-_MOST_ALIKE:]
@@ -98,6 +107,9 @@ class SessionFinder:
             found.agents.add(agent)
             self._forget_oldest()
             return found.session_id
+
+    def _is_busy(self, known: _Conversation, sent: list[Any], base: str) -> bool:
+        return not base and len(known.sent) == len(sent) and self.is_busy(known.session_id)
 
     def is_latest(self, session_id: str, items: Sequence[Any]) -> bool:
         """Return True if a session has a name, or has sent these items last.

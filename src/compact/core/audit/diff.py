@@ -149,14 +149,23 @@ class PromptTexts:
 
 
 class TextIndex:
-    """A text in which many strings are looked up."""
+    """Texts in which many strings are looked up.
+
+    They are read one after the other: a single search through all of them would keep every other thread from running.
+    """
 
     def __init__(self, texts: Iterable[str]) -> None:
-        text = "\n".join(texts)
-        self._flat = " ".join(text.split())
-        self._strings = entity_kinds(text)
-        words = _WORD.findall(text)
-        self._words, self._neighbours = frozenset(words), frozenset(pairwise(words))
+        flat: list[str] = []
+        self._strings: set[str] = set()
+        self._words: set[str] = set()
+        self._neighbours: set[tuple[str, str]] = set()
+        for text in texts:
+            flat.append(" ".join(text.split()))
+            self._strings.update(entity_kinds(text))
+            words = _WORD.findall(text)
+            self._words.update(words)
+            self._neighbours.update(pairwise(words))
+        self._flat = "\n".join(flat)
 
     def has(self, string: str) -> bool:
         """Return True if the text has the string, not as part of a longer word."""

@@ -14,7 +14,7 @@ from compact.core.engine.session import Session
 from compact.core.plan.plan import SpanReference, SummarizationRecord
 from compact.core.plan.strategy import SUMMARIZE
 from compact.core.plurals import quantity
-from compact.core.steps import Steps
+from compact.core.steps import SlowStep, Steps
 from compact.core.summary.summary import StructuredSummary
 
 # Chosen: whoever waited in vain claims again; of all who did, one gets it.
@@ -50,7 +50,7 @@ class SummaryClaiming:
             for _ in range(_CLAIM_ROUNDS):
                 if (yield from ask(lambda: claims.claim(session_id, key, stale_after_seconds=hold))):
                     break
-                done = yield from ask(lambda: claims.wait(session_id, key, timeout_seconds=hold))
+                done = yield SlowStep(lambda: claims.wait(session_id, key, timeout_seconds=hold))
                 if done:
                     return done
         except Exception as error:  # noqa: BLE001 - a store is a plug-in
@@ -155,7 +155,7 @@ class SummaryClaiming:
                 return False
             for round_ in range(2 if waits else 1):
                 if round_:
-                    yield from ask(lambda: claims.wait(session_id, _PREFETCH, timeout_seconds=hold))
+                    yield SlowStep(lambda: claims.wait(session_id, _PREFETCH, timeout_seconds=hold))
                 if (yield from ask(lambda: claims.claim(session_id, _PREFETCH, stale_after_seconds=hold))):
                     return True
         except Exception as error:  # noqa: BLE001 - a store is a plug-in
@@ -183,10 +183,15 @@ class SummaryClaiming:
     def prefetch_elsewhere(self, session: Session) -> Steps[Callable[[], object] | None]:
         """Return how to wait for another process that prefetches this session's next summary; None if none does."""
         claims, session_id, hold = self.claims, session.session_id, self.claim_seconds
-        ask = self.persistence.call_store
+
+        def is_free() -> bool:
+            is_claimed = claims.claim(session_id, _PREFETCH, stale_after_seconds=hold)
+            if is_claimed:  # it was only asked; in one step, so that a call that is cancelled never keeps it
+                claims.finish(session_id, _PREFETCH, None)
+            return is_claimed
+
         try:
-            if (yield from ask(lambda: claims.claim(session_id, _PREFETCH, stale_after_seconds=hold))):
-                yield from ask(lambda: claims.finish(session_id, _PREFETCH, None))
+            if (yield from self.persistence.call_store(is_free)):
                 return None
         except Exception as error:  # noqa: BLE001 - a store is a plug-in
             self.emitter.error(session, error, fallback="continued without knowing who prefetches a summary")

@@ -23,7 +23,7 @@ from compact.core.log.messages import Message
 from compact.core.plan.economics import ModelPrices
 from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.renderer import summary_message
-from compact.core.steps import Steps
+from compact.core.steps import SlowStep, Steps
 
 T = TypeVar("T")
 
@@ -159,12 +159,12 @@ class SessionPersistence:
         try:
             entries = session.log.entries
             transcript = [self.redact(message) for message in entries[session.plan.archived :]]
-            place = yield lambda: archive.save_transcript(session.session_id, transcript, step)
+            place = yield SlowStep(lambda: archive.save_transcript(session.session_id, transcript, step))
             session.mark_archived(len(entries))
             self._emit_archival(session, step, place)
             if plan.summary and plan.summary.summary:
                 summary = self.redact(summary_message(plan.summary))
-                place = yield lambda: archive.save_summary(session.session_id, summary, step)
+                place = yield SlowStep(lambda: archive.save_summary(session.session_id, summary, step))
                 self._emit_archival(session, step, place)
         except Exception as error:  # noqa: BLE001 - an archive is a plug-in
             self.emitter.error(session, error, fallback="continued without archiving; the log has everything")
@@ -176,7 +176,7 @@ class SessionPersistence:
         if not isinstance(archive, PrunedArchive):
             return
         try:
-            yield archive.prune
+            yield SlowStep(archive.prune)
         except Exception as error:  # noqa: BLE001 - an archive is a plug-in
             self.emitter.error(session, error, fallback="nothing was removed from the archive; all was written")
 

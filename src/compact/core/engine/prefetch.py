@@ -13,7 +13,7 @@ from compact.core.log.groups import group_messages
 from compact.core.log.messages import Message
 from compact.core.plan.layers import KeepRules, partition
 from compact.core.plan.strategy import Goal
-from compact.core.steps import Steps
+from compact.core.steps import SlowStep, Steps
 
 # Call it to wait for a summary that is being written.
 Wait: TypeAlias = Callable[[], object]
@@ -61,12 +61,12 @@ class Prefetch:
         """Wait for the summary that is being written for a session, here or in another process, if one is."""
         here = self.running(session)
         if here:
-            yield here
+            yield here if self.is_quick else SlowStep(here)
         if self.is_quick:  # the turn is as quick as another process
             return
         elsewhere = yield from self.claiming.prefetch_elsewhere(session)
         if elsewhere:
-            yield elsewhere
+            yield SlowStep(elsewhere)
 
 
 def prefetch_goal(goal: Goal, growth_tokens: int) -> Goal:

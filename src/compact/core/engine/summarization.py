@@ -31,7 +31,7 @@ from compact.core.plan.plan import ClearRecord, CompactionPlan, StepFailure, Sum
 from compact.core.plan.renderer import summary_message
 from compact.core.plan.stubs import render_cleared
 from compact.core.plurals import quantity
-from compact.core.steps import Steps
+from compact.core.steps import SlowStep, Steps
 from compact.core.summary.fitting import cut_to, joined, required_facts, shortened
 from compact.core.summary.summarizer import (
     ModelSummarizer,
@@ -157,17 +157,21 @@ class SummaryDrafting:
         def call_summarizer_again() -> object:
             return self.summarizer(replace(request, missing=asked_again))
 
-        first = self._checked((yield call_summarizer), request, room)
+        first = self._checked((yield self._step(call_summarizer)), request, room)
         asked_again = self._facts_to_ask_for(first, request)
         if not asked_again:
             return self._completed(first, (), request, room)
         second = first
         try:
-            second = self._checked((yield call_summarizer_again), request, room)
+            second = self._checked((yield self._step(call_summarizer_again)), request, room)
         except Exception as error:  # noqa: BLE001 - a summariser is a plug-in
             self.emitter.error(session, error, fallback="kept the first answer, which lacks some facts")
         best = second if len(second.missing) < len(first.missing) else first
         return self._completed(best, asked_again, request, room)
+
+    def _step(self, call: Callable[[], object]) -> Callable[[], object]:
+        """Return the call as a step: what code writes is soon done, but a model or a user's function may take long."""
+        return SlowStep(call) if self.is_model or not self.may_be_empty else call
 
     def _checked(self, answer: object, request: SummaryRequest, room: SummaryRoom) -> Draft:
         if not isinstance(answer, StructuredSummary):
