@@ -21,7 +21,7 @@ $(READY): requirements.lock requirements-templates.lock $(RUN_READY)
 	$(PIP) --require-hashes -r requirements.lock -r requirements-templates.lock
 	touch $@
 
-run: $(RUN_READY)  ## install what the demo needs (seconds), then run a session of six windows through one; its last line shows it
+run: $(RUN_READY)  ## install what the demo needs (seconds), then run a session six times longer than its window; its last line opens it in the browser
 	$(BIN)/compact demo
 
 test: $(READY)  ## install the rest, then run all tests: about 20 minutes on two cores
