@@ -39,7 +39,7 @@ lint: $(READY)  ## style and likely mistakes
 types: $(READY)  ## types, strictly
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-contracts: $(READY)  ## which room may import which
+contracts: $(READY)  ## which package may import which
 	$(BIN)/lint-imports
 
 break: $(READY)  ## break the code on purpose, one line at a time: the tests must notice
