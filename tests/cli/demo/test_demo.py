@@ -141,7 +141,7 @@ def test_money_is_the_librarys(finished):
 
 def test_the_readme_shows_what_is_printed(finished):
     """The lines in the README are lines of the demo."""
-    behind = README.read_text().split("the one command that shows it in the browser:\n\n```text\n", 1)[1]
+    behind = README.read_text().split("the command that shows the session in the browser:\n\n```text\n", 1)[1]
     shown = behind.split("```", 1)[0]
     printed = {f"{topic:<13}{text}" for topic, text in story(*finished)}
     *lines, empty, command = shown.splitlines()
