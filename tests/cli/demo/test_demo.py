@@ -82,7 +82,7 @@ def test_the_failure_and_the_undo_are_told(finished):
     lines = dict(story(replay, results))
     said = "gpt-4o-mini: InternalServerError (500), The server had an error while processing your request"
     assert lines["failed"] == f"the summary of compaction {failed.number}: {said}"
-    assert lines["instead"] == "lines that code chose stand for the messages"
+    assert lines["instead"] == "a summary by code replaces the messages"
     (undo,) = results.undos
     following = results.compactions[failed.number]
     assert undo.number == failed.number

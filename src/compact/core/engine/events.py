@@ -186,8 +186,8 @@ class PromptReadyEvent(CompactionEvent):
         metrics=(
             Metric(
                 "compact.prompt.tokens",
-                "Tokens of prompts as they are returned, by the count that the trigger goes by; in Prometheus, of the "
-                "last one.",
+                "Tokens of prompts as they are returned, by the count that is compared with the trigger; in "
+                "Prometheus, of the last one.",
                 unit="{token}",
                 prometheus="compact_last_prompt_tokens",
                 kind="histogram",
@@ -281,7 +281,7 @@ class CompactionCompletedEvent(CompactionEvent):
         metrics=(
             Metric(
                 "compact.compactions",
-                "Compactions: plans that were put in force, by what led to them; undoing one is none.",
+                "Compactions, by what led to them; an undo is not counted.",
                 unit="{compaction}",
                 label=("reason", _reason_kind),
             ),
@@ -447,7 +447,7 @@ _CONTENT_METRICS = (
     ),
     Metric(
         "compact.messages.changed",
-        "Messages that compactions took out of prompts as they came, by what was done; one that is changed again later"
+        "Messages that compactions removed or changed, by what was done; one that is changed again later"
         " is not counted again.",
         unit="{message}",
         value=lambda data: data["message_count"] - data.get("changed_again", 0),
