@@ -21,7 +21,7 @@ $(READY): requirements.lock requirements-templates.lock $(RUN_READY)
 	$(PIP) --require-hashes -r requirements.lock -r requirements-templates.lock
 	touch $@
 
-run: $(RUN_READY)  ## install what the demo needs (seconds), then run a session of six windows through one; its last line shows it
+run: $(RUN_READY)  ## install what the demo needs (seconds), then run a session six times longer than its window; its last line opens it in the browser
 	$(BIN)/compact demo
 
 test: $(READY)  ## install the rest, then run all tests: about 20 minutes on two cores
@@ -39,7 +39,7 @@ lint: $(READY)  ## style and likely mistakes
 types: $(READY)  ## types, strictly
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-contracts: $(READY)  ## which room may import which
+contracts: $(READY)  ## which package may import which
 	$(BIN)/lint-imports
 
 break: $(READY)  ## break the code on purpose, one line at a time: the tests must notice

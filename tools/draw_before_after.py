@@ -41,7 +41,7 @@ def picture(calls: Sequence[DemoCall], window: int) -> str:
     raw = " ".join(f"{x(call):.1f},{y(seen):.1f}" for call, (seen, _) in enumerate(places))
     sent = " ".join(f"{x(call):.1f},{y(tokens):.1f}" for call, (_, tokens) in enumerate(places))
     floor = f"{x(len(calls) - 1):.1f},{y(0):.1f} {x(0):.1f},{y(0):.1f}"
-    title = "A session of six windows: the raw history, and the prompts Compact sent"
+    title = "A session six times longer than its window: the raw history, and the prompts Compact sent"
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">',

@@ -129,36 +129,45 @@ class CompactPolicy(ConfigSection):
     trigger_pct: float = Field(
         default=0.85, ge=0, le=1, description="Share of the largest input at which a history is compacted."
     )
-    prefetch_pct: float = Field(default=0.70, ge=0, le=1, description="Share at which a summary is prefetched.")
-    target_pct: float = Field(default=0.50, ge=0, le=1, description="Share down to which a compaction goes.")
+    prefetch_pct: float = Field(
+        default=0.70, ge=0, le=1, description="Share at which a summary is written in the background."
+    )
+    target_pct: float = Field(default=0.50, ge=0, le=1, description="Share to which a compaction reduces the prompt.")
     trigger_tokens: int | None = Field(
         default=None,
         ge=1,
-        description="Tokens at which a history is compacted, if the share is more. By default 200,000 for windows "
-        "above 256,000 and none for others; a number above the window leaves it to the share.",
+        description="Tokens at which a history is compacted, if that is less than the share. By default 200,000 for "
+        "windows above 256,000 and none for others; with a number above the window, only the share counts.",
     )
     target_tokens: int | None = Field(
-        default=None, ge=1, description="Tokens down to which a compaction goes, in place of the share."
+        default=None, ge=1, description="Tokens to which a compaction reduces the prompt, instead of the share."
     )
     hard_cap_buffer: int = Field(default=1500, ge=0, description="Tokens of the window that are never used.")
     output_reserve: int = Field(default=0, ge=0, description="Tokens set aside for the model's answer.")
     part_caps: dict[Literal["tool_results", "dialogue"], Share] = Field(
         default_factory=dict[Literal["tool_results", "dialogue"], Share],
-        description="Largest share of the window for one part of the prompt; only that part shrinks, its newest stays.",
+        description="Largest share of the window for one part of the prompt. Above it only that part shrinks; its "
+        "newest messages stay.",
     )
     keep_recent_turns: int = Field(default=6, ge=1, description="Newest user/assistant pairs kept verbatim.")
     keep_tool_io_pairs: int = Field(default=4, ge=1, description="Newest tool calls with their results kept verbatim.")
-    roles_never_prune: tuple[str, ...] = Field(default=("system", "developer"), description="Roles that are pinned.")
-    protected_flag: str = Field(default="protected", min_length=1, description="The `meta` key that pins a message.")
+    roles_never_prune: tuple[str, ...] = Field(
+        default=("system", "developer"), description="Roles whose messages are never changed or removed."
+    )
+    protected_flag: str = Field(
+        default="protected", min_length=1, description="The `meta` key that protects a message."
+    )
     summary_form: Literal["task_state", "brief", "decision_log", "code_delta", "session_summary"] = Field(
-        default="task_state", description="The form of the summary, by code or by a model."
+        default="task_state", description="What the summary is for, whether code or a model writes it."
     )
     cadence: Literal["batched", "every_call"] = Field(
         default="batched",
-        description="`every_call` runs the free strategies each time: only for providers without a cache.",
+        description="`every_call` runs the free strategies at each call: only for providers without a prompt cache.",
     )
     expected_calls: int = Field(
-        default=20, ge=0, description="Calls within which a compaction below the trigger must pay for itself."
+        default=20,
+        ge=0,
+        description="A compaction below the trigger is done only if it pays for itself within this many calls.",
     )
 
     @field_validator("part_caps", mode="before")
@@ -210,7 +219,8 @@ class DeduplicateConfig(ConfigSection):
     moved = {"min_tokens": "DeduplicateStrategy.min_tokens (CompactManager(strategies=[…]))"}
     near_duplicates: bool = Field(
         default=False,
-        description="Experimental: also stubs what a later result of the tool repeats; lines that differ stay.",
+        description="Experimental: also replaces a result that a later one of the same tool almost repeats; lines that "
+        "differ stay.",
     )
 
 
@@ -249,8 +259,8 @@ class ClearConfig(ConfigSection):
     section = "strategies.clear"
     moved = {name: f"ClearStrategy.{name} (CompactManager(strategies=[…]))" for name in ("keep_turns", "keep_lines")}
     min_tokens: int = Field(default=100, ge=0, description="Smaller results stay.")
-    keep_last: int = Field(default=0, ge=0, description="The newest results of each tool that stay.")
-    never_evict: tuple[str, ...] = Field(default=(), description="Tools whose results are facts.")
+    keep_last: int = Field(default=0, ge=0, description="How many of the newest results of each tool stay.")
+    never_evict: tuple[str, ...] = Field(default=(), description="Tools whose results are never cleared.")
     tools: dict[str, ToolConfig] = Field(default_factory=dict, description="Rules by tool name or pattern.")
 
 
@@ -269,7 +279,7 @@ class ExternalizeConfig(ConfigSection):
     }
     min_tokens: int = Field(default=2000, ge=1, description="Smaller results stay.")
     default_sensitivity: Literal["public", "internal", "confidential", "restricted"] = Field(
-        default="internal", description="Of results that do not say how sensitive they are."
+        default="internal", description="The sensitivity of results that do not name theirs."
     )
 
 
@@ -351,28 +361,31 @@ class SummarizerConfig(ConfigSection):
         "enabled": "strategies.enabled, a list without `summarize`",
     }
     kind: Literal["auto", "extractive", "llm"] = Field(
-        default="auto", description="`extractive` needs no model; `auto` asks one if a model or a server is named here."
+        default="auto",
+        description="`extractive`: by code; `llm`: by a model; `auto`: by a model if `model` or `base_url` is set.",
     )
     provider: Literal["auto", "openai", "anthropic", "litellm"] = Field(
-        default="auto", description="Whose API the server speaks; `auto` goes by the model's name."
+        default="auto", description="Which API the server has; `auto` decides by the model's name."
     )
-    model: str = Field(default="", description="The model that writes it; by default the agent's own.")
-    base_url: str = Field(default="", description="A server of your own.")
-    api_key: SecretStr | None = Field(default=None, description="Better kept in a variable.")
+    model: str = Field(default="", description="The model that writes summaries; by default the agent's own.")
+    base_url: str = Field(default="", description="The URL of your own server.")
+    api_key: SecretStr | None = Field(default=None, description="The key; better kept in a variable.")
     api_key_env: str = Field(default="", description="The variable with the key; by default the provider's own.")
-    max_context_tokens: int | None = Field(default=None, ge=1024, description="That model's window, if not known.")
+    max_context_tokens: int | None = Field(
+        default=None, ge=1024, description="The window of that model, if Compact does not know it."
+    )
     seed: int | None = Field(default=42, description="Sent until the server rejects it.")
     temperature: float | None = Field(default=0.0, ge=0, description="Sent until the server rejects it.")
-    options: dict[str, Any] = Field(default_factory=dict, description="More parameters of each call.")
-    timeout_seconds: float = Field(default=180.0, gt=0, description="For all that one summary needs, retries included.")
+    options: dict[str, Any] = Field(default_factory=dict, description="More parameters for each call of the model.")
+    timeout_seconds: float = Field(default=180.0, gt=0, description="The most time for one summary, retries included.")
     prompts_dir: str = Field(default="", description="A folder with prompts of your own: `brief.md`, `system.md`, …")
-    redact: bool = Field(default=False, description="Takes secrets out of what the summariser's model reads.")
-    cache: bool = Field(default=True, description="Uses a summary again that was made of the very same.")
+    redact: bool = Field(default=False, description="True removes secrets from what the summariser's model reads.")
+    cache: bool = Field(default=True, description="Use a stored summary of the same messages by the same model again.")
     max_calls_per_session: int | None = Field(
-        default=None, ge=0, description="Calls of the model per session and process, at most."
+        default=None, ge=0, description="The most calls of the model per session and process."
     )
     max_spend_usd_per_session: float | None = Field(
-        default=None, ge=0, description="Dollars per session and process, at most."
+        default=None, ge=0, description="The most dollars per session and process."
     )
     max_tokens: int | None = Field(
         default=None,
@@ -382,11 +395,13 @@ class SummarizerConfig(ConfigSection):
     )
     prefetch: Literal["auto", "always", "never"] = Field(
         default="auto",
-        description="Whether summaries are prefetched; `auto` asks no queue for one that code writes, `always` does.",
+        description="Whether summaries are written in the background before they are needed. On PostgreSQL "
+        "`compact worker` writes them; with `auto`, those by code are written by the agent's own process.",
     )
     on_failure: Literal["prune", "keep", "raise"] = Field(
         default="prune",
-        description="`prune` leaves out without a summary, `keep` leaves all as it is if it still fits.",
+        description="If the summariser fails: `prune` lets code write the summary, `keep` changes nothing while the "
+        "prompt fits, `raise` raises the error.",
     )
 
     @property
@@ -408,10 +423,14 @@ class RehydrationSettings(ConfigSection):
         name: f"RehydrationConfig.{name} (CompactManager(rehydration=…))"
         for name in ("max_artifacts_per_turn", "max_tokens_per_artifact", "cooldown_turns")
     }
-    enabled: bool = Field(default=True, description="False shows no artifact again by itself.")
-    max_total_tokens: int = Field(default=8000, ge=0, description="Tokens of all that is shown again in a turn.")
+    enabled: bool = Field(
+        default=True, description="False shows no artifact again in the prompt; recall still finds it."
+    )
+    max_total_tokens: int = Field(
+        default=8000, ge=0, description="The most tokens of all artifacts that are shown again in a turn."
+    )
     allowed_sensitivities: frozenset[str] = Field(
-        default=frozenset({"public", "internal"}), description="Artifacts of these may be shown again."
+        default=frozenset({"public", "internal"}), description="Only artifacts of these sensitivities are shown again."
     )
 
 
@@ -424,9 +443,7 @@ class RecallSettings(ConfigSection):
     """
 
     section = "recall"
-    semantic: bool = Field(
-        default=False, description="True also finds what is said in other words; needs the extra `semantic`."
-    )
+    semantic: bool = Field(default=False, description="True also searches by meaning; needs the extra `semantic`.")
 
 
 class RegretConfig(ConfigSection):
@@ -437,8 +454,10 @@ class RegretConfig(ConfigSection):
         >>> config = CompactConfig(regret=RegretConfig(keep_longer=False))
     """
 
-    keep_longer: bool = Field(default=True, description="False counts what was missed, and keeps nothing longer.")
-    max_share: float = Field(default=0.2, gt=0, le=1, description="Share of a compaction's target that it may take.")
+    keep_longer: bool = Field(default=True, description="False only counts regrets, and keeps nothing longer.")
+    max_share: float = Field(
+        default=0.2, gt=0, le=1, description="The largest share of the target for what is kept longer."
+    )
 
     @field_validator("max_share", mode="before")
     @classmethod
@@ -456,10 +475,12 @@ class PricingConfig(ConfigSection):
         >>> config = CompactConfig(model="my-model", pricing=PricingConfig(input_per_mtok=0.5, output_per_mtok=2))
     """
 
-    input_per_mtok: float | None = Field(default=None, ge=0, description="Fresh input; without it nothing else counts.")
+    input_per_mtok: float | None = Field(
+        default=None, ge=0, description="Input that is not cached; the other prices count only if this is set."
+    )
     output_per_mtok: float | None = Field(default=None, ge=0, description="Output; by default five times the input.")
     cache_read_per_mtok: float | None = Field(default=None, ge=0, description="Input read from the provider's cache.")
-    cache_write_per_mtok: float | None = Field(default=None, ge=0, description="Input written into it.")
+    cache_write_per_mtok: float | None = Field(default=None, ge=0, description="Input written to the provider's cache.")
 
 
 class StateConfig(ConfigSection):
@@ -475,7 +496,9 @@ class StateConfig(ConfigSection):
         pattern=r"^(memory:|sqlite:///.+|postgresql://.+)$",
         description="`memory:`, `sqlite:///path` or `postgresql://user@host/name`.",
     )
-    tenant_id: str = Field(default="", description="The tenant of these sessions: tenants never see each other's.")
+    tenant_id: str = Field(
+        default="", description="The tenant of these sessions; no tenant sees the sessions of another."
+    )
     events_days: float = Field(
         default=14, ge=0, le=3_650, description="How long events are kept for `compact view`, redacted; 0 keeps none."
     )
@@ -492,18 +515,22 @@ class StorageConfig(ConfigSection):
         >>> config = CompactConfig(storage=StorageConfig(path="/var/lib/agent/transcripts", keep_days=30))
     """
 
-    adapter: Literal["fs", "s3", "none"] = Field(default="fs", description="A folder, a bucket, or nowhere.")
+    adapter: Literal["fs", "s3", "none"] = Field(
+        default="fs", description="`fs`: a folder; `s3`: a bucket; `none`: nothing is archived."
+    )
     path: str = Field(default="./.compact/archive", min_length=1, description="The folder, for `fs`.")
     bucket: str = Field(default="", description="The bucket, for `s3`; credentials come from AWS's default chain.")
     prefix: str = Field(default="", description="Before every key in the bucket.")
     region: str | None = Field(default=None, description="The bucket's region.")
-    endpoint_url: str | None = Field(default=None, description="A server other than AWS.")
+    endpoint_url: str | None = Field(default=None, description="The URL of an S3 server other than AWS.")
     kms_key_id: str | None = Field(default=None, description="Encrypts every object with this key.")
     keep_days: float | None = Field(
         default=None, gt=0, description="How long transcripts, summaries and events are archived; by default for ever."
     )
     max_mb: float | None = Field(
-        default=None, gt=0, description="The most megabytes of them, the oldest go first; by default without a limit."
+        default=None,
+        gt=0,
+        description="The most megabytes of them; the oldest are deleted first. By default there is no limit.",
     )
 
     @model_validator(mode="after")
@@ -522,7 +549,9 @@ class RedactionConfig(ConfigSection):
     """
 
     enabled: bool = Field(default=True, description="False lets secrets through, with a warning.")
-    patterns: tuple[str, ...] = Field(default=(), description="More patterns, in RE2 syntax.")
+    patterns: tuple[str, ...] = Field(
+        default=(), description="More patterns to redact, in RE2 syntax; needs the extra `redaction`."
+    )
 
 
 class TelemetryConfig(ConfigSection):
@@ -546,7 +575,7 @@ class TelemetryConfig(ConfigSection):
         default="", description="For traces and metrics; by default what `OTEL_EXPORTER_OTLP_ENDPOINT` says."
     )
     content: bool = Field(
-        default=False, description="True lets summaries and questions out by `otlp` and `agents`, redacted."
+        default=False, description="True: `otlp` and `agents` also send summaries and questions, redacted."
     )
     console_level: Literal["auto", "debug", "info", "warning"] = Field(
         default="auto", description="What the console shows; `auto` is info on a terminal, warning elsewhere."
@@ -627,14 +656,16 @@ class CompactConfig(ConfigSection):
         True
     """
 
-    version: str = Field(default=CONFIG_VERSION, description="Of the file's own form.")
-    model: str = Field(default="gpt-4o", min_length=1, description="Decides window and token counter.")
+    version: str = Field(default=CONFIG_VERSION, description="Version of the file format.")
+    model: str = Field(
+        default="gpt-4o", min_length=1, description="The agent's model: it decides the window and the token counter."
+    )
     max_context_tokens: int | None = Field(default=None, ge=256, description="The window; by default the model's own.")
     max_input_tokens: int | None = Field(
-        default=None, ge=256, description="The largest input, where the provider takes less than the window."
+        default=None, ge=256, description="The largest input, if the provider accepts less than the window."
     )
     tokenizer: Literal["auto", "simple"] = Field(
-        default="auto", description="`auto` is exact where the vocabulary is known."
+        default="auto", description="`auto` counts exactly where the vocabulary is known; `simple` estimates."
     )
     policy: CompactPolicy = CompactPolicy()
     strategies: StrategiesConfig = StrategiesConfig()

@@ -188,7 +188,7 @@ def _check_key(settings: CompactConfig, provider: str) -> CheckResult:
     if provider == "openai" and own.base_url:
         return CheckResult("ok", "summaries", "no key is set: the server is called without one")
     name = next(iter(names), "its key")
-    text = f"{name} is not set: no summary can be written, only the facts that code keeps stay"
+    text = f"{name} is not set: the model cannot be asked, so code writes the summaries"
     return CheckResult("warn", "summaries", text)
 
 

@@ -26,7 +26,7 @@ _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="compact",
-    help="Keeps an agent's history inside its context window. Try `compact demo` first.",
+    help="Keep an agent's prompts inside its context window. Try `compact demo` first.",
     add_completion=False,
     # Plain help: the same on a terminal and in a pipe, and nothing to import.
     rich_markup_mode=None,

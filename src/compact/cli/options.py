@@ -16,7 +16,7 @@ File = Annotated[
     typer.Argument(metavar="FILE", help="A transcript in JSON or JSONL, plain or gzipped; - reads standard input."),
 ]
 Index = Annotated[
-    int, typer.Option("--index", metavar="N", min=0, help="Which transcript, if the file holds several; from 0.")
+    int, typer.Option("--index", metavar="N", min=0, help="Which transcript, if the file has several; the first is 0.")
 ]
 Model = Annotated[
     str | None,
@@ -27,7 +27,7 @@ Window = Annotated[
     typer.Option(
         "--window",
         metavar="TOKENS",
-        help="The context window, if not the model's own; above 256,000 a prompt is compacted from 200,000 on.",
+        help="The context window, if not the model's own. Above 256,000, a prompt is compacted at 200,000.",
     ),
 ]
 TargetTokens = Annotated[
@@ -39,7 +39,7 @@ TargetTokens = Annotated[
 Now = Annotated[
     bool,
     typer.Option(
-        "--now", help="Compact now, whatever the usage, as manual_compact does; by default as preflight does."
+        "--now", help="Compact now, as manual_compact does; by default only at the trigger, as preflight does."
     ),
 ]
 Focus = Annotated[
@@ -60,7 +60,7 @@ Store = Annotated[
     ),
 ]
 Yes = Annotated[
-    bool, typer.Option("--yes", "-y", help="Do not ask for confirmation; required if there is no terminal.")
+    bool, typer.Option("--yes", "-y", help="Do not ask for confirmation; needed where there is no terminal.")
 ]
 
 

@@ -1,4 +1,4 @@
-"""The data files of this room, each read once: cues, classes of words, patterns and learned weights."""
+"""The data files of this package, each read once: cues, classes of words, patterns and learned weights."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_the_failure_and_the_undo_are_told(finished):
     lines = dict(story(replay, results))
     said = "gpt-4o-mini: InternalServerError (500), The server had an error while processing your request"
     assert lines["failed"] == f"the summary of compaction {failed.number}: {said}"
-    assert lines["instead"] == "lines that code chose stand for the messages"
+    assert lines["instead"] == "a summary by code replaces the messages"
     (undo,) = results.undos
     following = results.compactions[failed.number]
     assert undo.number == failed.number
@@ -141,7 +141,7 @@ def test_money_is_the_librarys(finished):
 
 def test_the_readme_shows_what_is_printed(finished):
     """The lines in the README are lines of the demo."""
-    behind = README.read_text().split("the one command that shows it in the browser:\n\n```text\n", 1)[1]
+    behind = README.read_text().split("the command that shows the session in the browser:\n\n```text\n", 1)[1]
     shown = behind.split("```", 1)[0]
     printed = {f"{topic:<13}{text}" for topic, text in story(*finished)}
     *lines, empty, command = shown.splitlines()

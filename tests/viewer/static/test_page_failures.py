@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from viewer.browser import Look
 
 pytest_plugins = ("viewer.browser",)
-FAILED = "The summary failed: lines that code chose stand for the messages."
+FAILED = "The summary failed: a summary by code replaces the messages."
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_the_page_of_the_compaction_says_what_failed(window: Look, api: Running)
     expect(summary).to_contain_text("In place of a summary")
     expect(summary).to_contain_text("gpt-4o-mini wrote no summary")
     expect(summary).not_to_contain_text("verified")
-    expect(page.locator(".diff-card")).to_contain_text("lines that code chose stand for it: the summary failed")
+    expect(page.locator(".diff-card")).to_contain_text("a summary by code replaces it: the summary failed")
     expect(page.locator(".diff-card")).not_to_contain_text("the summary stands for it")
     expect(page.locator("section[aria-label=Price]")).to_contain_text("for attempts at a summary")
 
@@ -71,7 +71,7 @@ def test_the_timeline_and_the_cards_say_it(window: Look, api: Running) -> None:
     assert "the summary failed (SummarizerUnavailable: the model answered 500" in (mark.get_attribute("title") or "")
     assert is_red(window, ".mark.is-failed .mark-flag")
     expect(page.locator(".plan-card").last.locator(".badge.is-error")).to_have_text("summary failed")
-    expect(page.locator(".plan-card").last).to_contain_text("lines that code chose stand for the messages")
+    expect(page.locator(".plan-card").last).to_contain_text("a summary by code replaces the messages")
 
 
 def test_the_list_says_it_and_finds_it(window: Look, api: Running) -> None:
@@ -107,4 +107,4 @@ def test_the_commands_say_it(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert main([*command, "--store", url]) == 0
         out = capsys.readouterr().out
         assert "the summary failed (Summarizer" in out, command
-        assert "lines that code chose stand for the messages" in out, command
+        assert "a summary by code replaces the messages" in out, command

@@ -36,14 +36,14 @@ _VIEWER_PACKAGES = ("starlette", "uvicorn")
 _TOPIC_COLUMNS = 13
 _STYLES = {"failed": "red", "instead": "red", "undone": "yellow", "cost": "green"}
 
-Fast = Annotated[bool, typer.Option("--fast", help="Do not slow down for the eye.")]
+Fast = Annotated[bool, typer.Option("--fast", help="Do not pause between the steps.")]
 
 
 def demo(model: Model = None, window: Window = None, fast: Fast = False) -> None:
     """Run a long coding session through a small window.
 
-    The session comes with the package, and a script stands for its models: no key and no network are needed. One of its
-    summaries fails, and what was done then is taken back. A window of 64,000 tokens, unless one is set.
+    The session is part of the package, and a script takes the place of its models: no key and no network are needed.
+    One summary fails on purpose, and that compaction is undone. The window is 64,000 tokens, unless you set another.
     """
     from compact.cli.demo.replay import DemoResults, load_session
     from compact.cli.demo.story import story

@@ -16,7 +16,7 @@ Upstream = Annotated[
 Host = Annotated[
     str,
     typer.Option(
-        "--host", metavar="ADDRESS", help="The address to listen on; any but this machine's own needs a token."
+        "--host", metavar="ADDRESS", help="The address to listen on; one that other machines can reach needs a token."
     ),
 ]
 Port = Annotated[
@@ -29,17 +29,17 @@ Token = Annotated[
         metavar="TEXT",
         envvar="COMPACT_PROXY_TOKEN",
         show_envvar=False,
-        help="What agents must send as X-Compact-Token; safer in COMPACT_PROXY_TOKEN, which ps does not show.",
+        help="The token that agents send as X-Compact-Token; COMPACT_PROXY_TOKEN is safer: others cannot read it.",
     ),
 ]
 Timeout = Annotated[
     float | None,
     typer.Option(
-        "--timeout", metavar="SECONDS", min=0.1, help="How long the provider may stay silent; no limit by default."
+        "--timeout", metavar="SECONDS", min=0.1, help="How long to wait for the provider; no limit by default."
     ),
 ]
 MaxBody = Annotated[
-    int, typer.Option("--max-body-mb", metavar="N", min=1, help="Larger requests are passed on unread.")
+    int, typer.Option("--max-body-mb", metavar="N", min=1, help="Larger requests are passed on without compaction.")
 ]
 
 
@@ -57,9 +57,9 @@ def proxy(
 ) -> None:
     """Run a proxy that compacts between an agent and its provider.
 
-    Use its address as the provider's. Chat Completions, Responses and Anthropic Messages are compacted when they must
-    be, everything else is passed on unchanged; keys are passed on and never stored. The header X-Compact of each
-    response says what was done. Stop it with Ctrl-C.
+    Set its address as the provider's base URL in the agent. Requests of Chat Completions, Responses and Anthropic
+    Messages are compacted at the trigger; everything else is passed on unchanged. API keys are passed on and never
+    stored. The header X-Compact of each response says what was done. Stop it with Ctrl-C.
     """
     from compact.proxy.settings import ProxySettings
 

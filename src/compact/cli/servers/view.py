@@ -29,7 +29,7 @@ _TOKEN_VARIABLE = "COMPACT_VIEW_TOKEN"
 Host = Annotated[
     str,
     typer.Option(
-        "--host", metavar="ADDRESS", help="The address to listen on; any but this machine's own needs a token."
+        "--host", metavar="ADDRESS", help="The address to listen on; one that other machines can reach needs a token."
     ),
 ]
 Port = Annotated[
@@ -38,7 +38,9 @@ Port = Annotated[
 Token = Annotated[
     str | None,
     typer.Option(
-        "--token", metavar="TEXT", help=f"What a browser must know; safer in {_TOKEN_VARIABLE}, which ps does not show."
+        "--token",
+        metavar="TEXT",
+        help=f"The token that a browser needs; {_TOKEN_VARIABLE} is safer: others cannot read it.",
     ),
 ]
 OneSession = Annotated[str | None, typer.Option("--session", metavar="ID", help="Open this session.")]
@@ -60,8 +62,9 @@ def view(
 ) -> None:
     """Open the viewer: the sessions of a store in the browser.
 
-    Reads the store, and receives the events that agents send with the telemetry exporter ariadne, on the port that
-    Ariadne uses. Only this machine can reach it, unless you give --host and a token. Stop it with Ctrl-C.
+    Reads the store, and receives events from agents whose telemetry exporter is ariadne (the format and port of
+    Ariadne, a local trace viewer). Only this machine can reach it, unless you give --host and a token. Stop it with
+    Ctrl-C.
     """
     from compact.viewer.settings import ViewerSettings
 

@@ -23,8 +23,8 @@ Once = Annotated[bool, typer.Option("--once", help="Stop when nothing is left to
 def worker(config: ConfigFile = None, concurrency: Concurrency = 2, once: Once = False) -> None:
     """Prefetch summaries for agents that share a PostgreSQL store.
 
-    They are written before they are needed, so that no agent waits. Start as many workers as you like, on any machine
-    that reaches the database; stop them with Ctrl-C.
+    Summaries are written before they are needed, so that no agent waits. Start as many workers as you like, on any
+    machine that can reach the database; stop them with Ctrl-C.
     """
     from compact.core.errors import ConfigError
     from compact.manager import CompactManager

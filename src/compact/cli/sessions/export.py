@@ -26,9 +26,9 @@ Output = Annotated[
 ]
 Format = Annotated[
     FileFormat | None,
-    typer.Option("--format", help="json is a list, jsonl one message per line; by default as PATH ends, else json."),
+    typer.Option("--format", help="json is a list, jsonl has a message per line; by default as PATH ends, or json."),
 ]
-Raw = Annotated[bool, typer.Option("--raw", help="Keep secrets; otherwise <REDACTED> replaces them.")]
+Raw = Annotated[bool, typer.Option("--raw", help="Print secrets, too; by default they are replaced by <REDACTED>.")]
 
 
 def export(
@@ -41,7 +41,7 @@ def export(
 ) -> None:
     """Print the full log of a session, without secrets.
 
-    Every message that ever arrived, in order, whatever was compacted or edited since.
+    Prints every message of the session in order, also those that were compacted or edited since.
     """
     from compact.redaction import Redactor
 

@@ -44,7 +44,7 @@ def report(
 ) -> None:
     """Report what each compaction kept and lost.
 
-    Counted are specific strings (paths, ids, numbers, names, quotations), the constraints that the user gave, and the
+    Counts specific strings (paths, ids, numbers, names, quotations), the constraints that the user gave, and the
     decisions that were made. Kept: the prompt still contains it. In ledger: it is among the facts of the summary.
     Retrievable: `compact recall` finds it. Lost: nothing does. Regret: what the agent asked for again afterwards. The
     newest compaction is shown in full, earlier ones in one line each.

@@ -18,7 +18,7 @@ _COLUMNS = ("last used", "messages", "calls", "plan", "tokens", "session")
 def sessions(store: Store = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
     """List the sessions in the store, the newest first.
 
-    `plan` is the plan version in force, `tokens` the size of the last prompt.
+    `plan` is the current plan version, `tokens` the size of the last prompt.
     """
     with open_store(config, store) as opened:
         found = opened.manager.sessions()

@@ -57,7 +57,7 @@ def show(
 ) -> None:
     """Show a session: its window, plan versions and model calls.
 
-    The window and its limits are those of the newest call. --json has every call.
+    The window and its limits are those of the newest call. --json prints every call.
     """
     data: dict[str, Any] = {"session_id": session}
     with open_store(config, store) as opened:

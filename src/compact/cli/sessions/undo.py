@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 To = Annotated[
     int | None,
-    typer.Option("--to", metavar="VERSION", min=0, help="Which version; 0 is the history without any compaction."),
+    typer.Option("--to", metavar="VERSION", min=0, help="The version to restore; 0 is the history as it came."),
 ]
 
 

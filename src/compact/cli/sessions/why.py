@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from compact.core.audit.why import CallRange, PhraseTrace, Sighting
 
 Phrase = Annotated[
-    str, typer.Argument(metavar="PHRASE", help="Words as they stand in a message; upper and lower case are alike.")
+    str, typer.Argument(metavar="PHRASE", help="Words as they are in a message; upper and lower case are the same.")
 ]
-Limit = Annotated[int, typer.Option(min=1, metavar="N", help="Show so many of the messages that contain it.")]
+Limit = Annotated[int, typer.Option(min=1, metavar="N", help="The most messages to show.")]
 
 # Chosen: as many as fit on a line or two.
 _MAX_RANGES = 8
@@ -37,8 +37,9 @@ def why(
 ) -> None:
     """Find out whether the model still sees a phrase, and why not.
 
-    First whether the newest prompt has it, how often and in what, and which model calls went out without it. Then every
-    message that contains it: where it is now, since when, and who decided so. The exit code is 1 if it was never there.
+    Says first whether the newest prompt has it, how often and where, and which model calls were sent without it. Then
+    lists every message that contains it: where it is now, since when, and what removed it. The exit code is 1 if no
+    message ever contained it.
     """
     if not phrase.strip():
         raise CompactError("the phrase is empty", hint="give some words of the message you look for")

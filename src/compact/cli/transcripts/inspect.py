@@ -46,10 +46,9 @@ def inspect(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a transcript is made of, and how full the window is.
+    """Show what a transcript consists of, and how full the window is.
 
-    Tokens are counted by part of the prompt, by role and by tool; with what a compaction keeps and the biggest
-    messages.
+    Lists tokens by part of the prompt, by role and by tool, what a compaction would keep, and the largest messages.
     """
     settings = load_agent_config(config, model=model, window=window)
     transcript = read_transcript(file, index)

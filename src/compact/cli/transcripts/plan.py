@@ -43,11 +43,11 @@ def plan(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what an agent would do with a transcript, and what it costs.
+    """Show what a compaction would do with a transcript, and its cost.
 
-    That is nothing below the trigger; with --now it is what compacting by hand would do. Nothing is written and no
-    model is called: a summary is counted with the most tokens that it may have. Prices are those of the model, with
-    the transcript in the provider's cache.
+    Below the trigger nothing is compacted; --now shows what compacting anyway would do. Nothing is written and no model
+    is called: a summary is counted with the most tokens that it may have. Prices are those of the model, and assume
+    that the transcript is in the provider's cache.
     """
     settings = load_agent_config(config, model=model, window=window)
     transcript = read_transcript(file, index)

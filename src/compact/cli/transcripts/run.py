@@ -28,7 +28,7 @@ Output = Annotated[
     ),
 ]
 Note = Annotated[
-    str | None, typer.Option("--note", metavar="TEXT", help="A reason, which the plan records; implies --now.")
+    str | None, typer.Option("--note", metavar="TEXT", help="A reason, which is stored with the plan; implies --now.")
 ]
 
 
@@ -47,10 +47,9 @@ def run(
 ) -> None:
     """Compact a transcript as an agent would, and print the result.
 
-    Below the trigger nothing is compacted, unless --now says so. The summary is written by code, whatever the settings
-    say: no model is called. The result is a JSON list of messages, or the
-    request that they came in. With --json it is one object: messages,
-    tokens_before, tokens_after, reason, plan.
+    Below the trigger nothing is compacted; --now compacts anyway. Code writes the summary, whatever the settings say:
+    no model is called. The result is a JSON list of messages; if the file is a whole request, it is that request. With
+    --json it is one object: messages, tokens_before, tokens_after, reason, plan.
     """
     loaded = load_agent_config(config, model=model, window=window)
     settings = without_prefetch(in_memory(loaded))

@@ -101,7 +101,7 @@ _MODEL_ATTRIBUTES: Mapping[str, FieldReader] = {
 
 @event
 class OperationStartedEvent(CompactionEvent):
-    """Something that takes time begins; its `event_id` is the parent of all that happens in it."""
+    """An operation begins; its `event_id` is the `parent_id` of all events that happen in it."""
 
     type = CompactionEventType.OPERATION_STARTED
     spec = EventSpec("debug", "{operation} started", span_kind="operation", every_call=True)
@@ -186,8 +186,8 @@ class PromptReadyEvent(CompactionEvent):
         metrics=(
             Metric(
                 "compact.prompt.tokens",
-                "Tokens of prompts as they are returned, by the count that the trigger goes by; in Prometheus, of the "
-                "last one.",
+                "Tokens of prompts as they are returned, by the count that is compared with the trigger; in "
+                "Prometheus, of the last one.",
                 unit="{token}",
                 prometheus="compact_last_prompt_tokens",
                 kind="histogram",
@@ -246,7 +246,7 @@ class TriggerDecisionEvent(CompactionEvent):
 
 @event
 class HistoryBranchedEvent(CompactionEvent):
-    """The caller edited the past: what it left out stays in the log."""
+    """The caller edited the history; messages that it left out stay in the log."""
 
     type = CompactionEventType.HISTORY_BRANCHED
     spec = EventSpec("info", "the past was edited ({left_ids:n message} left out)")
@@ -265,7 +265,7 @@ class HistoryRepairedEvent(CompactionEvent):
 
 @event
 class CompactionCompletedEvent(CompactionEvent):
-    """A new plan is in force; `economics` is what that costs and saves, in dollars if the model's price is known.
+    """A compaction made a new plan; `economics` is what that costs and saves, in dollars if the price is known.
 
     A price list may still be loading: `economics` is what is known when it is read, and `settle` waits for the rest.
     """
@@ -281,7 +281,7 @@ class CompactionCompletedEvent(CompactionEvent):
         metrics=(
             Metric(
                 "compact.compactions",
-                "Compactions: plans that were put in force, by what led to them; undoing one is none.",
+                "Compactions, by what led to them; an undo is not counted.",
                 unit="{compaction}",
                 label=("reason", _reason_kind),
             ),
@@ -416,7 +416,7 @@ class CompactionReportEvent(CompactionEvent):
 
 @event
 class ProposalGeneratedEvent(CompactionEvent):
-    """A strategy proposed something: how many records, and what those that were taken free."""
+    """A strategy proposed records: how many, and how many tokens the accepted ones free."""
 
     type = CompactionEventType.PROPOSAL_GENERATED
     spec = EventSpec("debug", "{strategy} proposed {proposals:n record}, freeing {tokens_freed:n token}")
@@ -427,7 +427,7 @@ class ProposalGeneratedEvent(CompactionEvent):
 
 @event
 class ProposalRejectedEvent(CompactionEvent):
-    """Proposals of a strategy were not taken, for a reason."""
+    """Proposals of a strategy were not accepted, for a reason."""
 
     type = CompactionEventType.PROPOSAL_REJECTED
     spec = EventSpec("debug", "{proposals:,} proposals of {strategy} were rejected: {reason}")
@@ -447,7 +447,7 @@ _CONTENT_METRICS = (
     ),
     Metric(
         "compact.messages.changed",
-        "Messages that compactions took out of prompts as they came, by what was done; one that is changed again later"
+        "Messages that compactions removed or changed, by what was done; one that is changed again later"
         " is not counted again.",
         unit="{message}",
         value=lambda data: data["message_count"] - data.get("changed_again", 0),
@@ -497,7 +497,7 @@ class ContentClearedEvent(ContentChangedEvent):
 
 @event
 class ContentSummarizedEvent(ContentChangedEvent):
-    """A summary stands for messages."""
+    """Messages were replaced by a summary."""
 
     type = CompactionEventType.CONTENT_SUMMARIZED
     spec = _content_changed("summarised")
@@ -551,7 +551,7 @@ class RehydrationBlockedEvent(CompactionEvent):
 
 @event
 class ContentRecalledEvent(CompactionEvent):
-    """The agent, or somebody, asked for what had left the prompt: a sign that it was missed."""
+    """The agent or a person asked for something that had left the prompt: a sign that it was needed."""
 
     type = CompactionEventType.CONTENT_RECALLED
     spec = EventSpec(
@@ -696,7 +696,7 @@ class CompactionErrorEvent(CompactionEvent):
 
 @event
 class NoticeEvent(CompactionEvent):
-    """Something the operator should know: a fallback; severity `high`: a protection is off; `low`: no harm done."""
+    """Something the operator should know. Severity `high`: a protection is off; `low`: no harm done."""
 
     type = CompactionEventType.NOTICE
     spec = EventSpec("warning", "{message}", output="{message}")
@@ -735,7 +735,7 @@ class VersionConflictEvent(CompactionEvent):
 
 @event
 class EventsDroppedEvent(CompactionEvent):
-    """An exporter could not keep up, or nobody listened for too long: so many events were never sent."""
+    """An exporter could not keep up, or did not reach its server for too long: `count` events were never sent."""
 
     type = CompactionEventType.EVENTS_DROPPED
     spec = EventSpec(

@@ -348,7 +348,7 @@ class SummaryWriter:
             return (yield from self._pruning_only(session, request, room, started))
 
     def _failure(self, error: Exception, *, keeps: bool) -> StepFailure:
-        instead = "lines that code chose stand for the messages" if self.by_code else "the facts alone stand for them"
+        instead = "a summary by code replaces the messages" if self.by_code else "only facts replace the messages"
         instead = "nothing was compacted: the prompt stayed as it was" if keeps else instead
         return StepFailure(what="summary", error_type=type(error).__name__, message=str(error), instead=instead)
 

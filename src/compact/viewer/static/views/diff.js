@@ -20,7 +20,7 @@ const REPLACEMENTS = {
 
 /** What stands for a message that is not shown as it is. */
 function replacement(side, isFallback) {
-  if (side.action === "summarize" && isFallback) return "lines that code chose stand for it: the summary failed";
+  if (side.action === "summarize" && isFallback) return "a summary by code replaces it: the summary failed";
   return REPLACEMENTS[side.action] ?? "no text";
 }
 
