@@ -54,6 +54,8 @@ BREAKS = (
     Break("a model is waited for in a worker", "core/engine/summarization.py", "return SlowStep(call) if self.is_model or not self.may_be_empty else call", "return call", "tests/test_event_loop.py::test_slow_summaries_stall_neither_other_sessions_nor_the_process"),
     Break("a cancelled call lets go of steps that a worker still has", "runner.py", "work.is_cancelled = True\n        await _finished(advanced)", "work.is_cancelled = True", "tests/test_event_loop.py::test_a_claim_that_is_granted_in_the_moment_of_a_cancel_is_given_back"),
     Break("a cancelled call keeps its claim", "core/engine/claims.py", "            self._release_at_once(session, key)\n            raise", "            raise", "tests/test_event_loop.py::test_a_call_that_is_made_again_after_a_cancel_does_not_wait_for_the_first_one"),
+    Break("a moved mark for a cache makes a new message", "dialects/translation.py", "return known == item or _without_marks_or_list(known) == _without_marks_or_list(item)", "return known == item", "tests/dialects/test_cache_marks.py"),
+    Break("marks for a cache pile up", "dialects/translation.py", "if self._moves_marks else block", "if False else block", "tests/dialects/test_cache_marks.py"),
     # -- facts and the summary
     Break("a message is read again in every round", "core/log/messages.py", "if read not in readings:", "if True:", "tests/core/facts/test_reading.py::test_each_message_is_read_once_however_many_rounds_there_are"),
     Break("all of a very long text is read", "core/facts/text.py", "if len(text) <= 2 * end_chars:", "if True:", "tests/core/facts/test_reading.py::test_of_a_message_of_megabytes_only_the_ends_are_read"),

@@ -9,6 +9,7 @@ from compact.core.log.legality import Violation
 from compact.core.log.messages import Message
 from compact.dialects.anthropic_check import check_anthropic as check_anthropic
 from compact.dialects.dialect import (
+    CACHE_MARK,
     NATIVE,
     Block,
     Entry,
@@ -46,7 +47,6 @@ _OWN_BLOCKS = frozenset(
 )
 _FOREIGN_BLOCKS = frozenset({"image_url", "input_audio", "file", "refusal", "input_text", "output_text", "input_image"})
 _CHAT_KEYS = frozenset({"tool_calls", "tool_call_id", "parts", "function_call"})
-_CACHE_CONTROL = "cache_control"
 
 
 class AnthropicDialect:
@@ -177,8 +177,8 @@ def _read_user(role: str, content: Sequence[Any], native: dict[str, Any]) -> Ite
         is_last = number == len(results) and not others
         yield _read_result(block, native if is_last else {})
     if others or not results:
-        marks = [mark for block in others if (mark := fields_of(block).get(_CACHE_CONTROL))]
-        native |= {_CACHE_CONTROL: marks[-1]} if marks else {}
+        marks = [mark for block in others if (mark := fields_of(block).get(CACHE_MARK))]
+        native |= {CACHE_MARK: marks[-1]} if marks else {}
         yield {"role": role, "content": others, **({NATIVE: native} if native else {})}
 
 
@@ -199,7 +199,7 @@ def _write_turn(entry: Entry) -> tuple[str, list[dict[str, Any]]]:
     native = native_of(entry)
     if entry["role"] == "tool":
         return "user", [_write_result(entry)]
-    parts = _write_content(entry["content"], native.get(_CACHE_CONTROL))
+    parts = _write_content(entry["content"], native.get(CACHE_MARK))
     # A result whose call is gone is said by the user: an assistant's turn may be the beginning of the reply.
     if entry["role"] != "assistant" or is_summary(entry) or native.get("type") == "tool_result":
         return native.get("role", "user"), parts or [_text_block(EMPTY_CONTENT)]
@@ -228,7 +228,7 @@ def _write_content(content: object, mark: object) -> list[dict[str, Any]]:
         return list(cast(Sequence[dict[str, Any]], content))
     if not isinstance(content, str) or not content.strip():
         return []
-    return [{**_text_block(content), _CACHE_CONTROL: mark}] if mark else [_text_block(content)]
+    return [{**_text_block(content), CACHE_MARK: mark}] if mark else [_text_block(content)]
 
 
 def _text_block(text: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from compact.core.log.legality import Violation
 Entry: TypeAlias = dict[str, Any]
 NATIVE = "native"
 META = "meta"
+CACHE_MARK = "cache_control"
 # Under this name the meta of an entry says that it is the summary of a session.
 _SUMMARY = "compact_summary"
 
@@ -92,6 +93,25 @@ def fields_of(value: object) -> Mapping[str, Any]:
 def without(item: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     """Return a copy of an item without some of its keys."""
     return {key: value for key, value in item.items() if key not in keys}
+
+
+def without_cache_marks(item: Any) -> Any:
+    """Return an item without `cache_control`, which callers move to another message with every call.
+
+    It says what a provider may keep in its cache, and nothing about the conversation.
+    """
+    if isinstance(item, list):
+        parts = cast(list[Any], item)
+        plain = [without_cache_marks(part) for part in parts]
+        return parts if all(a is b for a, b in zip(parts, plain, strict=True)) else plain
+    if not isinstance(item, dict):
+        return item
+    fields = cast(dict[str, Any], item)
+    content = fields.get("content")
+    inner = without_cache_marks(content) if isinstance(content, list) else content
+    if inner is content and CACHE_MARK not in fields:
+        return fields
+    return {key: inner if key == "content" else value for key, value in fields.items() if key != CACHE_MARK}
 
 
 def foreign(item: object, place: int, dialect: str) -> InvalidHistory:

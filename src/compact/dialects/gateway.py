@@ -11,7 +11,7 @@ from operator import is_
 from typing import Any
 
 from compact.dialects import CHAT, detect, get_dialect
-from compact.dialects.dialect import META, NATIVE, Dialect, without
+from compact.dialects.dialect import META, NATIVE, Dialect, without, without_cache_marks
 from compact.dialects.translation import Translator
 
 
@@ -24,6 +24,7 @@ class Gateway:
     # True while lists are Chat Completions without marks of ours: then there is nothing to translate.
     _is_chat_as_is: bool = True
     _has_learned: bool = False
+    _has_marks: bool = False
     _scanned: int = 0
     _incoming: Sequence[Any] = ()
 
@@ -49,7 +50,13 @@ class Gateway:
             self.dialect is CHAT
             and not self._translator.knows_meta
             and not any(isinstance(item, dict) and META in item for item in items)
+            and not self._has_cache_marks(items)
         )
+
+    def _has_cache_marks(self, items: Sequence[Any]) -> bool:
+        """Return True if a list has marks for a provider's cache, or had some: callers move them."""
+        self._has_marks = self._has_marks or any(without_cache_marks(item) is not item for item in items)
+        return self._has_marks
 
     @property
     def must_learn(self) -> bool:

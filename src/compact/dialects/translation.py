@@ -15,7 +15,17 @@ from operator import is_
 from typing import Any, cast
 
 from compact.core.log.messages import copy_plain
-from compact.dialects.dialect import META, Block, Dialect, Entry, fields_of, is_summary, mark_summary, without
+from compact.dialects.dialect import (
+    META,
+    Block,
+    Dialect,
+    Entry,
+    fields_of,
+    is_summary,
+    mark_summary,
+    without,
+    without_cache_marks,
+)
 
 # Chosen: far more than a session writes; what was written longest ago is forgotten first.
 _MAX_WRITTEN = 20_000
@@ -44,9 +54,21 @@ class _KnownBlock:
         return _KnownBlock(tuple(map(copy_plain, self.items)), self.items, self.entries) if self.has_meta else self
 
     @cached_property
+    def has_other_marks(self) -> bool:
+        """True if the items had their marks for a provider's cache elsewhere when they were last seen."""
+        return not self.has_meta and self.seen != self.items
+
+    @property
+    def as_it_looks_now(self) -> _KnownBlock:
+        """The same block, with its marks where they are now."""
+        return (
+            _KnownBlock(tuple(map(copy_plain, self.items)), self.items, self.entries) if self.has_other_marks else self
+        )
+
+    @cached_property
     def look(self) -> str:
         """What the items are recognised by when they come back."""
-        return look_of(self.items)
+        return _look(self.items)
 
 
 @dataclass(slots=True)
@@ -62,6 +84,8 @@ class Translator:
     # The caller's last list: its own objects, and how they looked, so that a change made in place is seen.
     _given: list[Any] = field(default_factory=list[Any])
     _seen: list[Any] = field(default_factory=list[Any])
+    # True once a caller had a mark for a provider's cache on another item than before.
+    _moves_marks: bool = False
     # True once an item had a `meta`: what is given back looks different then, and is known by its place first.
     _has_seen_meta: bool = False
 
@@ -85,7 +109,7 @@ class Translator:
         """Return a caller's list as entries of the log; only what is new is read."""
         known, place = self._longest_known(items)
         taken = _Taken.of(known) if self._own else _Taken()
-        fresh = list(self._read(items, place, taken))
+        fresh = self._with_last_known(list(self._read(items, place, taken)), place)
         self._current, self._given = [*known, *fresh], list(items)
         self._seen = [item for block in self._current for item in block.seen]
         for block in fresh:
@@ -150,7 +174,24 @@ class Translator:
             if all(map(is_, self._given, start)) and self._seen[:place] == list(start):
                 # The very same objects, and nobody has changed them.
                 return self._with_last_sent(before, place, items)
-        return max((_matching(blocks, items) for blocks in (before, self._written)), key=lambda match: match[1])
+        known, end = max((_matching(blocks, items) for blocks in (before, self._written)), key=lambda match: match[1])
+        self._moves_marks = self._moves_marks or any(block.has_other_marks for block in known)
+        return [block.as_it_looks_now for block in known], end
+
+    def _with_last_known(self, fresh: list[_KnownBlock], place: int) -> list[_KnownBlock]:
+        """Return blocks that were just read; if the first is the last one of the list before, with its entries.
+
+        It had a mark for a provider's cache then, as the newest message has, and has none now.
+        """
+        last = self._current[-1] if self._current else None
+        if last is None or not fresh or place != len(self._seen) - len(last.seen):
+            return fresh
+        again = fresh[0]
+        is_last = len(again.seen) == len(last.seen) and all(map(_is_same, last.seen, again.seen))
+        if not is_last or again.seen == last.seen or again.has_meta:
+            return fresh
+        self._moves_marks = True
+        return [_KnownBlock(again.seen, again.items, last.entries), *fresh[1:]]
 
     def _with_last_sent(
         self, before: list[_KnownBlock], place: int, items: Sequence[Any]
@@ -172,7 +213,7 @@ class Translator:
         without_meta = self._looks_without_meta() if self._has_seen_meta and place < len(self._seen) else Counter[str]()
         for position in range(place, len(items)):
             item = items[position]
-            look = look_of((item,)) if without_meta else ""
+            look = _look((item,)) if without_meta else ""
             own = with_meta.get(position)
             if own is None and without_meta[look] <= 0 and self._own:
                 own = self._own_like(item, taken)
@@ -206,7 +247,7 @@ class Translator:
 
     def _own_like(self, item: Any, taken: _Taken, meta: Any = None) -> _KnownBlock | None:
         """Return the block of ours that an item looks like; None if the list has all of those already."""
-        for known in self._own.get(look_of((item,)), ()):
+        for known in self._own.get(_look((item,)), ()):
             if meta is not None and any(entry.get(META) != meta for entry in known.entries):
                 continue
             if not taken.has(known):
@@ -233,14 +274,19 @@ class Translator:
         while position < len(entries):
             known = starts.get(id(entries[position]))
             if known and _is_whole(known, entries, position):
-                yield from self.dialect.write(loose) if loose else ()
+                yield from self._write(loose)
                 loose = []
                 yield Block(known.items, summary.marked(known.entries, position))
                 position += len(known.entries)
             else:
                 loose += summary.marked([entries[position]], position)
                 position += 1
-        yield from self.dialect.write(loose) if loose else ()
+        yield from self._write(loose)
+
+    def _write(self, entries: Sequence[Entry]) -> Iterator[Block]:
+        """Write entries anew; a mark that an entry was read with is not where its caller has its marks now."""
+        for block in self.dialect.write(entries) if entries else ():
+            yield Block(tuple(map(without_cache_marks, block.items)), block.entries) if self._moves_marks else block
 
     def _remember_written(self, blocks: Sequence[Block]) -> None:
         callers = {id(known.items): known for known in self._current}
@@ -330,12 +376,32 @@ def _matching(blocks: Sequence[_KnownBlock], items: Sequence[Any]) -> tuple[list
     place = 0
     for block in blocks:
         end = place + len(block.seen)
-        if len(items) < end or any(a != b for a, b in zip(block.seen, items[place:end], strict=True)):
+        if len(items) < end or not all(map(_is_same, block.seen, items[place:end])):
             break
         own = block.items if block.has_meta else tuple(items[place:end])
         known.append(_KnownBlock(block.seen, own, block.entries))
         place = end
     return known, place
+
+
+def _is_same(known: Any, item: Any) -> bool:
+    """Return True if items are the same but for marks for a provider's cache."""
+    return known == item or _without_marks_or_list(known) == _without_marks_or_list(item)
+
+
+def _without_marks_or_list(item: Any) -> Any:
+    """Return an item without marks for a cache; a plain text that was put into a list to be marked is plain again."""
+    plain = without_cache_marks(item)
+    content = fields_of(plain).get("content")
+    if isinstance(content, list) and len(parts := cast(list[Any], content)) == 1:
+        part = fields_of(parts[0])
+        if part.get("type") == "text" and len(part) == 2 and "text" in part:
+            return {**plain, "content": part["text"]}
+    return plain
+
+
+def _look(items: Sequence[Any]) -> str:
+    return look_of([without_cache_marks(item) for item in items])
 
 
 def _has_meta(item: object) -> bool:

@@ -19,8 +19,8 @@ from compact.adapters.support import (
     observe_usage,
     output_limit,
     report_failure,
-    without_cache_control,
 )
+from compact.dialects.dialect import without_cache_marks
 from compact.manager import CompactManager
 
 SessionId: TypeAlias = str | Callable[[Mapping[str, Any]], str] | None
@@ -72,7 +72,7 @@ class AnthropicCompactionMiddleware(Middleware):
     def __init__(self, manager: CompactManager, session_id: SessionId = None, strict: bool = False) -> None:
         self._manager = manager
         self._session_id = session_id
-        self._finder = SessionFinder("anthropic", normalise=without_cache_control, is_busy=manager.is_busy)
+        self._finder = SessionFinder("anthropic", normalise=without_cache_marks, is_busy=manager.is_busy)
         self._preparer = RequestPreparer(manager, "anthropic", session_of=self._session_of, read=_read, strict=strict)
 
     def handle(self, request: APIRequest, call_next: Callable[[APIRequest], Any]) -> Any:

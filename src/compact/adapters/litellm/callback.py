@@ -25,8 +25,8 @@ from compact.adapters.support import (
     dump_model,
     named_session,
     output_limit,
-    without_cache_control,
 )
+from compact.dialects.dialect import without_cache_marks
 from compact.manager import CompactManager
 
 SessionId: TypeAlias = str | Callable[[Mapping[str, Any]], str] | None
@@ -57,7 +57,7 @@ class CompactionLogger(CustomLogger):
         super().__init__()
         self._manager = manager
         self._session_id = session_id
-        self._finder = SessionFinder("litellm", normalise=without_cache_control, is_busy=manager.is_busy)
+        self._finder = SessionFinder("litellm", normalise=without_cache_marks, is_busy=manager.is_busy)
         self._preparer: RequestPreparer[Mapping[str, Any]] = RequestPreparer(
             manager, "litellm", session_of=self._session_of, read=self._read, strict=strict
         )

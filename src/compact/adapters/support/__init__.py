@@ -49,7 +49,6 @@ from compact.adapters.support.sessions import (
     RecentDict,
     SessionFinder,
     named_session,
-    without_cache_control,
 )
 
 __all__ = [
@@ -86,6 +85,5 @@ __all__ = [
     "renamed",
     "report_failure",
     "same_objects",
-    "without_cache_control",
     "without_meta",
 ]

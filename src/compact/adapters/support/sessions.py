@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
 from uuid import uuid4
 
-from compact.core.json_data import is_list, is_mapping
-from compact.dialects.dialect import without
+from compact.core.json_data import is_mapping
 from compact.dialects.translation import look_of
 
 # The header of an HTTP request that names its session.
@@ -147,16 +146,3 @@ def _opening_length(items: Sequence[Any]) -> int:
     """Return how many items there are up to the first user message: many conversations share what is before it."""
     users = (place for place, item in enumerate(items, 1) if is_mapping(item) and item.get("role") == "user")
     return next(users, 1)
-
-
-def without_cache_control(message: Any) -> Any:
-    """Return a message without `cache_control`, which callers move to another message with every call."""
-    content = message.get("content") if is_mapping(message) else None
-    if not is_list(content) or not any(map(_has_cache_control, content)):
-        return message
-    blocks = [without(block, "cache_control") if _has_cache_control(block) else block for block in content]
-    return {**message, "content": blocks}
-
-
-def _has_cache_control(block: object) -> bool:
-    return is_mapping(block) and "cache_control" in block
