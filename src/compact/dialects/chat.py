@@ -10,11 +10,12 @@ from compact.core.log.messages import ROLES, Message
 from compact.dialects.chat_check import check_chat_completions
 from compact.dialects.dialect import META, NATIVE, Block, Entry, fields_of, without
 
-_OWN_PARTS = frozenset({"image_url", "input_audio", "file", "refusal"})
+_OWN_PARTS = frozenset({"image_url", "input_audio", "refusal"})
 # Parts that other dialects have, and only they; what nobody knows is passed through.
 _FOREIGN_PARTS = frozenset(
     {"input_text", "output_text", "input_image", "input_file"}
     | {"tool_use", "tool_result", "thinking", "redacted_thinking"}
+    | {"tool-call", "tool-result", "tool-approval-request", "tool-approval-response"}
 )
 
 
@@ -32,9 +33,10 @@ class ChatDialect:
         fields = cast(Mapping[str, Any], item)
         if fields.get("role") not in ROLES or "parts" in fields or "type" in fields:
             return False
-        if fields["role"] == "tool" or fields.get("tool_calls"):
+        answer = _recognises_content(fields.get("content"))
+        if fields.get("tool_calls") or "tool_call_id" in fields:
             return True
-        return _recognises_content(fields.get("content"))
+        return True if fields["role"] == "tool" and answer is not False else answer
 
     def read(self, items: Sequence[Any], place: int) -> Iterator[Block]:
         """Read each item as an entry of its own."""
@@ -58,7 +60,9 @@ class ChatDialect:
 def _recognises_content(content: object) -> bool | None:
     if not isinstance(content, list | tuple):
         return None
-    kinds = {fields_of(part).get("type") for part in cast(Sequence[object], content)}
-    if kinds & _OWN_PARTS:
+    parts = [fields_of(part) for part in cast(Sequence[object], content)]
+    kinds = {part.get("type") for part in parts}
+    # Others have parts of the type `file` too; here the file is under its own key.
+    if kinds & _OWN_PARTS or any(part.get("type") == "file" and "file" in part for part in parts):
         return True
     return False if kinds & _FOREIGN_PARTS else None

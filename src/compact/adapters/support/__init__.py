@@ -11,9 +11,7 @@ packages   the error for a missing framework, and names that were renamed
 from __future__ import annotations
 
 from compact.adapters.support.items import (
-    PlainItems,
     call_positions,
-    dump_model,
     function_schema,
     insert_calls,
     instruction_text,
@@ -51,6 +49,7 @@ from compact.adapters.support.sessions import (
     named_session,
     without_cache_control,
 )
+from compact.dialects.objects import PlainItems
 
 __all__ = [
     "RECALL_DESCRIPTION",
@@ -71,7 +70,6 @@ __all__ = [
     "aobserve_usage",
     "call_positions",
     "counted",
-    "dump_model",
     "function_schema",
     "insert_calls",
     "instruction_text",
