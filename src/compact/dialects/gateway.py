@@ -11,6 +11,7 @@ from operator import is_
 from typing import Any
 
 from compact.dialects import CHAT, DIALECTS, detect, get_dialect
+from compact.dialects.chat import check_parts
 from compact.dialects.dialect import META, NATIVE, Dialect, without
 from compact.dialects.objects import PlainItems, check_items, is_reply, plain_item
 from compact.dialects.translation import Translator
@@ -72,6 +73,8 @@ class Gateway:
         """Return a caller's list, which a dialect was selected for, as entries of the log."""
         items = self._objects.plain if self._objects.own is items else items
         self._incoming = items
+        if self._is_chat_as_is:
+            check_parts(items, 0)
         return items if self._is_chat_as_is else self._translator.entries(items)
 
     def to_items(self, entries: Sequence[Any], *, summary_place: int | None = None) -> list[Any]:

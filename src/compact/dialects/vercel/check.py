@@ -75,7 +75,7 @@ def _part_violations(part: object, role: str, place: int, known_only: bool) -> I
     if not is_mapping(part) or not kind:
         yield Violation("wrong_part", place, "a part is an object with a type")
         return
-    if kind not in _PARTS[role] and (known_only or kind in _KNOWN):
+    if kind not in _PARTS.get(role, ()) and (known_only or kind in _KNOWN):
         yield Violation("wrong_part", place, f"a part of the type {kind!r} in a {role} message")
     for names in _NEEDED.get(kind, ()):
         if not any(part.get(name) is not None or (name in _VALUES and name in part) for name in names):

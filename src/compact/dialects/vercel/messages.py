@@ -265,14 +265,12 @@ def _write_assistant(entry: Entry, content: Any) -> Any:
     native = native_of(entry)
     calls = list(read_calls(entry))
     nothing: dict[str, Any] = {}
-    if not calls and not native and isinstance(content, str) and content:
-        return content
+    if isinstance(content, str) and not calls and not native.keys() - {_ITEM}:
+        return content or EMPTY_CONTENT
     extras: Sequence[Any] = native.get("calls") or [nothing] * len(calls)
     uses = [write_call_part(call, extra) for call, extra in zip(calls, extras, strict=True)]
     parts: Sequence[Any] = [{"type": "text", "text": content}] if isinstance(content, str) and content else content
     arranged = arrange(native.get(ORDER, ""), parts or (), uses, from_json(native.get(OPAQUE, [])))
-    if not calls and not native and isinstance(content, str):
-        return EMPTY_CONTENT
     return arranged or [{"type": "text", "text": EMPTY_CONTENT}]
 
 
