@@ -213,7 +213,7 @@ class CompactManager:
         Pass the tool schemas and instructions that are sent beside the messages, so that they are counted, and the
         tokens that the request sets aside for its answer (`max_tokens`), so that both fit the window. `model` is the
         model that the request is for, if that is not the one that is configured: its window is used, unless one is set.
-        The dialect (`chat`, `responses`, `anthropic`, `gemini`) is recognised unless it is named.
+        The dialect (`chat`, `responses`, `anthropic`, `gemini`, `converse`, `vercel`) is recognised unless it is named.
         """
         beside = _Beside(tools, instructions, output_tokens, model, dialect)
         held = self._enter(session_id, messages)
