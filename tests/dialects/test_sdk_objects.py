@@ -193,3 +193,14 @@ def test_any_model_with_a_role_goes_in_and_a_change_in_place_is_seen() -> None:
     items[0].content = "other"
     assert manager.preflight("s", items)[0] is items[0]
     assert [slot.message.text for slot in manager.prompt("s").slots] == ["other", "two", "three"]
+
+
+def test_a_caller_may_go_on_with_its_own_list() -> None:
+    """What is appended between two calls is read with the next one; the objects before it are known."""
+    manager = manager_for(100_000)
+    items: list[Any] = [{"role": "user", "content": "do it"}]
+    for number in range(3):
+        assert all(a is b for a, b in zip(manager.preflight("s", items), items, strict=True))
+        items += chat_reply(number)
+    assert all(a is b for a, b in zip(manager.preflight("s", items), items, strict=True))
+    assert [len(message.tool_calls) for message in manager.history("s")] == [0, 1, 0, 1, 0, 1, 0]

@@ -31,6 +31,7 @@ class Gateway:
     # The caller's last list as data, and which of its objects each piece of data is given back as.
     _objects: PlainItems[Any] = field(default_factory=lambda: PlainItems[Any].read((), plain_item))
     _own: dict[int, Any] = field(default_factory=dict[int, Any])
+    _selected: Sequence[Any] = ()
 
     def fork(self) -> Gateway:
         """Return a copy for a dry run: what it learns never reaches this gateway."""
@@ -71,7 +72,7 @@ class Gateway:
 
     def to_entries(self, items: Sequence[Any]) -> Sequence[Any]:
         """Return a caller's list, which a dialect was selected for, as entries of the log."""
-        items = self._objects.plain if self._objects.own is items else items
+        items = self._objects.plain if self._selected is items else items
         self._incoming = items
         if self._is_chat_as_is:
             check_parts(items, 0)
@@ -87,8 +88,9 @@ class Gateway:
         is_known = named is None or isinstance(named, str) or named in DIALECTS.values()
         if is_known:
             check_items(items)
+        self._selected = items
         self._objects = PlainItems[Any].read(items, plain_item if is_known else _as_it_is, self._objects)
-        pairs = zip(self._objects.plain, items, strict=True)
+        pairs = zip(self._objects.plain, self._objects.own, strict=True)
         self._own = {id(data): item for data, item in pairs if data is not item and not is_reply(item)}
         return self._objects.plain
 

@@ -48,7 +48,8 @@ class PlainItems(Generic[T]):
     def read(cls, items: Sequence[T], dump: Callable[[T], Any], before: PlainItems[T] | None = None) -> PlainItems[T]:
         """Return items with what `dump` makes of each; data that is as it was `before` is the same data."""
         known = {id(item): data for item, data in zip(before.own, before.plain, strict=True)} if before else {}
-        return cls(items, [_same_or_new(dump(item), item, known.get(id(item))) for item in items])
+        own = tuple(items)  # the caller goes on with its list
+        return cls(own, [_same_or_new(dump(item), item, known.get(id(item))) for item in own])
 
     def restore(self, sent: Sequence[Any], build: Callable[[Any], T] | None = None) -> list[T]:
         """Return the caller's own object for data that was not changed, and what `build` makes of all other."""
