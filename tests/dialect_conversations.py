@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -281,9 +282,94 @@ def _gemini_response(call: Call, snake: bool, has_ids: bool) -> Wire:
     return {"function_response" if snake else "functionResponse": {**response, **({"id": call.id} if has_ids else {})}}
 
 
+def converse(steps: Sequence[Step]) -> list[Wire]:
+    """Bedrock Converse; results and the user's next words are one message."""
+    items: list[Wire] = []
+    for step in steps:
+        for item in _converse(step):
+            if items and items[-1]["role"] == item["role"]:
+                items[-1] = {**items[-1], **item, "content": [*items[-1]["content"], *item["content"]]}
+            else:
+                items.append(item)
+    return items
+
+
+def _converse(step: Step) -> Iterator[Wire]:
+    image = {"image": {"format": "png", "source": {"bytes": base64.b64decode(IMAGE)}}}
+    odd = [{"x_unknown": {"deep": [step.number]}}] if step.is_odd else []
+    if step.role == "user":
+        mark = [{"cachePoint": {"type": "default"}}] if step.is_marked else []
+        blocks: list[Wire] = [{"text": step.text}, *([image] if step.has_image else []), *mark, *odd]
+        yield _with_meta({"role": "user", "content": blocks}, step)
+        return
+    thought = {"reasoningText": {"text": step.thinks, "signature": f"s{step.number}"}}
+    blocks = [{"reasoningContent": thought}] if step.thinks else []
+    blocks += [{"text": step.text}] if step.text else []
+    blocks += odd
+    blocks += [{"toolUse": {"toolUseId": c.id, "name": c.tool, "input": dict(c.arguments)}} for c in step.calls]
+    yield _with_meta({"role": "assistant", "content": blocks}, step)
+    if step.calls:
+        yield {"role": "user", "content": [block for call in step.calls for block in _converse_result(call, image)]}
+
+
+def _converse_result(call: Call, image: Wire) -> Iterator[Wire]:
+    said: list[Wire] = [{"text": call.result}] if call.result.strip() else []
+    if call.tool == "bash" and not call.has_image:
+        said.insert(0, {"json": {"codes": [0, None]}})
+    content = [*said, *([image] if call.has_image else [])]
+    status = {"status": "error"} if call.failed and content else {"status": "success"} if call.has_image else {}
+    yield {"toolResult": {"toolUseId": call.id, "content": content, **status}}
+
+
+def vercel(steps: Sequence[Step]) -> list[Wire]:
+    """Vercel AI SDK, in the form of versions 4 and 5; the results of a step are one message, or one for each."""
+    return [item for step in steps for item in _vercel(step)]
+
+
+def _vercel(step: Step) -> Iterator[Wire]:
+    is_old = step.number % 4 == 3
+    odd = [{"type": "x_unknown", "deep": [step.number]}] if step.is_odd else []
+    mark = {"providerOptions": {"anthropic": {"cacheControl": {"type": "ephemeral"}}}} if step.is_marked else {}
+    if step.role == "user":
+        parts: list[Wire] = [{"type": "text", "text": step.text}]
+        parts += [{"type": "image", "image": IMAGE, "mediaType": "image/png"}] if step.has_image else []
+        content: Any = [*parts, *odd] if step.has_image or odd else step.text
+        yield _with_meta({"role": "user", "content": content, **mark}, step)
+        return
+    thought = {"type": "reasoning", "text": step.thinks, "providerOptions": {"anthropic": {"signature": "s"}}}
+    parts = [thought] if step.thinks else []
+    if step.serves:
+        own = {"toolCallId": f"srv_{step.number}", "toolName": "web_search"}
+        parts.append({"type": "tool-call", **own, "input": {"query": "x"}, "providerExecuted": True})
+        parts.append({"type": "tool-result", **own, "output": {"type": "json", "value": []}})
+    parts += [{"type": "text", "text": step.text}] if step.text else []
+    parts += odd
+    for call in step.calls:
+        given = {"args" if is_old else "input": dict(call.arguments)}
+        parts.append({"type": "tool-call", "toolCallId": call.id, "toolName": call.tool, **given})
+    yield _with_meta({"role": "assistant", "content": parts}, step)
+    results = [_vercel_result(call, is_old) for call in step.calls]
+    if step.number % 2:
+        yield from ({"role": "tool", "content": [result]} for result in results)
+    elif results:
+        yield {"role": "tool", "content": results}
+
+
+def _vercel_result(call: Call, is_old: bool) -> Wire:
+    part = {"type": "tool-result", "toolCallId": call.id, "toolName": call.tool}
+    if is_old:
+        return {**part, "result": call.result, **({"isError": True} if call.failed else {})}
+    if call.has_image:
+        image = {"type": "image-data", "data": IMAGE, "mediaType": "image/png"}
+        return {**part, "output": {"type": "content", "value": [{"type": "text", "text": call.result}, image]}}
+    return {**part, "output": {"type": "error-text" if call.failed else "text", "value": call.result}}
+
+
 WRITERS: Mapping[str, Callable[[Sequence[Step]], list[Wire]]] = {
     "chat": chat,
     "responses": responses,
     "anthropic": anthropic,
     "gemini": gemini,
+    "converse": converse,
+    "vercel": vercel,
 }

@@ -240,14 +240,16 @@ class CompactManager:
 
         Args:
             session_id: Names the conversation; any text that is not empty.
-            messages: The history: Chat Completions messages, Responses items, Anthropic messages or Gemini contents.
+            messages: The history: Chat Completions messages, Responses items, Anthropic messages, Gemini contents,
+                Bedrock Converse or Vercel AI SDK messages, as dicts or as objects of the client.
             tools: The tool schemas that are sent beside the messages, so that they are counted.
             instructions: The instructions that are sent beside the messages, so that they are counted.
             output_tokens: The tokens that the request sets aside for its answer (`max_tokens`), so that both fit the
                 window.
             model: The model that the request is for, if it is not the configured one: its window is used, unless one is
                 set.
-            dialect: `chat`, `responses`, `anthropic`, `gemini` or a dialect of your own; by default it is recognised.
+            dialect: `chat`, `responses`, `anthropic`, `gemini`, `converse`, `vercel` or a dialect of your own; by
+                default it is recognised.
 
         Returns:
             The messages to send. What was not changed is the caller's own object.

@@ -31,6 +31,7 @@ from compact.core.summary.parsing import ParsedSummary, parse_summary_text
 from compact.core.summary.summarizer import Summarizer
 from compact.dialects import CHAT, Block, detect
 from compact.dialects.gateway import Gateway
+from compact.dialects.objects import PlainItems, check_items, plain_item
 from compact.manager import CompactManager
 from compact.runner import run_steps
 from compact.stores.memory import InMemoryCompactionStore
@@ -364,7 +365,10 @@ def _discard(event: CompactionEvent) -> None:
 
 def _blocks(messages: Sequence[object]) -> list[Block]:
     """Return a history in the blocks of whatever dialect it is in."""
-    return list((detect(messages) or CHAT).read(messages, 0))
+    check_items(messages)
+    items = PlainItems[object].read(messages, plain_item)
+    blocks = (detect(items.plain) or CHAT).read(items.plain, 0)
+    return [Block(tuple(items.restore(block.items)), block.entries) for block in blocks]
 
 
 def _read(blocks: Sequence[Block]) -> list[Message]:

@@ -16,6 +16,7 @@ from adapters.dialect_properties import (
     windows,
 )
 from compact.adapters.strands.messages import StrandsDialect
+from compact.dialects.dialect import mark_summary
 from compact.dialects.turns import OPENING
 from compact.testing import check_dialect
 from dialect_conversations import PROTECTED, Step, conversations
@@ -79,7 +80,7 @@ class TestDialect:
         """It never stands before the reasoning of an open tool loop, and never opens as an assistant."""
         dialect = StrandsDialect()
         tail = [entry for block in dialect.read(SAMPLE[1:], 0) for entry in block.entries]
-        summary = {"role": "assistant", "content": "<COMPACT-SUMMARY v1>"}
+        summary = mark_summary({"role": "assistant", "content": "<COMPACT-SUMMARY v1>"})
         items = [item for block in dialect.join(list(dialect.write([summary, *tail]))) for item in block.items]
         assert items[0] == user({"text": "<COMPACT-SUMMARY v1>"})
         assert items[1:] == SAMPLE[1:]
@@ -160,9 +161,9 @@ def written(step: Step) -> Iterator[dict[str, Any]]:
             *(
                 result(
                     call.id,
-                    {"text": call.result} if not call.has_image else {"json": {"said": call.result}},
-                    *(image if call.has_image else []),
-                    status="error" if call.failed else "success",
+                    *([{"text": call.result}] if call.result and not call.has_image else []),
+                    *([{"json": {"said": call.result}}, *image] if call.has_image else []),
+                    status="error" if call.failed and (call.result or call.has_image) else "success",
                 )
                 for call in step.calls
             )

@@ -19,7 +19,6 @@ from compact.adapters.support import (
     aanswer_recall,
     answer_recall,
     call_positions,
-    dump_model,
     insert_calls,
     instruction_text,
     named_session,
@@ -29,6 +28,7 @@ from compact.adapters.support import (
     without_meta,
 )
 from compact.core.engine.events import CompactionErrorEvent, NoticeEvent
+from compact.dialects.objects import plain_item
 from compact.testing import RecordingSink, tool_run
 
 HELLO: list[Any] = [{"role": "user", "content": "Hello.", "meta": {"protected": True}}]
@@ -216,14 +216,15 @@ def test_only_the_latest_entries_are_kept() -> None:
 class Model:
     """An object of a client library."""
 
-    def model_dump(self, *, exclude_none: bool) -> dict[str, Any]:
+    def model_dump(self, *, mode: str, exclude_none: bool) -> dict[str, Any]:
+        assert mode == "json"
         assert exclude_none
         return {"role": "assistant", "content": "Hi."}
 
 
 def test_data_that_nobody_changed_is_the_callers_own_object() -> None:
     own = [{"role": "user", "content": "Hello."}, Model()]
-    items = PlainItems[Any].read(own, dump_model)
+    items = PlainItems[Any].read(own, plain_item)
     assert items.plain[0] is own[0]
     assert items.plain[1] == {"role": "assistant", "content": "Hi."}
     new = {"role": "user", "content": "new"}

@@ -12,6 +12,12 @@ from compact.dialects import DIALECTS, detect, get_dialect
 
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 USE = {"type": "tool_use", "id": "c", "name": "f", "input": {}}
+TOOL_RESULT = {
+    "type": "tool-result",
+    "toolCallId": "c",
+    "toolName": "f",
+    "output": {"type": "text", "value": "x"},
+}
 CERTAIN: list[tuple[str, Any]] = [
     ("chat", {"role": "tool", "tool_call_id": "c", "content": "x"}),
     ("chat", {"role": "assistant", "content": None, "tool_calls": [CALL]}),
@@ -28,6 +34,19 @@ CERTAIN: list[tuple[str, Any]] = [
     ("anthropic", {"role": "assistant", "content": [{"type": "web_search_tool_result", "tool_use_id": "c"}]}),
     ("gemini", {"role": "user", "parts": [{"text": "x"}]}),
     ("gemini", {"parts": [{"functionCall": {"name": "f"}}], "role": "model"}),
+    ("converse", {"role": "user", "content": [{"text": "x"}]}),
+    ("converse", {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c", "name": "f", "input": {}}}]}),
+    ("converse", {"role": "user", "content": [{"toolResult": {"toolUseId": "c", "content": []}}]}),
+    ("converse", {"role": "user", "content": [{"image": {"format": "png", "source": {"bytes": b"x"}}}]}),
+    ("vercel", {"role": "tool", "content": [TOOL_RESULT]}),
+    ("vercel", {"role": "tool", "content": [{"type": "tool-approval-response", "approvalId": "a", "approved": True}]}),
+    ("vercel", {"role": "assistant", "content": [{"type": "tool-call", "toolCallId": "c", "toolName": "f"}]}),
+    ("vercel", {"role": "assistant", "content": [{"type": "reasoning", "text": "x"}]}),
+    ("vercel", {"role": "user", "content": [{"type": "image", "image": "x"}]}),
+    ("vercel", {"role": "user", "content": [{"type": "file", "data": "x", "mediaType": "application/pdf"}]}),
+    ("vercel", {"role": "system", "content": "x", "providerOptions": {}}),
+    ("chat", {"role": "user", "content": [{"type": "file", "file": {"file_id": "x"}}]}),
+    ("anthropic", {"role": "user", "content": [{"type": "document", "source": {"type": "url", "url": "x"}}]}),
 ]
 PLAIN = {"role": "user", "content": "hello"}
 
@@ -64,7 +83,11 @@ def test_a_list_in_two_dialects_is_an_error_that_names_both_places() -> None:
 @pytest.mark.parametrize("name", DIALECTS)
 @pytest.mark.parametrize("stranger", [7, {"x": 1}, {"role": "robot", "content": "x"}, {"role": "robot", "parts": []}])
 def test_an_item_that_a_dialect_does_not_know_is_an_error_that_names_the_place(name: str, stranger: object) -> None:
-    plain: dict[str, Any] = {"role": "user", "parts": [{"text": "x"}]} if name == "gemini" else PLAIN
+    own: dict[str, dict[str, Any]] = {
+        "gemini": {"role": "user", "parts": [{"text": "x"}]},
+        "converse": {"role": "user", "content": [{"text": "x"}]},
+    }
+    plain: dict[str, Any] = own.get(name, PLAIN)
     with CompactManager(CompactConfig(telemetry={"exporter": "none"})) as manager:
         with pytest.raises(InvalidHistory) as caught:
             manager.preflight("s", [plain, stranger], dialect=name)
@@ -75,7 +98,7 @@ def test_a_dialect_that_does_not_exist_is_named_with_those_that_do() -> None:
     with pytest.raises(ConfigError) as caught:
         get_dialect("morse")
     assert "morse" in str(caught.value)
-    assert "chat, responses, anthropic, gemini" in str(caught.value)
+    assert "chat, responses, anthropic, gemini, converse, vercel" in str(caught.value)
 
 
 def test_the_dialect_is_found_out_when_the_first_telling_item_comes() -> None:

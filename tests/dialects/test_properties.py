@@ -53,7 +53,9 @@ def violations(name: str, items: list[Wire], *, strictly: bool = True) -> list[V
         found = (check_anthropic if name == "anthropic" else check_gemini)(items, alternating=True)
     else:
         found = DIALECTS[name].check(items)
-    return [violation for violation in found if "x_unknown" not in violation.detail]
+    # A caller that sends a prompt back with new messages may have two neighbours of one role: its own are left alone.
+    tolerated = () if strictly else ("roles_alternate",)
+    return [one for one in found if "x_unknown" not in one.detail and one.rule not in tolerated]
 
 
 def log_of(manager: CompactManager, session: str = "s") -> list[object]:
@@ -132,7 +134,7 @@ def test_every_prompt_is_legal_and_fits_whatever_was_compacted(
     for end, out in run(manager, steps, name, mode):
         assert violations(name, out, strictly=mode != "sent back") == []
         assert manager.status("s").used_tokens <= window - 10
-        text = json.dumps(out)
+        text = json.dumps(out, default=repr)
         assert text.count("<COMPACT-SUMMARY v") == (manager.current_plan("s").summary is not None)
         assert '"meta"' not in text
         assert '"native"' not in text
@@ -225,8 +227,8 @@ def test_injected_content_is_legal_and_leaves_no_trace(name: str, steps: list[St
     for mode in ("raw", "sent back"):
         for end, out in run(manager, steps, name, mode):
             assert violations(name, out, strictly=mode == "raw") == []
-            assert "it is step" in json.dumps(out[-1])
-            assert json.dumps(out).count("it is step") == 1
+            assert "it is step" in json.dumps(out[-1], default=repr)
+            assert json.dumps(out, default=repr).count("it is step") == 1
             if mode == "raw":
                 assert log_of(manager) == entries_of(DIALECTS[name], WRITERS[name](steps[:end]))
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from anthropic.types import TextBlock, ThinkingBlock, ToolUseBlock
+from anthropic.types import Message, TextBlock, ThinkingBlock, ToolUseBlock
+from anthropic.types.beta import BetaMessage
 from google.genai import types as genai
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseReasoningItem
+from pydantic import BaseModel
 
 from compact import CompactConfig, CompactManager
 from compact.dialects import DIALECTS, detect
@@ -49,7 +53,22 @@ def gemini_reply(number: int) -> list[Any]:
     return [genai.Content(role="model", parts=[thought, call]), genai.Content(role="user", parts=[answer])]
 
 
+def chat_message(number: int) -> ChatCompletionMessage:
+    call = {"id": f"c{number}", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    fields = {"role": "assistant", "content": None, "refusal": None, "annotations": [], "tool_calls": [call]}
+    return ChatCompletionMessage.model_validate(fields)
+
+
+def chat_reply(number: int) -> list[Any]:
+    """The message itself, or a dict with the calls of it."""
+    message = chat_message(number)
+    calls = {"role": "assistant", "content": None, "tool_calls": message.tool_calls}
+    result = {"role": "tool", "tool_call_id": f"c{number}", "content": f"result {number} " * 60}
+    return [calls if number % 2 else message, result]
+
+
 HISTORIES: dict[str, list[Any]] = {
+    "chat": [{"role": "user", "content": "do it"}, *(i for n in range(12) for i in chat_reply(n))],
     "responses": [{"role": "user", "content": "do it"}, *(i for n in range(12) for i in openai_reply(n))],
     "anthropic": [{"role": "user", "content": "do it"}, *(i for n in range(12) for i in anthropic_reply(n))],
     "gemini": [
@@ -105,3 +124,83 @@ def test_a_response_without_the_id_that_its_call_has_is_paired_all_the_same() ->
         genai.Content(role="user", parts=[answer]),
     ]
     check_dialect(DIALECTS["gemini"], items)
+
+
+def langchain_history(first: Any) -> list[Any]:
+    items: list[Any] = [first]
+    for number in range(12):
+        items.append(AIMessage("", tool_calls=[{"id": f"c{number}", "name": "f", "args": {"n": number}}]))
+        items.append(ToolMessage(f"result {number} " * 60, tool_call_id=f"c{number}"))
+    return items
+
+
+@pytest.mark.parametrize("first", [HumanMessage("do it"), {"role": "user", "content": "do it"}], ids=["alone", "mixed"])
+def test_langchain_messages_go_in_as_they_are(first: Any) -> None:
+    items = langchain_history(first)
+    out = manager_for(100_000).preflight("s", items)
+    assert all(a is b for a, b in zip(out, items, strict=True))
+    manager = manager_for(1_500)
+    out = manager.preflight("s", items)
+    found = detect(items)
+    assert found is not None
+    assert found.name == "langchain"
+    assert manager.current_plan("s").version == 1
+    assert found.check(out) == ()
+    assert out[-1] is items[-1]
+    assert out[-2] is items[-2]
+    assert isinstance(out[0], HumanMessage)
+    assert manager.preflight("s", out) == out
+
+
+def whole_reply(kind: Any, number: int) -> Any:
+    use = {"type": "tool_use", "id": f"c{number}", "name": "f", "input": {"n": None}}
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    fields = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": "m", "content": [use]}
+    return kind.model_validate({**fields, "stop_reason": "tool_use", "stop_sequence": None, "usage": usage})
+
+
+@pytest.mark.parametrize("kind", [Message, BetaMessage])
+def test_a_message_of_anthropic_comes_back_as_its_api_takes_it(kind: Any) -> None:
+    """The API takes a role and content only: its own answer is refused, with all that is said about it."""
+    items: list[Any] = [{"role": "user", "content": "do it"}]
+    for number in range(12):
+        result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": f"result {number} " * 60}
+        items += [whole_reply(kind, number), {"role": "user", "content": [result]}]
+    for window in (100_000, 1_500):
+        manager = manager_for(window)
+        out = manager.preflight("s", items)
+        assert DIALECTS["anthropic"].check(out) == ()
+        assert out[-1] is items[-1]
+        assert out[-2] == {"role": "assistant", "content": [out[-2]["content"][0]]}
+        assert out[-2]["content"][0]["input"] == {"n": None}
+        assert manager.preflight("s", out) == out
+    assert manager.current_plan("s").version == 1
+
+
+class OwnModel(BaseModel):
+    """A message in somebody's own application."""
+
+    role: str = "user"
+    content: str
+    name: str | None = None
+
+
+def test_any_model_with_a_role_goes_in_and_a_change_in_place_is_seen() -> None:
+    manager = manager_for(100_000)
+    items: list[Any] = [OwnModel(content="one"), {"role": "assistant", "content": "two"}, OwnModel(content="three")]
+    assert all(a is b for a, b in zip(manager.preflight("s", items), items, strict=True))
+    assert manager.history("s")[0].original == {"role": "user", "content": "one"}
+    items[0].content = "other"
+    assert manager.preflight("s", items)[0] is items[0]
+    assert [slot.message.text for slot in manager.prompt("s").slots] == ["other", "two", "three"]
+
+
+def test_a_caller_may_go_on_with_its_own_list() -> None:
+    """What is appended between two calls is read with the next one; the objects before it are known."""
+    manager = manager_for(100_000)
+    items: list[Any] = [{"role": "user", "content": "do it"}]
+    for number in range(3):
+        assert all(a is b for a, b in zip(manager.preflight("s", items), items, strict=True))
+        items += chat_reply(number)
+    assert all(a is b for a, b in zip(manager.preflight("s", items), items, strict=True))
+    assert [len(message.tool_calls) for message in manager.history("s")] == [0, 1, 0, 1, 0, 1, 0]

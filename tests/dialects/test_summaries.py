@@ -20,7 +20,7 @@ from dialect_conversations import WRITERS, Step, Wire
 
 TAGGED = "<COMPACT-SUMMARY v7> is the tag that a summary begins with.\n</COMPACT-SUMMARY>"
 NAMES = tuple(WRITERS)
-TURN_BASED = ("anthropic", "gemini")
+TURN_BASED = ("anthropic", "gemini", "converse", "vercel")
 
 
 def steps(turns: int) -> list[Step]:

@@ -199,7 +199,7 @@ def test_a_result_stays_with_the_reference_that_stands_for_its_call() -> None:
         {"role": "user", "content": "next"},
     ]
     entries = entries_of("responses", items)
-    assert [entry["role"] for entry in entries] == ["assistant", "user"]
+    assert [entry["role"] for entry in entries] == ["assistant", "tool", "user"]
     assert written("responses", entries) == items
 
 

@@ -4,6 +4,7 @@ dialect          the socket: what a dialect can do, what a block and an entry ar
 gateway          one session's lists on their way in and out, in whatever dialect they are
 translation      what was read and written before, so that known items are not read again and come back as they are
 turns            an assistant's turn as one entry: its parts, its calls, its opaque blocks
+objects          message objects of client libraries and frameworks, and what is no message at all
 chat             Chat Completions, the form that the log has
 responses        OpenAI Responses
 responses_items  its items as entries: what the model made in one go, and results
@@ -14,6 +15,8 @@ chat_check       what each provider answers with 400, one file each
 responses_check
 anthropic_check
 gemini_check
+converse         Bedrock Converse, a folder
+vercel           Vercel AI SDK, a folder
 """
 
 from __future__ import annotations
@@ -24,14 +27,24 @@ from typing import Any
 from compact.core.errors import ConfigError, InvalidHistory
 from compact.dialects.anthropic import AnthropicDialect
 from compact.dialects.chat import ChatDialect
+from compact.dialects.converse import ConverseDialect
 from compact.dialects.dialect import Block as Block
 from compact.dialects.dialect import Dialect as Dialect
 from compact.dialects.dialect import Entry as Entry
 from compact.dialects.gemini import GeminiDialect
+from compact.dialects.objects import framework_dialect, plain_item
 from compact.dialects.responses import ResponsesDialect
+from compact.dialects.vercel import VercelDialect
 
 CHAT = ChatDialect()
-_ALL: tuple[Dialect, ...] = (CHAT, ResponsesDialect(), AnthropicDialect(), GeminiDialect())
+_ALL: tuple[Dialect, ...] = (
+    CHAT,
+    ResponsesDialect(),
+    AnthropicDialect(),
+    GeminiDialect(),
+    ConverseDialect(),
+    VercelDialect(),
+)
 DIALECTS: Mapping[str, Dialect] = {dialect.name: dialect for dialect in _ALL}
 
 
@@ -53,8 +66,9 @@ def detect(items: Sequence[Any], start: int = 0) -> Dialect | None:
     found: Dialect | None = None
     first = 0
     for place in range(start, len(items)):
-        answers = {dialect.name: dialect.recognises(items[place]) for dialect in DIALECTS.values()}
-        certain = [DIALECTS[name] for name, answer in answers.items() if answer]
+        item = plain_item(items[place])
+        framework = framework_dialect(item)
+        certain = [framework] if framework else [one for one in DIALECTS.values() if one.recognises(item)]
         if len(certain) != 1 or certain[0] is found:
             continue
         if found is not None:

@@ -43,7 +43,7 @@ _ROLES = ("user", "assistant", "system")
 _CONTENT_BLOCKS = frozenset({"text", "image", "document"})
 _OWN_BLOCKS = frozenset(
     {"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use", "mcp_tool_result"}
-    | {"search_result", "container_upload", "document", "image"}
+    | {"search_result", "container_upload"}
 )
 _FOREIGN_BLOCKS = frozenset({"image_url", "input_audio", "file", "refusal", "input_text", "output_text", "input_image"})
 _CHAT_KEYS = frozenset({"tool_calls", "tool_call_id", "parts", "function_call"})
@@ -68,6 +68,8 @@ class AnthropicDialect:
             return False
         kinds = [_kind(block) for block in cast(Sequence[object], content)]
         if any(kind in _OWN_BLOCKS or kind.endswith("_tool_result") for kind in kinds):
+            return True
+        if any(map(_has_source, cast(Sequence[object], content))):
             return True
         return False if _FOREIGN_BLOCKS & set(kinds) or "" in kinds else None
 
@@ -119,6 +121,12 @@ def _kind(block: object) -> str:
     """Return the type of a block, which may be an object of the SDK."""
     kind: object = fields_of(block).get("type", getattr(block, "type", None))
     return kind if isinstance(kind, str) else ""
+
+
+def _has_source(block: object) -> bool:
+    """Return True for an image or a document as it is written here; others have these types too."""
+    has_source = "source" in fields_of(block) or hasattr(block, "source")
+    return has_source and _kind(block) in ("document", "image")
 
 
 def _roles(block: Block) -> list[str]:

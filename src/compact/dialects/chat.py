@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from compact.core.errors import InvalidHistory
 from compact.core.log.legality import Violation
 from compact.core.log.messages import ROLES, Message
 from compact.dialects.chat_check import check_chat_completions
 from compact.dialects.dialect import META, NATIVE, Block, Entry, fields_of, without
+from compact.dialects.objects import plain_item
 
-_OWN_PARTS = frozenset({"image_url", "input_audio", "file", "refusal"})
+_OWN_PARTS = frozenset({"image_url", "input_audio", "refusal"})
 # Parts that other dialects have, and only they; what nobody knows is passed through.
 _FOREIGN_PARTS = frozenset(
     {"input_text", "output_text", "input_image", "input_file"}
     | {"tool_use", "tool_result", "thinking", "redacted_thinking"}
+    | {"tool-call", "tool-result", "tool-approval-request", "tool-approval-response"}
+)
+# Calls and results of other dialects, by the type of a part or by its only key.
+_FOREIGN_CALLS = frozenset(
+    {"tool_use", "tool_result", "tool-call", "tool-result", "toolUse", "toolResult", "functionCall", "functionResponse"}
 )
 
 
@@ -32,12 +39,14 @@ class ChatDialect:
         fields = cast(Mapping[str, Any], item)
         if fields.get("role") not in ROLES or "parts" in fields or "type" in fields:
             return False
-        if fields["role"] == "tool" or fields.get("tool_calls"):
+        answer = _recognises_content(fields.get("content"))
+        if fields.get("tool_calls") or "tool_call_id" in fields:
             return True
-        return _recognises_content(fields.get("content"))
+        return True if fields["role"] == "tool" and answer is not False else answer
 
     def read(self, items: Sequence[Any], place: int) -> Iterator[Block]:
         """Read each item as an entry of its own."""
+        check_parts(items, place)
         return (Block((item,), (item,)) for item in items)
 
     def write(self, entries: Sequence[Entry]) -> Iterator[Block]:
@@ -52,13 +61,34 @@ class ChatDialect:
 
     def check(self, items: Sequence[Any]) -> tuple[Violation, ...]:
         """Return everything Chat Completions would reject, keys that it does not know included."""
-        return check_chat_completions(items)
+        return check_chat_completions([plain_item(item) for item in items])
+
+
+def check_parts(items: Sequence[Any], place: int) -> None:
+    """Raise InvalidHistory for a call or a result that is written as another dialect does: nobody would see it as one.
+
+    Other parts that are not known here are passed through.
+    """
+    for number, item in enumerate(items, place):
+        content = fields_of(item).get("content")
+        for part in cast(Sequence[object], content) if isinstance(content, list | tuple) else ():
+            fields = fields_of(part)
+            kind = fields.get("type")
+            foreign_key = next((key for key in _FOREIGN_CALLS if key in fields), "") if kind is None else kind
+            if foreign_key in _FOREIGN_CALLS:
+                raise InvalidHistory(
+                    f"a part {foreign_key!r} is not in the dialect 'chat'",
+                    place=f"messages[{number}]",
+                    hint="pass one kind of messages in a session, or name another dialect: preflight(..., dialect=...)",
+                )
 
 
 def _recognises_content(content: object) -> bool | None:
     if not isinstance(content, list | tuple):
         return None
-    kinds = {fields_of(part).get("type") for part in cast(Sequence[object], content)}
-    if kinds & _OWN_PARTS:
+    parts = [fields_of(part) for part in cast(Sequence[object], content)]
+    kinds = {part.get("type") for part in parts}
+    # Others have parts of the type `file` too; here the file is under its own key.
+    if kinds & _OWN_PARTS or any(part.get("type") == "file" and "file" in part for part in parts):
         return True
     return False if kinds & _FOREIGN_PARTS else None

@@ -8,6 +8,7 @@ labels); it is never sent to a provider.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, cast
@@ -21,6 +22,7 @@ META = "meta"
 CACHE_MARK = "cache_control"
 # Under this name the meta of an entry says that it is the summary of a session.
 _SUMMARY = "compact_summary"
+_BYTES = "$bytes"  # the key under which bytes stand in JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +116,15 @@ def without_cache_marks(item: Any) -> Any:
     return {key: inner if key == "content" else value for key, value in fields.items() if key != CACHE_MARK}
 
 
-def foreign(item: object, place: int, dialect: str) -> InvalidHistory:
+def foreign(item: object, place: int, dialect: str, *, hint: str = "") -> InvalidHistory:
     """Return the error for an item that a dialect does not know."""
     keys = ", ".join(map(str, fields_of(item)))
     shape = f"keys {keys}" if keys else type(item).__name__
+    one_kind = "pass one kind of messages in a session, or name another dialect: preflight(..., dialect=...)"
     return InvalidHistory(
         f"not a message in the dialect {dialect!r}: {shape}",
         place=f"messages[{place}]",
-        hint="pass one kind of messages in a session, or name another dialect: preflight(..., dialect=...)",
+        hint=f"{one_kind}; {hint}" if hint else one_kind,
     )
 
 
@@ -137,7 +140,33 @@ def as_json_data(value: Any) -> Any:
         is_same = isinstance(listed, list) and all(a is b for a, b in zip(inner, listed, strict=True))
         return listed if is_same else inner
     if hasattr(value, "model_dump"):
-        # What SDKs do with their own objects when they send them.
+        if not is_of(value, "openai", "anthropic"):
+            return value.model_dump(mode="json", exclude_none=True)
+        # What these SDKs do with their own objects when they send them.
         left_out = getattr(value, "__api_exclude__", None)
         return value.model_dump(mode="json", exclude_unset=True, exclude=left_out)
     return value
+
+
+def is_of(value: object, *packages: str) -> bool:
+    """Return True for an object of a class that one of these packages has, or that is made from one of theirs."""
+    return any(base.__module__.partition(".")[0] in packages for base in type(value).__mro__)
+
+
+def to_json(value: Any) -> Any:
+    """Return data in which bytes are written as base64, so that a store can keep it."""
+    if isinstance(value, bytes | bytearray):
+        return {_BYTES: base64.b64encode(value).decode()}
+    if isinstance(value, Mapping):
+        return {key: to_json(item) for key, item in cast(Mapping[str, Any], value).items()}
+    return [to_json(item) for item in cast(Sequence[Any], value)] if isinstance(value, list | tuple) else value
+
+
+def from_json(value: Any) -> Any:
+    """Return the data that `to_json` was given."""
+    if isinstance(value, Mapping):
+        fields = cast(Mapping[str, Any], value)
+        if set(fields) == {_BYTES}:
+            return base64.b64decode(fields[_BYTES])
+        return {key: from_json(item) for key, item in fields.items()}
+    return [from_json(item) for item in cast(Sequence[Any], value)] if isinstance(value, list | tuple) else value

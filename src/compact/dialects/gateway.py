@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Any
 
-from compact.dialects import CHAT, detect, get_dialect
+from compact.dialects import CHAT, DIALECTS, detect, get_dialect
+from compact.dialects.chat import check_parts
 from compact.dialects.dialect import META, NATIVE, Dialect, without, without_cache_marks
+from compact.dialects.objects import PlainItems, check_items, is_reply, plain_item
 from compact.dialects.translation import Translator
 
 
@@ -27,6 +29,10 @@ class Gateway:
     _has_marks: bool = False
     _scanned: int = 0
     _incoming: Sequence[Any] = ()
+    # The caller's last list as data, and which of its objects each piece of data is given back as.
+    _objects: PlainItems[Any] = field(default_factory=lambda: PlainItems[Any].read((), plain_item))
+    _own: dict[int, Any] = field(default_factory=dict[int, Any])
+    _selected: Sequence[Any] = ()
 
     def fork(self) -> Gateway:
         """Return a copy for a dry run: what it learns never reaches this gateway."""
@@ -39,6 +45,7 @@ class Gateway:
 
     def select_dialect(self, items: Sequence[Any], named: str | Dialect | None, likely: str = "chat") -> None:
         """Find out which dialect a list is in; one that could be in several is in the `likely` one."""
+        items = self._read_objects(items, named)
         if named is not None:
             self._switch_to(get_dialect(named))
             self._is_decided = True
@@ -71,12 +78,30 @@ class Gateway:
             self._translator.learn(shown, summary_place=summary_place)
 
     def to_entries(self, items: Sequence[Any]) -> Sequence[Any]:
-        """Return a caller's list as entries of the log."""
+        """Return a caller's list, which a dialect was selected for, as entries of the log."""
+        items = self._objects.plain if self._selected is items else items
         self._incoming = items
+        if self._is_chat_as_is:
+            check_parts(items, 0)
         return items if self._is_chat_as_is else self._translator.entries(items)
 
     def to_items(self, entries: Sequence[Any], *, summary_place: int | None = None) -> list[Any]:
         """Return a prompt as the caller's items, without marks of ours; `summary_place` says where its summary is."""
+        items = self._to_plain_items(entries, summary_place)
+        return [self._own.get(id(item), item) for item in items] if self._own else items
+
+    def _read_objects(self, items: Sequence[Any], named: str | Dialect | None) -> Sequence[Any]:
+        """Return a list with data in place of objects; a dialect of somebody else's reads its own objects."""
+        is_known = named is None or isinstance(named, str) or named in DIALECTS.values()
+        if is_known:
+            check_items(items)
+        self._selected = items
+        self._objects = PlainItems[Any].read(items, plain_item if is_known else _as_it_is, self._objects)
+        pairs = zip(self._objects.plain, self._objects.own, strict=True)
+        self._own = {id(data): item for data, item in pairs if data is not item and not is_reply(item)}
+        return self._objects.plain
+
+    def _to_plain_items(self, entries: Sequence[Any], summary_place: int | None) -> list[Any]:
         if not self._is_chat_as_is:
             return self._translator.items(entries, summary_place=summary_place)
         if len(entries) == len(self._incoming) and all(map(is_, entries, self._incoming)):
@@ -86,6 +111,10 @@ class Gateway:
     def _switch_to(self, dialect: Dialect) -> None:
         if dialect is not self.dialect:
             self._translator, self._has_learned = Translator(dialect), False
+
+
+def _as_it_is(item: Any) -> Any:
+    return item
 
 
 def _is_marked(entry: object) -> bool:

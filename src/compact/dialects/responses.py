@@ -15,8 +15,10 @@ from compact.dialects.responses_items import (
     call_id_of,
     is_call,
     is_output,
+    is_reference,
     read_output,
     read_run,
+    read_run_with_references,
     write_output,
     write_run,
 )
@@ -48,16 +50,24 @@ class ResponsesDialect:
         return _recognises_content(fields.get("content"), is_typed=kind == "message")
 
     def read(self, items: Sequence[Any], place: int) -> Iterator[Block]:
-        """Yield a block for each message, for each result, and for a run of items that the model made."""
+        """Yield a block for each message, for each result, and for a run of items that the model made.
+
+        A reference may stand for a call or for its result: a run with one is read together with the results behind it.
+        """
         start = 0
         fields = [self._fields_of(item, place + number) for number, item in enumerate(items)]
         while start < len(items):
             end = _end_of_run(fields, start)
-            if end > start:
-                entry = read_run(fields[start:end])
+            if end == start:
+                end, entries = start + 1, (_read_single(fields[start]),)
+            elif any(map(is_reference, fields[start:end])):
+                run, last = fields[start:end], _end_of_outputs(fields, end)
+                behind = fields[end:last]
+                entries = (read_run_with_references(run, behind, fields[last:]), *map(_read_single, behind))
+                end = last
             else:
-                end, entry = start + 1, _read_single(fields[start])
-            yield Block(tuple(items[start:end]), (entry,))
+                entries = (read_run(fields[start:end]),)
+            yield Block(tuple(items[start:end]), entries)
             start = end
 
     def write(self, entries: Sequence[Entry]) -> Iterator[Block]:
@@ -111,7 +121,7 @@ def _end_of_run(items: Sequence[Item], start: int) -> int:
     while end < len(items):
         item = items[end]
         kind = item.get("type", "message")
-        is_answer = is_output(item) and (bool(waiting) or _stands_for_calls(items[start:end], item))
+        is_answer = is_output(item) and bool(waiting)
         if not is_answer and (not _is_model_made(item) or (has_reply and not has_calls and _begins_reply(item))):
             break
         waiting -= {call_id_of(item)} if kind == "program_output" else set()
@@ -122,14 +132,17 @@ def _end_of_run(items: Sequence[Item], start: int) -> int:
     return end
 
 
+def _end_of_outputs(items: Sequence[Item], start: int) -> int:
+    """Return where the last result ends that stands before the next item of the model; `start` if there is none."""
+    end = place = start
+    while place < len(items) and not _is_model_made(items[place]):
+        place += 1
+        end = place if is_output(items[place - 1]) else end
+    return end
+
+
 def _begins_reply(item: Mapping[str, Any]) -> bool:
     return item.get("type", "message") in ("message", "reasoning")
-
-
-def _stands_for_calls(run: Sequence[Mapping[str, Any]], output: Mapping[str, Any]) -> bool:
-    """Return True if the call of a result is not in the list: a reference stands for it."""
-    has_reference = any(item.get("type") == "item_reference" for item in run)
-    return has_reference and all(call_id_of(item) != call_id_of(output) for item in run if not is_output(item))
 
 
 def _items_as_dicts(block: Block) -> Iterator[Item]:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from compact.core.log.legality import Violation
 from compact.dialects.dialect import as_json_data
-from compact.dialects.responses_items import Item, call_id_of, is_call, is_output
+from compact.dialects.responses_items import Item, call_id_of, is_call, is_output, is_reference
 
 _ROLES = ("user", "assistant", "system", "developer")
 _KEYS: Mapping[str, frozenset[str]] = {
@@ -98,10 +98,10 @@ def _pair_violations(items: Sequence[Item]) -> Iterator[Violation]:
     """Yield what is wrong with calls and results: they are paired by call_id, the call first, one result for each."""
     called: dict[str, tuple[int, str]] = {}
     answered: set[str] = set()
-    # What a reference stands for is not in the list: it may be a call.
-    has_reference = False
+    # What a reference stands for is not in the list: it may be a call, or a result. It is one thing only.
+    references: list[int] = []
     for place, item in enumerate(items):
-        has_reference = has_reference or item.get("type") == "item_reference"
+        references += [place] if is_reference(item) else []
         call_id, kind = call_id_of(item), str(item.get("type"))
         if is_call(item) or kind == "program":
             if call_id in called:
@@ -111,14 +111,25 @@ def _pair_violations(items: Sequence[Item]) -> Iterator[Violation]:
             caller = called.get(call_id)
             if call_id in answered:
                 yield Violation("duplicate_result", place, f"the call {call_id!r} has two results")
-            elif caller is None and not has_reference:
+            elif caller is None and references:
+                references.pop(0)
+            elif caller is None:
                 yield Violation("result_without_call", place, f"no call before it has the id {call_id!r}")
             elif caller and kind != f"{caller[1]}_output":
                 yield Violation("wrong_result", place, f"a {kind} for a {caller[1]}")
             answered.add(call_id)
-    for call_id, (place, _) in called.items():
-        if call_id not in answered:
+    unanswered = [(call_id, place) for call_id, (place, _) in called.items() if call_id not in answered]
+    yield from _without_results(unanswered, references)
+
+
+def _without_results(calls: Sequence[tuple[str, int]], references: list[int]) -> Iterator[Violation]:
+    """Yield calls for whose result no reference can stand: one behind the call, and each for one of them."""
+    for call_id, place in calls:
+        behind = next((other for other in references if other > place), None)
+        if behind is None:
             yield Violation("call_without_result", place, f"the call {call_id!r} has no result")
+        else:
+            references.remove(behind)
 
 
 def _reasoning_violations(items: Sequence[Item]) -> Iterator[Violation]:

@@ -6,7 +6,8 @@ what a shell printed, a screenshot) is one of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeAlias, cast
 
 from compact.core.log.legality import EMPTY_CONTENT
@@ -36,12 +37,13 @@ _PAYLOADS: Mapping[str, str] = {
     "shell_call": "action",
     "apply_patch_call": "operation",
 }
+REFERENCE = "item_reference"
 _TEXT_PAYLOADS = ("function_call", "custom_tool_call")
 OUTPUT_TYPES = frozenset(f"{kind}_output" for kind in _PAYLOADS)
 ITEM_TYPES = (
     frozenset(_PAYLOADS)
     | OUTPUT_TYPES
-    | {"reasoning", "item_reference", "compaction", "compaction_trigger", "configuration_update", "additional_tools"}
+    | {"reasoning", REFERENCE, "compaction", "compaction_trigger", "configuration_update", "additional_tools"}
     | {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "tool_search_call"}
     | {"tool_search_output", "mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response"}
     | {"program", "program_output"}
@@ -81,6 +83,11 @@ def is_output(item: Mapping[str, Any]) -> bool:
     return (_type_of(item) in OUTPUT_TYPES or _type_of(item) == "program_output") and bool(call_id_of(item))
 
 
+def is_reference(item: Mapping[str, Any]) -> bool:
+    """Return True for what stands for an item that the provider keeps: of its kind nothing is known but its id."""
+    return _type_of(item) == REFERENCE
+
+
 def _type_of(item: Mapping[str, Any]) -> str:
     kind = item.get("type")
     return kind if isinstance(kind, str) else ""
@@ -89,11 +96,41 @@ def _type_of(item: Mapping[str, Any]) -> str:
 # -- what the model made in one go ------------------------------------------------------------------------------------
 
 
-def read_run(items: Sequence[Item]) -> Entry:
-    """Return one entry for all items; texts and calls are taken out of them, the rest is kept as it is."""
+def read_run_with_references(items: Sequence[Item], behind: Sequence[Item], following: Sequence[Item]) -> Entry:
+    """Return the entry of a run in which references stand for calls, or for results.
+
+    `behind` has the results before the model's next item, `following` what comes then.
+    A result whose call is not in the list answers a reference; a call whose result is nowhere has it in a reference.
+    """
+    called = {call_id_of(item) for item in items if not is_output(item)}
+    outputs = [item for item in behind if is_output(item)]
+    references = [item for item in items if is_reference(item)]
+    # Ids begin with the kind of their item: reasoning and messages are no calls.
+    references.sort(key=lambda item: str(item.get("id")).startswith(("rs_", "msg_")))
+    strays = [call_id_of(output) for output in outputs if call_id_of(output) not in called]
+    stands_for = {id(item): call_id for item, call_id in zip(references, dict.fromkeys(strays), strict=False)}
+    answered = {call_id_of(item) for item in (*items, *behind, *following) if is_output(item)}
+    left = [place for place, item in enumerate(items) if is_reference(item) and id(item) not in stands_for]
+    served: set[str] = set()
+    for place, item in enumerate(items):
+        reference = next((other for other in left if other > place), None)
+        if is_call(item) and call_id_of(item) not in answered and reference is not None:
+            served.add(call_id_of(item))
+            left.remove(reference)
+    return read_run(items, stands_for=stands_for, served=served)
+
+
+def read_run(
+    items: Sequence[Item], *, stands_for: Mapping[int, str] = MappingProxyType({}), served: Collection[str] = ()
+) -> Entry:
+    """Return one entry for all items; texts and calls are taken out of them, the rest is kept as it is.
+
+    `stands_for` has the call ids of references that are calls, by the id of the object; the calls in `served` have
+    their results among the items.
+    """
     if len(items) == 1 and items[0].keys() == {"role", "content"} and isinstance(items[0]["content"], str):
         return items[0]
-    answered = {call_id_of(item) for item in items if is_output(item)}
+    answered = {call_id_of(item) for item in items if is_output(item)} | set(served)
     pieces: list[TurnPiece] = []
     rest: list[Item | None] = []
     for item in items:
@@ -102,6 +139,9 @@ def read_run(items: Sequence[Item]) -> Entry:
             pieces.extend(TurnPiece(PART, part) for part in parts)
             form = "text" if isinstance(item["content"], str) else len(parts)
             rest.append({**without(item, "role", "content"), _FORM: form})
+        elif id(item) in stands_for:
+            pieces.append(TurnPiece(CALL, write_call(FunctionCall(stands_for[id(item)], REFERENCE, ""))))
+            rest.append(dict(item))
         elif is_call(item) and call_id_of(item) not in answered:
             pieces.append(TurnPiece(CALL, _read_call(item)))
             rest.append(without(item, "call_id", "name", _PAYLOADS[item["type"]]))
@@ -176,6 +216,8 @@ def _write_message(rest: Mapping[str, Any], content: Any) -> Item:
 
 def _write_call(rest: Mapping[str, Any], call: FunctionCall) -> Item:
     kind = rest["type"]
+    if kind == REFERENCE:
+        return dict(rest)
     if kind in _TEXT_PAYLOADS:
         return {**rest, "call_id": call.id, "name": call.name, _PAYLOADS[kind]: call.arguments}
     return {**rest, "call_id": call.id, _PAYLOADS[kind]: read_object(call.arguments)}

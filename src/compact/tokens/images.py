@@ -58,7 +58,7 @@ def image_size(payload: str) -> Size | None:
 def _payload_and_detail(part: Mapping[str, Any]) -> tuple[str, str]:
     """Return the data URL or base64 text and the detail asked for, whichever of the wire forms the part has."""
     inline = part.get("inlineData") or part.get("inline_data")
-    holder: Any = part.get("image_url") or part.get("source") or inline or part
+    holder: Any = part.get("image_url") or part.get("source") or inline or part.get("image") or part
     if isinstance(holder, str):
         holder = {"url": holder}
     if not is_mapping(holder):

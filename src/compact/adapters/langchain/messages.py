@@ -67,7 +67,7 @@ def _extra_of(message: BaseMessage) -> dict[str, Any]:
 
 
 class LangChainDialect:
-    """Message objects of `langchain_core`, whatever model they are for.
+    """Message objects of `langchain_core`, whatever model they are for; dicts with a role may be among them.
 
     The middleware uses it by itself; name it where you call the manager with such messages.
 
@@ -83,15 +83,18 @@ class LangChainDialect:
     name = "langchain"
 
     def recognises(self, item: object) -> bool | None:
-        """Return True for LangChain's own messages, which no other dialect has."""
-        return isinstance(item, BaseMessage)
+        """Return True for LangChain's own messages, which no other dialect has, None for dicts that it takes, too."""
+        return True if isinstance(item, BaseMessage) else None if _is_chat_dict(item) else False
 
     def read(self, items: Sequence[Any], place: int) -> Iterator[Block]:
         """Yield one entry for each message."""
         for number, item in enumerate(items, place):
-            if not isinstance(item, BaseMessage) or _kind(item) not in (*_ROLES, "chat"):
+            if _is_chat_dict(item):
+                yield Block((item,), (item,))
+            elif isinstance(item, BaseMessage) and _kind(item) in (*_ROLES, "chat"):
+                yield Block((item,), (_entry(item),))
+            else:
                 raise foreign(item, number, self.name)
-            yield Block((item,), (_entry(item),))
 
     def write(self, entries: Sequence[Entry]) -> Iterator[Block]:
         """Yield each entry as the kind of message it was, or as a new message."""
@@ -108,7 +111,7 @@ class LangChainDialect:
             message = block.items[0] if block.items else None
             if not has_begun and not _is_instruction(message):
                 has_begun = True
-                if not isinstance(message, HumanMessage):
+                if not _is_users(message):
                     joined.append(Block((HumanMessage(OPENING),), ()))
             is_ours = bool(block.entries) and NATIVE not in block.entries[0]
             if has_begun and is_ours and isinstance(message, SystemMessage):
@@ -128,7 +131,20 @@ class LangChainDialect:
         return (*marks, *check_chat(messages))
 
 
+def _is_chat_dict(item: object) -> bool:
+    """Return True for a message of Chat Completions, which LangChain's models take, too."""
+    if not is_mapping(item) or item.get("role") not in ROLES or "type" in item:
+        return False
+    return isinstance(item.get("content"), str | list | None)
+
+
+def _is_users(message: object) -> bool:
+    return isinstance(message, HumanMessage) or (is_mapping(message) and message.get("role") == "user")
+
+
 def _is_instruction(message: object) -> bool:
+    if is_mapping(message):
+        return message.get("role") in ("system", "developer")
     is_chat = isinstance(message, ChatMessage) and message.role in ("system", "developer")
     return is_chat or isinstance(message, SystemMessage)
 

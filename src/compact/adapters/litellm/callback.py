@@ -15,18 +15,17 @@ from litellm.integrations.custom_logger import CustomLogger
 from compact.adapters.litellm.defaults import default_output_tokens
 from compact.adapters.support import (
     OutgoingRequest,
-    PlainItems,
     PreparedRequest,
     RecentDict,
     RequestPreparer,
     SessionFinder,
     UsageFeedback,
     counted,
-    dump_model,
     named_session,
     output_limit,
 )
 from compact.dialects.dialect import without_cache_marks
+from compact.dialects.objects import plain_item
 from compact.manager import CompactManager
 
 SessionId: TypeAlias = str | Callable[[Mapping[str, Any]], str] | None
@@ -131,7 +130,7 @@ class CompactionLogger(CustomLogger):
             if self._session_id is not None
             else str(kwargs.get("litellm_session_id") or metadata.get("session_id") or "")
         )
-        return named or self._finder.find([dump_model(message) for message in kwargs["messages"]])
+        return named or self._finder.find([plain_item(message) for message in kwargs["messages"]])
 
     def _has_messages(self, kwargs: Mapping[str, Any]) -> bool:
         if isinstance(kwargs.get("messages"), list | tuple):
@@ -144,15 +143,13 @@ class CompactionLogger(CustomLogger):
         call_id = kwargs.get("litellm_call_id")
         if call_id:
             self._calls[call_id] = session_id, self._usage.begin(session_id)
-        items = PlainItems[Any].read(kwargs["messages"], dump_model)
         model = str(kwargs.get("model") or "")
         return OutgoingRequest(
-            items=items.plain,
+            items=list(kwargs["messages"]),
             tools=kwargs.get("tools") or (),
             output_tokens=output_limit(kwargs) or default_output_tokens(model, kwargs.get("custom_llm_provider")),
             model=model,
             dialect="chat",
-            restore=items.restore,
         )
 
     def _arguments(self, kwargs: Mapping[str, Any], prepared: PreparedRequest) -> dict[str, Any]:

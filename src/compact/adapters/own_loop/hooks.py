@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from compact.adapters.support import OutgoingRequest, PlainItems, RequestPreparer, dump_model, output_limit
+from compact.adapters.support import OutgoingRequest, RequestPreparer, output_limit
 from compact.dialects import Dialect
 from compact.manager import CompactManager
 
@@ -146,5 +146,4 @@ def _context_preparer(
 
 
 def _outgoing(messages: Sequence[Any], **beside: Any) -> OutgoingRequest:
-    items = PlainItems[Any].read(messages, dump_model)
-    return OutgoingRequest(items=items.plain, restore=items.restore, **beside)
+    return OutgoingRequest(items=list(messages), **beside)

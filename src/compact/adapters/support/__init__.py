@@ -11,9 +11,7 @@ packages   the error for a missing framework, and names that were renamed
 from __future__ import annotations
 
 from compact.adapters.support.items import (
-    PlainItems,
     call_positions,
-    dump_model,
     function_schema,
     insert_calls,
     instruction_text,
@@ -50,6 +48,7 @@ from compact.adapters.support.sessions import (
     SessionFinder,
     named_session,
 )
+from compact.dialects.objects import PlainItems
 
 __all__ = [
     "RECALL_DESCRIPTION",
@@ -70,7 +69,6 @@ __all__ = [
     "aobserve_usage",
     "call_positions",
     "counted",
-    "dump_model",
     "function_schema",
     "insert_calls",
     "instruction_text",

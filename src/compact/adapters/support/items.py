@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from compact.core.json_data import is_list, is_mapping
 from compact.dialects.dialect import without
 from compact.dialects.translation import META
-
-T = TypeVar("T")
 
 
 def without_meta(items: Sequence[Any]) -> list[Any]:
@@ -18,39 +15,9 @@ def without_meta(items: Sequence[Any]) -> list[Any]:
     return [without(item, META) if is_mapping(item) and META in item else item for item in items]
 
 
-def dump_model(item: Any) -> Any:
-    """Return an object of a client library (a pydantic model) as a dict, and anything else as it is."""
-    dump: Callable[..., Any] | None = None if is_mapping(item) else getattr(item, "model_dump", None)
-    return item if dump is None else dump(exclude_none=True)
-
-
 def same_objects(one: Sequence[Any], other: Sequence[Any]) -> bool:
     """Return True if two lists hold the same objects in the same order."""
     return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
-
-
-@dataclass(frozen=True, slots=True)
-class PlainItems(Generic[T]):
-    """A caller's items as plain data, and the way back to its own objects."""
-
-    own: Sequence[T]
-    plain: list[Any]
-
-    @classmethod
-    def read(cls, items: Sequence[T], dump: Callable[[T], Any]) -> PlainItems[T]:
-        """Return items with what `dump` makes of each."""
-        return cls(items, [dump(item) for item in items])
-
-    def restore(self, sent: Sequence[Any], build: Callable[[Any], T] | None = None) -> list[T]:
-        """Return the caller's own object for data that was not changed, and what `build` makes of all other."""
-        own = {id(data): item for data, item in zip(self.plain, self.own, strict=True)}
-        restored: list[T] = []
-        for data in sent:
-            if id(data) in own:
-                restored.append(own[id(data)])
-            else:
-                restored.append(build(data) if build else cast(T, data))
-        return restored
 
 
 def function_schema(name: str, description: str | None, parameters: Any) -> dict[str, Any]:

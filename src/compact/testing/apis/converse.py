@@ -1,10 +1,13 @@
-"""Bedrock's Converse: what it rejects, in its words, and what its answers look like."""
+"""Bedrock's Converse: what it rejects, and what its answers look like.
+
+What a list of messages must be is known to `compact.dialects.converse`; here are the parameters.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
+from compact.dialects.converse import check_converse
 from compact.testing.model_script import ScriptedAnswer
 from compact.testing.provider_api import (
     Fields,
@@ -39,13 +42,8 @@ class ConverseApi:
         messages = as_list(body.get("messages")) or []
         if not messages or messages[0].get("role") != "user":
             raise RequestRejected("A conversation must start with a user message.")
-        for place, message in enumerate(messages[1:], 1):
-            calls, results = set(_ids(messages[place - 1], "toolUse")), set(_ids(message, "toolResult"))
-            if message["role"] == messages[place - 1]["role"]:
-                raise RequestRejected("A conversation must alternate between user and assistant roles.")
-            if calls != results:
-                where = f"messages.{place}.content"
-                raise RequestRejected(f"Expected toolResult blocks at {where} for the following Ids: {calls ^ results}")
+        for violation in check_converse(messages, known_only=True):
+            raise RequestRejected(f"messages.{violation.place}: {violation.rule}: {violation.detail}")
 
     def texts(self, body: Fields) -> list[PromptText]:
         """Return the text of the system prompt and of every message, calls and results included, and of every tool."""
@@ -86,12 +84,6 @@ class ConverseApi:
         """Return an error of AWS."""
         kind = "ThrottlingException" if rejected.status == 429 else "ValidationException"
         return {"__type": kind, "message": rejected.message}
-
-
-def _ids(message: Fields, kind: str) -> Iterator[str]:
-    for block in as_list(message.get("content")) or []:
-        if kind in block:
-            yield block[kind]["toolUseId"]
 
 
 def _text(content: object) -> str:

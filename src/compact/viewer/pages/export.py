@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from compact.archive.json_lines import message_record, to_line
 from compact.core.errors import CompactError
@@ -14,9 +15,9 @@ from compact.dialects.dialect import META, NATIVE, fields_of, without
 from compact.dialects.translation import Translator
 from compact.viewer.source import DataSource
 
-# The field of a request that holds the prompt.
-_FIELDS = {"chat": "messages", "responses": "input", "anthropic": "messages", "gemini": "contents"}
-WIRE_FORMS = ("auto", *_FIELDS)
+# The field of a request that holds the prompt, where it is not `messages`.
+_FIELDS = {"responses": "input", "gemini": "contents"}
+WIRE_FORMS = ("auto", *DIALECTS)
 
 
 def prompt_request(source: DataSource, session_id: str, number: int, form: str) -> dict[str, Any]:
@@ -24,7 +25,7 @@ def prompt_request(source: DataSource, session_id: str, number: int, form: str) 
     prompt = source.prompt(source.info(session_id), number)
     entries, place = prompt.entries, prompt.summary_place
     dialect = _dialect_of(entries) if form == "auto" else DIALECTS[form]
-    return {_FIELDS[dialect.name]: [_plain(item) for item in _items(dialect, entries, place)]}
+    return {_FIELDS.get(dialect.name, "messages"): [_plain(item) for item in _items(dialect, entries, place)]}
 
 
 def _items(dialect: Dialect, entries: Sequence[Any], summary_place: int | None) -> list[Any]:
@@ -62,6 +63,13 @@ def _natives(entries: Sequence[Any]) -> set[str]:
 
 
 def _plain(item: Any) -> Any:
+    """Return an item as JSON, in which bytes are base64, as they are on the wire."""
+    if isinstance(item, bytes):
+        return base64.b64encode(item).decode()
+    if isinstance(item, dict):
+        return {key: _plain(value) for key, value in cast(dict[str, Any], item).items()}
+    if isinstance(item, list):
+        return [_plain(value) for value in cast(list[Any], item)]
     return message_record(item) if isinstance(item, Message) else item
 
 

@@ -95,6 +95,8 @@ const WIRE_FORMS = [
   ["responses", "Responses"],
   ["anthropic", "Anthropic"],
   ["gemini", "Gemini"],
+  ["converse", "Bedrock Converse"],
+  ["vercel", "Vercel AI SDK"],
 ];
 
 /** Make what takes the prompt away: as JSON, in a wire form. */
