@@ -169,7 +169,7 @@ def test_what_programs_attach_is_no_hindrance() -> None:
     assert message.tool_calls[0]["id"] == "c"  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("item", [{"role": "user", "content": "hi"}, RemoveMessage(id="x")])
+@pytest.mark.parametrize("item", [{"role": "wizard", "content": "hi"}, RemoveMessage(id="x")])
 def test_anything_else_is_an_error_that_names_its_place(item: Any) -> None:
     manager = CompactManager(CompactConfig())
     with pytest.raises(InvalidHistory) as error:

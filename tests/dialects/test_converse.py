@@ -137,3 +137,9 @@ def test_a_message_that_says_nothing_is_made_to_say_so() -> None:
 )
 def test_what_converse_rejects_is_known(items: list[Any], rule: str) -> None:
     assert rule in {violation.rule for violation in check_converse(items)}
+
+
+def test_results_stand_first_in_a_message_that_was_put_together() -> None:
+    answer = {"role": "tool", "tool_call_id": "1", "content": "r", "native": {"result": {}, "marks": [MARK]}}
+    (block,) = CONVERSE.join(list(CONVERSE.write([{"role": "user", "content": "wait"}, answer])))
+    assert block.items[0] == user(result("1", {"text": "r"}), MARK, {"text": "wait"})
