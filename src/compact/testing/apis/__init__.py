@@ -3,4 +3,5 @@
 responses   OpenAI's Responses
 gemini      Gemini's generateContent
 converse    Bedrock's Converse
+streams     the answers of all of them as streams
 """
