@@ -146,3 +146,39 @@ async def contents(client: Any, register: Register, turns: range, name: str = ""
                     history.append(
                         types.Content(role="user", parts=[types.Part.from_function_response(name=TOOL, response=page)])
                     )
+
+
+CONVERSE_TOOL: Any = {"toolSpec": {"name": TOOL, "description": "One page.", "inputSchema": {"json": PAGE}}}
+LLAMA = "meta.llama3-8b-instruct-v1:0"
+
+
+async def converse(client: Any, register: Register, turns: range, name: str = "") -> None:
+    """Bedrock's Converse, which has no client for event loops."""
+    history: list[Any] = []
+    asked: dict[str, Any] = {"modelId": LLAMA, "system": [{"text": INSTRUCTIONS}]}
+    asked |= {"toolConfig": {"tools": [CONVERSE_TOOL]}, "inferenceConfig": {"maxTokens": ANSWER_TOKENS}}
+    for number in turns:
+        history.append({"role": "user", "content": [{"text": said(name, number)}]})
+        for _ in range(2):
+            if is_streamed(number):
+                blocks = _joined_blocks(list(client.converse_stream(messages=history, **asked)["stream"]))
+            else:
+                blocks = client.converse(messages=history, **asked)["output"]["message"]["content"]
+            history.append({"role": "assistant", "content": blocks})
+            results = [_page_result(register, block["toolUse"]) for block in blocks if "toolUse" in block]
+            history += [{"role": "user", "content": results}] if results else []
+
+
+def _page_result(register: Register, used: dict[str, Any]) -> dict[str, Any]:
+    content = [{"text": register.page(used["input"]["page"])}]
+    return {"toolResult": {"toolUseId": used["toolUseId"], "content": content}}
+
+
+def _joined_blocks(events: list[Any]) -> list[dict[str, Any]]:
+    """Put the parts of a streamed message together: one block, a text or a call."""
+    started = [event["contentBlockStart"]["start"] for event in events if "contentBlockStart" in event]
+    deltas = [event["contentBlockDelta"]["delta"] for event in events if "contentBlockDelta" in event]
+    if started:
+        arguments = "".join(delta["toolUse"]["input"] for delta in deltas)
+        return [{"toolUse": {**started[0]["toolUse"], "input": json.loads(arguments)}}]
+    return [{"text": "".join(delta["text"] for delta in deltas)}]

@@ -4,7 +4,7 @@
         client = OpenAI(base_url=model.base_url, api_key="any")
 
 It speaks OpenAI Chat Completions and Responses, Anthropic Messages, Gemini's generateContent and Bedrock's Converse
-with the same script, and streams where a request asks for it (not Converse). A request that the provider would reject,
+with the same script, and streams where a request asks for it. A request that the provider would reject,
 because it does not fit the window with the room for its answer for instance, is rejected, takes no step of the script,
 and is named in `model.rejections`.
 """
@@ -24,6 +24,7 @@ from urllib.parse import unquote
 
 from compact.testing.anthropic_api import MessagesApi
 from compact.testing.apis.converse import ConverseApi
+from compact.testing.apis.converse_stream import EVENT_STREAM, stream_converse
 from compact.testing.apis.gemini import GenerateContentApi
 from compact.testing.apis.responses import ResponsesApi
 from compact.testing.apis.streams import stream_chat, stream_contents, stream_messages, stream_responses
@@ -67,6 +68,7 @@ class ServedApi:
     api: ProviderApi
     stream: Stream | None = None
     is_stream: bool = False
+    stream_type: str = "text/event-stream"
 
     def asks_for_stream(self, request: ReceivedRequest) -> bool:
         """Return True if a request wants its answer in parts."""
@@ -86,6 +88,10 @@ _MODEL_PATHS = (
         ServedApi("gemini", GenerateContentApi(), stream_contents, is_stream=True),
     ),
     (re.compile(r"/model/([^/]+)/converse"), ServedApi("bedrock", ConverseApi())),
+    (
+        re.compile(r"/model/([^/]+)/converse-stream"),
+        ServedApi("bedrock", ConverseApi(), stream_converse, is_stream=True, stream_type=EVENT_STREAM),
+    ),
 )
 _SECRET_HEADERS = ("authorization", "x-api-key")
 
@@ -371,15 +377,15 @@ class _Handler(BaseHTTPRequestHandler):
     def _send_answer(self, body: Fields, request: ReceivedRequest) -> None:
         served, _ = find_api(request.path)
         if served and served.stream and served.asks_for_stream(request):
-            self._send_stream(served.stream(body, request.body))
+            self._send_stream(served.stream(body, request.body), served.stream_type)
         else:
             self._send_json(200, body)
 
-    def _send_stream(self, events: Iterator[bytes]) -> None:
+    def _send_stream(self, events: Iterator[bytes], content_type: str) -> None:
         """Send events one by one; the stream ends with the connection."""
         self.close_connection = True
         self.send_response(200)
-        for name, value in {"Content-Type": "text/event-stream", "Connection": "close"}.items():
+        for name, value in {"Content-Type": content_type, "Connection": "close"}.items():
             self.send_header(name, value)
         try:
             self.end_headers()

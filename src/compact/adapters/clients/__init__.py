@@ -15,6 +15,7 @@ compaction       what all of them share: session, request, usage
 watched_streams  streams that hand on what they are given, and look at it
 openai_client    OpenAI and Azure, Chat Completions and Responses, with and without an event loop
 google_client    google-genai: generate_content and its stream, with and without an event loop
+bedrock_client   boto3's Bedrock runtime: converse and converse_stream
 """
 
 from compact.adapters.clients.wrap import wrap

@@ -10,7 +10,10 @@ from compact.manager import CompactManager
 
 C = TypeVar("C")
 
-_KNOWN = "openai.OpenAI, openai.AsyncOpenAI, anthropic.Anthropic, anthropic.AsyncAnthropic, google.genai.Client"
+_KNOWN = (
+    "openai.OpenAI, openai.AsyncOpenAI, anthropic.Anthropic, anthropic.AsyncAnthropic, google.genai.Client, "
+    'boto3.client("bedrock-runtime")'
+)
 
 
 def wrap(client: C, manager: CompactManager | None = None, *, session_id: SessionId = None) -> C:
@@ -30,6 +33,8 @@ def wrap(client: C, manager: CompactManager | None = None, *, session_id: Sessio
         wrapped = _wrap_anthropic(client, manager, session_id)
     elif "google" in packages:
         wrapped = _wrap_google(client, manager, session_id)
+    elif "botocore" in packages:
+        wrapped = _wrap_bedrock(client, manager, session_id)
     if wrapped is None:
         raise _unknown(client)
     return cast(C, wrapped)
@@ -63,6 +68,15 @@ def _wrap_google(client: object, manager: CompactManager | None, session_id: Ses
     if not isinstance(client, Client):
         return None
     return compacting_client(client, ClientCompactor(manager or CompactManager(), "google", session_id))
+
+
+def _wrap_bedrock(client: Any, manager: CompactManager | None, session_id: SessionId) -> object:
+    from compact.adapters.clients.bedrock_client import SERVICE, compacting_client
+
+    service = getattr(getattr(client, "meta", None), "service_model", None)
+    if getattr(service, "service_name", None) != SERVICE:
+        return None
+    return compacting_client(client, ClientCompactor(manager or CompactManager(), "bedrock", session_id))
 
 
 def _unknown(client: Any) -> ConfigError:
