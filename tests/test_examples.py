@@ -71,6 +71,12 @@ PRINTED = {
         "read again, long after it left: True",
         "can no longer be had: 0",
     ],
+    "mcp_server.py": [
+        "tools: recall, why, status, sessions",
+        "recall found it: True",
+        "why: not in the newest prompt",
+        "session voyage, turn 3, plan version 1",
+    ],
     "own_loop.py": [
         "Page 2 was signed by clerk 14.",
         r"largest request: [456],\d{3} tokens",
@@ -107,6 +113,12 @@ PRINTED = {
         r"compactions: [2-9]",
         "the rule was in every request: True",
         "read again, long after it left: True",
+    ],
+    "wrapped_client.py": [
+        "40 answers, 0 rejected",
+        "the rule was in every request: True",
+        "usage was taken in: True",
+        r"compactions: [2-9]",
     ],
 }
 

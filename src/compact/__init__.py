@@ -74,12 +74,14 @@ _HOMES = {
         "select_messages_to_compact",
         "should_compact",
     ),
+    "compact.adapters.clients.wrap": ("wrap",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = sorted([*_HOME_OF, "__version__"])  # pyright: ignore[reportUnsupportedDunderAll]
 
 if TYPE_CHECKING:
+    from compact.adapters.clients.wrap import wrap as wrap
     from compact.config import ClearConfig as ClearConfig
     from compact.config import CompactConfig as CompactConfig
     from compact.config import CompactPolicy as CompactPolicy

@@ -64,8 +64,13 @@ class Enforced:
 
 
 @contextmanager
-def enforced(window_tokens: int, *, counted_as: str, register_tokens: int) -> Generator[Enforced, None, None]:
-    """Serve a window, counted by the vocabulary of a model; the script is sixty turns of one tool call each."""
+def enforced(
+    window_tokens: int, *, counted_as: str, register_tokens: int, told_window: int | None = None
+) -> Generator[Enforced, None, None]:
+    """Serve a window, counted by the vocabulary of a model; the script is sixty turns of one tool call each.
+
+    With `told_window` the manager is told the window, for a model whose own is larger.
+    """
     steps = [
         step
         for number in range(1, TURNS + 1)
@@ -73,7 +78,8 @@ def enforced(window_tokens: int, *, counted_as: str, register_tokens: int) -> Ge
     ]
     count = lru_cache(maxsize=4096)(get_tokenizer(counted_as).count_text)
     sink = RecordingSink()
-    config = CompactConfig(telemetry={"exporter": "none"})
+    window = {} if told_window is None else {"max_context_tokens": told_window}
+    config = CompactConfig(telemetry={"exporter": "none"}, **window)
     with (
         ScriptedModel(*steps, window_tokens=window_tokens, count=count) as model,
         CompactManager(config, on_event=sink) as manager,

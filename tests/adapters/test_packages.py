@@ -39,13 +39,15 @@ def frameworks_of(adapter: str) -> set[str]:
     return found - ALWAYS_THERE
 
 
-WITH_FRAMEWORK = [adapter for adapter in ADAPTERS if frameworks_of(adapter)]
+# Whoever passes in a client has its package: an SDK is imported only then.
+OF_SEVERAL = {"clients"}
+WITH_FRAMEWORK = [adapter for adapter in ADAPTERS if frameworks_of(adapter) and adapter not in OF_SEVERAL]
 
 
 def test_the_adapters_are_found() -> None:
     assert {"langchain", "own_loop"} <= set(ADAPTERS)
     assert frameworks_of("langchain") == {"langchain", "langchain_core", "langgraph"}
-    assert set(ADAPTERS) - set(WITH_FRAMEWORK) == {"own_loop"}
+    assert set(ADAPTERS) - set(WITH_FRAMEWORK) == {"own_loop"} | OF_SEVERAL
 
 
 @pytest.mark.parametrize("folder", [*ADAPTERS, "support"])
@@ -63,6 +65,14 @@ def test_public_names_are_there_without_a_warning(adapter: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert all(getattr(module, name) is not None for name in module.__all__)
+
+
+def test_clients_are_wrapped_without_the_packages_of_others() -> None:
+    """The name is there where no SDK is installed, and says what it takes."""
+    missing = dict.fromkeys(frameworks_of("clients"))
+    code = f"import sys; sys.modules.update({missing!r})\nimport compact; compact.wrap(object())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "builtins.object is not a client that wrap knows" in done.stderr
 
 
 @pytest.mark.parametrize("adapter", WITH_FRAMEWORK)

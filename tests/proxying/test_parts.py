@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from compact import CompactManager
+from compact.adapters.support.endpoints import ANTHROPIC_MESSAGES, CHAT_COMPLETIONS, RESPONSES, Endpoint, find_endpoint
 from compact.core.engine.events import CompactionErrorEvent
 from compact.core.errors import ConfigError
 from compact.proxy.compaction import RequestCompactor
-from compact.proxy.endpoints import ANTHROPIC_MESSAGES, CHAT_COMPLETIONS, RESPONSES, Endpoint, find_endpoint
 from compact.proxy.headers import for_client, for_upstream
 from compact.proxy.outcome import RequestOutcome
 from compact.proxy.sessions import SessionNames, answer_fingerprint, first_answer

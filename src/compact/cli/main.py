@@ -14,7 +14,7 @@ from compact import __version__
 from compact.cli import config, doctor, screen
 from compact.cli.ascii_text import ERROR_HANDLER
 from compact.cli.demo import demo
-from compact.cli.servers import proxy, view, worker
+from compact.cli.servers import mcp, proxy, view, worker
 from compact.cli.sessions import diff, export, prune, recall, report, sessions, show, undo, why
 from compact.cli.transcripts import inspect, plan, run
 from compact.core.errors import CompactError
@@ -49,6 +49,7 @@ app.command("export")(export.export)
 app.command("prune")(prune.prune)
 app.add_typer(config.app, name="config")
 app.command("proxy")(proxy.proxy)
+app.command("mcp")(mcp.mcp)
 app.command("worker")(worker.worker)
 app.command("doctor")(doctor.doctor)
 

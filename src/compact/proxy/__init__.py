@@ -8,7 +8,6 @@ server          listens for agents, with uvicorn
 app             the ASGI application: takes a request, sends it on, passes the response back
 client_request  the request of an agent, as it comes in
 compaction      compacts the conversation in a request, and feeds usage back
-endpoints       the three kinds of requests that hold a conversation, and where their parts are
 sessions        which session a request belongs to
 outcome         what was done with a request, and the response header that says so
 managers        a manager for each model that is asked for

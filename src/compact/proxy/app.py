@@ -12,10 +12,10 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from compact.adapters.support.endpoints import Endpoint, find_endpoint
 from compact.config import CompactConfig
 from compact.proxy.client_request import ClientDisconnected, ClientRequest, Message, Receive, Scope, Send
 from compact.proxy.compaction import RequestCompactor, capture_event
-from compact.proxy.endpoints import Endpoint, find_endpoint
 from compact.proxy.headers import TOKEN_HEADER, by_name, for_client, for_upstream
 from compact.proxy.managers import Managers
 from compact.proxy.outcome import HEADER, RequestOutcome

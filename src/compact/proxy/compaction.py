@@ -18,6 +18,7 @@ from compact.adapters.support import (
     same_objects,
     without_meta,
 )
+from compact.adapters.support.endpoints import Body, Endpoint, read_body, write_body
 from compact.core.engine.events import (
     CompactionCompletedEvent,
     CompactionErrorEvent,
@@ -27,7 +28,6 @@ from compact.core.engine.events import (
 )
 from compact.core.errors import CompactError, InsufficientBudget, UnknownSession
 from compact.manager import CompactManager
-from compact.proxy.endpoints import Body, Endpoint, read_body, write_body
 from compact.proxy.outcome import RequestOutcome
 from compact.proxy.sessions import SessionNames, answer_fingerprint
 

@@ -15,8 +15,8 @@ from hashlib import sha256
 from typing import Any
 
 from compact.adapters.support import SESSION_HEADER, RecentDict
+from compact.adapters.support.endpoints import Body, Endpoint, content_text
 from compact.core.json_data import is_list, is_mapping
-from compact.proxy.endpoints import Body, Endpoint, content_text
 
 SESSION_HEADER_KEY = SESSION_HEADER.lower().encode()
 _KEY_HEADERS = (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key")

@@ -62,7 +62,7 @@ _ONLY_SYSTEM = 'messages: Unexpected role "system". The Messages API accepts a t
 
 
 class MessagesApi:
-    """The Messages API, without streaming."""
+    """The Messages API."""
 
     def key(self, headers: Fields) -> str:
         """Return the key from its own header, or the bearer token."""
@@ -83,8 +83,6 @@ class MessagesApi:
                 raise RequestRejected(f"{name}: Extra inputs are not permitted")
         if not isinstance(body["model"], str):
             raise RequestRejected("model: Input should be a valid string")
-        if body.get("stream"):
-            raise RequestRejected("stream: This server does not stream: leave it out, or set it to false.")
         _check_numbers(body)
         _check_messages(body.get("system"), as_list(body["messages"]) or [])
 

@@ -4,8 +4,9 @@
         client = OpenAI(base_url=model.base_url, api_key="any")
 
 It speaks OpenAI Chat Completions and Responses, Anthropic Messages, Gemini's generateContent and Bedrock's Converse
-with the same script. A request that the provider would reject, because it does not fit the window with the room for
-its answer for instance, is rejected, takes no step of the script, and is named in `model.rejections`.
+with the same script, and streams where a request asks for it. A request that the provider would reject,
+because it does not fit the window with the room for its answer for instance, is rejected, takes no step of the script,
+and is named in `model.rejections`.
 """
 
 from __future__ import annotations
@@ -15,16 +16,18 @@ import re
 import select
 import socket
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Literal, NoReturn, cast
+from typing import Any, Literal, NoReturn, TypeAlias, cast
 from urllib.parse import unquote
 
 from compact.testing.anthropic_api import MessagesApi
 from compact.testing.apis.converse import ConverseApi
+from compact.testing.apis.converse_stream import EVENT_STREAM, stream_converse
 from compact.testing.apis.gemini import GenerateContentApi
 from compact.testing.apis.responses import ResponsesApi
+from compact.testing.apis.streams import stream_chat, stream_contents, stream_messages, stream_responses
 from compact.testing.model_script import (
     Cut,
     Echo,
@@ -50,24 +53,45 @@ from compact.testing.provider_api import (
     cut_to,
 )
 
+# Turns the body of an answer, and of the request for it, into the events of a stream.
+Stream: TypeAlias = Callable[[Fields, Fields], Iterator[bytes]]
+
 
 @dataclass(frozen=True, slots=True)
 class ServedApi:
-    """A path of the server: the word for its provider, and the API that answers there."""
+    """A path of the server: the word for its provider, the API that answers there, and how an answer is streamed.
+
+    A request asks for a stream in its body, unless the path is there for nothing else (`is_stream`).
+    """
 
     provider: Literal["openai", "anthropic", "gemini", "bedrock"]
     api: ProviderApi
+    stream: Stream | None = None
+    is_stream: bool = False
+    stream_type: str = "text/event-stream"
+
+    def asks_for_stream(self, request: ReceivedRequest) -> bool:
+        """Return True if a request wants its answer in parts."""
+        return self.is_stream or request.body.get("stream") is True
 
 
 ENDPOINTS: Mapping[str, ServedApi] = {
-    "/v1/chat/completions": ServedApi("openai", ChatCompletionsApi()),
-    "/v1/messages": ServedApi("anthropic", MessagesApi()),
-    "/v1/responses": ServedApi("openai", ResponsesApi()),
+    "/v1/chat/completions": ServedApi("openai", ChatCompletionsApi(), stream_chat),
+    "/v1/messages": ServedApi("anthropic", MessagesApi(), stream_messages),
+    "/v1/responses": ServedApi("openai", ResponsesApi(), stream_responses),
 }
 # Here the model is in the path.
 _MODEL_PATHS = (
     (re.compile(r"/v1(?:alpha|beta)?/models/([^/:]+):generateContent"), ServedApi("gemini", GenerateContentApi())),
+    (
+        re.compile(r"/v1(?:alpha|beta)?/models/([^/:]+):streamGenerateContent"),
+        ServedApi("gemini", GenerateContentApi(), stream_contents, is_stream=True),
+    ),
     (re.compile(r"/model/([^/]+)/converse"), ServedApi("bedrock", ConverseApi())),
+    (
+        re.compile(r"/model/([^/]+)/converse-stream"),
+        ServedApi("bedrock", ConverseApi(), stream_converse, is_stream=True, stream_type=EVENT_STREAM),
+    ),
 )
 _SECRET_HEADERS = ("authorization", "x-api-key")
 
@@ -381,9 +405,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, step: Step, request: ReceivedRequest, api: ProviderApi) -> None:
         match step:
             case ScriptedAnswer():
-                self._send_json(200, self.runner.complete(step, request))
+                self._send_answer(self.runner.complete(step, request), request)
             case Echo():
-                self._send_json(200, self.runner.complete(ScriptedAnswer(request.asked), request))
+                self._send_answer(self.runner.complete(ScriptedAnswer(request.asked), request), request)
             case Failure():
                 error = RequestRejected(step.message, status=step.status, code=step.code, param=step.param)
                 extra = {} if step.retry_after is None else {"Retry-After": f"{step.retry_after:g}"}
@@ -396,6 +420,26 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(200, whole[: len(whole) // 2], announced)
             case _:
                 raise TypeError(f"not a step that can be answered: {step!r}")
+
+    def _send_answer(self, body: Fields, request: ReceivedRequest) -> None:
+        served, _ = find_api(request.path)
+        if served and served.stream and served.asks_for_stream(request):
+            self._send_stream(served.stream(body, request.body), served.stream_type)
+        else:
+            self._send_json(200, body)
+
+    def _send_stream(self, events: Iterator[bytes], content_type: str) -> None:
+        """Send events one by one; the stream ends with the connection."""
+        self.close_connection = True
+        self.send_response(200)
+        for name, value in {"Content-Type": content_type, "Connection": "close"}.items():
+            self.send_header(name, value)
+        try:
+            self.end_headers()
+            for event in events:
+                self.wfile.write(event)
+        except ConnectionError:
+            self.runner.record_hangup()
 
     def _send_json(self, status: int, body: Fields, extra: dict[str, str] | None = None) -> None:
         self._send(status, json.dumps(body).encode(), {"Content-Type": "application/json", **(extra or {})})

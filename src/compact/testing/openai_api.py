@@ -80,7 +80,7 @@ _WORDINGS: Mapping[str, _Wording] = {
 
 
 class ChatCompletionsApi:
-    """Chat Completions, without streaming."""
+    """Chat Completions."""
 
     def key(self, headers: Fields) -> str:
         """Return the bearer token."""
@@ -93,10 +93,6 @@ class ChatCompletionsApi:
                 _reject(f"Unrecognized request argument supplied: {name}", "unknown_parameter", name)
         if not isinstance(body.get("model"), str) or not body["model"]:
             _reject("you must provide a model parameter", None, "model")
-        if body.get("stream"):
-            _reject(
-                "This server does not stream: leave out 'stream', or set it to false.", "unsupported_value", "stream"
-            )
         _check_messages(body)
         _check_limits(body, settings)
         _check_sampling(body, settings)

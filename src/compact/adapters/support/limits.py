@@ -11,6 +11,7 @@ _NAMES = (
     "max_output_tokens",
     "max_tokens",
     "maxTokens",
+    "maxOutputTokens",
     "max_tokens_to_sample",
     "num_predict",
 )

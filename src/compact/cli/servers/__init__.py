@@ -1,6 +1,8 @@
 """Commands that run until they are stopped with Ctrl-C.
 
-view    `compact view`: the viewer in the browser
-proxy   `compact proxy`: compacts between an agent and its provider
-worker  `compact worker`: prefetches summaries for agents that share a PostgreSQL store
+view       `compact view`: the viewer in the browser
+proxy      `compact proxy`: compacts between an agent and its provider
+mcp        `compact mcp`: recall, why and status for any agent that speaks MCP
+mcp_tools  the tools of that server
+worker     `compact worker`: prefetches summaries for agents that share a PostgreSQL store
 """

@@ -79,7 +79,7 @@ def show(
 def _overview(opened: OpenStore, session: str, *, is_printed: bool) -> dict[str, Any]:
     manager = opened.manager
     status, plans, calls = manager.status(session), manager.plans(session), manager.model_calls(session)
-    status, cost = _as_it_ran(status, calls), manager.cost(session)
+    status, cost = status_as_it_ran(status, calls), manager.cost(session)
     if is_printed:
         _print_status(status)
         _print_cost(cost)
@@ -97,7 +97,7 @@ def _overview(opened: OpenStore, session: str, *, is_printed: bool) -> dict[str,
     }
 
 
-def _as_it_ran(status: SessionStatus, calls: Sequence[ModelCall]) -> SessionStatus:
+def status_as_it_ran(status: SessionStatus, calls: Sequence[ModelCall]) -> SessionStatus:
     """Return the status with the window and the limits of the newest call, if it recorded them."""
     limits = dict(calls[-1].limits) if calls else {}
     if not limits:
@@ -106,22 +106,27 @@ def _as_it_ran(status: SessionStatus, calls: Sequence[ModelCall]) -> SessionStat
 
 
 def _print_status(status: SessionStatus) -> None:
-    """Print how full the window is, what each part of the prompt takes, and what became of the log."""
+    title, *lines = status_lines(status)
+    screen.line(title, style="bold")
+    for text in lines:
+        screen.line(text)
+
+
+def status_lines(status: SessionStatus) -> Iterator[str]:
+    """Yield how full the window is, what each part of the prompt takes, and what became of the log."""
     used, window = status.used_tokens, status.max_context_tokens
-    screen.line(
-        f"session {status.session_id}, turn {status.turn_number}, plan version {status.plan_version}", style="bold"
-    )
+    yield f"session {status.session_id}, turn {status.turn_number}, plan version {status.plan_version}"
     width = max(map(len, ("window", *status.parts))) + 2
-    screen.line(f"{'window':<{width}}{used:,} of {window:,} tokens ({screen.percentage(used, window)})")
+    yield f"{'window':<{width}}{used:,} of {window:,} tokens ({screen.percentage(used, window)})"
     limits = ", ".join(f"{name} {tokens:,}" for name, tokens in status.thresholds.items())
-    screen.line(f"{'limits':<{width}}{limits}")
+    yield f"{'limits':<{width}}{limits}"
     for name, part in status.parts.items():
         messages = f", {screen.quantity(part.messages, 'message')}" if part.messages else ""
         sources = ", ".join(f"{source} {tokens:,}" for source, tokens in status.contents.get(name, {}).items())
         told = f": {sources}" if sources and list(status.contents[name]) != [name] else ""
-        screen.line(f"{name:<{width}}{screen.quantity(part.tokens, 'token')}{messages}{told}")
+        yield f"{name:<{width}}{screen.quantity(part.tokens, 'token')}{messages}{told}"
     actions = ", ".join(f"{count:,} {action}" for action, count in status.actions.items())
-    screen.line(f"{'log':<{width}}{screen.quantity(status.messages_in_log, 'message')}: {actions}")
+    yield f"{'log':<{width}}{screen.quantity(status.messages_in_log, 'message')}: {actions}"
 
 
 def _print_cost(cost: SessionCost) -> None:

@@ -78,16 +78,26 @@ def _as_data(trace: PhraseTrace) -> dict[str, Any]:
 
 
 def _show(trace: PhraseTrace, limit: int) -> None:
-    screen.line(_verdict(trace), style="bold")
-    for topic, text in _trace_topics(trace):
-        screen.line(f"{topic:<9}{text}")
-    for sighting in trace.sightings[:limit]:
-        screen.heading(f"{sighting.message_id}, {sighting.role}, entry {sighting.seq}")
-        for topic, text in _topics(sighting, trace):
-            screen.line(f"{topic:<9}{text}")
+    verdict, *rest = trace_lines(trace, limit)
+    screen.line(verdict, style="bold")
+    for number, text in enumerate(rest):
+        is_title = number > 0 and not rest[number - 1]
+        screen.line(text, style="bold" if is_title else "")
     if trace.sightings_total > limit:
         screen.line()
         screen.line(f"{limit:,} of {screen.quantity(trace.sightings_total, 'message')} shown; --limit shows more")
+
+
+def trace_lines(trace: PhraseTrace, limit: int) -> Iterator[str]:
+    """Yield what is known of a phrase: whether the model sees it, then each message that has it, under its title."""
+    yield _verdict(trace)
+    for topic, text in _trace_topics(trace):
+        yield f"{topic:<9}{text}"
+    for sighting in trace.sightings[:limit]:
+        yield ""
+        yield f"{sighting.message_id}, {sighting.role}, entry {sighting.seq}"
+        for topic, text in _topics(sighting, trace):
+            yield f"{topic:<9}{text}"
 
 
 def _verdict(trace: PhraseTrace) -> str:

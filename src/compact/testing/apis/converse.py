@@ -28,7 +28,7 @@ _STOP = {"stop": "end_turn", "length": "max_tokens", "refusal": "guardrail_inter
 
 
 class ConverseApi:
-    """Converse, without streaming; requests are signed, and no signature is checked."""
+    """Converse; requests are signed, and no signature is checked."""
 
     def key(self, headers: Fields) -> str:
         """Return nothing: there is no key, but a signature."""

@@ -29,7 +29,7 @@ _PARAMETERS = names(
 
 
 class ResponsesApi:
-    """The Responses API, without streaming, for a history that is sent with every request."""
+    """The Responses API, for a history that is sent with every request."""
 
     def key(self, headers: Fields) -> str:
         """Return the bearer token."""
@@ -42,8 +42,6 @@ class ResponsesApi:
                 raise RequestRejected(f"Unknown parameter: '{name}'.", code="unknown_parameter", param=name)
         if not isinstance(body.get("model"), str) or not body["model"]:
             raise RequestRejected("you must provide a model parameter", param="model")
-        if body.get("stream"):
-            raise RequestRejected("This server does not stream.", code="unsupported_value", param="stream")
         for violation in check_responses(_items(body)):
             where = f"input[{violation.place}]"
             raise RequestRejected(f"Invalid '{where}': {violation.rule}: {violation.detail}.", param=where)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from compact.adapters.support import output_limit
+from compact.adapters.support.limits import output_limit
 from compact.core.json_data import is_list, is_mapping
 
 Body: TypeAlias = dict[str, Any]

@@ -1,0 +1,174 @@
+"""google-genai: a client whose requests go through `request` and its relatives, where conversations are compacted.
+
+The SDK's client hands each of its parts one object that sends requests. A wrapped client is made by the SDK itself,
+with an object in its place that compacts first and leaves all else to the client that was passed in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from google.genai import Client
+from google.genai.client import AsyncClient
+
+from compact.adapters.clients.compaction import ClientCompactor, ConversationRequest, PreparedCall
+from compact.adapters.clients.watched_streams import AsyncWatchedEvents
+from compact.adapters.support import (
+    SESSION_HEADER,
+    OutgoingRequest,
+    counted,
+    instruction_text,
+    is_list,
+    is_mapping,
+    output_limit,
+)
+
+_Body: TypeAlias = dict[str, Any]
+
+# How the paths of requests for an answer end.
+_PATH_ENDS = (":generateContent", ":streamGenerateContent")
+
+
+def compacting_client(client: Client, compactor: ClientCompactor) -> Client:
+    """Return a client that compacts, on the connections of another."""
+    api = _CompactingApi(client, compactor)
+    own = type(client)
+
+    def get_api_client(**_: Any) -> Any:
+        return api
+
+    members: dict[str, Any] = {"_get_api_client": staticmethod(get_api_client), "__del__": _leave_open}
+    kind: Any = type(own.__name__, (own,), {**members, "__module__": own.__module__})
+    wrapped = kind.__new__(kind)
+    vars(Client)["__init__"](wrapped)  # and not that of a class below it, which may want arguments
+    # Both would close the connections with themselves, and they are the other client's.
+    wrapped._aio.__class__ = type("AsyncClient", (AsyncClient,), {"__del__": _leave_open})
+    return wrapped
+
+
+def _leave_open(self: object) -> None:
+    """Do nothing when the object is no longer used."""
+
+
+class _CompactingApi:
+    """What sends the requests of a client, with compaction; it keeps the client alive whose connections it uses."""
+
+    def __init__(self, client: Any, compactor: ClientCompactor) -> None:
+        self._client, self._own, self._compactor = client, client._api_client, compactor
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
+
+    def request(self, http_method: str, path: str, request_dict: _Body, http_options: Any = None) -> Any:
+        """Send a request and return its answer."""
+        call = self._prepare(path, request_dict, http_options)
+        answer = self._own.request(http_method, path, _with_items(request_dict, call), _without_session(http_options))
+        self._compactor.take_usage(call, _usage_in(answer, call))
+        return answer
+
+    def request_streamed(
+        self, http_method: str, path: str, request_dict: _Body, http_options: Any = None
+    ) -> Iterator[Any]:
+        """Send a request and yield the parts of its answer as they are."""
+        call = self._prepare(path, request_dict, http_options)
+        options = _without_session(http_options)
+        for part in self._own.request_streamed(http_method, path, _with_items(request_dict, call), options):
+            self._compactor.take_usage(call, _usage_in(part, call))
+            yield part
+
+    async def async_request(self, http_method: str, path: str, request_dict: _Body, http_options: Any = None) -> Any:
+        """Send a request and return its answer."""
+        call = await self._aprepare(path, request_dict, http_options)
+        options = _without_session(http_options)
+        answer = await self._own.async_request(http_method, path, _with_items(request_dict, call), options)
+        await self._compactor.atake_usage(call, _usage_in(answer, call))
+        return answer
+
+    async def async_request_streamed(
+        self, http_method: str, path: str, request_dict: _Body, http_options: Any = None
+    ) -> AsyncIterator[Any]:
+        """Send a request and return an iterator over the parts of its answer as they are."""
+        call = await self._aprepare(path, request_dict, http_options)
+        options = _without_session(http_options)
+        parts = await self._own.async_request_streamed(http_method, path, _with_items(request_dict, call), options)
+        return AsyncWatchedEvents(parts, lambda part: self._compactor.atake_usage(call, _usage_in(part, call)))
+
+    def _prepare(self, path: str, body: _Body, http_options: Any) -> PreparedCall:
+        request = _client_request(path, body, http_options)
+        return self._compactor.prepare(request) if request else PreparedCall("")
+
+    async def _aprepare(self, path: str, body: _Body, http_options: Any) -> PreparedCall:
+        request = _client_request(path, body, http_options)
+        return await self._compactor.aprepare(request) if request else PreparedCall("")
+
+
+def _client_request(path: str, body: _Body, http_options: Any) -> ConversationRequest | None:
+    """Return what is in a request for an answer; None for all others, such as those that count tokens."""
+    path, _, _ = path.partition("?")
+    contents = body.get("contents")
+    if not path.endswith(_PATH_ENDS) or not is_list(contents):
+        return None
+    config = body.get("generationConfig")
+    outgoing = OutgoingRequest(
+        items=contents,
+        tools=_tools(body),
+        instructions=_instructions(body),
+        output_tokens=output_limit(config) if is_mapping(config) else 0,
+        model=path.rpartition(":")[0].rpartition("/")[2],
+        dialect="gemini",
+    )
+    kept_by = "cachedContent" if body.get("cachedContent") else ""
+    return ConversationRequest(body=body, outgoing=outgoing, session=_session(http_options), kept_by=kept_by)
+
+
+def _tools(body: _Body) -> list[Mapping[str, Any]]:
+    tools = body.get("tools")
+    return [tool for tool in tools if is_mapping(tool)] if is_list(tools) else []
+
+
+def _instructions(body: _Body) -> str:
+    instruction = body.get("systemInstruction")
+    return instruction_text(instruction.get("parts")) if is_mapping(instruction) else ""
+
+
+def _with_items(body: _Body, call: PreparedCall) -> _Body:
+    return body if call.items is None else {**body, "contents": call.items}
+
+
+def _usage_in(answer: Any, call: PreparedCall) -> object:
+    """Return the usage that a response or a part of a stream reports."""
+    text = answer.body if call.number else None
+    if not isinstance(text, str) or "usageMetadata" not in text:
+        return None
+    try:
+        usage = json.loads(text).get("usageMetadata")
+    except (ValueError, AttributeError):
+        return None  # the SDK says what is wrong with it
+    if not is_mapping(usage):
+        return None
+    return counted(usage.get("promptTokenCount"), cache_read=usage.get("cachedContentTokenCount"))
+
+
+# -- the header that names a session ----------------------------------------------------------------------------------
+
+
+def _headers(http_options: Any) -> Mapping[str, Any]:
+    found = http_options.get("headers") if is_mapping(http_options) else getattr(http_options, "headers", None)
+    return found if is_mapping(found) else {}
+
+
+def _session(http_options: Any) -> str:
+    headers = _headers(http_options)
+    return next((str(value) for name, value in headers.items() if name.lower() == SESSION_HEADER.lower()), "")
+
+
+def _without_session(http_options: Any) -> Any:
+    """Return the options of a request without the header that names its session."""
+    if not _session(http_options):
+        return http_options
+    kept = {name: value for name, value in _headers(http_options).items() if name.lower() != SESSION_HEADER.lower()}
+    if is_mapping(http_options):
+        return {**http_options, "headers": kept}
+    return http_options.model_copy(update={"headers": kept})
