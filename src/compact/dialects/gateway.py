@@ -13,7 +13,7 @@ from typing import Any
 from compact.dialects import CHAT, DIALECTS, detect, get_dialect
 from compact.dialects.chat import check_parts
 from compact.dialects.dialect import META, NATIVE, Dialect, without, without_cache_marks
-from compact.dialects.objects import PlainItems, check_items, is_reply, plain_item
+from compact.dialects.objects import PlainItems, check_items, is_reply, plain_item, same_start
 from compact.dialects.translation import Translator
 
 
@@ -33,6 +33,8 @@ class Gateway:
     _objects: PlainItems[Any] = field(default_factory=lambda: PlainItems[Any].read((), plain_item))
     _own: dict[int, Any] = field(default_factory=dict[int, Any])
     _selected: Sequence[Any] = ()
+    # How many of its first items are those of the list before, and were looked at then.
+    _checked: int = 0
 
     def fork(self) -> Gateway:
         """Return a copy for a dry run: what it learns never reaches this gateway."""
@@ -62,7 +64,8 @@ class Gateway:
 
     def _has_cache_marks(self, items: Sequence[Any]) -> bool:
         """Return True if a list has marks for a provider's cache, or had some: callers move them."""
-        self._has_marks = self._has_marks or any(without_cache_marks(item) is not item for item in items)
+        fresh = items[self._checked :]
+        self._has_marks = self._has_marks or any(without_cache_marks(item) is not item for item in fresh)
         return self._has_marks
 
     @property
@@ -82,7 +85,7 @@ class Gateway:
         items = self._objects.plain if self._selected is items else items
         self._incoming = items
         if self._is_chat_as_is:
-            check_parts(items, 0)
+            check_parts(items[self._checked :], self._checked)
         return items if self._is_chat_as_is else self._translator.entries(items)
 
     def to_items(self, entries: Sequence[Any], *, summary_place: int | None = None) -> list[Any]:
@@ -93,11 +96,11 @@ class Gateway:
     def _read_objects(self, items: Sequence[Any], named: str | Dialect | None) -> Sequence[Any]:
         """Return a list with data in place of objects; a dialect of somebody else's reads its own objects."""
         is_known = named is None or isinstance(named, str) or named in DIALECTS.values()
+        self._selected, self._checked = items, same_start(self._objects.own, items)
         if is_known:
-            check_items(items)
-        self._selected = items
+            check_items(items[self._checked :], self._checked)
         self._objects = PlainItems[Any].read(items, plain_item if is_known else _as_it_is, self._objects)
-        pairs = zip(self._objects.plain, self._objects.own, strict=True)
+        pairs = () if self._objects.is_plain else zip(self._objects.plain, self._objects.own, strict=True)
         self._own = {id(data): item for data, item in pairs if data is not item and not is_reply(item)}
         return self._objects.plain
 

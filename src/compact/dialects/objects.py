@@ -8,8 +8,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
+from operator import is_
 from typing import Any, Generic, TypeVar, cast
 
 from compact.core.errors import InvalidHistory
@@ -37,7 +38,7 @@ _UI_MESSAGE = "this is a UIMessage of the Vercel AI SDK: pass what convertToMode
 _A_DICT = 'pass a dict such as {"role": "user", "content": "…"}'
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlainItems(Generic[T]):
     """A caller's items as plain data, and the way back to its own objects."""
 
@@ -47,9 +48,18 @@ class PlainItems(Generic[T]):
     @classmethod
     def read(cls, items: Sequence[T], dump: Callable[[T], Any], before: PlainItems[T] | None = None) -> PlainItems[T]:
         """Return items with what `dump` makes of each; data that is as it was `before` is the same data."""
-        known = {id(item): data for item, data in zip(before.own, before.plain, strict=True)} if before else {}
         own = tuple(items)  # the caller goes on with its list
+        if before is None or before.is_plain:
+            # Nothing was made of the items before: those that are still there are as they were.
+            start = same_start(before.own, own) if before else 0
+            return cls(own, [*own[:start], *map(dump, own[start:])])
+        known = {id(item): data for item, data in zip(before.own, before.plain, strict=True)}
         return cls(own, [_same_or_new(dump(item), item, known.get(id(item))) for item in own])
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """True if all items are data as they are."""
+        return all(map(is_, self.own, self.plain))
 
     def restore(self, sent: Sequence[Any], build: Callable[[Any], T] | None = None) -> list[T]:
         """Return the caller's own object for data that was not changed, and what `build` makes of all other."""
@@ -61,6 +71,17 @@ class PlainItems(Generic[T]):
             else:
                 restored.append(build(data) if build else cast(T, data))
         return restored
+
+
+def same_start(before: Sequence[Any], items: Sequence[Any]) -> int:
+    """Return how many items a list begins with that the list before began with, too: the very same objects.
+
+    Its last one does not count: the caller may have been at work on it.
+    """
+    before = before[:-1]
+    if all(map(is_, before, items)):
+        return min(len(before), len(items))
+    return next(place for place, (a, b) in enumerate(zip(before, items, strict=False)) if a is not b)
 
 
 def _same_or_new(data: Any, item: object, known: Any) -> Any:
@@ -92,6 +113,8 @@ def is_reply(item: object) -> bool:
 
 def _holds_objects(item: Mapping[str, Any]) -> bool:
     inner = (item.get("content"), item.get("tool_calls"))
+    if inner[1] is None and isinstance(inner[0], str):  # most messages
+        return False
     return any(hasattr(part, "model_dump") for parts in inner if is_list(parts) for part in parts)
 
 
@@ -122,9 +145,12 @@ def _load(package: str) -> Dialect:
 # -- what is no message -----------------------------------------------------------------------------------------------
 
 
-def check_items(items: Sequence[Any]) -> None:
-    """Raise InvalidHistory for the first item that is no message in any form, saying what to do."""
-    for place, item in enumerate(items):
+def check_items(items: Sequence[Any], start: int = 0) -> None:
+    """Raise InvalidHistory for the first item that is no message in any form, saying what to do.
+
+    `start` is the place of the first one in the caller's list.
+    """
+    for place, item in enumerate(items, start):
         if isinstance(item, Message):
             continue
         problem = _wrong_dict(item) if is_mapping(item) else _wrong_object(item)
