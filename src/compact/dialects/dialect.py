@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import is_
 from typing import Any, Protocol, TypeAlias, cast
 
 from compact.core.errors import InvalidHistory
@@ -20,6 +21,8 @@ Entry: TypeAlias = dict[str, Any]
 NATIVE = "native"
 META = "meta"
 CACHE_MARK = "cache_control"
+# A mark is on a message, on a part of it, or on a part of the result that a part is.
+_MARKED_DEPTH = 2
 # Under this name the meta of an entry says that it is the summary of a session.
 _SUMMARY = "compact_summary"
 _BYTES = "$bytes"  # the key under which bytes stand in JSON
@@ -97,23 +100,22 @@ def without(item: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     return {key: value for key, value in item.items() if key not in keys}
 
 
-def without_cache_marks(item: Any) -> Any:
+def without_cache_marks(item: Any, depth: int = _MARKED_DEPTH) -> Any:
     """Return an item without `cache_control`, which callers move to another message with every call.
 
     It says what a provider may keep in its cache, and nothing about the conversation.
     """
-    if isinstance(item, list):
-        parts = cast(list[Any], item)
-        plain = [without_cache_marks(part) for part in parts]
-        return parts if all(a is b for a, b in zip(parts, plain, strict=True)) else plain
     if not isinstance(item, dict):
         return item
     fields = cast(dict[str, Any], item)
     content = fields.get("content")
-    inner = without_cache_marks(content) if isinstance(content, list) else content
-    if inner is content and CACHE_MARK not in fields:
+    if depth and isinstance(content, list):
+        parts = cast(list[Any], content)
+        plain = [without_cache_marks(part, depth - 1) for part in parts]
+        content = parts if all(map(is_, parts, plain)) else plain
+    if content is fields.get("content") and CACHE_MARK not in fields:
         return fields
-    return {key: inner if key == "content" else value for key, value in fields.items() if key != CACHE_MARK}
+    return {key: content if key == "content" else value for key, value in fields.items() if key != CACHE_MARK}
 
 
 def foreign(item: object, place: int, dialect: str, *, hint: str = "") -> InvalidHistory:
