@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,7 +22,7 @@ from compact.adapters.support import SessionFinder, UsageFeedback, aobserve_usag
 from compact.core.steps import SlowStep, Steps
 from compact.runner import arun_steps
 from compact.summarizers.extractive import extractive_summary
-from compact.testing import Wire, user
+from compact.testing import Wire, WordTokenizer, user
 
 HELLO = [user("Hello")]
 _LINES = (
@@ -268,6 +269,35 @@ def test_a_claim_that_is_granted_in_the_moment_of_a_cancel_is_given_back() -> No
         assert given_back == [True]
 
     asyncio.run(run())
+
+
+@dataclass(frozen=True, slots=True)
+class CountingThreads(WordTokenizer):
+    """Notes which threads count."""
+
+    threads: set[str] = field(default_factory=set[str])
+
+    def count_text(self, text: str) -> int:
+        self.threads.add(threading.current_thread().name)
+        return WordTokenizer.count_text(self, text)
+
+
+def test_no_work_is_done_in_the_thread_of_the_loop(tmp_path: Path) -> None:
+    tokenizer = CountingThreads()
+
+    async def run() -> None:
+        async with manager_at(tmp_path, window=4_000, tokenizer=tokenizer) as manager:
+            tokenizer.threads.clear()
+            history = long_session(30_000)
+            for length in (20, len(history)):
+                await manager.apreflight("s", history[:length], instructions="Be brief.", tools=[{"name": "read_file"}])
+            await manager.amanual_compact("s", history)
+            await manager.aobserve_usage("s", 900)
+            assert len(manager.plans("s")) > 1, "it was compacted"
+
+    asyncio.run(run())
+    assert tokenizer.threads
+    assert all(name.startswith("compact-") for name in tokenizer.threads), tokenizer.threads
 
 
 # -- the loop's own clock ---------------------------------------------------------------------------------------------

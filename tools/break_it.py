@@ -50,7 +50,7 @@ BREAKS = (
     Break("a whole turn is left out without a word", "core/log/turn_order.py", "is_filled = speaks_again and self._has_spoken(other, last, message)", "is_filled = False", "tests/dialects/test_chat_templates.py::test_every_prompt_of_a_chat_is_taken"),
     Break("another conversation under a used id is not noticed", "core/log/log.py", "return max(entry.line for entry in self.entries) + 1", "return self.line", "tests/stores/test_reuse.py"),
     # -- event loops
-    Break("work is done in the event loop", "runner.py", "pause = await _in_worker(work.start, work)", "pause = work.start()", "tests/test_event_loop.py::test_the_loop_gets_its_turn"),
+    Break("work is done in the event loop", "runner.py", "pause = await _in_worker(work.start, work)", "pause = work.start()", "tests/test_event_loop.py::test_no_work_is_done_in_the_thread_of_the_loop"),
     Break("a model is waited for in a worker", "core/engine/summarization.py", "return SlowStep(call) if self.is_model or not self.may_be_empty else call", "return call", "tests/test_event_loop.py::test_slow_summaries_stall_neither_other_sessions_nor_the_process"),
     Break("a cancelled call lets go of steps that a worker still has", "runner.py", "work.is_cancelled = True\n        await _finished(advanced)", "work.is_cancelled = True", "tests/test_event_loop.py::test_a_claim_that_is_granted_in_the_moment_of_a_cancel_is_given_back"),
     Break("a cancelled call keeps its claim", "core/engine/claims.py", "            self._release_at_once(session, key)\n            raise", "            raise", "tests/test_event_loop.py::test_a_call_that_is_made_again_after_a_cancel_does_not_wait_for_the_first_one"),

@@ -7,6 +7,7 @@ from typing import Any
 
 from compact.core.json_data import is_list, is_mapping
 from compact.core.log.legality import Violation
+from compact.core.plurals import quantity
 from compact.dialects.converse.blocks import BLOCKS, CALL, MARK, REASONING, RESULT, is_call
 
 # The limit of the API for marks of its cache, those of system prompt and tools included.
@@ -60,7 +61,7 @@ def _violations(items: Sequence[Any], local_keys: Collection[str]) -> Iterator[V
         marks += sum(MARK in block for block in blocks)
     yield from _unpaired(open_calls, [], len(items))
     if marks > _MAX_MARKS:
-        yield Violation("too_many_marks", 0, f"{marks} blocks are cachePoint, {_MAX_MARKS} are allowed")
+        yield Violation("too_many_marks", 0, f"{quantity(marks, 'block')} with cachePoint, {_MAX_MARKS} are allowed")
 
 
 def _wrong_shape(item: object, place: int) -> Violation | None:
