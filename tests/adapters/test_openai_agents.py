@@ -18,7 +18,7 @@ import pytest
 from agents import Agent, RunConfig, RunHooks, Runner, Session, SessionSettings, SQLiteSession, function_tool, handoff
 from agents.run import CallModelData, ModelInputData
 from agents.testing import ScriptedModel, assistant_message, function_call
-from agents.tracing import add_trace_processor, set_trace_processors
+from agents.tracing import add_trace_processor, set_trace_processors, set_tracing_disabled
 from agents.tracing.processor_interface import TracingProcessor
 from agents.usage import InputTokensDetails, Usage
 from packaging.specifiers import SpecifierSet
@@ -412,6 +412,7 @@ class Spans(TracingProcessor):
 
 def test_a_span_for_each_check_hangs_below_the_turn() -> None:
     spans = Spans()
+    set_tracing_disabled(False)  # a guide may have run in this process
     set_trace_processors([])
     add_trace_processor(spans)
     manager = small()
