@@ -29,6 +29,14 @@ def anthropic_session(turns: int) -> Items:
     return items
 
 
+def converse_session(turns: int) -> Items:
+    items: Items = []
+    for n in range(turns):
+        items.append({"role": "user", "content": [{"text": f"question {n} " + "word " * 40}]})
+        items.append({"role": "assistant", "content": [{"text": f"answer {n} " + "word " * 40}]})
+    return items
+
+
 def chat_session(turns: int) -> Items:
     items: Items = []
     for n in range(turns):
@@ -48,14 +56,18 @@ def with_marks(items: Items) -> Items:
     """Return a copy with marks on the last two messages of the user, a plain text in a list of its own."""
     marked = copy.deepcopy(items)
     for item in [item for item in marked if item["role"] == "user"][-2:]:
+        parts: list[Any] = item["content"]
         if isinstance(item["content"], str):
-            item["content"] = [{"type": "text", "text": item["content"]}]
-        item["content"][-1]["cache_control"] = MARK
+            parts = item["content"] = [{"type": "text", "text": item["content"]}]
+        if "type" in parts[-1]:
+            parts[-1]["cache_control"] = MARK
+        else:
+            parts.append({"cachePoint": {"type": "default"}})
     return marked
 
 
 def marks_in(items: Items) -> int:
-    return str(items).count("cache_control")
+    return str(items).count("cache_control") + str(items).count("cachePoint")
 
 
 def run(session: Items, dialect: str, folder: Path, *, moves: bool) -> tuple[CompactManager, list[Items]]:
@@ -78,8 +90,13 @@ def run(session: Items, dialect: str, folder: Path, *, moves: bool) -> tuple[Com
 
 @pytest.mark.parametrize(
     ("session", "dialect"),
-    [(anthropic_session(40), "anthropic"), (chat_session(40), "chat"), (plain_text_session(40), "anthropic")],
-    ids=["anthropic", "chat", "plain text"],
+    [
+        (anthropic_session(40), "anthropic"),
+        (chat_session(40), "chat"),
+        (plain_text_session(40), "anthropic"),
+        (converse_session(40), "converse"),
+    ],
+    ids=["anthropic", "chat", "plain text", "converse"],
 )
 def test_moving_marks_cost_nothing(session: Items, dialect: str, tmp_path: Path) -> None:
     (tmp_path / "still").mkdir()

@@ -100,8 +100,13 @@ def without(item: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     return {key: value for key, value in item.items() if key not in keys}
 
 
+def _is_cache_point(part: object) -> bool:
+    """Return True for the mark of Bedrock Converse, which is a block of its own."""
+    return isinstance(part, dict) and len(cast(dict[str, Any], part)) == 1 and "cachePoint" in part
+
+
 def without_cache_marks(item: Any, depth: int = _MARKED_DEPTH) -> Any:
-    """Return an item without `cache_control`, which callers move to another message with every call.
+    """Return an item without `cache_control` or `cachePoint`, which callers move to another message with every call.
 
     It says what a provider may keep in its cache, and nothing about the conversation.
     """
@@ -111,8 +116,8 @@ def without_cache_marks(item: Any, depth: int = _MARKED_DEPTH) -> Any:
     content = fields.get("content")
     if depth and isinstance(content, list):
         parts = cast(list[Any], content)
-        plain = [without_cache_marks(part, depth - 1) for part in parts]
-        content = parts if all(map(is_, parts, plain)) else plain
+        plain = [without_cache_marks(part, depth - 1) for part in parts if not _is_cache_point(part)]
+        content = parts if len(parts) == len(plain) and all(map(is_, parts, plain)) else plain
     if content is fields.get("content") and CACHE_MARK not in fields:
         return fields
     return {key: content if key == "content" else value for key, value in fields.items() if key != CACHE_MARK}

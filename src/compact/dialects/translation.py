@@ -54,18 +54,6 @@ class _KnownBlock:
         return _KnownBlock(tuple(map(copy_plain, self.items)), self.items, self.entries) if self.has_meta else self
 
     @cached_property
-    def has_other_marks(self) -> bool:
-        """True if the items had their marks for a provider's cache elsewhere when they were last seen."""
-        return not self.has_meta and self.seen != self.items
-
-    @property
-    def as_it_looks_now(self) -> _KnownBlock:
-        """The same block, with its marks where they are now."""
-        return (
-            _KnownBlock(tuple(map(copy_plain, self.items)), self.items, self.entries) if self.has_other_marks else self
-        )
-
-    @cached_property
     def look(self) -> str:
         """What the items are recognised by when they come back."""
         return _look(self.items)
@@ -174,9 +162,10 @@ class Translator:
             if all(map(is_, self._given, start)) and self._seen[:place] == list(start):
                 # The very same objects, and nobody has changed them.
                 return self._with_last_sent(before, place, items)
-        known, end = max((_matching(blocks, items) for blocks in (before, self._written)), key=lambda match: match[1])
-        self._moves_marks = self._moves_marks or any(block.has_other_marks for block in known)
-        return [block.as_it_looks_now for block in known], end
+        found = (_matching(blocks, items) for blocks in (before, self._written))
+        known, end, has_moved = max(found, key=lambda match: match[1])
+        self._moves_marks = self._moves_marks or has_moved
+        return known, end
 
     def _with_last_known(self, fresh: list[_KnownBlock], place: int) -> list[_KnownBlock]:
         """Return blocks that were just read; if the first is the last one of the list before, with its entries.
@@ -370,18 +359,25 @@ class _PlacedSummary:
         return Block(block.items, tuple(summary if is_summary(entry) else entry for entry in block.entries))
 
 
-def _matching(blocks: Sequence[_KnownBlock], items: Sequence[Any]) -> tuple[list[_KnownBlock], int]:
-    """Return the first blocks that a list begins with, with the caller's objects of now, and how many items it is."""
+def _matching(blocks: Sequence[_KnownBlock], items: Sequence[Any]) -> tuple[list[_KnownBlock], int, bool]:
+    """Return the first blocks that a list begins with, with the caller's objects of now, and how many items it is.
+
+    The third says that marks for a provider's cache are elsewhere than they were.
+    """
     known: list[_KnownBlock] = []
-    place = 0
+    place, has_moved = 0, False
     for block in blocks:
-        end = place + len(block.seen)
-        if len(items) < end or not all(map(_is_same, block.seen, items[place:end])):
+        there = tuple(items[place : place + len(block.seen)])
+        if there == block.seen:
+            known.append(_KnownBlock(block.seen, block.items if block.has_meta else there, block.entries))
+        elif len(there) == len(block.seen) and all(map(_is_same, block.seen, there)):
+            seen = tuple(map(copy_plain, there))
+            known.append(_KnownBlock(seen, tuple(map(_without_meta, there)), block.entries))
+            has_moved = True
+        else:
             break
-        own = block.items if block.has_meta else tuple(items[place:end])
-        known.append(_KnownBlock(block.seen, own, block.entries))
-        place = end
-    return known, place
+        place += len(there)
+    return known, place, has_moved
 
 
 def _is_same(known: Any, item: Any) -> bool:
