@@ -826,6 +826,7 @@ class CompactManager:
         started_at, count_text = time.time(), self._engine.tokenizer.count_text
         held = self._sessions.get(session_id)
         plan = held.session.plan if held else CompactionPlan(session_id)
+        formed = held.session.log.forms if held else {}
 
         def search(reader: SessionReader, artifacts: ArtifactStore) -> Recall:
             return recall(
@@ -837,7 +838,7 @@ class CompactManager:
                 count_text=count_text,
                 max_tokens=max_tokens,
                 default_sensitivity=self.config.strategies.externalize.default_sensitivity,
-                is_shown=lambda message_id: plan.get_action(message_id)[0] is CompactionAction.INCLUDE,
+                is_shown=lambda i: i not in formed and plan.get_action(i)[0] is CompactionAction.INCLUDE,
                 similar=(lambda query: self._similar(session_id, query)) if self._semantic else None,
                 line=self._line_of(session_id, held),
             )

@@ -37,7 +37,7 @@ FORMER_MODULES: dict[str, tuple[str, ...]] = {
     },
     _CORE + "coordinator": (_CORE + "plan.strategy", _CORE + "plan.coordinator"),
     _CORE + "economics": (_CORE + "plan.economics",),
-    _CORE + "cut_arguments": (_CORE + "plan.arguments",),
+    _CORE + "cut_arguments": (_CORE + "plan.stubs",),
     _CORE + "records": (_CORE + "audit.records", _CORE + "audit.store"),
     **{_CORE + name: (f"{_CORE}audit.{name}",) for name in ("artifacts", "report", "why")},
     _CORE + "removed": (_CORE + "audit.diff",),

@@ -6,6 +6,7 @@ scanning       what readers ask, for stores that can only load a session
 entry_text     a log entry as JSON
 event_text     an event as JSON
 sql            sessions in SQLite or PostgreSQL, with
+  sql_branches   the views of callers
   sql_calls      model calls, and what each prompt was made of
   sql_search     which entries hold a term, in the database's own index
   sql_artifacts  artifacts

@@ -62,13 +62,20 @@ class _StoredData:
             self.view_ids.extend(stored.message.id for stored in commit.messages)
         else:
             self.view_ids = list(commit.view_ids)
-            self.branches.append(BranchView(commit.head_after.last_seq, commit.view_ids))
+        if commit.is_branch:
+            self.branches.append(self._branch(commit))
         self.plans.extend(PlanVersion(plan, now) for plan in (*commit.superseded, commit.plan) if plan)
         if commit.call:
             self.calls.append(replace(commit.call, number=len(self.calls) + 1, at=now))
             if commit.added:
                 self.added[len(self.calls)] = commit.added
         self.head, self.updated_at = commit.head_after, now
+
+    def _branch(self, commit: Commit) -> BranchView:
+        """Return the view that a commit begins: a new one, or the one before in other forms."""
+        if commit.view_ids is None:
+            return self.branches[-1].with_forms(commit.forms)
+        return BranchView(commit.head_after.last_seq, commit.view_ids, commit.forms)
 
     def plan_of(self, session_id: str, version: int) -> CompactionPlan:
         """Return a plan by its version; the one that changes nothing if there is none."""
@@ -81,7 +88,7 @@ class _StoredData:
         known = {entry.message.id: entry for entry in self.messages[: call.last_seq]}
         later = (entry.message.id for entry in self.messages[branch.after_seq : call.last_seq])
         ids = (*branch.view_ids, *later)
-        return (known[i] for i in ids if i in known and plan.shows(i))
+        return (branch.shown(known[i]) for i in ids if i in known and plan.shows(i))
 
 
 class InMemoryCompactionStore(ScanningReader, PlanMethods):
@@ -116,6 +123,7 @@ class InMemoryCompactionStore(ScanningReader, PlanMethods):
                 view_ids=tuple(data.view_ids),
                 plan=data.plan_of(session_id, data.head.plan_version),
                 last_report=next((call for call in reversed(data.calls) if call.tokens_reported is not None), None),
+                forms=data.branches[-1].forms,
             )
 
     def commit(self, commit: Commit) -> SessionHead:

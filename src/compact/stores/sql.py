@@ -41,7 +41,7 @@ from compact.core.audit.store import PlanMethods, VersionConflict
 from compact.core.plan.plan import CompactionPlan
 from compact.core.search.ranking import rank
 from compact.core.search.search_terms import read_query
-from compact.stores import schema, sql_calls, sql_search
+from compact.stores import schema, sql_branches, sql_calls, sql_search
 from compact.stores.database import Database
 from compact.stores.entry_text import content_hash, dump_message
 from compact.stores.sql_artifacts import SqlArtifactStore
@@ -91,13 +91,17 @@ class SqlCompactionStore(PlanMethods):
             if head is None:
                 return None
             stored = self._messages(connection, session_id)
+            keys = {"tenant_id": self._tenant_id, "session_id": session_id}
+            branch = sql_branches.branch_at(connection, keys, head.branch)
+            later = (entry.message.id for entry in stored if entry.seq > branch.after_seq)
             return StoredSession(
                 session_id=session_id,
                 head=head,
                 messages=stored,
-                view_ids=self._view_ids(connection, session_id, stored),
+                view_ids=(*branch.view_ids, *later),
                 plan=self._plan(connection, session_id, head.plan_version),
                 last_report=sql_calls.last_report(connection, self._own(schema.model_calls, session_id)),
+                forms=branch.forms,
             )
 
     def commit(self, commit: Commit) -> SessionHead:
@@ -131,9 +135,8 @@ class SqlCompactionStore(PlanMethods):
             rows = [{**keys, **_message_row(stored), "created_at": now} for stored in commit.messages]
             connection.execute(insert(schema.messages), rows)
             sql_search.add_terms(connection, self._tenant_id, commit.session_id, commit.messages)
-        if commit.view_ids is not None:
-            view = {"branch": after.branch, "after_seq": after.last_seq, "view_ids": json.dumps(commit.view_ids)}
-            connection.execute(insert(schema.branches), {**keys, **view, "created_at": now})
+        if commit.is_branch:
+            sql_branches.add_branch(connection, keys, commit, now=now)
         for plan in (*commit.superseded, commit.plan):
             if plan:
                 row = {**keys, "version": plan.version, "body": json.dumps(plan.to_dict()), "created_at": now}
@@ -148,19 +151,6 @@ class SqlCompactionStore(PlanMethods):
             .order_by(table.seq)
         )
         return tuple(stored_message(row) for row in rows)
-
-    def _view_ids(self, connection: Connection, session_id: str, stored: tuple[StoredMessage, ...]) -> tuple[str, ...]:
-        """Return the view of the caller: the one of its last edit of the past, and all that came after it."""
-        table = schema.branches.c
-        row = connection.execute(
-            select(table.after_seq, table.view_ids)
-            .where(self._own(schema.branches, session_id))
-            .order_by(table.branch.desc())
-            .limit(1)
-        ).first()
-        start: int = row.after_seq if row else 0
-        view: list[str] = json.loads(row.view_ids) if row else []
-        return (*view, *(entry.message.id for entry in stored if entry.seq > start))
 
     def get_current_plan(self, session_id: str) -> tuple[CompactionPlan, int]:
         """Return the plan in force and its version."""
@@ -240,7 +230,7 @@ class SqlCompactionStore(PlanMethods):
                 created_at=connection.execute(created).scalar_one(),
                 head=head,
                 calls=sql_calls.calls_of(connection, self._own(schema.model_calls, session_id), after=after_call),
-                branches=sql_calls.branches_of(connection, keys, after=after_branch),
+                branches=sql_branches.views_of(connection, keys, first=after_branch + 1),
                 added=sql_calls.added_of(connection, keys, after=after_call),
             )
 

@@ -17,10 +17,10 @@ from sqlalchemy.dialects.sqlite import insert as insert_sqlite
 
 from compact.core.audit.records import AddedMessage, BranchView, Commit, ModelCall, SentPrompt, StoredMessage
 from compact.core.plan.plan import CompactionPlan
-from compact.stores import schema
+from compact.stores import schema, sql_branches
 from compact.stores.entry_text import content_hash, dump_message, load_message
 
-_CALLS, _ADDED, _BRANCHES, _MESSAGES = schema.model_calls, schema.added, schema.branches, schema.messages
+_CALLS, _ADDED, _MESSAGES = schema.model_calls, schema.added, schema.messages
 _CALL_FIELDS = tuple(spec.name for spec in fields(ModelCall))
 _ADD_CALL = insert(_CALLS)
 # What is injected is often the same from call to call: it is written once.
@@ -90,18 +90,10 @@ def sent_prompt(
     if row is None:
         return None
     call = _call(row, number)
-    plan = plan_of(call.plan_version)
-    entries = _entries_at(connection, keys, _places_shown(connection, keys, call, plan))
+    plan, branch = plan_of(call.plan_version), sql_branches.branch_at(connection, keys, call.branch)
+    entries = map(branch.shown, _entries_at(connection, keys, _places_shown(connection, keys, call, plan, branch)))
     added = _added_messages(connection, keys, json.loads(row.added))
     return SentPrompt(call=call, plan=plan, messages=tuple(entries), added=tuple(added))
-
-
-def branches_of(connection: Connection, keys: Mapping[str, str], *, after: int) -> dict[int, BranchView]:
-    """Return the views of the branches that came after one, by their numbers."""
-    table = _BRANCHES.c
-    query = select(table.branch, table.after_seq, table.view_ids).where(_own(_BRANCHES, keys), table.branch > after)
-    rows = connection.execute(query)
-    return {row.branch: BranchView(row.after_seq, tuple(json.loads(row.view_ids))) for row in rows}
 
 
 def added_of(connection: Connection, keys: Mapping[str, str], *, after: int) -> dict[int, tuple[AddedMessage, ...]]:
@@ -137,17 +129,14 @@ def _added_messages(
     return (AddedMessage(kind, load_message(bodies[digest])) for kind, digest in named if digest in bodies)
 
 
-def _places_shown(connection: Connection, keys: Mapping[str, str], call: ModelCall, plan: CompactionPlan) -> list[int]:
+def _places_shown(
+    connection: Connection, keys: Mapping[str, str], call: ModelCall, plan: CompactionPlan, branch: BranchView
+) -> list[int]:
     """Return the places in the log that a prompt shows, as they are or as a stub, in the order of its branch."""
-    table = _BRANCHES.c
-    query = select(table.after_seq, table.view_ids).where(_own(_BRANCHES, keys), table.branch == call.branch)
-    row = connection.execute(query).first()
-    start: int = row.after_seq if row else 0
-    view: list[str] = json.loads(row.view_ids) if row else []
     query = select(_MESSAGES.c.message_id, _MESSAGES.c.seq).where(_own(_MESSAGES, keys))
     query = query.where(_MESSAGES.c.seq <= call.last_seq).order_by(_MESSAGES.c.seq)
     places: dict[str, int] = {row.message_id: row.seq for row in connection.execute(query)}
-    ids = [*view, *(message_id for message_id, seq in places.items() if seq > start)]
+    ids = [*branch.view_ids, *(message_id for message_id, seq in places.items() if seq > branch.after_seq)]
     return [places[i] for i in ids if i in places and plan.shows(i)]
 
 

@@ -256,7 +256,7 @@ def test_undo_after_an_edited_past_undoes_the_compaction() -> None:
     manager.preflight("s", history)
     before = manager.current_plan("s")
     place = next(n for n, message in enumerate(history) if message["role"] == "tool")
-    edited = [*history[:place], {**history[place], "content": "something else"}, *history[place + 1 :]]
+    edited = [*history[:place], {**history[place], "content": "something else " * 200}, *history[place + 1 :]]
     manager.preflight("s", edited)
     plan = manager.current_plan("s")
     assert plan.reason == "the past was edited"

@@ -98,7 +98,7 @@ def test_a_system_prompt_that_changes_at_every_call_does_not_double_the_rest() -
     for minute in range(5):
         sent = [system(f"it is 12:0{minute}"), *history]
         assert manager.preflight("s", sent) == sent
-    assert len(manager.history("s")) == 8 + 5
+    assert len(manager.history("s")) == 8 + 1
 
 
 def test_a_message_changed_in_place_is_noticed_and_the_log_keeps_what_it_was() -> None:
@@ -111,13 +111,27 @@ def test_a_message_changed_in_place_is_noticed_and_the_log_keeps_what_it_was() -
     assert manager.history("s")[2].text == "question-2"
 
 
-def test_an_edit_inside_the_summarised_past_undoes_the_summary() -> None:
+def test_an_edit_inside_the_summarised_past_leaves_the_summary_of_the_rest() -> None:
+    manager, _ = watched()
+    history = dialogue(20, words=40)
+    before = manager.manual_compact("s", history)
+    record = manager.current_plan("s").summary
+    assert record and "question-1 " in str(before)
+    edited = [user("another beginning"), *history[1:]]
+    out = manager.preflight("s", edited)
+    left = manager.current_plan("s").summary
+    assert left and set(left.span) == set(record.span) - {"m1"}
+    assert out[0] == edited[0], "what is new there stands where it stood"
+    assert "question-1 " not in str(out), "and what was said on its word alone is gone"
+    assert out[2:] == before[2:]
+
+
+def test_a_past_that_is_another_one_undoes_the_summary() -> None:
     manager, _ = watched()
     history = dialogue(20, words=40)
     manager.manual_compact("s", history)
-    edited = [user("another beginning"), *history[1:]]
-    out = manager.preflight("s", edited)
-    assert out == edited
+    edited = [user("one"), assistant("two"), *history[14:]]
+    assert manager.preflight("s", edited) == edited
     assert manager.current_plan("s").summary is None
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from compact.core.log.forms import EntryForm
 from compact.core.log.messages import Message
 from compact.core.plan.plan import EDITED_PAST, CompactionPlan
 from compact.core.short_repr import short_repr
@@ -86,10 +87,23 @@ class SentPrompt:
 
 @dataclass(frozen=True, slots=True)
 class BranchView:
-    """The view that a caller went on from when it edited the past, after so many log entries."""
+    """The view that a caller went on from when it edited the past, after so many log entries.
+
+    `forms` are those that its entries had, where they were not as they came.
+    """
 
     after_seq: int = 0
     view_ids: tuple[str, ...] = ()
+    forms: Mapping[str, EntryForm] = field(default_factory=dict[str, EntryForm])
+
+    def with_forms(self, forms: Mapping[str, EntryForm]) -> BranchView:
+        """Return the same view with entries in other forms."""
+        return replace(self, forms={**self.forms, **forms})
+
+    def shown(self, entry: StoredMessage) -> StoredMessage:
+        """Return an entry in the form that it had in this view."""
+        form = self.forms.get(entry.message.id)
+        return replace(entry, message=form.applied(entry.message), tokens=form.tokens) if form else entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +125,9 @@ class CallHistory:
 class StoredSession:
     """Everything needed to go on where another process stopped.
 
-    `view_ids` are the log entries of the branch that the caller is on, in its order; `plan` is the one in force, and
-    `last_report` the newest call whose usage was reported.
+    `view_ids` are the log entries of the branch that the caller is on, in its order, `forms` are those in which it has
+    them, where they are not as they came; `plan` is the one in force, and `last_report` the newest call whose usage was
+    reported.
     """
 
     session_id: str
@@ -121,6 +136,7 @@ class StoredSession:
     view_ids: tuple[str, ...]
     plan: CompactionPlan
     last_report: ModelCall | None = None
+    forms: Mapping[str, EntryForm] = field(default_factory=dict[str, EntryForm])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +144,8 @@ class Commit:
     """What one call adds, all of it or nothing: it only counts if the session is still at `expected`.
 
     `messages` go behind the log. `view_ids` are there only if the caller edited the past: they are the new view, and
-    otherwise the view grows by `messages`. `superseded` are plan versions between the expected one and `plan` that
+    otherwise the view grows by `messages`. `forms` are those of entries that the caller has in another form than before;
+    with `view_ids` they are all that the view has, and without them they alone are the branch. `superseded` are plan versions between the expected one and `plan` that
     could not be written while they were in force; `added` is what stood behind the log in the prompt of `call`.
     """
 
@@ -140,6 +157,12 @@ class Commit:
     superseded: tuple[CompactionPlan, ...] = ()
     call: ModelCall | None = None
     added: tuple[AddedMessage, ...] = ()
+    forms: Mapping[str, EntryForm] = field(default_factory=dict[str, EntryForm])
+
+    @property
+    def is_branch(self) -> bool:
+        """True if the caller goes on from another view than before, or from the same in other forms."""
+        return self.view_ids is not None or bool(self.forms)
 
     @property
     def head_after(self) -> SessionHead:
@@ -148,7 +171,7 @@ class Commit:
         return SessionHead(
             last_seq=self.messages[-1].seq if self.messages else before.last_seq,
             plan_version=self.plan.version if self.plan else before.plan_version,
-            branch=before.branch + (self.view_ids is not None),
+            branch=before.branch + self.is_branch,
         )
 
 

@@ -47,7 +47,8 @@ class TextTable:
     def view(self, branch: BranchView, last_seq: int) -> Sequence[StoredMessage]:
         """Return the log entries of a branch, in its order, up to a place of the log."""
         before = (self.entries[i] for i in branch.view_ids)
-        return [*before, *self.log[branch.after_seq : last_seq]]
+        view = [*before, *self.log[branch.after_seq : last_seq]]
+        return [branch.shown(entry) for entry in view] if branch.forms else view
 
     def number_of(self, message: Message) -> int:
         """Return the number of the text of a message: of the log, or standing for some of it."""

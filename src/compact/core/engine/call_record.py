@@ -24,7 +24,7 @@ def model_call(session: Session, estimated_tokens: int, prices: ModelPrices) -> 
         evicted=actions[CompactionAction.SUMMARIZE] + actions[CompactionAction.DROP],
         tokens_estimated=estimated_tokens,
         parts=in_order(session.tokens_by_part()),
-        branch=session.stored.head.branch + session.stored.has_branched,
+        branch=session.stored.head.branch + session.stored.is_new_branch,
         limits=_limits(session),
         reason=session.decision.reason if session.decision else "",
         details=_details(session, estimated_tokens, prices).to_dict(),

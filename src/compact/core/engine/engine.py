@@ -25,6 +25,7 @@ from compact.core.log.messages import Message, content_bytes
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import TokenBudget
 from compact.core.plan.coordinator import CompactionResult
+from compact.core.plan.edited import after_edit
 from compact.core.plan.plan import EDITED_PAST, SummarizationRecord
 from compact.core.plan.regret import Regret
 from compact.core.plan.renderer import with_lines
@@ -201,7 +202,7 @@ class Engine:
         session.find_regrets(match)
         session.set_budget(budget)
         if match.branched:
-            remaining = session.plan.standing_on(session.log.view_ids)
+            remaining = after_edit(session.plan, session.log.view, self.tokenizer.count_message)
             if remaining is not session.plan or match.is_new_line:
                 version = session.plan.version + 1
                 edited = replace(remaining, version=version, reason=EDITED_PAST, origin=None, held=False, run=None)
@@ -211,7 +212,7 @@ class Engine:
             self.emitter.emit(session, HistoryBranchedEvent, left_ids=match.left_ids, new_ids=new_ids)
         if match.is_new_line and session.note_reuse():
             self.emitter.notice(session, _REUSED.format(session_id=session.session_id))
-        if match.branched or check_chat(match.new):
+        if match.branched or match.formed or check_chat(match.new):
             self.compactor.render(session)
             if session.plan.reason == EDITED_PAST:
                 session.record_plan_size()
@@ -259,7 +260,7 @@ class Engine:
             earlier = yield from self.persistence.plan_of(session, version)
             undone = session.plan.summary
             restored = replace(
-                earlier.standing_on(session.log.view_ids),
+                after_edit(earlier, session.log.view, self.tokenizer.count_message),
                 version=session.plan.version + 1,
                 reason=f"version {version} was restored",
                 tokens_before=session.prompt_tokens,

@@ -13,13 +13,14 @@ from compact.core.audit.records import AddedMessage, Commit, ModelCall, SessionH
 from compact.core.audit.regret_finder import RegretFinder, read_regrets
 from compact.core.engine.prompt import CurrentPrompt
 from compact.core.log.entries import read_entry, write_entry
-from compact.core.log.log import KnownList, Log, Match
+from compact.core.log.forms import EntryForm
+from compact.core.log.log import KnownList, Log, Match, Shown
 from compact.core.log.messages import Message, Slot, copy_plain
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import Calibration, TokenBudget
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.parts import PromptPart
-from compact.core.plan.plan import CompactionPlan, CompactionRun, StepFailure
+from compact.core.plan.plan import CompactionAction, CompactionPlan, CompactionRun, StepFailure
 from compact.core.plan.regret import Regret, Regrets
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.turn import RehydrationState, TurnContext
@@ -82,13 +83,20 @@ class PromptTail:
 class StoreState:
     """How far the store has come with a session, whether the view must be written again, and plans it has not seen.
 
-    `artifact_ids` are the artifacts of the newest plan that the store has.
+    `formed_ids` are entries that the caller has in a form that the store does not know, `artifact_ids` the artifacts of
+    the newest plan that the store has.
     """
 
     head: SessionHead = field(default_factory=SessionHead)
     has_branched: bool = False
+    formed_ids: frozenset[str] = frozenset()
     unsaved_plans: tuple[CompactionPlan, ...] = ()
     artifact_ids: frozenset[str] = frozenset()
+
+    @property
+    def is_new_branch(self) -> bool:
+        """True if the caller is on another view than the store has, or has entries of it in other forms."""
+        return self.has_branched or bool(self.formed_ids)
 
 
 @dataclass(slots=True)
@@ -152,8 +160,11 @@ class Session:
         What only this process knows stays: the window, what it showed behind the log, what it sent last.
         """
         entries = [entry.message for entry in stored.messages]
-        self.log = Log.restored(entries, stored.view_ids)
+        by_id = {message.id: message for message in entries}
+        forms = {message_id: form.applied(by_id[message_id]) for message_id, form in stored.forms.items()}
+        self.log = Log.restored(entries, stored.view_ids, forms)
         self._tokens = {entry.message.id: entry.tokens for entry in stored.messages}
+        self._tokens |= {message_id: form.tokens for message_id, form in stored.forms.items()}
         self._like = entries[-1].original if entries else None
         self.plan, self.prompt, self._previous = stored.plan, CurrentPrompt(), None
         self._regret_finder = None
@@ -202,6 +213,8 @@ class Session:
             return message
 
         match = self._match(incoming, read)
+        for message_id in match.formed:
+            self._tokens[message_id] = counted[id(self.log.forms[message_id].original)]
         for message in match.new:
             if message.id not in self._tokens:
                 self._tokens[message.id] = counted[id(message.original)]
@@ -209,6 +222,7 @@ class Session:
         self._like = incoming[-1] if incoming else self._like
         if match.branched or match.rejoined:
             self.stored = replace(self.stored, has_branched=True)
+        self.stored = replace(self.stored, formed_ids=self.stored.formed_ids.union(match.formed))
         if self.turn.context.turn_number != self.turn_number:
             self.turn = TurnState(TurnContext(self.turn_number))
         self.injected, self.failures = (), ()
@@ -227,16 +241,21 @@ class Session:
                 self._remember(tail)
                 break
         else:
-            return self.log.match(incoming, output=self.prompt.items, read=read, earlier=self._earlier)
+            return self._match_log(incoming, read)
 
         def read_in_place(item: object, _: str) -> Message:
             # Errors name the place in the caller's own list.
             return read(item, f"messages[{next(n for n, own in enumerate(incoming) if own is item)}]")
 
         without = [*incoming[: tail.start], *incoming[end:]]
-        match = self.log.match(without, output=self.prompt.items, read=read_in_place, earlier=self._earlier)
+        match = self._match_log(without, read_in_place)
         owners = [*match.owners[: tail.start], *[_OURS] * len(tail.items), *match.owners[tail.start :]]
         return replace(match, owners=owners)
+
+    def _match_log(self, incoming: Sequence[object], read: Callable[[object, str], Message]) -> Match:
+        plan = self.plan
+        shown = Shown(lambda i: plan.get_action(i)[0] is CompactionAction.INCLUDE, plan.summary is not None)
+        return self.log.match(incoming, output=self.prompt.items, read=read, earlier=self._earlier, shown=shown)
 
     @property
     def _earlier(self) -> KnownList | None:
@@ -358,7 +377,8 @@ class Session:
             self.calibration = Calibration()
         is_recounted = bool(self._counted_by) and tokenizer.name != self._counted_by
         if is_recounted:
-            self._tokens = {message.id: tokenizer.count_message(message) for message in self.log.entries}
+            counted = (self.log.get(message.id) or message for message in self.log.entries)
+            self._tokens = {message.id: tokenizer.count_message(message) for message in counted}
         self.model, self._counted_by = model, tokenizer.name
         return is_recounted
 
@@ -471,10 +491,17 @@ class Session:
             expected=head,
             messages=tuple(StoredMessage(seq, message, self._tokens[message.id]) for seq, message in entries),
             view_ids=tuple(self.log.view_ids) if self.stored.has_branched else None,
+            forms=self._unsaved_forms(),
             plan=self.plan if self.plan.version != head.plan_version else None,
             superseded=self.stored.unsaved_plans,
             call=call,
         )
+
+    def _unsaved_forms(self) -> dict[str, EntryForm]:
+        """Return the forms that the store does not have; a new view comes with all of its forms."""
+        ids = self.log.forms if self.stored.has_branched else sorted(self.stored.formed_ids & self.log.forms.keys())
+        log, tokens = self.log, self._tokens
+        return {i: EntryForm.between(log.recorded(i), log.forms[i], tokens[i]) for i in ids}
 
     def mark_saved(self, head: SessionHead) -> None:
         """Note that the store has everything."""

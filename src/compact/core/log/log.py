@@ -3,21 +3,22 @@
 A caller may send the full raw history every time, or the prompt we returned last time plus new messages, or a past it
 has edited. Entries are matched in order and by content, never by position alone; equal entries stay distinct.
 
+Callers also change what they have sent: what says nothing new is the same entry in another form (`forms`). A list that
+has only lost its oldest messages was trimmed: where a summary stands for them, or they stand before it, they stay.
+
 A list that has nothing in common with the log is another conversation under a session id that was used before: it
 starts a new line. System and developer messages do not count: agents send the same ones in all conversations.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher
 
+from compact.core.log.alignment import Alignment, align, fingerprint
+from compact.core.log.forms import differs_in_time, is_reduced
 from compact.core.log.messages import Message
 
-# Comparing two long, repetitive middles costs the product of their lengths; beyond this, repeats count as new. Chosen.
-_MAX_PAIRINGS = 4_000_000
 # How every summary of ours begins.
 SUMMARY_MARK = "<COMPACT-SUMMARY v"
 
@@ -53,9 +54,10 @@ class KnownList:
 class Match:
     """The result of matching a caller's list: the entries new to its line, and whether the past was edited.
 
-    `owners` names the log entry of each item of the caller's list ("" for text that we made). `rejoined` is set when
-    the caller returns to entries it had left: they are new to its line, but not to the log. `is_new_line` is set when
-    the list is another conversation than any that the log has.
+    `owners` names the log entry of each item of the caller's list ("" for text that we made, and for a form that is not
+    taken). `rejoined` is set when the caller returns to entries it had left: they are new to its line, but not to the
+    log. `is_new_line` is set when the list is another conversation than any that the log has. `formed` are the entries
+    that the caller has in a new form.
     """
 
     new: tuple[Message, ...]
@@ -64,28 +66,49 @@ class Match:
     rejoined: bool = False
     left_ids: tuple[str, ...] = ()
     is_new_line: bool = False
+    formed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a plan shows of the log: which entries as they are, and whether a summary stands for others."""
+
+    as_is: Callable[[str], bool] = lambda message_id: True
+    has_summary: bool = False
+
+
+_ALL = Shown()
 
 
 class Log:
-    """Everything that ever arrived (`entries`), and the line of it that the caller is on (`view`)."""
+    """Everything that ever arrived (`entries`), and the line of it that the caller is on (`view`).
+
+    The view has entries in the form that the caller has them in now, as far as the prompt shows them as they are; these
+    are `forms`. An entry that something else stands for keeps the form that this was made from.
+    """
 
     def __init__(self) -> None:
         self.entries: list[Message] = []
         self.view: list[Message] = []
         # The conversation that the caller is in.
         self.line = 0
+        self.forms: dict[str, Message] = {}
+        # The list that the caller sends: its last one, and what came since.
         self._raw = KnownList()
         self._by_id: dict[str, Message] = {}
         # Entries that the caller has left and may return to, by fingerprint.
         self._left: dict[str, list[Message]] = {}
 
     @classmethod
-    def restored(cls, entries: Sequence[Message], view_ids: Iterable[str]) -> Log:
+    def restored(
+        cls, entries: Sequence[Message], view_ids: Iterable[str], forms: Mapping[str, Message] | None = None
+    ) -> Log:
         """Return the log as a store has written it down."""
         log = cls()
         log.entries = list(entries)
         log._by_id = {message.id: message for message in entries}
-        log._extend_view([log._by_id[message_id] for message_id in view_ids])
+        log.forms = dict(forms or {})
+        log._extend_view([log._now(message_id) for message_id in view_ids])
         on_the_line = {message.id for message in log.view}
         log._leave(message for message in entries if message.id not in on_the_line)
         log.line = next((message.line for message in reversed(log.view) if not _is_instruction(message)), 0)
@@ -95,7 +118,7 @@ class Log:
         """Return a copy to try things on; the entries themselves are shared, since they never change."""
         twin = Log()
         twin.entries, twin.view, twin.line = list(self.entries), list(self.view), self.line
-        twin._raw, twin._by_id = self._raw.copy(), dict(self._by_id)
+        twin._raw, twin._by_id, twin.forms = self._raw.copy(), dict(self._by_id), dict(self.forms)
         twin._left = {fingerprint: list(entries) for fingerprint, entries in self._left.items()}
         return twin
 
@@ -108,8 +131,15 @@ class Log:
         return [message.id for message in self.view]
 
     def get(self, message_id: str) -> Message | None:
-        """Return an entry of the log by its id."""
-        return self._by_id.get(message_id)
+        """Return an entry of the log by its id, in the form that it has now."""
+        return self.forms.get(message_id) or self._by_id.get(message_id)
+
+    def recorded(self, message_id: str) -> Message:
+        """Return an entry of the log as it came."""
+        return self._by_id[message_id]
+
+    def _now(self, message_id: str) -> Message:
+        return self.forms.get(message_id) or self._by_id[message_id]
 
     def match(
         self,
@@ -118,28 +148,29 @@ class Log:
         output: KnownList,
         read: Callable[[object, str], Message],
         earlier: KnownList | None = None,
+        shown: Shown = _ALL,
     ) -> Match:
         """Find what is new in a caller's list and append it; on an edited past, start a branch.
 
         `output` is the newest prompt, `earlier` the one that a compaction has just replaced: a caller that retries
-        sends it once more.
+        sends it once more. `shown` is what the plan shows.
         """
         lists = (self._raw, output, earlier) if earlier else (self._raw, output)
         # The longer one first: a repaired prompt is the raw history with a little more behind it.
-        for shown in sorted(lists, key=lambda shown: -len(shown.originals)):
-            known = len(shown.originals)
+        for sent in sorted(lists, key=lambda sent: -len(sent.originals)):
+            known = len(sent.originals)
             if not known and self.view:
                 continue  # nothing was shown yet: that is no prefix of anything
             # One comparison in C covers the same objects, equal copies, and objects changed in place.
-            if known <= len(incoming) and list(incoming[:known]) == shown.originals:
-                owners = list(shown.owners)
+            if known <= len(incoming) and list(incoming[:known]) == sent.originals:
+                owners = list(sent.owners)
                 before = len(self.entries)
                 items = self._read_new(incoming, range(known, len(incoming)), read, line=self.line)
                 new = self._append(items)
                 self._extend_view(new)
                 has_rejoined = len(self.entries) - before < len(new)
                 return Match(new, owners + [message.id for message in new], rejoined=has_rejoined)
-        return self._branch(incoming, output, read)
+        return self._changed(incoming, output, read, shown)
 
     def _read_new(
         self,
@@ -171,19 +202,19 @@ class Log:
 
     def _take_left(self, item: object, line: int | None) -> Message | None:
         """Return an entry, of this line if one is named, that the caller had left and sends again now; the oldest."""
-        fingerprint = _fingerprint(item) if self._left else ""
-        entries = self._left.get(fingerprint, [])
+        looks = fingerprint(item) if self._left else ""
+        entries = self._left.get(looks, [])
         place = next((n for n, entry in enumerate(entries) if line in (None, entry.line)), None)
         if place is None:
             return None
         entry = entries.pop(place)
         if not entries:
-            del self._left[fingerprint]
+            del self._left[looks]
         return entry
 
     def _leave(self, entries: Iterable[Message]) -> None:
         for entry in entries:
-            self._left.setdefault(_fingerprint(entry.original), []).append(entry)
+            self._left.setdefault(fingerprint(entry.original), []).append(entry)
 
     def _record(self, message: Message) -> Message:
         """Append an entry under its own id, or under a new one if it has none or the id is taken."""
@@ -199,32 +230,120 @@ class Log:
         self.view.extend(new)
         self._raw.add_entries(new)
 
-    def _branch(self, incoming: Sequence[object], output: KnownList, read: Callable[[object, str], Message]) -> Match:
-        """Keep what is still there, append what is new; what the caller left out stays in the log."""
-        pairings = [(_align(shown.originals, incoming), shown) for shown in (self._raw, output)]
-        pairs, shown = max(pairings, key=lambda pairing: sum(place is not None for place in pairing[0]))
-        items = self._read_new(incoming, [i for i, place in enumerate(pairs) if place is None], read)
-        matched = [self._by_id[i] for place in pairs if place is not None for i in shown.ids[place]]
+    def _changed(
+        self,
+        incoming: Sequence[object],
+        output: KnownList,
+        read: Callable[[object, str], Message],
+        shown: Shown,
+    ) -> Match:
+        """Match a list that does not begin with a known one: keep what is still there, append what is new."""
+        alignment, sent = self._best_alignment(incoming, output)
+        forms = self._forms_in(incoming, alignment, sent, read, shown)
+        places = [alignment.changed[n] if n in forms else place for n, place in enumerate(alignment.places)]
+        items = self._read_new(incoming, [n for n, place in enumerate(places) if place is None], read)
+        matched = [self._by_id[i] for place in places if place is not None for i in sent.ids[place]]
         line = self._line_of(matched, items)
         is_new_line = line > max((entry.line for entry in self.entries), default=0)
         self.line = line
-        fresh = iter(self._append(items))
-        left, new, view, owners = self.view, list[Message](), list[Message](), list[str]()
-        for place in pairs:
+        formed = tuple(form.id for form in forms.values() if self._take_form(form, shown))
+        new, own = self._append(items), KnownList()
+        fresh = iter(new)
+        for n, place in enumerate(places):
             if place is None:
-                new.append(next(fresh))
-                view.append(new[-1])
-                owners.append(new[-1].id)
+                own.add_entries([next(fresh)])
+            elif n in forms:
+                own.add(forms[n].original, sent.ids[place], forms[n].id if shown.as_is(forms[n].id) else "")
             else:
-                view.extend(self._by_id[i] for i in shown.ids[place])
-                owners.append(shown.owners[place])
-        self.view, self._raw = [], KnownList()
-        self._extend_view(view)
-        present = set(self.view_ids)
-        gone = [message for message in left if message.id not in present]
-        self._leave(gone)
-        left_ids = tuple(message.id for message in gone)
-        return Match(tuple(new), owners, branched=True, left_ids=left_ids, is_new_line=is_new_line)
+                own.add(sent.originals[place], sent.ids[place], sent.owners[place])
+        kept = {i for place in places if place is not None for i in sent.ids[place]}
+        trimmed = {i for place in alignment.lost for i in sent.ids[place]} if shown.has_summary else set[str]()
+        gone = {i for ids in sent.ids for i in ids} - kept - trimmed
+        if is_new_line:
+            gone = {entry.id for entry in self.view} - kept
+        left_ids, branched = self._change_view(gone, new, own)
+        if sent is output and not branched:
+            self._raw.add_entries(new)
+        else:
+            self._raw = own
+        has_rejoined = any(is_known for _, is_known in items)
+        return Match(new, own.owners, branched, has_rejoined, left_ids, is_new_line, formed)
+
+    def _change_view(self, gone: set[str], new: Sequence[Message], own: KnownList) -> tuple[tuple[str, ...], bool]:
+        """Take entries out of the view, and put new ones behind what they follow in the caller's list.
+
+        Return the entries that were left, and whether this is a branch: new entries at the end make none.
+        """
+        new_ids, behind, last = {entry.id for entry in new}, dict[str, list[str]](), ""
+        for ids in own.ids:
+            if ids[-1:] and ids[-1] in new_ids:
+                behind.setdefault(last, []).append(ids[-1])
+            elif ids:
+                last = ids[-1]
+        before = self.view
+        ids = behind.pop("", [])
+        for entry in before:
+            ids += [] if entry.id in gone else [entry.id]
+            ids += behind.pop(entry.id, ())
+        ids += [message_id for others in behind.values() for message_id in others]
+        self.view = [self._now(message_id) for message_id in ids]
+        left = [self._by_id[entry.id] for entry in before if entry.id in gone]
+        self._leave(left)
+        for entry in left:
+            self.forms.pop(entry.id, None)
+        is_longer = not left and ids[: len(before)] == [entry.id for entry in before]
+        return tuple(entry.id for entry in left), not is_longer
+
+    def _best_alignment(self, incoming: Sequence[object], output: KnownList) -> tuple[Alignment, KnownList]:
+        """Return the known list that most of a caller's list is in, and where its items are there."""
+        lists = [self._raw, output]
+        if len(self._raw.ids) != len(self.view):  # a trimmed list, which may be whole again
+            lists.append(KnownList())
+            lists[-1].add_entries(self.view)
+        alignments = ((align(sent.originals, incoming), sent) for sent in lists)
+        return max(alignments, key=lambda pair: pair[0].matched)
+
+    def _forms_in(
+        self,
+        incoming: Sequence[object],
+        alignment: Alignment,
+        sent: KnownList,
+        read: Callable[[object, str], Message],
+        shown: Shown,
+    ) -> dict[int, Message]:
+        """Return the items of a list that are entries of the log in another form, as these entries."""
+        forms: dict[int, Message] = {}
+        for n, place in sorted(alignment.changed.items()):
+            ids = sent.ids[place]
+            if len(ids) != 1:
+                continue
+            entry, item = self._by_id[ids[0]], read(incoming[n], f"messages[{n}]")
+            if entry.role == "tool" and not self._is_answer(entry, n, alignment, sent, forms):
+                continue
+            # Where something else stands for an entry, a new time would not be seen.
+            if is_reduced(entry, item) or (shown.as_is(entry.id) and differs_in_time(entry, item)):
+                forms[n] = replace(item, id=entry.id, line=entry.line)
+        return forms
+
+    def _is_answer(
+        self, entry: Message, n: int, alignment: Alignment, sent: KnownList, forms: Mapping[int, Message]
+    ) -> bool:
+        """Return True if the call of a result is known too: some agents number their calls in each conversation."""
+        for before in range(n - 1, -1, -1):
+            place = alignment.places[before]
+            ids = sent.ids[place] if place is not None else (forms[before].id,) if before in forms else ()
+            if len(ids) == 1 and any(call.id == entry.tool_call_id for call in self._by_id[ids[0]].tool_calls):
+                return True
+            if not ids:
+                return False
+        return False
+
+    def _take_form(self, form: Message, shown: Shown) -> bool:
+        """Show an entry in this form from now on; return False if it has it, or if something else stands for it."""
+        if not shown.as_is(form.id) or form.original == self._now(form.id).original:
+            return False
+        self.forms[form.id] = form
+        return True
 
     def _line_of(self, matched: Sequence[Message], items: Sequence[tuple[Message, bool]]) -> int:
         """Return the line that a list goes on with: that of its newest entry that the log has, or else a new one.
@@ -243,25 +362,6 @@ class Log:
         return max(entry.line for entry in self.entries) + 1
 
 
-def _align(known: Sequence[object], incoming: Sequence[object]) -> list[int | None]:
-    """Return for each incoming item its place in `known`, in order; None if it is new."""
-    start = 0
-    while start < min(len(known), len(incoming)) and known[start] == incoming[start]:
-        start += 1
-    end = 0
-    while end < min(len(known), len(incoming)) - start and known[-1 - end] == incoming[-1 - end]:
-        end += 1
-    places: list[int | None] = [*range(start), *([None] * (len(incoming) - start - end))]
-    places.extend(range(len(known) - end, len(known)))
-    left = [_fingerprint(entry) for entry in known[start : len(known) - end]]
-    right = [_fingerprint(entry) for entry in incoming[start : len(incoming) - end]]
-    matcher = SequenceMatcher(None, left, right, autojunk=len(left) * len(right) > _MAX_PAIRINGS)
-    for block in matcher.get_matching_blocks():
-        for offset in range(block.size):
-            places[start + block.b + offset] = start + block.a + offset
-    return places
-
-
 def _is_instruction(message: Message) -> bool:
     return message.role in ("system", "developer")
 
@@ -269,12 +369,3 @@ def _is_instruction(message: Message) -> bool:
 def _words(message: Message) -> str:
     """Return what a message says, whoever wrote it down and how; "" for instructions and for what has no words."""
     return "" if _is_instruction(message) else " ".join(message.text.split())
-
-
-def _fingerprint(entry: object) -> str:
-    if isinstance(entry, Message):
-        return repr((entry.role, entry.content, entry.tool_calls, entry.tool_call_id, entry.name, entry.meta))
-    try:
-        return json.dumps(entry, sort_keys=True, default=repr)
-    except TypeError:  # keys of several types, which cannot be sorted
-        return repr(entry)

@@ -9,7 +9,7 @@ shortening        cuts single messages down to their best lines
 constraint_guard  puts constraints back that a plan would lose
 renderer          log and plan in, prompt out
 stubs             the text that stands for what left
-arguments         tool-call arguments cut to parts of their texts
+edited            what is left of a plan when the past was edited
 parts             the one division of a prompt
 durability        how long the result of a tool matters
 economics         what a compaction costs and saves

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, zip_longest
 from typing import Any
 
@@ -119,6 +119,32 @@ class StructuredSummary:
         """What is kept outside the prompt."""
         facts = self.ledger.of(FactKind.ARTIFACT)
         return tuple(ArtifactReference(fact.subject, fact.detail, fact.source_ids) for fact in facts)
+
+    def without_sources(self, message_ids: frozenset[str]) -> StructuredSummary:
+        """Return it without what rests on these messages alone; what names no source stays.
+
+        Args:
+            message_ids: Messages that are gone.
+
+        Example:
+            >>> from compact.core.summary.summary import Excerpt
+            >>> told = StructuredSummary(excerpts=(Excerpt("user:", "Use MySQL.", "m3"), Excerpt("agent:", "Done.", "m4")))
+            >>> [excerpt.text for excerpt in told.without_sources(frozenset({"m3"})).excerpts]
+            ['Done.']
+        """
+
+        def stands(source_ids: Iterable[str]) -> bool:
+            sources = set(source_ids)
+            return not sources or not sources <= message_ids
+
+        return replace(
+            self,
+            ledger=Ledger(tuple(fact for fact in self.ledger if stands(fact.source_ids))),
+            decisions=tuple(decision for decision in self.decisions if stands(decision.source_ids)),
+            tool_outcomes=tuple(outcome for outcome in self.tool_outcomes if stands(outcome.source_ids)),
+            open_items=tuple(item for item in self.open_items if stands(item.source_ids)),
+            excerpts=tuple(excerpt for excerpt in self.excerpts if stands(filter(None, [excerpt.source_id]))),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data; `from_dict` gives back an equal summary.

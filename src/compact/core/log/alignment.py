@@ -1,0 +1,146 @@
+"""The alignment of a caller's list with one it has sent or been given before: what is where it was, and what is not.
+
+The usual changes are found by comparing place by place: an item that was changed where it stands, and a list that has
+lost its oldest items. Only what is left is compared item by item with everything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from itertools import accumulate, pairwise
+from typing import Any, cast
+
+from compact.core.log.forms import identity_of
+from compact.core.log.messages import Message
+
+# Comparing two long, repetitive middles costs the product of their lengths; beyond this, repeats count as new. Chosen.
+_MAX_PAIRINGS = 4_000_000
+# Chosen: how many places are tried where a list that lost its oldest items may go on.
+_MAX_STARTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """For each item of a caller's list its place in the known one, or None if it is not there.
+
+    `changed` has places for items that are not there: each stands where the known item stood, and may be a form of it.
+    `lost` is how many of the oldest items the list has lost and nothing else, instructions apart: it was trimmed.
+    """
+
+    places: list[int | None]
+    changed: dict[int, int] = field(default_factory=dict[int, int])
+    lost: range = range(0)
+
+    @property
+    def matched(self) -> int:
+        """How many items are known, as they are or changed."""
+        return len(self.places) - self.places.count(None) + len(self.changed)
+
+
+def align(known: Sequence[object], incoming: Sequence[object]) -> Alignment:
+    """Return where the items of a list are in a known one, in order."""
+    return _in_place(known, incoming) or _trimmed(known, incoming) or _anywhere(known, incoming)
+
+
+def fingerprint(entry: object) -> str:
+    """Return a text that is the same for equal items."""
+    if isinstance(entry, Message):
+        return repr((entry.role, entry.content, entry.tool_calls, entry.tool_call_id, entry.name, entry.meta))
+    try:
+        return json.dumps(entry, sort_keys=True, default=repr)
+    except TypeError:  # keys of several types, which cannot be sorted
+        return repr(entry)
+
+
+def _in_place(known: Sequence[object], incoming: Sequence[object], *, skipped: int = 0) -> Alignment | None:
+    """Return the alignment of a list that has something else at some places, and more at its end."""
+    if not known or len(incoming) < len(known):
+        return None
+    other = [place for place, item in enumerate(known) if item != incoming[place]]
+    words = [place for place in other if identity_of(known[place]) is None]
+    # Words that differ at two places in a row are those of a list that was shifted, or of another conversation.
+    if any(after - before == 1 for before, after in pairwise(words)):
+        return None
+    if not all(_has_same_part(known[place], incoming[place]) for place in other):
+        return None
+    places: list[int | None] = [*range(skipped, skipped + len(known)), *([None] * (len(incoming) - len(known)))]
+    for place in other:
+        places[place] = None
+    return Alignment(places, {place: skipped + place for place in other})
+
+
+def _has_same_part(known: object, item: object) -> bool:
+    return _role(known) == _role(item) and identity_of(known) == identity_of(item)
+
+
+def _trimmed(known: Sequence[object], incoming: Sequence[object]) -> Alignment | None:
+    """Return the alignment of a list that has lost the oldest items, but for its instructions."""
+    lead, own_lead = _instructions(known), _instructions(incoming)
+    if own_lead >= len(incoming) or (own_lead and own_lead != lead):
+        return None
+    starts = (place for place in range(lead + 1, len(known)) if known[place] == incoming[own_lead])
+    for _, start in zip(range(_MAX_STARTS), starts, strict=False):
+        rest = _in_place(known[start:], incoming[own_lead:], skipped=start)
+        if rest is None:
+            continue
+        before = [place if known[place] == incoming[place] else None for place in range(own_lead)]
+        changed = {place: place for place, same in enumerate(before) if same is None}
+        changed.update({own_lead + place: where for place, where in rest.changed.items()})
+        lost = range(lead if own_lead else 0, start)
+        return Alignment([*before, *rest.places], changed, lost)
+    return None
+
+
+def _anywhere(known: Sequence[object], incoming: Sequence[object]) -> Alignment:
+    start = 0
+    while start < min(len(known), len(incoming)) and known[start] == incoming[start]:
+        start += 1
+    end = 0
+    while end < min(len(known), len(incoming)) - start and known[-1 - end] == incoming[-1 - end]:
+        end += 1
+    places: list[int | None] = [*range(start), *([None] * (len(incoming) - start - end))]
+    places.extend(range(len(known) - end, len(known)))
+    left = [fingerprint(entry) for entry in known[start : len(known) - end]]
+    right = [fingerprint(entry) for entry in incoming[start : len(incoming) - end]]
+    matcher = SequenceMatcher(None, left, right, autojunk=len(left) * len(right) > _MAX_PAIRINGS)
+    for block in matcher.get_matching_blocks():
+        for offset in range(block.size):
+            places[start + block.b + offset] = start + block.a + offset
+    return Alignment(places, _changed_between(known, incoming, places))
+
+
+def _changed_between(
+    known: Sequence[object], incoming: Sequence[object], places: Sequence[int | None]
+) -> dict[int, int]:
+    """Return the known places of results and calls that are not as they were, between those that are."""
+    taken = {place for place in places if place is not None}
+    free = {identity_of(item): n for n, item in enumerate(known) if n not in taken}
+    following = list(accumulate(reversed(places), lambda end, place: end if place is None else place, initial=len(known)))
+    changed: dict[int, int] = {}
+    last = -1
+    for n, place in enumerate(places):
+        if place is not None:
+            last = place
+            continue
+        identity = identity_of(incoming[n])
+        found = free.get(identity, -1) if identity else -1
+        if last < found < (following[len(places) - n] or 0):
+            changed[n] = last = found
+    return changed
+
+
+def _instructions(items: Sequence[object]) -> int:
+    """Return how many instructions a list begins with."""
+    count = 0
+    while count < len(items) and _role(items[count]) in ("system", "developer"):
+        count += 1
+    return count
+
+
+def _role(item: object) -> object:
+    if isinstance(item, Message):
+        return item.role
+    return cast(Mapping[str, Any], item).get("role") if isinstance(item, Mapping) else None

@@ -1,0 +1,156 @@
+"""The forms of an entry: callers change what they have sent before, and some of these changes say nothing new.
+
+Agents clear old tool results of their own, cut them short, strip old thinking, and put a clock into their first message.
+Such an item is the entry that it was, in another form. Whatever says something new is another entry.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, cast
+
+from compact.core.log.entries import read_own_entry
+from compact.core.log.messages import Message, ToolCall
+
+# Chosen: a text that an agent puts in place of a result is a sentence or two, and a small part of what it stands for.
+_MAX_STUB_CHARS = 400
+_MAX_STUB_SHARE = 0.5
+# What stubs say, however short the result was that they stand for.
+_STUB = re.compile(
+    r"\b(?:cleared|removed|truncated|omitted|elided|trimmed|pruned|dropped|expired|hidden|compacted|no longer|"
+    r"placeholder|redacted|shortened|collapsed|offloaded)\b",
+    re.IGNORECASE,
+)
+# Chosen: how much longer or shorter a date may be than another.
+_MAX_CLOCK_CHARS = 64
+_TIME = re.compile(
+    r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)?(?:Z|[+-]\d{2}:?\d{2})?"  # ISO 8601
+    r"|\d{1,2}[./]\d{1,2}[./]\d{2,4}"
+    r"|\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:\s?[ap]\.?m\b\.?)?"
+    r"|\b1[5-9]\d{8}(?:\.\d+)?\b|\b1[5-9]\d{11}\b"  # seconds or milliseconds since 1970
+    r"|\b\d{1,2}(?:st|nd|rd|th)?\b(?=,?\s+(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec))"
+    r"|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?\s+\d{1,2}(?:st|nd|rd|th)?(?:,?\s+\d{4})?"
+    r"|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?\s+\d{4}\b"
+    r"|\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b|\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b",
+    re.IGNORECASE,
+)
+
+
+def identity_of(item: object) -> tuple[object, ...] | None:
+    """Return what a result or a message with tool calls is known by, whatever it says; None for all others."""
+    if isinstance(item, Message):
+        calls, result = tuple(call.id for call in item.tool_calls), item.tool_call_id
+        role = item.role
+    elif isinstance(item, Mapping):
+        fields = cast(Mapping[str, Any], item)
+        role, result, own = fields.get("role"), fields.get("tool_call_id"), fields.get("tool_calls")
+        listed = cast(list[Any], own) if isinstance(own, list) else []
+        calls = tuple(str(cast(Mapping[str, Any], call).get("id", "")) for call in listed if isinstance(call, Mapping))
+    else:
+        return None
+    if role == "tool" and result:
+        return role, result
+    return (role, calls) if role == "assistant" and any(calls) else None
+
+
+def is_reduced(before: Message, after: Message) -> bool:
+    """Return True if a caller has only taken away from an entry: it is cleared, cut short, or has fewer parts."""
+    if (before.role, before.name, before.meta) != (after.role, after.name, after.meta):
+        return False
+    if identity_of(before) != identity_of(after):
+        return False
+    if identity_of(before) is None:
+        return before.text == after.text and _parts(after) <= _parts(before)
+    return _is_less(before.text, after.text, may_be_stub=before.role == "tool") and all(
+        old.name == new.name and _is_less(old.arguments, new.arguments, may_be_stub=True)
+        for old, new in zip(before.tool_calls, after.tool_calls, strict=True)
+    )
+
+
+def _parts(message: Message) -> int:
+    return len(message.content) if isinstance(message.content, tuple) else message.content is not None
+
+
+def _is_less(before: str, after: str, *, may_be_stub: bool) -> bool:
+    """Return True if a text is a part of another, or if that is allowed, a stub for it."""
+    if after in before:
+        return True
+    if not may_be_stub:
+        return False
+    # Agents that cut a text say so at its end, or where the middle is missing.
+    start = _common_start(before, after)
+    kept = start + _common_start(before[start:][::-1], after[start:][::-1])
+    added = len(after) - kept
+    if added > _MAX_STUB_CHARS:
+        return False
+    is_cut, is_short = kept >= added, len(after) <= _MAX_STUB_SHARE * len(before)
+    return (is_cut and len(after) < len(before)) or is_short or bool(_STUB.search(after))
+
+
+def differs_in_time(before: Message, after: Message) -> bool:
+    """Return True if two messages are the same but for dates and times."""
+    if (before.role, before.name, before.meta) != (after.role, after.name, after.meta):
+        return False
+    if identity_of(before) is not None or identity_of(after) is not None:
+        return False
+    if abs(len(before.text) - len(after.text)) > _MAX_CLOCK_CHARS or type(before.content) is not type(after.content):
+        return False
+    return _TIME.sub("\0", before.text) == _TIME.sub("\0", after.text)
+
+
+def _common_start(first: str, second: str) -> int:
+    limit = min(len(first), len(second))
+    if first[:limit] == second[:limit]:
+        return limit
+    low, high = 0, limit
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if first[:middle] == second[:middle] else (low, middle)
+    return low
+
+
+@dataclass(frozen=True, slots=True)
+class EntryForm:
+    """How a caller's form of an entry differs from the entry, as JSON: what stands between its start and its end.
+
+    `tokens` are those of the form.
+    """
+
+    start: int
+    end: int
+    text: str
+    tokens: int
+
+    @classmethod
+    def between(cls, entry: Message, form: Message, tokens: int) -> EntryForm:
+        """Return how a form differs from its entry."""
+        before, after = _dump(entry), _dump(form)
+        start = _common_start(before, after)
+        end = _common_start(before[start:][::-1], after[start:][::-1])
+        return cls(start, end, after[start : len(after) - end], tokens)
+
+    def applied(self, entry: Message) -> Message:
+        """Return an entry in this form."""
+        before = _dump(entry)
+        data = json.loads(before[: self.start] + self.text + before[len(before) - self.end :])
+        if isinstance(entry.original, Message):
+            calls = tuple(ToolCall(**call) for call in data.pop("tool_calls"))
+            form = Message(**data, tool_calls=calls, id=entry.id)
+            return replace(form, original=replace(form, id=entry.original.id), line=entry.line)
+        return replace(read_own_entry(data, entry.id, message_id=entry.id), line=entry.line)
+
+    def to_list(self) -> list[Any]:
+        """Return plain data; `EntryForm(*data)` gives back an equal form."""
+        return [self.start, self.end, self.text, self.tokens]
+
+
+def _dump(message: Message) -> str:
+    original = message.original
+    if isinstance(original, Mapping):
+        return json.dumps(original, separators=(",", ":"), default=str)
+    fields = ("role", "content", "tool_call_id", "name", "meta")
+    data = {name: getattr(message, name) for name in fields} | {"tool_calls": list(map(asdict, message.tool_calls))}
+    return json.dumps(data, separators=(",", ":"), default=str)

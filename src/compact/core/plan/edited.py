@@ -1,0 +1,66 @@
+"""What is left of a plan when the caller has edited the past that it stands on.
+
+A record of which a message is gone goes with it. Only a summary stays where a few of its messages have changed and the
+list goes on behind it as before: it stands for the others then, and what it says on the word of those that are gone
+alone is taken out. The new messages are shown as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import takewhile
+
+from compact.core.log.groups import group_messages
+from compact.core.log.messages import Message
+from compact.core.plan.plan import CompactionPlan, Record, SpanReference, SummarizationRecord
+from compact.core.plan.renderer import summary_message
+
+# Chosen: a summary of which more has changed tells another story.
+_MAX_GONE = 0.25
+
+
+def after_edit(
+    plan: CompactionPlan, view: Sequence[Message], count_message: Callable[[Message], int]
+) -> CompactionPlan:
+    """Return the part of a plan that stands on these messages; the same plan if all of it does."""
+    present = {message.id for message in view}
+    kept: list[Record] = []
+    for record in plan.records:
+        if present.issuperset(record.span):
+            kept.append(record)
+        elif isinstance(record, SummarizationRecord):
+            left = _without_changed(record, view, present, count_message)
+            kept += [left] if left else []
+    if len(kept) == len(plan.records) and all(a is b for a, b in zip(kept, plan.records, strict=True)):
+        return plan
+    left = replace(plan, records=tuple(kept), pinned=tuple(i for i in plan.pinned if i in present))
+    return left if left.summary is None else replace(left, pinned=_standing_before(left.summary, left, view))
+
+
+def _standing_before(summary: SummarizationRecord, plan: CompactionPlan, view: Sequence[Message]) -> tuple[str, ...]:
+    """Return what stands before a summary: what stood there, and what comes before all that it stands for."""
+    covered = frozenset(summary.span)
+    first = (message.id for message in takewhile(lambda message: message.id not in covered, view))
+    return tuple(dict.fromkeys((*plan.pinned, *first)))
+
+
+def _without_changed(
+    record: SummarizationRecord, view: Sequence[Message], present: set[str], count_message: Callable[[Message], int]
+) -> SummarizationRecord | None:
+    """Return a summary for those of its messages that are still there; None if too many are gone."""
+    summary, span = record.summary, record.span
+    if summary is None or span.last not in present:
+        return None
+    covered = present.intersection(span)
+    for group in group_messages(view):
+        ids = {view[place].id for place in group.indices}
+        if not ids <= covered:  # a call stays with its results: none of them is summarised without the others
+            covered -= ids
+    gone = frozenset(span) - covered
+    if not covered or len(gone) > _MAX_GONE * len(span):
+        return None
+    left = replace(
+        record, span=SpanReference(tuple(i for i in span if i in covered)), summary=summary.without_sources(gone)
+    )
+    return replace(left, tokens_after=count_message(summary_message(left)))
