@@ -17,15 +17,17 @@ from typing import Any
 import pytest
 
 from compact import CompactConfig, CompactManager, StructuredSummary, SummaryRequest
-from compact.core.engine.events import HistoryBranchedEvent
+from compact.core.engine.events import HistoryBranchedEvent, NoticeEvent
 from compact.core.log.legality import check_chat
+from compact.dialects import get_dialect
 from compact.testing import RecordingSink, WordTokenizer, as_log, assistant, system, tool_exchange, user
+from compact.viewer.source import DataSource
 
 Items = list[dict[str, Any]]
 # A caller's list as it sends it: from the whole session so far, and the number of the call.
 Client = Callable[[Items, int], Items]
 
-_WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu omicron rho sigma tau".split()
+_WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "mu", "nu", "rho"]
 
 
 def session(steps: int = 120) -> Items:
@@ -73,14 +75,13 @@ def clock_in_first_question(items: Items, call: int) -> Items:
 
 
 def trimming(items: Items, call: int) -> Items:
-    """Keep the instructions and the newest messages, as many as a middleware allows."""
+    """Keep the instructions and the newest messages, as many as a middleware allows, from a question on."""
     total, start = 0, len(items)
     while start > 1 and total + len(str(items[start - 1])) < 24_000:
         start -= 1
         total += len(str(items[start]))
-    while start < len(items) - 1 and items[start]["role"] == "tool":
-        start += 1
-    return [items[0], *items[max(1, start) :]]
+    questions = (n for n in range(max(1, start), len(items)) if items[n]["role"] == "user")
+    return [items[0], *items[next(questions, 1) :]]
 
 
 def edit_far_back(items: Items, call: int) -> Items:
@@ -147,6 +148,9 @@ def run(client: Client, folder: Path, *, dialect: str | None = None) -> tuple[Co
         seconds += time.perf_counter() - began
         lists.append(sent)
     tokens = sum(len(message.text.split()) for request in requests for message in request.messages)
+    found = len(manager.recall("s", "result-3").entries)
+    manager.close()
+    manager = CompactManager(config, tokenizer=WordTokenizer(), summarizer=summarize, on_event=sink)
     return manager, Run(
         summaries=len(requests),
         summary_tokens=tokens,
@@ -154,7 +158,7 @@ def run(client: Client, folder: Path, *, dialect: str | None = None) -> tuple[Co
         log=len(manager.history("s")),
         store_bytes=(folder / "compact.db").stat().st_size,
         seconds=seconds,
-        found=len(manager.recall("s", "result-3").entries),
+        found=found,
         branches=len(sink.of(HistoryBranchedEvent)),
         prompts=prompts,
         lists=lists,
@@ -175,8 +179,6 @@ def test_a_client_that_changes_its_past_costs_what_one_does_that_appends(
 ) -> None:
     manager, changed = run(client, tmp_path / "s")
     with manager:
-        rows = {name: (getattr(changed, name), getattr(still, name)) for name in ("summaries", "summary_tokens", "log")}
-        print({**rows, "store": changed.store_bytes / still.store_bytes, "time": changed.seconds / still.seconds})
         assert changed.summaries <= still.summaries + 1
         assert changed.summary_tokens <= 1.2 * still.summary_tokens
         assert changed.plans <= 1.2 * still.plans + 4
@@ -189,3 +191,166 @@ def test_a_client_that_changes_its_past_costs_what_one_does_that_appends(
             assert not check_chat(as_log(prompt))
             assert prompt[-1] is sent[-1], "the newest message goes out as it is"
             assert "Never touch the migrations." in str(prompt)
+
+
+@pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS.keys())
+def test_every_prompt_is_made_again_and_a_restart_changes_nothing(client: Client, tmp_path: Path) -> None:
+    manager, result = run(client, tmp_path / "s")
+    with manager:
+        source = DataSource(manager.config)
+        infos = {info.session_id: info for info in source.store.sessions()}
+        for number, prompt in enumerate(result.prompts, 1):
+            again = source.prompt(infos["s"], number)
+            assert [(e["role"], e.get("content")) for e in again.entries] == [
+                (item["role"], item.get("content")) for item in prompt
+            ], f"call {number}"
+        source.close()
+        # `manager` has read the session from the store: the same list gives the same prompt.
+        log = len(manager.history("s"))
+        assert manager.preflight("s", result.lists[-1]) == result.prompts[-1]
+        assert len(manager.history("s")) == log
+
+
+def small_manager(sink: RecordingSink | None = None) -> CompactManager:
+    config = CompactConfig(max_context_tokens=3_000, policy={"hard_cap_buffer": 0}, telemetry={"exporter": "none"})
+    return CompactManager(config, tokenizer=WordTokenizer(), on_event=sink)
+
+
+def test_a_cleared_result_goes_out_cleared_and_is_recalled_whole() -> None:
+    items = session(8)
+    with small_manager() as manager:
+        manager.preflight("s", items)
+        cleared = own_clearing(items, 0)
+        assert manager.preflight("s", cleared) == cleared
+        assert manager.preflight("s", [*cleared, user("What did f1.py say?")])[:-1] == cleared
+        assert "Old tool result" not in str(manager.history("s"))
+        answer = manager.recall("s", "result-1")
+        assert items[6]["content"].startswith("result-1 ")
+        assert items[6]["content"] in str(answer)
+        # Should the caller have the whole result back, that is what goes out.
+        assert manager.preflight("s", items) == items
+        assert len(manager.history("s")) == len(items) + 1
+
+
+def test_a_result_that_says_something_new_is_a_new_message() -> None:
+    items = session(8)
+    with small_manager() as manager:
+        manager.preflight("s", items)
+        changed = copy.deepcopy(items)
+        changed[3]["content"] = "The file is another one now. " + "It has new lines. " * 40
+        assert manager.preflight("s", changed) == changed
+        assert len(manager.history("s")) == len(items) + 1
+
+
+def test_an_edit_of_a_summarised_question_is_seen_and_the_old_words_are_not() -> None:
+    items = session(100)
+    with small_manager() as manager:
+        before = manager.manual_compact("s", items, target_tokens=700)
+        assert manager.current_plan("s").summary
+        place = next(n for n, item in enumerate(items) if item["role"] == "user" and n > 1 and item not in before)
+        edited = copy.deepcopy(items)
+        edited[place]["content"] = "From now on only ever write to staging."
+        prompt = manager.preflight("s", edited)
+        assert edited[place] in prompt
+        assert items[place]["content"] not in str(prompt)
+        assert manager.current_plan("s").summary, "the rest is still summarised"
+        assert not check_chat(as_log(prompt))
+
+
+def test_a_time_in_a_message_that_is_summarised_is_no_clock() -> None:
+    items = session(100)
+    questions = [n for n, item in enumerate(items) if item["role"] == "user" and n > 1]
+    for n in questions:
+        items[n]["content"] = f"Deploy part {n} at 19:00."
+    with small_manager() as manager:
+        before = manager.manual_compact("s", items, target_tokens=700)
+        place = next(n for n in questions if items[n] not in before)
+        edited = copy.deepcopy(items)
+        edited[place]["content"] = f"Deploy part {place} at 21:30."
+        assert edited[place] in manager.preflight("s", edited)
+
+
+def test_deleting_old_messages_before_any_compaction_leaves_them_out() -> None:
+    items = session(6)
+    with small_manager() as manager:
+        manager.preflight("s", items)
+        shorter = [items[0], *items[8:]]
+        assert manager.preflight("s", shorter) == shorter
+
+
+def test_a_trimmed_list_that_is_whole_again_doubles_nothing() -> None:
+    items = session(60)
+    with small_manager() as manager:
+        before = manager.preflight("s", items)
+        assert manager.preflight("s", trimming(items, 0)) == before
+        assert manager.preflight("s", items) == before
+        more = [*items, user("And now?")]
+        assert manager.preflight("s", trimming(more, 0)) == [*before, more[-1]]
+        assert len(manager.history("s")) == len(more)
+
+
+def test_a_rewind_into_the_summarised_past_drops_the_summary() -> None:
+    items = session(60)
+    with small_manager() as manager:
+        manager.preflight("s", items)
+        rewound = [*items[:20], user("Let us do it another way.")]
+        assert manager.preflight("s", rewound) == rewound
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "responses", "gemini"])
+@pytest.mark.parametrize(
+    "client", [own_clearing, clock_in_first_question, trimming], ids=lambda client: client.__name__
+)
+def test_other_dialects_too(client: Client, dialect: str, tmp_path: Path) -> None:
+    items = session(60)
+    form = get_dialect(dialect)
+
+    def written(entries: Items) -> list[Any]:
+        blocks = form.join(list(form.write([entry for entry in entries if entry["role"] != "system"])))
+        return [item for block in blocks for item in block.items]
+
+    sent, kept = [0, 0], [0, 0]
+    for which, each in enumerate((append_only, client)):
+        with small_manager() as manager:
+            for call, end in enumerate(n + 1 for n, item in enumerate(items) if item["role"] == "user" and n > 1):
+                prompt = manager.preflight("s", written(each(items[:end], call)), dialect=dialect)
+                assert not form.check(prompt)
+            sent[which], kept[which] = len(manager.history("s")), len(manager.plans("s"))
+    assert sent[1] <= sent[0] + kept[0]
+    assert kept[1] <= kept[0] + 1
+
+
+OWN_SUMMARY = (
+    "This session is being continued from a previous conversation that ran out of context. " + "It was long. " * 40
+)
+
+
+def own_compactions(sink: RecordingSink) -> list[str]:
+    return [event.message for event in sink.of(NoticeEvent) if "compacted its own history" in event.message]
+
+
+@pytest.mark.parametrize("kept", [0, 10], ids=["starts anew", "keeps the newest"])
+def test_an_agent_that_compacts_itself_is_told_once(kept: int) -> None:
+    items, sink = session(30), RecordingSink()
+    with small_manager(sink) as manager:
+        manager.preflight("s", items)
+        own = [items[0], user(OWN_SUMMARY), *items[len(items) - kept :]]
+        assert manager.preflight("s", own) == own
+        manager.preflight("s", [*own, assistant("I go on."), user("Good.")])
+        (told,) = own_compactions(sink)
+        assert "switch off the agent's own compaction" in told
+
+
+def test_a_session_that_begins_with_an_agents_own_summary_is_told() -> None:
+    sink = RecordingSink()
+    with small_manager(sink) as manager:
+        manager.preflight("s", [system("Be brief."), user(OWN_SUMMARY), user("Go on.")])
+        assert own_compactions(sink)
+
+
+def test_people_may_speak_of_summaries() -> None:
+    items, sink = session(10), RecordingSink()
+    with small_manager(sink) as manager:
+        manager.preflight("s", items)
+        manager.preflight("s", [*items, user("Write a summary of the conversation. " + "Keep it short. " * 40)])
+        assert not own_compactions(sink)

@@ -47,9 +47,8 @@ def views_of(
     views: dict[int, BranchView] = {}
     view = BranchView()
     for row in connection.execute(query.order_by(columns.branch)):
-        data: Any = json.loads(row.view_ids)
-        if isinstance(data, list):
-            data = {"view": data}
+        written: Any = json.loads(row.view_ids)
+        data: dict[str, Any] = {"view": written} if isinstance(written, list) else written
         forms = {message_id: EntryForm(*form) for message_id, form in data.get("forms", {}).items()}
         is_whole = "view" in data
         view = BranchView(row.after_seq, tuple(data["view"]), forms) if is_whole else view.with_forms(forms)

@@ -144,9 +144,10 @@ class Commit:
     """What one call adds, all of it or nothing: it only counts if the session is still at `expected`.
 
     `messages` go behind the log. `view_ids` are there only if the caller edited the past: they are the new view, and
-    otherwise the view grows by `messages`. `forms` are those of entries that the caller has in another form than before;
-    with `view_ids` they are all that the view has, and without them they alone are the branch. `superseded` are plan versions between the expected one and `plan` that
-    could not be written while they were in force; `added` is what stood behind the log in the prompt of `call`.
+    otherwise the view grows by `messages`. `forms` are those of entries that the caller has in another form than
+    before; with `view_ids` they are all that the view has, and without them they alone are the branch. `superseded` are
+    plan versions between the expected one and `plan` that could not be written while they were in force; `added` is
+    what stood behind the log in the prompt of `call`.
     """
 
     session_id: str

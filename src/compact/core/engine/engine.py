@@ -20,8 +20,9 @@ from compact.core.engine.session import Session, TriggerDecision
 from compact.core.engine.trigger import Trigger
 from compact.core.errors import InsufficientBudget
 from compact.core.log.legality import check_chat
-from compact.core.log.log import Match
+from compact.core.log.log import SUMMARY_MARK, Match
 from compact.core.log.messages import Message, content_bytes
+from compact.core.log.own_compaction import find_own_summary
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import TokenBudget
 from compact.core.plan.coordinator import CompactionResult
@@ -30,12 +31,20 @@ from compact.core.plan.plan import EDITED_PAST, SummarizationRecord
 from compact.core.plan.regret import Regret
 from compact.core.plan.renderer import with_lines
 from compact.core.plan.turn import Rehydrate
+from compact.core.plurals import quantity
 from compact.core.steps import Steps
 
 # Chosen: one lost race is usual where processes share a session, several in a row are rare; each is on record.
 _MAX_TRIES = 6
 # What Ariadne takes in one request: above it, what is told of the input is cut.
 _LARGE_INPUT_BYTES = 262_144
+# Chosen: an agent's own summary stands behind its instructions, perhaps behind a greeting.
+_FIRST_MESSAGES = 4
+_OWN_COMPACTION = (
+    "the agent has compacted its own history ({messages} left out, a summary of its own in their place): two that "
+    "compact lose more than one; switch off the agent's own compaction, or set max_context_tokens below the size at "
+    "which it compacts"
+)
 _REUSED = (
     "the session id {session_id!r} was used before, for another conversation: this one starts anew, and recall does "
     "not find the other; give each conversation an id of its own, and pass its whole history"
@@ -210,7 +219,9 @@ class Engine:
                 session.adopt(replace(edited, tokens_before=session.prompt_tokens))
             new_ids = tuple(message.id for message in match.new)
             self.emitter.emit(session, HistoryBranchedEvent, left_ids=match.left_ids, new_ids=new_ids)
-        if match.is_new_line and session.note_reuse():
+        if self._has_compacted_itself(session, match):
+            self.emitter.notice(session, _OWN_COMPACTION.format(messages=quantity(len(match.left_ids), "message")))
+        elif match.is_new_line and session.note_reuse():
             self.emitter.notice(session, _REUSED.format(session_id=session.session_id))
         if match.branched or match.formed or check_chat(match.new):
             self.compactor.render(session)
@@ -219,6 +230,14 @@ class Engine:
         else:
             session.extend_prompt(match.new, self.compactor.renderer, self.compactor.rules)
         return match
+
+    def _has_compacted_itself(self, session: Session, match: Match) -> bool:
+        """Return True, once, if the caller has put a summary of its own in place of messages, or begins with one."""
+        is_beginning = len(match.new) == len(session.log.view)
+        candidates = match.new if match.branched else match.new[:_FIRST_MESSAGES] if is_beginning else ()
+        own = find_own_summary(candidates)
+        # Ours comes back as a caller's message where another process has sent it.
+        return own is not None and SUMMARY_MARK not in own.text and session.note_own_compaction()
 
     def dry_run(
         self,

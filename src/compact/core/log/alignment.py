@@ -118,7 +118,9 @@ def _changed_between(
     """Return the known places of results and calls that are not as they were, between those that are."""
     taken = {place for place in places if place is not None}
     free = {identity_of(item): n for n, item in enumerate(known) if n not in taken}
-    following = list(accumulate(reversed(places), lambda end, place: end if place is None else place, initial=len(known)))
+    following = list(
+        accumulate(reversed(places), lambda end, place: end if place is None else place, initial=len(known))
+    )
     changed: dict[int, int] = {}
     last = -1
     for n, place in enumerate(places):

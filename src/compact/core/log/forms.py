@@ -1,7 +1,7 @@
 """The forms of an entry: callers change what they have sent before, and some of these changes say nothing new.
 
-Agents clear old tool results of their own, cut them short, strip old thinking, and put a clock into their first message.
-Such an item is the entry that it was, in another form. Whatever says something new is another entry.
+Agents clear old tool results of their own, cut them short, strip old thinking, and put a clock into their first
+message. Such an item is the entry that it was, in another form. Whatever says something new is another entry.
 """
 
 from __future__ import annotations

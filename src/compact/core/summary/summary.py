@@ -128,7 +128,8 @@ class StructuredSummary:
 
         Example:
             >>> from compact.core.summary.summary import Excerpt
-            >>> told = StructuredSummary(excerpts=(Excerpt("user:", "Use MySQL.", "m3"), Excerpt("agent:", "Done.", "m4")))
+            >>> asked, done = Excerpt("user:", "Use MySQL.", "m3"), Excerpt("agent:", "Done.", "m4")
+            >>> told = StructuredSummary(excerpts=(asked, done))
             >>> [excerpt.text for excerpt in told.without_sources(frozenset({"m3"})).excerpts]
             ['Done.']
         """
