@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from compact.adapters.support.overflow import ContextOverflow, find_overflow, read_overflow
+from compact.adapters.support.overflow import find_overflow, read_overflow
+from compact.model_engines import ReportedOverflow
 
 
 def window(
     limit: int | None = None, prompt: int | None = None, output: int | None = None, *, for_input: bool = False
-) -> ContextOverflow:
-    return ContextOverflow(limit_tokens=limit, prompt_tokens=prompt, output_tokens=output, limits_input=for_input)
+) -> ReportedOverflow:
+    return ReportedOverflow(limit_tokens=limit, prompt_tokens=prompt, output_tokens=output, limits_input=for_input)
 
 
 OVERFLOWS = {
@@ -97,8 +98,8 @@ OVERFLOWS = {
         window(16_384, 10_000, 8_192),
     ),
     "vllm, context length is only": (
-        "You passed 40961 input tokens and requested 0 output tokens. However, the model's context length is only 40960 "
-        "tokens, resulting in a maximum input length of 40960 tokens. Please reduce the length of the input prompt.",
+        "You passed 40961 input tokens and requested 0 output tokens. However, the model's context length is only "
+        "40960 tokens, resulting in a maximum input length of 40960 tokens. Please reduce the length of the input.",
         window(40_960, 40_961, 0),
     ),
     "vllm, decoder prompt": (
@@ -142,8 +143,8 @@ OVERFLOWS = {
         window(),
     ),
     "openrouter": (
-        "This endpoint's maximum context length is 131072 tokens. However, you requested about 140010 tokens (100000 of "
-        "text input, 10010 of tool input, 30000 in the output). Please reduce the length of either one, or use the "
+        "This endpoint's maximum context length is 131072 tokens. However, you requested about 140010 tokens (100000 "
+        "of text input, 10010 of tool input, 30000 in the output). Please reduce the length of either one, or use the "
         '"middle-out" transform to compress your prompt automatically.',
         window(131_072, 110_010, 30_000),
     ),
@@ -316,7 +317,7 @@ def test_the_status_of_an_exception_counts() -> None:
 def test_the_names_of_frameworks_own_exceptions_are_known() -> None:
     """LiteLLM and Strands have classes for it."""
 
-    class ContextWindowOverflowException(Exception):  # noqa: N818 - the name is Strands'
+    class ContextWindowOverflowException(Exception):
         """Strands' own."""
 
     assert find_overflow(ContextWindowOverflowException("too many total text bytes")) == window()

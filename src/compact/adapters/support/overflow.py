@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from compact.core.json_data import is_mapping
+from compact.model_engines import ReportedOverflow
 
 # Chosen: longer than any such error. What stands behind it may be the prompt itself.
 _MOST_CHARACTERS = 4_000
@@ -20,22 +20,11 @@ _MOST_CHARACTERS = 4_000
 _MOST_CAUSES = 5
 # Statuses of other troubles: keys, rights, unknown models, rates.
 _OTHER_STATUSES = frozenset({401, 402, 403, 404, 429})
+# Statuses of a response that may be such a refusal; llama.cpp once had 500 for it.
+REFUSALS = frozenset({400, 413, 422, 500})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextOverflow:
-    """What a provider said when it refused a prompt as too long; None is what it did not say.
-
-    The limit is for prompt and answer together, or, if `limits_input`, for the prompt alone.
-    """
-
-    limit_tokens: int | None = None
-    prompt_tokens: int | None = None
-    output_tokens: int | None = None
-    limits_input: bool = False
-
-
-def find_overflow(error: BaseException) -> ContextOverflow | None:
+def find_overflow(error: BaseException) -> ReportedOverflow | None:
     """Return what an exception of a client or a framework says of an overflow; None if it is about something else."""
     for each in _causes(error):
         found = read_overflow(_text_of(each), _status_of(each))
@@ -44,7 +33,7 @@ def find_overflow(error: BaseException) -> ContextOverflow | None:
     return None
 
 
-def read_overflow(text: str, status: int = 0) -> ContextOverflow | None:
+def read_overflow(text: str, status: int = 0) -> ReportedOverflow | None:
     """Return what the text of an error says of an overflow; None if it is about something else."""
     text = text[:_MOST_CHARACTERS]
     if status in _OTHER_STATUSES or _OTHER_LIMITS.search(text):
@@ -52,7 +41,7 @@ def read_overflow(text: str, status: int = 0) -> ContextOverflow | None:
     for pattern in _WITH_FIGURES:
         if found := pattern.search(text):
             return _overflow(found)
-    return ContextOverflow() if _WITHOUT_FIGURES.search(text) else None
+    return ReportedOverflow() if _WITHOUT_FIGURES.search(text) else None
 
 
 # -- texts ------------------------------------------------------------------------------------------------------------
@@ -147,7 +136,7 @@ _WITHOUT_FIGURES = re.compile(
 )
 
 
-def _overflow(found: re.Match[str]) -> ContextOverflow:
+def _overflow(found: re.Match[str]) -> ReportedOverflow:
     figures = {name: int(re.sub(r"\D", "", digits)) for name, digits in found.groupdict().items() if digits}
     limits_input = "input_limit" in figures
     limit = figures.get("input_limit") or figures.get("limit")
@@ -156,7 +145,7 @@ def _overflow(found: re.Match[str]) -> ContextOverflow:
         prompt = figures["total"] - (output or 0)
     elif "excess" in figures and limit:
         prompt = limit + figures["excess"]
-    return ContextOverflow(limit_tokens=limit, prompt_tokens=prompt, output_tokens=output, limits_input=limits_input)
+    return ReportedOverflow(limit_tokens=limit, prompt_tokens=prompt, output_tokens=output, limits_input=limits_input)
 
 
 # -- exceptions -------------------------------------------------------------------------------------------------------

@@ -138,6 +138,7 @@ class Session:
         # The newest item of the caller's, whose kind our own messages take.
         self._like: object = None
         self._is_reuse_noted = False
+        self._is_unbelieved_noted = False
 
     @classmethod
     def resumed(cls, stored: StoredSession) -> Session:
@@ -348,6 +349,11 @@ class Session:
     def observe_usage(self, *, estimated_tokens: int, reported_tokens: int) -> None:
         """Correct the estimate by what the provider reported for a prompt."""
         self.calibration = self.calibration.observe(estimated_tokens=estimated_tokens, reported_tokens=reported_tokens)
+
+    def note_unbelieved_usage(self) -> bool:
+        """Note that a report was not believed; return True if it is the first."""
+        is_first, self._is_unbelieved_noted = not self._is_unbelieved_noted, True
+        return is_first
 
     def set_model(self, model: str, tokenizer: ProviderAwareTokenizer) -> bool:
         """Use this model from now on; return True if the entries had been counted by another's tokenizer.
