@@ -12,7 +12,7 @@ ASSUMED_SHARE = 0.8
 # Chosen: no model in use has a smaller window; a smaller figure was read wrongly, or is about something else.
 _LEAST_LIMIT = 1_024
 # Chosen: a prompt as small as this was not refused for its length, unless the provider says so in figures.
-_LEAST_ASSUMED = 4_096
+_LEAST_ASSUMED = 2_048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
