@@ -1,94 +1,25 @@
-"""Each adapter with a window that is told too large: the provider's refusal is learned from, and the run goes on.
-
-The server has 8,192 tokens, the manager is told 32,000: one request is refused, in the provider's own words. It is sent
-again, smaller, and from there on every request fits.
-"""
+"""Wrapped clients, LiteLLM and own loops with a window that is told too large: refused once, and sent again."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
-import boto3
 import litellm
 import openai
 import pytest
-from agent_framework import Agent as FrameworkAgent
-from agent_framework import tool as framework_tool
-from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, RunConfig, Runner, function_tool
 from anthropic import Anthropic, AsyncAnthropic, BadRequestError
 from google import genai
-from google.adk.agents import LlmAgent
-from google.adk.apps import App
-from google.adk.models.google_llm import Gemini
-from google.adk.runners import Runner as AdkRunner
-from google.adk.sessions import InMemorySessionService
 from google.genai import types
-from langchain.agents import create_agent
-from langchain.tools import tool as langchain_tool
-from langchain_openai import ChatOpenAI
-from langgraph.checkpoint.memory import InMemorySaver
 from openai import AsyncOpenAI, OpenAI
-from pydantic_ai import Agent as PydanticAgent
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.providers.openai import OpenAIProvider
-from strands import Agent as StrandsAgent
-from strands import tool as strands_tool
-from strands.models import BedrockModel
 
 import compact
-from adapters.enforced_window import INSTRUCTIONS, TOOL, Enforced, enforced, question
-from adapters.test_room_for_the_answer import CHAT_TOOL, PAGE, HttpClient
-from compact.adapters.agent_framework import CompactProvider
-from compact.adapters.google_adk import AdkCompactionPlugin
-from compact.adapters.langchain import LangChainCompactionMiddleware
+from adapters.enforced_window import INSTRUCTIONS, TOOL, Enforced, question
+from adapters.overflow_runs import CHAT_TOOL, MODEL, PAGE, TRUE_WINDOW, TURNS, chat_turns, check, too_small, with_system
 from compact.adapters.litellm import CompactionLogger
-from compact.adapters.openai_agents import CompactionModel, compaction_filter
 from compact.adapters.own_loop import aon_model_error, before_model_call, on_model_error
-from compact.adapters.pydantic_ai import CompactionCapability
-from compact.adapters.strands import StrandsCompactionPlugin
-from compact.core.engine.events import CompactionErrorEvent, ContextOverflowEvent
-
-TRUE_WINDOW, TOLD_WINDOW = 8_192, 32_000
-TURNS = 14
-MODEL = "gpt-4o"
-
-
-@contextmanager
-def too_small(window_tokens: int = TRUE_WINDOW) -> Iterator[Enforced]:
-    """A server whose window is smaller than the manager is told; all turns together need twice of it."""
-    with enforced(window_tokens, counted_as="gpt-4o", register_tokens=100_000, told_window=TOLD_WINDOW) as run:
-        yield run
-
-
-def check(run: Enforced, *, retried: bool = True) -> None:
-    """One request was refused and learned from; each turn got its answers, and nothing else failed."""
-    assert len(run.model.rejections) == 1, run.model.rejections
-    assert len(run.model.requests) == 2 * TURNS + (1 if retried else 0) or len(run.model.requests) == 2 * TURNS
-    overflows = run.sink.of(ContextOverflowEvent)
-    assert [event.learned_tokens for event in overflows] == [TRUE_WINDOW], [event.message for event in overflows]
-    assert overflows[0].window_tokens == TOLD_WINDOW
-    assert not run.sink.of(CompactionErrorEvent)
-
-
-def chat_turns(run: Enforced, ask: Callable[[list[Any]], dict[str, Any]]) -> None:
-    """Ask the questions, and answer each call, in Chat Completions."""
-    history: list[dict[str, Any]] = []
-    for number in range(1, TURNS + 1):
-        history.append({"role": "user", "content": question(number)})
-        for _ in range(2):
-            answer = ask(history)
-            history.append({key: answer[key] for key in ("role", "content", "tool_calls") if answer.get(key)})
-            for call in answer.get("tool_calls") or ():
-                page = json.loads(call["function"]["arguments"])["page"]
-                history.append({"role": "tool", "tool_call_id": call["id"], "content": run.register.page(page)})
-
-
-def with_system(messages: Sequence[Any]) -> list[Any]:
-    return [{"role": "system", "content": INSTRUCTIONS}, *messages]
+from compact.core.engine.events import ContextOverflowEvent
 
 
 def whole(chunks: Any) -> dict[str, Any]:
@@ -209,33 +140,6 @@ def test_google_client(stream: bool) -> None:
         check(run)
 
 
-# -- frameworks -------------------------------------------------------------------------------------------------------
-
-
-def test_langchain() -> None:
-    with too_small() as run:
-
-        @langchain_tool(TOOL)
-        def read_page(page: int) -> str:
-            """One page."""
-            return run.register.page(page)
-
-        chat = ChatOpenAI(model=MODEL, base_url=run.model.base_url, api_key="any")  # pyright: ignore
-        middleware = LangChainCompactionMiddleware(run.manager, offer_recall=False)
-        agent: Any = create_agent(
-            chat, [read_page], system_prompt=INSTRUCTIONS, middleware=[middleware], checkpointer=InMemorySaver()
-        )
-        config: Any = {"configurable": {"thread_id": "s"}}
-
-        async def ask(number: int) -> None:
-            await agent.ainvoke({"messages": [("user", question(number))]}, config)
-
-        for number in range(1, TURNS):
-            agent.invoke({"messages": [("user", question(number))]}, config)
-        asyncio.run(ask(TURNS))
-        check(run)
-
-
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 def test_litellm(stream: bool) -> None:
     """The usage of a stream is taken in too, though the logger is not registered as a callback."""
@@ -272,147 +176,6 @@ def test_litellm_in_an_event_loop() -> None:
 
         with asyncio.Runner() as loop:
             chat_turns(run, lambda m: loop.run(call(m)).choices[0].message.model_dump(exclude_none=True))
-        check(run)
-
-
-def agents_run(run: Enforced, model: Any, *, stream: bool) -> None:
-    @function_tool(name_override=TOOL)
-    def read_page(page: int) -> str:
-        """One page."""
-        return run.register.page(page)
-
-    async def main() -> None:
-        agent = Agent(name="reader", instructions=INSTRUCTIONS, tools=[read_page], model=CompactionModel(model))
-        config = RunConfig(call_model_input_filter=compaction_filter(run.manager), tracing_disabled=True)
-        history: list[Any] = []
-        for number in range(1, TURNS + 1):
-            given: Any = [*history, {"role": "user", "content": question(number)}]
-            if stream:
-                result: Any = Runner.run_streamed(agent, given, run_config=config)
-                async for _ in result.stream_events():
-                    pass
-            else:
-                result = await Runner.run(agent, given, run_config=config)
-            history = result.to_input_list()
-
-    asyncio.run(main())
-
-
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-def test_openai_agents(stream: bool) -> None:
-    """Usage is taken in without hooks."""
-    with too_small() as run:
-        client = AsyncOpenAI(base_url=run.model.base_url, api_key="any")
-        model = OpenAIChatCompletionsModel(MODEL, client) if stream else OpenAIResponsesModel(MODEL, client)
-        agents_run(run, model, stream=stream)
-        check(run)
-        session = run.manager.sessions()[0].session_id
-        assert run.manager.model_calls(session)[-1].tokens_reported or stream
-
-
-def test_pydantic_ai() -> None:
-    with too_small() as run:
-        model = OpenAIChatModel(MODEL, provider=OpenAIProvider(base_url=run.model.base_url, api_key="any"))
-        capability = CompactionCapability(run.manager, offer_recall=False)
-        agent = PydanticAgent(model, instructions=INSTRUCTIONS, capabilities=[capability])
-
-        @agent.tool_plain(name=TOOL)
-        def read_page(page: int) -> str:  # pyright: ignore[reportUnusedFunction]
-            """One page."""
-            return run.register.page(page)
-
-        async def main() -> None:
-            history: list[Any] = []
-            for number in range(1, TURNS + 1):
-                result = await agent.run(question(number), message_history=history)
-                history = result.all_messages()
-
-        asyncio.run(main())
-        check(run)
-
-
-@pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
-def test_google_adk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GOOGLE_API_KEY", "any")
-    with too_small() as run:
-
-        def read_page(page: int) -> str:
-            """One page."""
-            return run.register.page(page)
-
-        model = Gemini(model="gemini-2.5-flash", base_url=run.model.anthropic_url)
-        agent = LlmAgent(name="reader", model=model, instruction=INSTRUCTIONS, tools=[read_page])
-
-        async def main() -> None:
-            plugin = AdkCompactionPlugin(run.manager, offer_recall=False)
-            runner = AdkRunner(
-                app=App(name="a", root_agent=agent, plugins=[plugin]), session_service=InMemorySessionService()
-            )
-            session = await runner.session_service.create_session(app_name="a", user_id="u")
-            for number in range(1, TURNS + 1):
-                said = types.Content(role="user", parts=[types.Part(text=question(number))])
-                async for _ in runner.run_async(user_id="u", session_id=session.id, new_message=said):
-                    pass
-
-        asyncio.run(main())
-        check(run)
-
-
-def test_strands() -> None:
-    with too_small() as run:
-
-        @strands_tool(name=TOOL)
-        def read_page(page: int) -> str:
-            """One page."""
-            return run.register.page(page)
-
-        model = BedrockModel(
-            boto_session=boto3.Session(aws_access_key_id="any", aws_secret_access_key="any", region_name="us-east-1"),
-            endpoint_url=run.model.anthropic_url,
-            model_id="meta.llama3-1-8b-instruct-v1:0",
-            streaming=False,
-        )
-        plugin = StrandsCompactionPlugin(run.manager, session_id="s", offer_recall=False)
-        agent = StrandsAgent(
-            model, system_prompt=INSTRUCTIONS, tools=[read_page], plugins=[plugin], callback_handler=None
-        )
-        for number in range(1, TURNS + 1):
-            agent(question(number))
-        check(run)
-
-
-class RaisingClient(HttpClient):
-    """Raises what the server says, as the framework's own clients do."""
-
-    async def _answer(self, messages: Any, options: Any) -> Any:
-        try:
-            return await super()._answer(messages, options)
-        except AssertionError as error:
-            raise RuntimeError(f"service failed to complete the prompt: {error}") from error
-
-
-def test_agent_framework() -> None:
-    with too_small() as run:
-
-        @framework_tool(name=TOOL, approval_mode="never_require")
-        def read_page(page: int) -> str:
-            """One page."""
-            return run.register.page(page)
-
-        agent = FrameworkAgent(
-            RaisingClient(run.model.base_url, MODEL),
-            instructions=INSTRUCTIONS,
-            tools=[read_page],
-            context_providers=[CompactProvider(run.manager, offer_recall=False)],
-            default_options={"max_tokens": 500},
-        )
-
-        async def main() -> None:
-            session = agent.create_session()
-            for number in range(1, TURNS + 1):
-                await agent.run(question(number), session=session)
-
-        asyncio.run(main())
         check(run)
 
 
