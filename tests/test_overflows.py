@@ -63,6 +63,12 @@ def test_a_larger_limit_is_never_learned() -> None:
     assert used < 16_000 / 1.3
 
 
+def test_an_event_never_names_a_larger_window() -> None:
+    sink = RecordingSink()
+    refused(made(sink, max_context_tokens=16_000), limit_tokens=200_000, prompt_tokens=17_000)
+    assert sink.of(ContextOverflowEvent)[0].learned_tokens == 16_000
+
+
 def test_without_figures_the_window_is_a_share_of_what_was_refused() -> None:
     sink = RecordingSink()
     manager = made(sink, max_context_tokens=32_000)

@@ -30,7 +30,7 @@ def too_small(window_tokens: int = TRUE_WINDOW) -> Iterator[Enforced]:
 def check(run: Enforced, *, says_limit: bool = True) -> None:
     """One request was refused and learned from; each turn got its answers, and nothing else failed."""
     assert len(run.model.rejections) == 1, run.model.rejections
-    assert len([request for request in run.model.requests if request.prompt_tokens <= TRUE_WINDOW]) == 2 * TURNS
+    assert len(run.model.requests) == 2 * TURNS + 1
     overflows = run.sink.of(ContextOverflowEvent)
     assert [event.window_tokens for event in overflows] == [TOLD_WINDOW], [event.message for event in overflows]
     learned = overflows[0].learned_tokens
