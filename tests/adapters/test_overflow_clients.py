@@ -147,7 +147,7 @@ def test_google_client(stream: bool) -> None:
         check(run)
 
 
-@pytest.mark.filterwarnings("ignore:Accessing the 'model_computed_fields':DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 def test_litellm(stream: bool) -> None:
     """The usage of a stream is taken in too, though the logger is not registered as a callback."""
