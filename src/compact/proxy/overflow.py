@@ -1,7 +1,7 @@
 """A provider that refuses a prompt as too long: learn its limit, compact again, and send once more.
 
-Only the first bytes of an answer that may be such a refusal are read ahead; if it is none, or nothing can be made
-smaller, it is passed on as it came.
+Only the beginning of an answer that may be such a refusal is read; if it is none, or nothing can be made smaller, it is
+passed on as it came.
 """
 
 from __future__ import annotations
