@@ -126,7 +126,12 @@ class CompactionModelProvider(ModelProvider):
             model_name: The name; None is the SDK's default model.
 
         Example:
-            >>> type(CompactionModelProvider().get_model("gpt-4o")).__name__  # doctest: +SKIP
+            >>> from agents.testing import ScriptedModel
+            >>> from agents import ModelProvider
+            >>> class OneModel(ModelProvider):
+            ...     def get_model(self, model_name):
+            ...         return ScriptedModel(())
+            >>> type(CompactionModelProvider(OneModel()).get_model("any")).__name__
             'CompactionModel'
         """
         return CompactionModel(self._provider.get_model(model_name))
