@@ -128,18 +128,15 @@ class CompactionLogger(CustomLogger):
         return response
 
     async def acompletion(self, **kwargs: Any) -> Any:
-        """Call `litellm.acompletion`, compacted: as the callback does, and once more if the prompt was too long.
+        """`completion` for an event loop; same arguments, result and errors.
 
-        LiteLLM shows its callbacks an error only when the call is over: a callback learns from it for the next call.
-
-        Args:
-            kwargs: The arguments of the call, `messages` among them.
-
-        Returns:
-            What `litellm.acompletion` returns.
+        Beside the callback it has one use: a prompt that the provider refuses as too long is sent once more, smaller.
+        LiteLLM shows its callbacks an error only when the call is over.
 
         Example:
             >>> import asyncio
+            >>> from compact.testing import ScriptedModel, say
+            >>> history = [{"role": "user", "content": "Hello"}]
             >>> with ScriptedModel(say("Hi.")) as model:
             ...     server = {"model": "openai/gpt-4o", "api_base": model.base_url, "api_key": "none"}
             ...     answer = asyncio.run(compacting.acompletion(messages=history, **server))
