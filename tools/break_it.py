@@ -60,6 +60,11 @@ BREAKS = (
     Break("a cancelled call keeps its claim", "core/engine/claims.py", "            self._release_at_once(session, key)\n            raise", "            raise", "tests/test_event_loop.py::test_a_call_that_is_made_again_after_a_cancel_does_not_wait_for_the_first_one"),
     Break("a moved mark for a cache makes a new message", "dialects/translation.py", "return known == item or _without_marks_or_list(known) == _without_marks_or_list(item)", "return known == item", "tests/dialects/test_cache_marks.py"),
     Break("marks for a cache pile up", "dialects/translation.py", "if self._moves_marks else block", "if False else block", "tests/dialects/test_cache_marks.py"),
+    # -- refused prompts
+    Break("a rate is taken for an overflow", "adapters/support/overflow.py", "if status in _OTHER_STATUSES or _OTHER_LIMITS.search(text):", "if False:", "tests/adapters/test_overflow.py"),
+    Break("a larger limit than the known window is learned", "model_engines/overflows.py", "_LEAST_LIMIT <= limit < known", "_LEAST_LIMIT <= limit", "tests/test_overflows.py::test_the_limit_becomes_the_window_and_the_next_prompt_fits_it tests/test_overflows.py::test_an_event_never_names_a_larger_window"),
+    Break("usage of a whole run is believed", "core/plan/budget.py", "if reported_tokens > _MAX_SLOPE * estimated_tokens and unseen > self.ceiling_tokens // 2:", "if False:", "tests/test_overflows.py"),
+    Break("the proxy passes a refusal on", "proxy/overflow.py", "return whole, read_overflow(read.decode(\"utf-8\", \"replace\"), response.status_code)", "return whole, None", "tests/proxying/test_overflow.py::test_a_second_refusal_is_passed_on"),
     # -- facts and the summary
     Break("a message is read again in every round", "core/log/messages.py", "if read not in readings:", "if True:", "tests/core/facts/test_reading.py::test_each_message_is_read_once_however_many_rounds_there_are"),
     Break("all of a very long text is read", "core/facts/text.py", "if len(text) <= 2 * end_chars:", "if True:", "tests/core/facts/test_reading.py::test_of_a_message_of_megabytes_only_the_ends_are_read"),

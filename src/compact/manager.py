@@ -62,7 +62,7 @@ from compact.core.summary.summarizer import Summarizer
 from compact.dialects import Dialect
 from compact.dialects.gateway import Gateway
 from compact.injection import Injector
-from compact.model_engines import ModelEngineBuilder, ModelEngines, Tools
+from compact.model_engines import ModelEngineBuilder, ModelEngines, ReportedOverflow, Tools
 from compact.pricing import listed_prices
 from compact.recall.phrase_finder import PhraseFinder
 from compact.recall.rehydration import RehydrationConfig
@@ -506,6 +506,9 @@ class CompactManager:
         reported = reported_usage(usage)
         budget = self._models.of_session(session).budget_of(session)
         estimated = self._engine.trigger.estimated_tokens(session, budget)
+        if estimated > 0 and not budget.believes(reported_tokens=reported.input_tokens, estimated_tokens=estimated):
+            self._notice_unbelieved(session, reported.input_tokens, estimated)
+            return
         session.observe_usage(estimated_tokens=estimated, reported_tokens=reported.input_tokens)
         yield from self._engine.persistence.report_usage(
             session,
@@ -513,6 +516,86 @@ class CompactManager:
             cache_read_tokens=reported.cache_read_tokens,
             cache_write_tokens=reported.cache_write_tokens,
         )
+
+    def _notice_unbelieved(self, session: Session, reported_tokens: int, estimated_tokens: int) -> None:
+        if session.note_once("usage that is not believed"):
+            message = (
+                f"a reported usage of {reported_tokens:,} tokens for a prompt that we estimate at {estimated_tokens:,} "
+                "is not taken in, nor are others like it: it may be the sum of several calls; pass the usage of one"
+            )
+            self._events(NoticeEvent(session_id=session.session_id, message=message))
+
+    def observe_overflow(
+        self,
+        session_id: str,
+        *,
+        limit_tokens: int | None = None,
+        prompt_tokens: int | None = None,
+        output_tokens: int | None = None,
+        limits_input: bool = False,
+    ) -> None:
+        """Learn from a provider that refused the last prompt as too long, so that the next one fits.
+
+        A limit below the known window is the window of the model from now on, in this manager, for all sessions. What
+        was counted corrects the estimate, as reported usage does. If the provider gave no limit, four fifths of what we
+        count for the refused request are taken for it. Figures that cannot be true are not believed; the event
+        `compact.context_overflow` says what was learned. Adapters, wrapped clients and the proxy call this by
+        themselves; call `preflight` again after it, and send what it returns.
+
+        Args:
+            session_id: Names the conversation.
+            limit_tokens: The limit that the provider named; never taken for more than the window that is known.
+            prompt_tokens: What the provider counted for the prompt.
+            output_tokens: What it set aside for the answer.
+            limits_input: The limit is for the prompt alone, and not for prompt and answer together.
+
+        Raises:
+            UnknownSession: Nothing is known of the session.
+
+        Example:
+            >>> manager.observe_overflow("chat-1", limit_tokens=7_000, prompt_tokens=7_900)
+            >>> manager.status("chat-1").max_context_tokens
+            7000
+        """
+        with self._open(session_id) as session:
+            self._observe_overflow(
+                session,
+                ReportedOverflow(
+                    limit_tokens=limit_tokens,
+                    prompt_tokens=prompt_tokens,
+                    output_tokens=output_tokens,
+                    limits_input=limits_input,
+                ),
+            )
+
+    async def aobserve_overflow(
+        self,
+        session_id: str,
+        *,
+        limit_tokens: int | None = None,
+        prompt_tokens: int | None = None,
+        output_tokens: int | None = None,
+        limits_input: bool = False,
+    ) -> None:
+        """`observe_overflow` for an event loop; same arguments, result and errors.
+
+        Example:
+            >>> import asyncio
+            >>> asyncio.run(manager.aobserve_overflow("chat-1", limit_tokens=7_000))
+        """
+        async with self._aopen(session_id) as session:
+            self._observe_overflow(
+                session,
+                ReportedOverflow(
+                    limit_tokens=limit_tokens,
+                    prompt_tokens=prompt_tokens,
+                    output_tokens=output_tokens,
+                    limits_input=limits_input,
+                ),
+            )
+
+    def _observe_overflow(self, session: Session, report: ReportedOverflow) -> None:
+        self._events(self._models.of_session(session).observe_overflow(session, report))
 
     def prefetch_summary(self, session_id: str) -> bool:
         """Write the summary that a session's next compaction will need, so that no model call waits for it.

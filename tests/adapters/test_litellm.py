@@ -266,7 +266,7 @@ def test_late_usage_of_an_older_request_is_not_taken_in() -> None:
     sink = RecordingSink()
     manager = CompactManager(CompactConfig(max_context_tokens=4_000), on_event=sink)
     compacting = CompactionLogger(manager, session_id="s")
-    history = tool_run(3, words=100)
+    history = tool_run(3, words=350)
     hook(compacting, messages=history, litellm_call_id="first")
     hook(compacting, messages=[*history, *HELLO], litellm_call_id="second")
     late = ModelResponse()

@@ -15,11 +15,13 @@ from typing import Any, TypeAlias
 from compact.assembly import Prefetcher, build_budget, build_prefetch
 from compact.config import CompactConfig
 from compact.core.engine.engine import Engine
+from compact.core.engine.events import ContextOverflowEvent
 from compact.core.engine.session import Session
 from compact.core.log.messages import copy_plain
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import TokenBudget
 from compact.injection import Injector
+from compact.model_engines.overflows import OverflowLesson, ReportedOverflow, lesson_of
 from compact.model_engines.window_notices import model_notices, threshold_notices
 from compact.recall.rehydration import RehydrationConfig
 from compact.tokens import model_info
@@ -74,6 +76,7 @@ class RequestBudget:
         self._tokenizer = tokenizer
         self._count_instructions = lru_cache(maxsize=64)(tokenizer.count_text)
         self._counted: list[tuple[object, int]] = []
+        self._lock = threading.Lock()
 
     def of_request(self, tools: Tools, instructions: str, output_tokens: int = 0) -> TokenBudget:
         """Return the budget of a request with these tools and instructions, and an answer of up to so many tokens."""
@@ -86,6 +89,13 @@ class RequestBudget:
             system_tokens=system,
             output_reserve=max(self.window.output_reserve, self._reserve(output_tokens)),
         )
+
+    def learn(self, lesson: OverflowLesson, *, limits_input: bool) -> None:
+        """Take in what a refusal of the provider taught; it holds for every later request of this model."""
+        with self._lock:
+            self.window = _taught(self.window, lesson, limits_input=limits_input)
+            if lesson.limit_tokens is not None and not limits_input:
+                self._reserve = AnswerReserve(self.window.max_context_tokens, is_set=True)
 
     def _count_tools(self, tools: list[Mapping[str, Any]]) -> int:
         """Count schemas, which are the same from call to call: they are compared, in C, and not counted again."""
@@ -108,6 +118,34 @@ class ModelEngine:
     def budget_of(self, session: Session) -> TokenBudget:
         """Return the budget of a session's last request, or of the whole window if it has made none here."""
         return session.budget or self.budget.window
+
+    def observe_overflow(self, session: Session, report: ReportedOverflow) -> ContextOverflowEvent:
+        """Learn from a refusal of a session's last request, and return the event that says so."""
+        budget, trigger = self.budget_of(session), self.engine.trigger
+        estimated, used = trigger.estimated_tokens(session, budget), trigger.used_tokens(session, budget)
+        lesson = lesson_of(report, budget, estimated_tokens=estimated, used_tokens=used)
+        self.budget.learn(lesson, limits_input=report.limits_input)
+        session.set_budget(_taught(budget, lesson, limits_input=report.limits_input))
+        if lesson.reported_tokens is not None:
+            session.observe_usage(estimated_tokens=estimated, reported_tokens=lesson.reported_tokens)
+        known = budget.input_tokens if report.limits_input else budget.max_context_tokens
+        return ContextOverflowEvent(
+            session_id=session.session_id,
+            message=lesson.message,
+            model=self.model,
+            estimated_tokens=estimated,
+            window_tokens=known,
+            learned_tokens=known if lesson.limit_tokens is None else lesson.limit_tokens,
+            limit_tokens=report.limit_tokens or 0,
+            prompt_tokens=report.prompt_tokens or 0,
+        )
+
+
+def _taught(budget: TokenBudget, lesson: OverflowLesson, *, limits_input: bool) -> TokenBudget:
+    """Return a budget with what a refusal taught."""
+    if lesson.limit_tokens is not None:
+        budget = budget.lowered(lesson.limit_tokens, limits_input=limits_input)
+    return replace(budget, output_reserve=max(budget.output_reserve, lesson.output_reserve))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from compact.adapters.support.endpoints import Endpoint, find_endpoint
@@ -19,6 +20,7 @@ from compact.proxy.compaction import RequestCompactor, capture_event
 from compact.proxy.headers import TOKEN_HEADER, by_name, for_client, for_upstream
 from compact.proxy.managers import Managers
 from compact.proxy.outcome import HEADER, RequestOutcome
+from compact.proxy.overflow import OverflowRetry
 from compact.proxy.settings import ProxySettings, is_from_web_page
 from compact.proxy.upstream import Response, Upstream, UpstreamError, UpstreamTimeout
 from compact.proxy.usage import UsageReader
@@ -35,6 +37,7 @@ class _UpstreamRequest:
 
     body: AsyncIterator[bytes]
     outcome: RequestOutcome | None = None
+    retry: OverflowRetry | None = None
 
     @property
     def new_length(self) -> int | None:
@@ -113,6 +116,10 @@ class ProxyApp:
             outcome = outgoing.outcome
             headers = for_upstream(request.headers, self._upstream.host, new_length=outgoing.new_length)
             response = await self._upstream.send(request.method, request.target, headers, outgoing.body)
+            if outgoing.retry and outcome:
+                response, outcome = await outgoing.retry(
+                    response, outcome, send=partial(self._send_again, request), in_thread=self._in_thread
+                )
         except ClientDisconnected:
             return
         except UpstreamTimeout:
@@ -136,7 +143,12 @@ class ProxyApp:
             return _UpstreamRequest(_chain(start.parts, rest), RequestOutcome("skipped", reason="body-too-large"))
         raw = b"".join(start.parts)
         outcome = await self._in_thread(lambda: self._compactor.compact(endpoint, raw, request.by_name))
-        return _UpstreamRequest(_chain(start.parts if outcome.body is None else [outcome.body]), outcome)
+        retry = OverflowRetry(self._compactor, self.managers.for_model, endpoint, raw, request.by_name)
+        return _UpstreamRequest(_chain(start.parts if outcome.body is None else [outcome.body]), outcome, retry)
+
+    async def _send_again(self, request: ClientRequest, body: bytes) -> Response:
+        headers = for_upstream(request.headers, self._upstream.host, new_length=len(body))
+        return await self._upstream.send(request.method, request.target, headers, _chain([body]))
 
     async def _pass_response(self, response: Response, outcome: RequestOutcome | None, send: Send) -> None:
         """Pass a response on as it comes; one that the provider breaks off is broken off."""

@@ -86,7 +86,7 @@ class RequestCompactor:
         try:
             manager = self._manager_for(str(body.get("model") or ""))
         except Exception as error:  # noqa: BLE001 - a manager is made of plug-ins, which may raise anything
-            _log_failure(error)
+            log_failure(error)
             return _failed(error, unmarked)
         return self._compact(manager, _IncomingRequest(endpoint, body, items, headers), unmarked)
 
@@ -143,7 +143,7 @@ class RequestCompactor:
 
 def _report(manager: CompactManager, session_id: str, error: Exception) -> None:
     """Report a failure without its text, which may quote the conversation."""
-    _log_failure(error)
+    log_failure(error)
     if isinstance(error, InsufficientBudget):  # its text has only sizes
         report_failure(manager, session_id, error)
         return
@@ -153,7 +153,8 @@ def _report(manager: CompactManager, session_id: str, error: Exception) -> None:
     )
 
 
-def _log_failure(error: Exception) -> None:
+def log_failure(error: Exception) -> None:
+    """Log what failed, without its text, which may quote the conversation."""
     why = error.message if isinstance(error, InsufficientBudget) else f"compacting it failed ({_kind(error)})"
     _log.warning("a request is passed on as it is: %s", why)
 

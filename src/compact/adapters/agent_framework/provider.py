@@ -30,6 +30,7 @@ from compact.adapters.support import (
     RECALL_NAME,
     RECALL_PARAMETERS,
     OutgoingRequest,
+    PreparedRequest,
     RecentDict,
     RequestPreparer,
     aanswer_recall,
@@ -132,8 +133,12 @@ class _CompactionMiddleware(ChatMiddleware):
             await call_next()
             return
 
+        sent: list[tuple[_ChatRequest, PreparedRequest]] = []
+
         async def compact(messages: list[Message]) -> bool:
-            prepared = await self._preparer.aprepare(_ChatRequest(messages, options, context.client))
+            request = _ChatRequest(list(messages), options, context.client)
+            prepared = await self._preparer.aprepare(request)
+            sent.append((request, prepared))
             if prepared.items is None or same_objects(prepared.items, messages):
                 return False
             # This list is the request's own: the framework copies it for its middleware.
@@ -142,9 +147,24 @@ class _CompactionMiddleware(ChatMiddleware):
 
         context.kwargs["compaction_strategy"] = compact
         context.stream_result_hooks.append(self._observe)
-        await call_next()
+        try:
+            await call_next()
+        except Exception as error:
+            if not sent or not await self._preparer.aprepare_again(*sent[-1], error):
+                raise
+            await self._call_again(call_next, sent)
         if isinstance(context.result, ChatResponse):
             await self._observe(context.result)
+
+    async def _call_again(
+        self, call_next: Callable[[], Awaitable[None]], sent: list[tuple[_ChatRequest, PreparedRequest]]
+    ) -> None:
+        """Make a call once more: `compact` finds that the window is smaller now."""
+        try:
+            await call_next()
+        except Exception as error:
+            await self._preparer.alearn(sent[-1][1], error)
+            raise
 
     async def _observe(self, response: ChatResponse[Any]) -> None:
         usage: Mapping[str, Any] = response.usage_details or {}

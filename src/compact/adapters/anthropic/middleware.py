@@ -11,6 +11,7 @@ from compact.adapters.support import (
     SESSION_HEADER,
     USAGE_IGNORED,
     OutgoingRequest,
+    PreparedRequest,
     RequestPreparer,
     SessionFinder,
     aobserve_usage,
@@ -20,6 +21,7 @@ from compact.adapters.support import (
     output_limit,
     report_failure,
 )
+from compact.adapters.support.overflow import REFUSALS, read_overflow
 from compact.dialects.dialect import without_cache_marks
 from compact.manager import CompactManager
 
@@ -80,8 +82,17 @@ class AnthropicCompactionMiddleware(Middleware):
         body = _messages_body(request)
         if body is None:
             return call_next(request)
-        prepared = self._preparer.prepare(request)
-        response = call_next(_with_messages(request, body, prepared.items_or(body["messages"])))
+
+        def send(prepared: PreparedRequest) -> Any:
+            response = call_next(_with_messages(request, body, prepared.items_or(body["messages"])))
+            if response.http_response.status_code in REFUSALS:
+                response.http_response.read()
+            return _unless_too_long(response)
+
+        try:
+            prepared, response = self._preparer.send(request, send)
+        except _TooLong as refused:
+            return refused.response
         if prepared.items is not None and _is_readable(request, response):
             try:
                 self._watch(prepared.session_id, response.parse(), is_stream=request.stream)
@@ -94,8 +105,17 @@ class AnthropicCompactionMiddleware(Middleware):
         body = _messages_body(request)
         if body is None:
             return await call_next(request)
-        prepared = await self._preparer.aprepare(request)
-        response = await call_next(_with_messages(request, body, prepared.items_or(body["messages"])))
+
+        async def send(prepared: PreparedRequest) -> Any:
+            response = await call_next(_with_messages(request, body, prepared.items_or(body["messages"])))
+            if response.http_response.status_code in REFUSALS:
+                await response.http_response.aread()
+            return _unless_too_long(response)
+
+        try:
+            prepared, response = await self._preparer.asend(request, send)
+        except _TooLong as refused:
+            return refused.response
         if prepared.items is not None and _is_readable(request, response):
             try:
                 await self._watch_async(prepared.session_id, await response.parse(), is_stream=request.stream)
@@ -146,6 +166,23 @@ class AnthropicCompactionMiddleware(Middleware):
             if event.type == "message_start":
                 await aobserve_usage(self._manager, session_id, event.message.usage)
             yield event
+
+
+class _TooLong(Exception):
+    """The response by which a request was refused as too long: the SDK raises its own error for it, and not here."""
+
+    def __init__(self, response: Any, text: str) -> None:
+        super().__init__(text)
+        self.response = response
+
+
+def _unless_too_long(response: Any) -> Any:
+    """Return a response; raise if it is a refusal, whose body was read."""
+    status = response.http_response.status_code
+    text: str = response.http_response.text if status in REFUSALS else ""
+    if text and read_overflow(text, status):
+        raise _TooLong(response, text)
+    return response
 
 
 def _messages_body(request: APIRequest) -> dict[str, Any] | None:

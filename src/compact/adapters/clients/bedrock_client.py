@@ -41,9 +41,12 @@ class _CompactingCalls:
     def _make_api_call(self, operation_name: str, api_params: dict[str, Any]) -> Any:
         if operation_name not in ("Converse", "ConverseStream") or not is_list(api_params.get("messages")):
             return self._client._make_api_call(operation_name, api_params)
-        call = self._compactor.prepare(_read(api_params))
-        sent = api_params if call.items is None else {**api_params, "messages": call.items}
-        answer = self._client._make_api_call(operation_name, sent)
+
+        def send(call: PreparedCall) -> Any:
+            sent = api_params if call.items is None else {**api_params, "messages": call.items}
+            return self._client._make_api_call(operation_name, sent)
+
+        call, answer = self._compactor.send(_read(api_params), send)
         if call.number and "stream" in answer:
             _watch(answer["stream"], self._compactor, call)
         elif call.number:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from compact.adapters.support import (
     USAGE_IGNORED,
@@ -21,6 +21,7 @@ from compact.dialects.dialect import without_cache_marks
 from compact.manager import CompactManager
 
 SessionId: TypeAlias = str | Callable[[Mapping[str, Any]], str] | None
+A = TypeVar("A")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +59,29 @@ class ClientCompactor:
         )
         self._usage = UsageFeedback()
 
-    def prepare(self, request: ConversationRequest) -> PreparedCall:
-        """Return what to send for a request."""
-        return self._call(request, self._preparer.prepare(request))
+    def send(self, request: ConversationRequest, call: Callable[[PreparedCall], A]) -> tuple[PreparedCall, A]:
+        """Send a request with `call`, once more if it is refused as too long; return what was sent, and its answer."""
+        calls: list[PreparedCall] = []
 
-    async def aprepare(self, request: ConversationRequest) -> PreparedCall:
-        """Return what to send for a request, without blocking the event loop."""
-        return self._call(request, await self._preparer.aprepare(request))
+        def attempt(prepared: PreparedRequest) -> A:
+            calls.append(self._call(request, prepared))
+            return call(calls[-1])
+
+        _, answer = self._preparer.send(request, attempt)
+        return calls[-1], answer
+
+    async def asend(
+        self, request: ConversationRequest, call: Callable[[PreparedCall], Awaitable[A]]
+    ) -> tuple[PreparedCall, A]:
+        """Do what `send` does in an event loop."""
+        calls: list[PreparedCall] = []
+
+        def attempt(prepared: PreparedRequest) -> Awaitable[A]:
+            calls.append(self._call(request, prepared))
+            return call(calls[-1])
+
+        _, answer = await self._preparer.asend(request, attempt)
+        return calls[-1], answer
 
     def take_usage(self, call: PreparedCall, usage: object) -> None:
         """Take in what a provider counted for a call, once, and only if it is the newest of its session."""

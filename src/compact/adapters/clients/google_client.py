@@ -7,8 +7,9 @@ with an object in its place that compacts first and leaves all else to the clien
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Any, TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from itertools import chain, islice
+from typing import Any, TypeAlias, TypeVar
 
 from google.genai import Client
 from google.genai.client import AsyncClient
@@ -26,6 +27,9 @@ from compact.adapters.support import (
 )
 
 _Body: TypeAlias = dict[str, Any]
+A = TypeVar("A")
+# What is no conversation is sent as it is, and its usage is not looked at.
+_UNCOUNTED = PreparedCall("")
 
 # How the paths of requests for an answer end.
 _PATH_ENDS = (":generateContent", ":streamGenerateContent")
@@ -63,8 +67,11 @@ class _CompactingApi:
 
     def request(self, http_method: str, path: str, request_dict: _Body, http_options: Any = None) -> Any:
         """Send a request and return its answer."""
-        call = self._prepare(path, request_dict, http_options)
-        answer = self._own.request(http_method, path, _with_items(request_dict, call), _without_session(http_options))
+
+        def send(call: PreparedCall) -> Any:
+            return self._own.request(http_method, path, _with_items(request_dict, call), _without_session(http_options))
+
+        call, answer = self._send(_client_request(path, request_dict, http_options), send)
         self._compactor.take_usage(call, _usage_in(answer, call))
         return answer
 
@@ -72,17 +79,24 @@ class _CompactingApi:
         self, http_method: str, path: str, request_dict: _Body, http_options: Any = None
     ) -> Iterator[Any]:
         """Send a request and yield the parts of its answer as they are."""
-        call = self._prepare(path, request_dict, http_options)
-        options = _without_session(http_options)
-        for part in self._own.request_streamed(http_method, path, _with_items(request_dict, call), options):
+
+        def send(call: PreparedCall) -> Iterator[Any]:
+            options = _without_session(http_options)
+            return _started(self._own.request_streamed(http_method, path, _with_items(request_dict, call), options))
+
+        call, parts = self._send(_client_request(path, request_dict, http_options), send)
+        for part in parts:
             self._compactor.take_usage(call, _usage_in(part, call))
             yield part
 
     async def async_request(self, http_method: str, path: str, request_dict: _Body, http_options: Any = None) -> Any:
         """Send a request and return its answer."""
-        call = await self._aprepare(path, request_dict, http_options)
-        options = _without_session(http_options)
-        answer = await self._own.async_request(http_method, path, _with_items(request_dict, call), options)
+
+        async def send(call: PreparedCall) -> Any:
+            options = _without_session(http_options)
+            return await self._own.async_request(http_method, path, _with_items(request_dict, call), options)
+
+        call, answer = await self._asend(_client_request(path, request_dict, http_options), send)
         await self._compactor.atake_usage(call, _usage_in(answer, call))
         return answer
 
@@ -90,18 +104,32 @@ class _CompactingApi:
         self, http_method: str, path: str, request_dict: _Body, http_options: Any = None
     ) -> AsyncIterator[Any]:
         """Send a request and return an iterator over the parts of its answer as they are."""
-        call = await self._aprepare(path, request_dict, http_options)
-        options = _without_session(http_options)
-        parts = await self._own.async_request_streamed(http_method, path, _with_items(request_dict, call), options)
+
+        async def send(call: PreparedCall) -> Any:
+            options = _without_session(http_options)
+            return await self._own.async_request_streamed(http_method, path, _with_items(request_dict, call), options)
+
+        call, parts = await self._asend(_client_request(path, request_dict, http_options), send)
         return AsyncWatchedEvents(parts, lambda part: self._compactor.atake_usage(call, _usage_in(part, call)))
 
-    def _prepare(self, path: str, body: _Body, http_options: Any) -> PreparedCall:
-        request = _client_request(path, body, http_options)
-        return self._compactor.prepare(request) if request else PreparedCall("")
+    def _send(self, request: ConversationRequest | None, send: Callable[[PreparedCall], A]) -> tuple[PreparedCall, A]:
+        """Send a conversation compacted, and all else as it is."""
+        if request is None:
+            return _UNCOUNTED, send(_UNCOUNTED)
+        return self._compactor.send(request, send)
 
-    async def _aprepare(self, path: str, body: _Body, http_options: Any) -> PreparedCall:
-        request = _client_request(path, body, http_options)
-        return await self._compactor.aprepare(request) if request else PreparedCall("")
+    async def _asend(
+        self, request: ConversationRequest | None, send: Callable[[PreparedCall], Awaitable[A]]
+    ) -> tuple[PreparedCall, A]:
+        if request is None:
+            return _UNCOUNTED, await send(_UNCOUNTED)
+        return await self._compactor.asend(request, send)
+
+
+def _started(parts: Iterator[Any]) -> Iterator[Any]:
+    """Return a stream whose first part is there: a refusal comes before it."""
+    first = list(islice(parts, 1))
+    return chain(first, parts)
 
 
 def _client_request(path: str, body: _Body, http_options: Any) -> ConversationRequest | None:

@@ -35,9 +35,12 @@ def _sync_request(own: Any, compactor: ClientCompactor) -> Any:
         endpoint = find_endpoint(options.method.upper(), options.url.partition("?")[0])
         if endpoint is None:
             return own.request(self, cast_to, options, stream=stream, stream_cls=stream_cls)
-        call = compactor.prepare(_client_request(endpoint, options))
-        sent = _with_items(endpoint, options, call)
-        answer = own.request(self, cast_to, sent, stream=stream, stream_cls=stream_cls)
+
+        def send(call: PreparedCall) -> Any:
+            sent = _with_items(endpoint, options, call)
+            return own.request(self, cast_to, sent, stream=stream, stream_cls=stream_cls)
+
+        call, answer = compactor.send(_client_request(endpoint, options), send)
         try:
             parsed = _parsed(answer, options) if call.number else None
             if parsed is not None and stream:
@@ -58,9 +61,12 @@ def _async_request(own: Any, compactor: ClientCompactor) -> Any:
         endpoint = find_endpoint(options.method.upper(), options.url.partition("?")[0])
         if endpoint is None:
             return await own.request(self, cast_to, options, stream=stream, stream_cls=stream_cls)
-        call = await compactor.aprepare(_client_request(endpoint, options))
-        sent = _with_items(endpoint, options, call)
-        answer = await own.request(self, cast_to, sent, stream=stream, stream_cls=stream_cls)
+
+        async def send(call: PreparedCall) -> Any:
+            sent = _with_items(endpoint, options, call)
+            return await own.request(self, cast_to, sent, stream=stream, stream_cls=stream_cls)
+
+        call, answer = await compactor.asend(_client_request(endpoint, options), send)
         try:
             parsed = _parsed(answer, options) if call.number else None
             if parsed is not None and stream:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -22,6 +23,8 @@ from compact.adapters.support import (
     USAGE_IGNORED,
     OutgoingRequest,
     PlainItems,
+    PreparedRequest,
+    RecentDict,
     RequestPreparer,
     aanswer_recall,
     aobserve_usage,
@@ -111,6 +114,7 @@ class AdkCompactionPlugin(BasePlugin):
         self._manager = manager
         self._session_id = session_id
         self._is_protected = is_protected
+        self._sent: RecentDict[str, PreparedRequest] = RecentDict()  # what sessions wait for an answer to
         self._recall = RecallTool(manager, self.session_of) if offer_recall else None
         self._preparer: RequestPreparer[_Request] = RequestPreparer(
             manager,
@@ -143,11 +147,42 @@ class AdkCompactionPlugin(BasePlugin):
         """Compact what goes out; if that fails, it goes out as it is."""
         try:
             prepared = await self._preparer.aprepare(_Request(callback_context, llm_request))
+            self._sent[prepared.session_id] = prepared
             if prepared.items is not None:
                 llm_request.contents = prepared.items
         finally:
             for content in llm_request.contents:
                 _remove_tags(content)
+
+    async def on_model_error_callback(
+        self, *, callback_context: CallbackContext, llm_request: LlmRequest, error: Exception
+    ) -> LlmResponse | None:
+        """Learn from a request that was refused as too long, and make it once more, smaller.
+
+        ADK takes one response in place of an error: the answer to the second request is not streamed.
+        """
+        session_id = self._known_session(callback_context)
+        sent = self._sent.pop(session_id, None)
+        if sent is None:
+            return None
+        request = _Request(callback_context, llm_request)
+        again = await self._preparer.aprepare_again(request, sent, error)
+        if again is None or again.items is None:
+            return None
+        llm_request.contents = again.items
+        for content in llm_request.contents:
+            _remove_tags(content)
+        try:
+            return await _answer(callback_context, llm_request)
+        except Exception as second:
+            await self._preparer.alearn(again, second)
+            raise
+
+    def _known_session(self, context: CallbackContext) -> str:
+        try:
+            return self.session_of(context)
+        except Exception:  # noqa: BLE001 - the user's own function; it was reported before the request
+            return ""
 
     def _read(self, request: _Request, session_id: str) -> OutgoingRequest | None:
         llm_request = request.llm_request
@@ -182,6 +217,8 @@ class AdkCompactionPlugin(BasePlugin):
     async def after_model_callback(self, *, callback_context: CallbackContext, llm_response: LlmResponse) -> None:
         """Take in what the provider has counted; of a streamed answer, at its end."""
         usage = llm_response.usage_metadata
+        if not llm_response.partial:
+            self._sent.pop(self._known_session(callback_context), None)
         if llm_response.partial or not usage or not usage.prompt_token_count:
             return
         try:
@@ -220,6 +257,16 @@ class RecallTool(BaseTool):
         """Return what was found by the id or the words that the agent asked for."""
         answer = await aanswer_recall(self._manager, lambda: self._session_of(tool_context), args)
         return {"result": answer}
+
+
+async def _answer(context: CallbackContext, request: LlmRequest) -> LlmResponse | None:
+    """Return the whole answer of an agent's model to a request."""
+    agent: Any = getattr(context.get_invocation_context(), "agent", None)
+    answer: LlmResponse | None = None
+    async with aclosing(agent.canonical_model.generate_content_async(request, stream=False)) as responses:
+        async for response in responses:
+            answer = response
+    return answer
 
 
 def output_tokens(context: CallbackContext, request: LlmRequest) -> int:

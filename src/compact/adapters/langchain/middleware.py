@@ -96,9 +96,10 @@ class LangChainCompactionMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> Any:
-        """Compact a request, send it, and take in what the provider has counted."""
-        prepared = self._preparer.prepare(request)
-        response = handler(_with_messages(request, prepared.items))
+        """Compact a request, send it, and take in what the provider has counted; retry once if it was too long."""
+        prepared, response = self._preparer.send(
+            request, lambda prepared: handler(_with_messages(request, prepared.items))
+        )
         if prepared.items is not None:
             observe_usage(self.manager, prepared.session_id, _reported(response))
         return response
@@ -107,8 +108,9 @@ class LangChainCompactionMiddleware(AgentMiddleware[Any, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> Any:
         """Compact a request, send it, and take in what the provider has counted, in an event loop."""
-        prepared = await self._preparer.aprepare(request)
-        response = await handler(_with_messages(request, prepared.items))
+        prepared, response = await self._preparer.asend(
+            request, lambda prepared: handler(_with_messages(request, prepared.items))
+        )
         if prepared.items is not None:
             await aobserve_usage(self.manager, prepared.session_id, _reported(response))
         return response

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 from uuid import uuid4
 
@@ -20,8 +20,10 @@ from compact.adapters.support import (
     RequestPreparer,
     SessionFinder,
     UsageFeedback,
+    aobserve_overflow,
     counted,
     named_session,
+    observe_overflow,
     output_limit,
 )
 from compact.dialects.dialect import without_cache_marks
@@ -62,12 +64,14 @@ class CompactionLogger(CustomLogger):
         )
         self._usage = UsageFeedback()
         self._calls: RecentDict[str, tuple[str, int]] = RecentDict()  # call id: session id, call number
+        self._own_calls: RecentDict[str, None] = RecentDict()  # those made by `completion` and `acompletion`
 
     # -- before a call --------------------------------------------------------------------------------------------
 
     async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any] | None:
         """Return the arguments of a call with the messages that are to be sent; None leaves it alone."""
-        if getattr(call_type, "value", call_type) not in _CHAT_CALLS or not self._has_messages(kwargs):
+        is_own = kwargs.get("litellm_call_id") in self._own_calls
+        if is_own or getattr(call_type, "value", call_type) not in _CHAT_CALLS or not self._has_messages(kwargs):
             return None
         return self._arguments(kwargs, await self._preparer.aprepare(kwargs))
 
@@ -106,10 +110,70 @@ class CompactionLogger(CustomLogger):
             >>> answer.choices[0].message.content
             'Hi.'
         """
-        prepared = self.prepare(**kwargs)
-        response: Any = litellm.completion(**prepared)
-        self._observe(prepared.get("litellm_call_id"), response)
+        if not self._has_messages(kwargs):
+            return litellm.completion(**kwargs)
+        kwargs.setdefault("litellm_call_id", str(uuid4()))
+        call_ids: list[str] = []
+
+        def call(prepared: PreparedRequest) -> Any:
+            arguments = self._own_arguments(kwargs, prepared, call_ids)
+            response: Any = litellm.completion(**arguments)
+            return response
+
+        _, response = self._preparer.send(kwargs, call)
+        if kwargs.get("stream"):
+            _watch(response, lambda chunk: self._observe(call_ids[-1], chunk))
+        else:
+            self._observe(call_ids[-1], response)
         return response
+
+    async def acompletion(self, **kwargs: Any) -> Any:
+        """`completion` for an event loop; same arguments, result and errors.
+
+        Beside the callback it has one use: a prompt that the provider refuses as too long is sent once more, smaller.
+        LiteLLM shows its callbacks an error only when the call is over.
+
+        Example:
+            >>> import asyncio
+            >>> from compact.testing import ScriptedModel, say
+            >>> history = [{"role": "user", "content": "Hello"}]
+            >>> with ScriptedModel(say("Hi.")) as model:
+            ...     server = {"model": "openai/gpt-4o", "api_base": model.base_url, "api_key": "none"}
+            ...     answer = asyncio.run(compacting.acompletion(messages=history, **server))
+            >>> answer.choices[0].message.content
+            'Hi.'
+        """
+        if not self._has_messages(kwargs):
+            return await litellm.acompletion(**kwargs)
+        kwargs.setdefault("litellm_call_id", str(uuid4()))
+        call_ids: list[str] = []
+
+        async def call(prepared: PreparedRequest) -> Any:
+            return await litellm.acompletion(**self._own_arguments(kwargs, prepared, call_ids))
+
+        _, response = await self._preparer.asend(kwargs, call)
+        if kwargs.get("stream"):
+            _awatch(response, lambda chunk: self._aobserve(call_ids[-1], chunk))
+        else:
+            await self._aobserve(call_ids[-1], response)
+        return response
+
+    def _own_arguments(
+        self, kwargs: Mapping[str, Any], prepared: PreparedRequest, call_ids: list[str]
+    ) -> dict[str, Any]:
+        """Return the arguments of a call that is made here, and note its id: the callback leaves such calls alone.
+
+        A second call has an id of its own, because LiteLLM reports on the first one late.
+        """
+        arguments = self._arguments(kwargs, prepared)
+        known = arguments["litellm_call_id"]
+        if call_ids:
+            arguments["litellm_call_id"] = str(uuid4())
+            if known in self._calls:
+                self._calls[arguments["litellm_call_id"]] = self._calls.pop(known)
+        call_ids.append(arguments["litellm_call_id"])
+        self._own_calls[call_ids[-1]] = None
+        return arguments
 
     def session_of(self, **kwargs: Any) -> str:
         """Return the session of a call with these arguments, for `manager.recall` and other questions.
@@ -171,6 +235,26 @@ class CompactionLogger(CustomLogger):
         """Take in the usage of a synchronous call."""
         self._observe(kwargs.get("litellm_call_id"), response_obj)
 
+    async def async_log_failure_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
+        """Learn from a prompt that was refused as too long, for the next call."""
+        session_id, error = self._refused(kwargs)
+        if session_id and error:
+            await aobserve_overflow(self._manager, session_id, error)
+
+    def log_failure_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
+        """Learn from a synchronous call whose prompt was refused as too long, for the next call."""
+        session_id, error = self._refused(kwargs)
+        if session_id and error:
+            observe_overflow(self._manager, session_id, error)
+
+    def _refused(self, kwargs: Mapping[str, Any]) -> tuple[str, Exception | None]:
+        """Return the session and the error of a call that failed, if it is the newest of its session."""
+        call_id, error = kwargs.get("litellm_call_id") or "", kwargs.get("exception")
+        call = None if call_id in self._own_calls else self._calls.pop(call_id, None)
+        if call is None or not isinstance(error, Exception) or not self._usage.is_newest(*call):
+            return "", None
+        return call[0], error
+
     def _observe(self, call_id: str | None, response: Any) -> None:
         session_id = self._note(call_id, response)
         if session_id:
@@ -190,6 +274,30 @@ class CompactionLogger(CustomLogger):
         session_id, number = call
         self._usage.report(session_id, number, told)
         return session_id
+
+
+def _watch(stream: Any, look: Callable[[Any], None]) -> None:
+    """Have each chunk of a stream shown to `look`; the last may report the usage. The stream stays what it is."""
+    own: Any = stream.__class__
+
+    def advance(self: Any) -> Any:
+        chunk = own.__next__(self)
+        look(chunk)
+        return chunk
+
+    stream.__class__ = type(own.__name__, (own,), {"__next__": advance, "__module__": own.__module__})
+
+
+def _awatch(stream: Any, look: Callable[[Any], Awaitable[None]]) -> None:
+    """Do what `_watch` does for a stream in an event loop."""
+    own: Any = stream.__class__
+
+    async def advance(self: Any) -> Any:
+        chunk = await own.__anext__(self)
+        await look(chunk)
+        return chunk
+
+    stream.__class__ = type(own.__name__, (own,), {"__anext__": advance, "__module__": own.__module__})
 
 
 def _reported(usage: Any) -> object:

@@ -45,15 +45,43 @@ class _CurrentSession:
     manager: CompactManager
     session_id: str
     is_ours: Callable[[], bool]
+    preparer: RequestPreparer[CallModelData[Any]]
+    data: CallModelData[Any]
+    sent: PreparedRequest
     awaits_usage: bool = False
 
-    def take_usage(self) -> bool:
-        """Return True if the usage that is reported now is about a prepared prompt; the next one is not."""
+    async def observe(self, usage: Any) -> None:
+        """Take in usage, if it is the first that is reported about a prepared prompt; the next one is not."""
         was_awaited, self.awaits_usage = self.awaits_usage, False
-        return was_awaited
+        if was_awaited:
+            await aobserve_usage(self.manager, self.session_id, _counted(usage))
+
+    async def smaller_input(self, error: Exception) -> list[Any] | None:
+        """Return a smaller input for one that was refused as too long; None for other errors."""
+        again = await self.preparer.aprepare_again(self.data, self.sent, error)
+        if again is None:
+            return None
+        self.sent, self.awaits_usage = again, True
+        return again.items
+
+    async def learn(self, error: Exception) -> None:
+        """Learn from a second refusal."""
+        await self.preparer.alearn(self.sent, error)
 
 
 _current: ContextVar[_CurrentSession | None] = ContextVar("compact_agents_session", default=None)
+
+
+def current_session() -> _CurrentSession | None:
+    """Return the session that the code running now works for, once a filter has prepared its input."""
+    return _current.get()
+
+
+def _counted(usage: Any) -> object:
+    """Return what the SDK says that a provider has counted: its own report, or that of a response."""
+    details = usage.input_tokens_details
+    written = getattr(details, "cache_write_tokens", None)  # not in every version
+    return counted(usage.input_tokens, cache_read=getattr(details, "cached_tokens", None), cache_write=written)
 
 
 def compaction_filter(
@@ -108,15 +136,25 @@ class _CompactionFilter:
             prepared = await self._preparer.aprepare(data)
             _describe(span, prepared)
         if prepared.items is not None or prepared.error is not None:
-            self._set_current(prepared, items)
+            self._set_current(prepared, data, items)
         return ModelInputData(input=prepared.items_or(items), instructions=data.model_data.instructions)
 
-    def _set_current(self, prepared: PreparedRequest, items: Sequence[Any]) -> None:
+    def _set_current(self, prepared: PreparedRequest, data: CallModelData[Any], items: Sequence[Any]) -> None:
         if not prepared.session_id:
             return
         # A session that nobody named may be shared with others who began alike, until their histories differ.
         is_ours = partial(self._finder.is_latest, prepared.session_id, items)
-        _current.set(_CurrentSession(self._manager, prepared.session_id, is_ours, prepared.items is not None))
+        _current.set(
+            _CurrentSession(
+                self._manager,
+                prepared.session_id,
+                is_ours,
+                preparer=self._preparer,
+                data=data,
+                sent=prepared,
+                awaits_usage=prepared.items is not None,
+            )
+        )
 
     def _session_of(self, data: CallModelData[Any]) -> str:
         base = named_session(self._session_id, data)
@@ -166,13 +204,8 @@ class CompactionHooks(RunHooks[Any]):
     async def on_llm_end(self, context: RunContextWrapper[Any], agent: Agent[Any], response: ModelResponse) -> None:
         """Correct the estimate by what the last request really took."""
         current = _current.get()
-        if current is None or current.manager is not self._manager or not current.take_usage():
-            return
-        usage = response.usage
-        details = usage.input_tokens_details
-        written = getattr(details, "cache_write_tokens", None)  # not in every version
-        told = counted(usage.input_tokens, cache_read=details.cached_tokens, cache_write=written)
-        await aobserve_usage(self._manager, current.session_id, told)
+        if current is not None and current.manager is self._manager:
+            await current.observe(response.usage)
 
 
 def recall_tool(manager: CompactManager, *, session_id: str | None = None, max_tokens: int = 2000) -> FunctionTool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from compact.adapters.support import OutgoingRequest, RequestPreparer, output_limit
+from compact.adapters.support import OutgoingRequest, PreparedRequest, RequestPreparer, output_limit
 from compact.dialects import Dialect
 from compact.manager import CompactManager
 
@@ -73,6 +73,68 @@ def abefore_model_call(
 
     async def hook(ctx: ModelCallContext) -> None:
         ctx.messages = (await preparer.aprepare(ctx)).items_or(ctx.messages)
+
+    return hook
+
+
+def on_model_error(
+    manager: CompactManager, *, dialect: str | Dialect | None = None
+) -> Callable[[ModelCallContext, Exception], bool]:
+    """Return a hook for an error of a model call: it puts smaller messages into `ctx.messages` if they were too long.
+
+    The hook takes the context of the call and the error, and returns True if the call should be made once more. Any
+    other error, and a history that cannot be made smaller, is False: raise the error then. Do not ask twice for one
+    call.
+
+    Args:
+        manager: Keeps the sessions.
+        dialect: The wire format of the messages; by default it is recognised.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> from compact import CompactConfig, CompactManager
+        >>> from compact.adapters.own_loop import before_model_call, on_model_error
+        >>> from compact.testing import tool_run
+        >>> manager = CompactManager(CompactConfig(max_context_tokens=128_000))
+        >>> ctx = SimpleNamespace(session_id="chat-1", messages=tool_run(60, words=200))
+        >>> before_model_call(manager)(ctx)
+        >>> refusal = ValueError("prompt is too long: 16000 tokens > 8192 maximum")  # the provider's own
+        >>> on_model_error(manager)(ctx, refusal), len(ctx.messages) < 121  # send these, once
+        (True, True)
+    """
+    preparer = _context_preparer(manager, dialect, strict=False)
+
+    def hook(ctx: ModelCallContext, error: Exception) -> bool:
+        refused = PreparedRequest(ctx.session_id, list(ctx.messages))
+        again = preparer.prepare_again(ctx, refused, error)
+        ctx.messages = ctx.messages if again is None else again.items_or(ctx.messages)
+        return again is not None
+
+    return hook
+
+
+def aon_model_error(
+    manager: CompactManager, *, dialect: str | Dialect | None = None
+) -> Callable[[ModelCallContext, Exception], Awaitable[bool]]:
+    """`on_model_error` for an event loop: the hook is awaited; same arguments.
+
+    Example:
+        >>> import asyncio
+        >>> from types import SimpleNamespace
+        >>> from compact import CompactManager
+        >>> from compact.adapters.own_loop import aon_model_error
+        >>> hook = aon_model_error(CompactManager())
+        >>> ctx = SimpleNamespace(session_id="chat-1", messages=[{"role": "user", "content": "Hello"}])
+        >>> asyncio.run(hook(ctx, ValueError("the server is overloaded")))
+        False
+    """
+    preparer = _context_preparer(manager, dialect, strict=False)
+
+    async def hook(ctx: ModelCallContext, error: Exception) -> bool:
+        refused = PreparedRequest(ctx.session_id, list(ctx.messages))
+        again = await preparer.aprepare_again(ctx, refused, error)
+        ctx.messages = ctx.messages if again is None else again.items_or(ctx.messages)
+        return again is not None
 
     return hook
 

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from pydantic_ai import FunctionToolset, RunContext
 from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import RetryModelRequest
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse
 from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters
 from pydantic_ai.models.fallback import FallbackModel
@@ -18,6 +19,7 @@ from compact.adapters.support import (
     RECALL_DESCRIPTION,
     RECALL_NAME,
     OutgoingRequest,
+    PreparedRequest,
     RequestPreparer,
     aanswer_recall,
     aobserve_usage,
@@ -67,7 +69,8 @@ class CompactionCapability(AbstractCapability[Any]):
     _dialect: PydanticAIDialect = field(init=False, repr=False)
     _preparer: RequestPreparer[ModelRequestContext] = field(init=False, repr=False)
     _session: str = field(default="", init=False, repr=False)
-    _awaits_usage: bool = field(default=False, init=False, repr=False)
+    _sent: PreparedRequest | None = field(default=None, init=False, repr=False)
+    _is_retry: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._dialect = PydanticAIDialect(self.manager.config.policy.protected_flag)
@@ -120,7 +123,7 @@ class CompactionCapability(AbstractCapability[Any]):
     ) -> ModelRequestContext:
         """Compact a request for the model that will get it."""
         prepared = await self._preparer.aprepare(request_context)
-        self._awaits_usage = prepared.items is not None
+        self._sent = prepared
         return request_context if prepared.items is None else replace(request_context, messages=prepared.items)
 
     def _read(self, request_context: ModelRequestContext, session_id: str) -> OutgoingRequest | None:
@@ -145,11 +148,24 @@ class CompactionCapability(AbstractCapability[Any]):
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
         """Take in what the provider has counted."""
-        if self._awaits_usage:
+        self._is_retry = False
+        if self._sent and self._sent.items is not None:
             usage = response.usage
             told = counted(usage.input_tokens, cache_read=usage.cache_read_tokens, cache_write=usage.cache_write_tokens)
             await aobserve_usage(self.manager, self._session, told)
         return response
+
+    async def on_model_request_error(
+        self, ctx: RunContext[Any], *, request_context: ModelRequestContext, error: Exception
+    ) -> ModelResponse:
+        """Learn from a request that was refused as too long, and have it made once more, smaller."""
+        was_retry, self._is_retry = self._is_retry, False
+        if self._sent and was_retry:
+            await self._preparer.alearn(self._sent, error)
+        elif self._sent and await self._preparer.aprepare_again(request_context, self._sent, error):
+            self._is_retry = True
+            raise RetryModelRequest from error
+        raise error
 
 
 def _session_of(ctx: RunContext[Any], named: SessionId) -> str:

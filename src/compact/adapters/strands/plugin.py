@@ -14,7 +14,6 @@ from strands.hooks import AfterModelCallEvent
 from strands.middleware import InvokeModelStage
 from strands.middleware.stages import InvokeModelContext
 from strands.plugins import Plugin
-from strands.types.exceptions import ContextWindowOverflowException
 
 from compact.adapters.strands.messages import StrandsDialect
 from compact.adapters.support import (
@@ -22,6 +21,7 @@ from compact.adapters.support import (
     RECALL_NAME,
     RECALL_PARAMETERS,
     OutgoingRequest,
+    PreparedRequest,
     RecentDict,
     RequestPreparer,
     answer_recall,
@@ -32,13 +32,8 @@ from compact.adapters.support import (
     litellm_limit,
     output_limit,
     prompt_tokens,
-    report_failure,
 )
 from compact.manager import CompactManager
-
-# Chosen: after an overflow that was not foreseen, the next request is this share of the one that was too large. The
-# estimate was wrong by an unknown factor; a second overflow of the same history is not answered.
-_SHARE_AFTER_OVERFLOW = 0.6
 
 
 class StrandsCompactionPlugin(Plugin):
@@ -85,6 +80,9 @@ class StrandsCompactionPlugin(Plugin):
         self._sessions: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         # What a session's last request sent beside its messages, for a compaction after an overflow.
         self._last_requests: RecentDict[str, OutgoingRequest] = RecentDict()
+        # The request that a session waits for, and whether it is the second one after a refusal.
+        self._sent: RecentDict[str, tuple[InvokeModelContext, PreparedRequest]] = RecentDict()
+        self._retried: RecentDict[str, bool] = RecentDict()
         self._preparer: RequestPreparer[InvokeModelContext] = RequestPreparer(
             manager,
             "strands",
@@ -99,7 +97,7 @@ class StrandsCompactionPlugin(Plugin):
         agent.add_middleware(InvokeModelStage.Input, self._before_model)
         agent.add_hook(self._after_model, AfterModelCallEvent)
         if type(agent.conversation_manager) is SlidingWindowConversationManager:
-            agent.conversation_manager = _WholeHistory(self, session_id)
+            agent.conversation_manager = NullConversationManager()
         if self._offer_recall and RECALL_NAME not in agent.tool_registry.registry:
             agent.tool_registry.process_tools([recall_tool(self.manager, session_id)])
 
@@ -124,6 +122,7 @@ class StrandsCompactionPlugin(Plugin):
     async def _before_model(self, context: InvokeModelContext) -> InvokeModelContext:
         """Compact what goes out; if that fails, it goes out as it is."""
         prepared = await self._preparer.aprepare(context)
+        self._sent[prepared.session_id] = context, prepared
         return context if prepared.items is None else context.replace(messages=prepared.items)
 
     def _read(self, context: InvokeModelContext, session_id: str) -> OutgoingRequest:
@@ -141,7 +140,17 @@ class StrandsCompactionPlugin(Plugin):
         return outgoing
 
     async def _after_model(self, event: AfterModelCallEvent) -> None:
-        """Take in what the provider has counted."""
+        """Take in what the provider has counted, or learn from its refusal."""
+        session_id = self.session_of(event.agent)
+        context, sent = self._sent.pop(session_id, (None, None))
+        was_retry = self._retried.pop(session_id, False)
+        if event.exception is not None:
+            if context and sent and not was_retry:
+                event.retry = await self._preparer.aprepare_again(context, sent, event.exception) is not None
+                self._retried[session_id] = event.retry
+            elif sent:
+                await self._preparer.alearn(sent, event.exception)
+            return
         answer: Mapping[str, Any] = event.stop_response.message if event.stop_response else {}
         usage: Mapping[str, Any] = (answer.get("metadata") or {}).get("usage") or {}
         told = counted(
@@ -149,12 +158,12 @@ class StrandsCompactionPlugin(Plugin):
             cache_read=usage.get("cacheReadInputTokens"),
             cache_write=usage.get("cacheWriteInputTokens"),
         )
-        await aobserve_usage(self.manager, self.session_of(event.agent), told)
+        await aobserve_usage(self.manager, session_id, told)
 
     def compact_after_overflow(self, session_id: str, messages: Sequence[Any]) -> None:
         """Compact a session whose request the provider found too large, so that the next one is smaller.
 
-        The plugin does this by itself, once for each overflow.
+        The plugin does this by itself, once for each refused request, and by the figures in the provider's error.
 
         Args:
             session_id: Names the conversation.
@@ -173,37 +182,8 @@ class StrandsCompactionPlugin(Plugin):
             1
         """
         last = self._last_requests.get(session_id) or OutgoingRequest(items=(), dialect=self._dialect)
-        target = int(self.manager.status(session_id).used_tokens * _SHARE_AFTER_OVERFLOW)
-        self.manager.manual_compact(
-            session_id,
-            list(messages),
-            note="the provider reported an overflow",
-            target_tokens=target,
-            tools=last.tools,
-            instructions=last.instructions,
-            model=last.model,
-            dialect=last.dialect,
-        )
-
-
-class _WholeHistory(NullConversationManager):
-    """Leaves `agent.messages` alone; an overflow that the provider reports is answered with a compaction, once."""
-
-    def __init__(self, plugin: StrandsCompactionPlugin, session_id: str) -> None:
-        super().__init__()
-        self._plugin, self._session_id = plugin, session_id
-        self._answered_at = -1  # how many messages there were at the last overflow that was answered
-
-    def reduce_context(self, agent: Agent, e: Exception | None = None, **kwargs: Any) -> None:
-        """Compact what is sent, not what is stored; a second overflow of the same history is raised."""
-        if not isinstance(e, ContextWindowOverflowException) or self._answered_at == len(agent.messages):
-            return super().reduce_context(agent, e, **kwargs)
-        self._answered_at = len(agent.messages)
-        try:
-            self._plugin.compact_after_overflow(self._session_id, agent.messages)
-        except Exception as error:  # whatever fails in the compaction, the caller must see the overflow
-            report_failure(self._plugin.manager, self._session_id, error, "the overflow is passed on")
-            raise e from error
+        self.manager.observe_overflow(session_id)
+        self.manager.preflight(session_id, list(messages), **last.options)
 
 
 def recall_tool(manager: CompactManager, session_id: str) -> Any:

@@ -1,6 +1,7 @@
 """What every adapter and the proxy share, so that an adapter holds only what is particular to its framework.
 
-requests   prepare a request, fall back to sending it unchanged, feed reported usage back
+requests   prepare a request, fall back to sending it unchanged, feed reported usage back, retry once after an overflow
+overflow   which errors say that a prompt was too long, and the figures in them
 sessions   which session a request belongs to: by a given name, or by how its history continues
 recall     the tool by which an agent reads what left its prompt
 items      messages as plain data and back, tool schemas, instructions as text
@@ -37,8 +38,10 @@ from compact.adapters.support.requests import (
     PreparedRequest,
     RequestPreparer,
     UsageFeedback,
+    aobserve_overflow,
     aobserve_usage,
     counted,
+    observe_overflow,
     observe_usage,
     prompt_tokens,
     report_failure,
@@ -67,6 +70,7 @@ __all__ = [
     "UsageFeedback",
     "aanswer_recall",
     "answer_recall",
+    "aobserve_overflow",
     "aobserve_usage",
     "call_positions",
     "counted",
@@ -78,6 +82,7 @@ __all__ = [
     "litellm_limit",
     "named_session",
     "needs_package",
+    "observe_overflow",
     "observe_usage",
     "output_limit",
     "prompt_tokens",

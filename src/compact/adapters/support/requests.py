@@ -7,11 +7,12 @@ stops because of a failure here: the failure is reported as an event, and the re
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Generic, TypeVar
 
 from compact.adapters.support.items import without_meta
+from compact.adapters.support.overflow import find_overflow
 from compact.adapters.support.sessions import RecentDict
 from compact.core.engine.events import CompactionErrorEvent, NoticeEvent
 from compact.core.errors import InsufficientBudget
@@ -23,8 +24,10 @@ from compact.tokens.usage import ReportedUsage
 # What an event says is done instead of what failed.
 SENT_UNCHANGED = "the request goes out as it is"
 USAGE_IGNORED = "the reported usage is not taken in"
+OVERFLOW_PASSED_ON = "the provider's error is passed on"
 
 R = TypeVar("R")
+A = TypeVar("A")
 
 
 def report_failure(manager: CompactManager, session_id: str, error: Exception, fallback: str = SENT_UNCHANGED) -> None:
@@ -115,11 +118,7 @@ class RequestPreparer(Generic[R]):
         session_id = ""
         try:
             session_id = self._session_of(request)
-            outgoing = self._read(request, session_id)
-            if outgoing is None:
-                return PreparedRequest(session_id)
-            items = self.manager.preflight(session_id, outgoing.items, **outgoing.options)
-            return PreparedRequest(session_id, outgoing.restore(items))
+            return self._compacted(request, session_id)
         except Exception as error:  # noqa: BLE001
             # Whatever fails, in the caller's functions or in ours, must not stop the agent.
             return self._fall_back(session_id, error)
@@ -129,19 +128,94 @@ class RequestPreparer(Generic[R]):
         session_id = ""
         try:
             session_id = self._session_of(request)
-            outgoing = self._read(request, session_id)
-            if outgoing is None:
-                return PreparedRequest(session_id)
-            items = await self.manager.apreflight(session_id, outgoing.items, **outgoing.options)
-            return PreparedRequest(session_id, outgoing.restore(items))
+            return await self._acompacted(request, session_id)
         except Exception as error:  # noqa: BLE001 - as in `prepare`
             return self._fall_back(session_id, error)
+
+    def _compacted(self, request: R, session_id: str) -> PreparedRequest:
+        outgoing = self._read(request, session_id)
+        if outgoing is None:
+            return PreparedRequest(session_id)
+        items = self.manager.preflight(session_id, outgoing.items, **outgoing.options)
+        return PreparedRequest(session_id, outgoing.restore(items))
+
+    async def _acompacted(self, request: R, session_id: str) -> PreparedRequest:
+        outgoing = self._read(request, session_id)
+        if outgoing is None:
+            return PreparedRequest(session_id)
+        items = await self.manager.apreflight(session_id, outgoing.items, **outgoing.options)
+        return PreparedRequest(session_id, outgoing.restore(items))
 
     def _fall_back(self, session_id: str, error: Exception) -> PreparedRequest:
         if self._strict:
             raise error
         self._report(self.manager, session_id or self._adapter, error)
         return PreparedRequest(session_id, error=error)
+
+    # -- a provider that refuses a prompt as too long -----------------------------------------------------------------
+
+    def send(self, request: R, call: Callable[[PreparedRequest], A]) -> tuple[PreparedRequest, A]:
+        """Send a request with `call`, and once more, smaller, if it is refused as too long.
+
+        Returns what was sent last, and its answer. Every other error is the caller's, and so is a second refusal.
+        """
+        prepared = self.prepare(request)
+        try:
+            return prepared, call(prepared)
+        except Exception as error:
+            again = self.prepare_again(request, prepared, error)
+            if again is None:
+                raise
+        try:
+            return again, call(again)
+        except Exception as error:
+            self.learn(again, error)
+            raise
+
+    async def asend(self, request: R, call: Callable[[PreparedRequest], Awaitable[A]]) -> tuple[PreparedRequest, A]:
+        """Do what `send` does in an event loop."""
+        prepared = await self.aprepare(request)
+        try:
+            return prepared, await call(prepared)
+        except Exception as error:
+            again = await self.aprepare_again(request, prepared, error)
+            if again is None:
+                raise
+        try:
+            return again, await call(again)
+        except Exception as error:
+            await self.alearn(again, error)
+            raise
+
+    def prepare_again(self, request: R, refused: PreparedRequest, error: Exception) -> PreparedRequest | None:
+        """Return a smaller request for one that was refused as too long; None if there is none, or for other errors."""
+        if not self.learn(refused, error):
+            return None
+        try:
+            return _if_changed(self._compacted(request, refused.session_id), refused)
+        except Exception as failure:  # noqa: BLE001 - whatever fails here, the caller must see the provider's error
+            report_failure(self.manager, refused.session_id, failure, OVERFLOW_PASSED_ON)
+            return None
+
+    async def aprepare_again(self, request: R, refused: PreparedRequest, error: Exception) -> PreparedRequest | None:
+        """Do what `prepare_again` does in an event loop."""
+        if not await self.alearn(refused, error):
+            return None
+        try:
+            return _if_changed(await self._acompacted(request, refused.session_id), refused)
+        except Exception as failure:  # noqa: BLE001 - as in `prepare_again`
+            report_failure(self.manager, refused.session_id, failure, OVERFLOW_PASSED_ON)
+            return None
+
+    def learn(self, refused: PreparedRequest, error: Exception) -> bool:
+        """Have the manager learn from the error of a request that was prepared; return True if it was an overflow."""
+        return refused.items is not None and observe_overflow(self.manager, refused.session_id, error)
+
+    async def alearn(self, refused: PreparedRequest, error: Exception) -> bool:
+        """Do what `learn` does in an event loop."""
+        return refused.items is not None and await aobserve_overflow(self.manager, refused.session_id, error)
+
+    # -- notices ------------------------------------------------------------------------------------------------------
 
     def notice_provider_keeps_history(self, session_id: str, reason: str) -> None:
         """Emit, once for each session, that nothing is compacted because the provider keeps the history."""
@@ -156,7 +230,38 @@ class RequestPreparer(Generic[R]):
             self.manager.emit(NoticeEvent(session_id=session_id, message=message, severity=severity))
 
 
-# -- usage ------------------------------------------------------------------------------------------------------------
+def _if_changed(again: PreparedRequest, refused: PreparedRequest) -> PreparedRequest | None:
+    """Return a request that differs from the refused one; to send the same again would be refused again."""
+    return None if again.items is None or again.items == refused.items else again
+
+
+# -- what providers report: refusals, and usage ------------------------------------------------------------------------
+
+
+def observe_overflow(manager: CompactManager, session_id: str, error: BaseException) -> bool:
+    """Have the manager learn from an error, if it is an overflow; a failure is reported, and never raised."""
+    overflow = find_overflow(error)
+    if overflow is None:
+        return False
+    try:
+        manager.observe_overflow(session_id, **asdict(overflow))
+    except Exception as failure:  # noqa: BLE001 - whatever fails here, the caller must see the provider's error
+        report_failure(manager, session_id, failure, OVERFLOW_PASSED_ON)
+        return False
+    return True
+
+
+async def aobserve_overflow(manager: CompactManager, session_id: str, error: BaseException) -> bool:
+    """Do what `observe_overflow` does in an event loop."""
+    overflow = find_overflow(error)
+    if overflow is None:
+        return False
+    try:
+        await manager.aobserve_overflow(session_id, **asdict(overflow))
+    except Exception as failure:  # noqa: BLE001 - as in `observe_overflow`
+        report_failure(manager, session_id, failure, OVERFLOW_PASSED_ON)
+        return False
+    return True
 
 
 def observe_usage(manager: CompactManager, session_id: str, usage: object) -> None:
@@ -224,6 +329,12 @@ class UsageFeedback:
             self._count += 1
             self._newest[session_id] = _NewestCall(self._count)
             return self._count
+
+    def is_newest(self, session_id: str, call: int) -> bool:
+        """Return True if no other prompt of the session was sent since this call."""
+        with self._lock:
+            newest = self._newest.get(session_id)
+            return newest is not None and newest.number == call
 
     def report(self, session_id: str, call: int, usage: object) -> None:
         """Keep what was counted for a call until it is applied, if it is the newest and this the first report."""

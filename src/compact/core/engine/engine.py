@@ -221,7 +221,7 @@ class Engine:
             self.emitter.emit(session, HistoryBranchedEvent, left_ids=match.left_ids, new_ids=new_ids)
         if self._has_compacted_itself(session, match):
             self.emitter.notice(session, _OWN_COMPACTION.format(messages=quantity(len(match.left_ids), "message")))
-        elif match.is_new_line and session.note_reuse():
+        elif match.is_new_line and session.note_once("another conversation"):
             self.emitter.notice(session, _REUSED.format(session_id=session.session_id))
         if match.branched or match.formed or check_chat(match.new):
             self.compactor.render(session)
@@ -237,7 +237,7 @@ class Engine:
         candidates = match.new if match.branched else match.new[:_FIRST_MESSAGES] if is_beginning else ()
         own = find_own_summary(candidates)
         # Ours comes back as a caller's message where another process has sent it.
-        return own is not None and SUMMARY_MARK not in own.text and session.note_own_compaction()
+        return own is not None and SUMMARY_MARK not in own.text and session.note_once("own compaction")
 
     def dry_run(
         self,

@@ -58,6 +58,7 @@ class CompactionEventType(Enum):
     HISTORY_BRANCHED = "compact.history_branched"
     HISTORY_REPAIRED = "compact.history_repaired"
     NOTICE = "compact.notice"
+    CONTEXT_OVERFLOW = "compact.context_overflow"
 
 
 def _calls(data: EventData) -> Iterator[EventData]:
@@ -702,6 +703,37 @@ class NoticeEvent(CompactionEvent):
     spec = EventSpec("warning", "{message}", output="{message}")
     message: str
     severity: str = "normal"
+
+
+@event
+class ContextOverflowEvent(CompactionEvent):
+    """A provider refused a prompt as too long. `message` says what was learned from it.
+
+    `window_tokens` was the limit that we knew, `learned_tokens` is the one from now on; `limit_tokens` and
+    `prompt_tokens` are the provider's figures, 0 where it gave none.
+    """
+
+    type = CompactionEventType.CONTEXT_OVERFLOW
+    spec = EventSpec(
+        "warning",
+        "{message}",
+        output="{message}",
+        metrics=(
+            Metric(
+                "compact.overflows",
+                "Prompts that a provider refused as too long.",
+                unit="{prompt}",
+                label=("model", "model"),
+            ),
+        ),
+    )
+    message: str
+    model: str
+    estimated_tokens: int
+    window_tokens: int
+    learned_tokens: int
+    limit_tokens: int = 0
+    prompt_tokens: int = 0
 
 
 @event

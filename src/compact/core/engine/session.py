@@ -145,7 +145,7 @@ class Session:
         self.failures: tuple[StepFailure, ...] = ()
         # The newest item of the caller's, whose kind our own messages take.
         self._like: object = None
-        self._is_reuse_noted = self._is_own_compaction_noted = False
+        self._noted: set[str] = set()
 
     @classmethod
     def resumed(cls, stored: StoredSession) -> Session:
@@ -228,14 +228,10 @@ class Session:
         self.injected, self.failures = (), ()
         return match
 
-    def note_reuse(self) -> bool:
-        """Remember that the session id was used again; return False if that was noted before."""
-        is_first, self._is_reuse_noted = not self._is_reuse_noted, True
-        return is_first
-
-    def note_own_compaction(self) -> bool:
-        """Remember that the caller compacts its own history; return False if that was noted before."""
-        is_first, self._is_own_compaction_noted = not self._is_own_compaction_noted, True
+    def note_once(self, what: str) -> bool:
+        """Return True the first time that something is noted: whoever reads notices is told once in a session."""
+        is_first = what not in self._noted
+        self._noted.add(what)
         return is_first
 
     def _match(self, incoming: Sequence[object], read: Callable[[object, str], Message]) -> Match:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import floor
 
 from compact.core.short_repr import short_repr
@@ -17,6 +17,10 @@ _MAX_SLOPE = 4.0
 # whole prompt, and answers get worse long before such a window is full.
 LARGE_WINDOW_TOKENS = 256_000
 DEFAULT_TRIGGER_TOKENS = 200_000
+# Chosen: a buffer that was set for a large window takes no more than this share of a smaller one.
+_MOST_BUFFER = 0.1
+# Chosen: a prompt that was answered is not counted at more than the whole window and twice our estimate.
+_MOST_RATIO_ABOVE_WINDOW = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +145,45 @@ class TokenBudget:
         full_trigger = self.trigger_pct * self.input_tokens
         scale = self.trigger_tokens / full_trigger if full_trigger else 0.0
         return round(share * self.input_tokens * scale)
+
+    def lowered(self, limit_tokens: int, *, limits_input: bool = False) -> TokenBudget:
+        """Return the budget for a limit below the known one: of the window, or of the input alone.
+
+        Args:
+            limit_tokens: The most that the provider takes.
+            limits_input: The limit is for the prompt alone, and the answer comes beside it.
+
+        Example:
+            >>> budget.lowered(32_768).trigger_tokens
+            27853
+        """
+        buffer = min(self.safety_buffer, int(_MOST_BUFFER * limit_tokens))
+        largest = min(self.input_tokens, limit_tokens)
+        window = self.max_context_tokens if limits_input else min(self.max_context_tokens, limit_tokens)
+        caps = {part: round(cap * window / self.max_context_tokens) for part, cap in self.part_caps.items()}
+        return replace(
+            self, max_context_tokens=window, largest_input_tokens=largest, safety_buffer=buffer, part_caps=caps
+        )
+
+    def believes(self, *, reported_tokens: int, estimated_tokens: int) -> bool:
+        """Return False for a report that cannot be about one prompt: its tokens are those of a whole run, say.
+
+        What a provider adds unseen is believed as long as it leaves half of the room for the prompt.
+
+        Args:
+            reported_tokens: What the provider is said to have counted.
+            estimated_tokens: Our own estimate of the same prompt.
+
+        Example:
+            >>> budget.believes(reported_tokens=30_000, estimated_tokens=5_000)
+            True
+            >>> budget.believes(reported_tokens=500_000, estimated_tokens=50_000)
+            False
+        """
+        unseen = reported_tokens - estimated_tokens
+        if reported_tokens > _MAX_SLOPE * estimated_tokens and unseen > self.ceiling_tokens // 2:
+            return False
+        return reported_tokens <= max(self.max_context_tokens, _MOST_RATIO_ABOVE_WINDOW * estimated_tokens)
 
     def is_triggered(self, used_tokens: int) -> bool:
         """Return True once usage has reached the trigger.
