@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 from typing import Any
@@ -12,7 +13,8 @@ from compact import CompactManager
 from compact.adapters.support.endpoints import ANTHROPIC_MESSAGES, CHAT_COMPLETIONS, RESPONSES, Endpoint, find_endpoint
 from compact.core.engine.events import CompactionErrorEvent
 from compact.core.errors import ConfigError
-from compact.proxy.compaction import RequestCompactor
+from compact.proxy.caller_keys import caller_key
+from compact.proxy.compaction import IncomingBody, RequestCompactor
 from compact.proxy.headers import for_client, for_upstream
 from compact.proxy.outcome import RequestOutcome
 from compact.proxy.sessions import SessionNames, answer_fingerprint, first_answer
@@ -28,9 +30,18 @@ OPENING = [{"role": "system", "content": "Be brief."}, {"role": "user", "content
 def name(
     names: SessionNames, *more: Any, endpoint: Endpoint = CHAT_COMPLETIONS, headers: Any = KEY, **body: Any
 ) -> str:
-    stored: dict[str, frozenset[str]] = {}
-    whole = {endpoint.items_key: [*OPENING, *more], **body}
-    return names.name(endpoint, whole, headers, lambda session_id: stored.get(session_id, frozenset()))
+    return named(names, endpoint, {endpoint.items_key: [*OPENING, *more], **body}, headers)
+
+
+def named(
+    names: SessionNames, endpoint: Endpoint, body: Any, headers: Any = KEY, stored: frozenset[str] = frozenset()
+) -> str:
+    async def find_answers(_: str) -> frozenset[str]:
+        return stored
+
+    given = headers.get(b"x-compact-session", b"")
+    key = caller_key(headers)
+    return asyncio.run(names.name(endpoint, body, key=key, given=given, find_answers=find_answers))
 
 
 def answered(call_id: str) -> dict[str, Any]:
@@ -58,8 +69,9 @@ def test_what_another_process_knows_counts() -> None:
     """A session in the store belongs to the conversation whose first answer is in it."""
     opening = name(SessionNames())
     body = {"messages": [*OPENING, answered("a")]}
-    own = SessionNames().name(CHAT_COMPLETIONS, body, KEY, lambda _: frozenset({answer_fingerprint("a")}))
-    others = SessionNames().name(CHAT_COMPLETIONS, body, KEY, lambda _: frozenset({answer_fingerprint("z")}))
+    own, others = (
+        named(SessionNames(), CHAT_COMPLETIONS, body, stored=frozenset({answer_fingerprint(first)})) for first in "az"
+    )
     assert own == opening != others
 
 
@@ -81,11 +93,7 @@ def test_cache_marks_and_wrapping_are_not_another_opening() -> None:
     wrapped = [{"type": "text", "text": "Go.", "cache_control": {"type": "ephemeral"}}]
     names = SessionNames()
     plain, marked = ({"messages": [{"role": "user", "content": said}]} for said in ("Go.", wrapped))
-    assert names.name(ANTHROPIC_MESSAGES, plain, KEY, _nothing) == names.name(ANTHROPIC_MESSAGES, marked, KEY, _nothing)
-
-
-def _nothing(_: str) -> frozenset[str]:
-    return frozenset()
+    assert named(names, ANTHROPIC_MESSAGES, plain) == named(names, ANTHROPIC_MESSAGES, marked)
 
 
 def test_a_given_name_is_used_but_never_with_another_key() -> None:
@@ -222,10 +230,11 @@ def test_a_failed_compaction_is_an_event_without_the_text_of_the_error(monkeypat
 
     sink = RecordingSink()
     manager = CompactManager(on_event=sink)
-    monkeypatch.setattr(manager, "preflight", broken)
+    monkeypatch.setattr(manager, "apreflight", broken)
     raw = json.dumps({"model": "m", "messages": OPENING}).encode()
+    incoming = IncomingBody(endpoint=CHAT_COMPLETIONS, raw=raw, path="/v1/chat/completions")
     outcomes = [
-        RequestCompactor(manager_for).compact(CHAT_COMPLETIONS, raw, KEY) for manager_for in (lambda _: manager, broken)
+        asyncio.run(RequestCompactor(manager_for).compact(incoming)) for manager_for in (lambda *_: manager, broken)
     ]
     assert outcomes == [RequestOutcome("failed", reason="RuntimeError")] * 2
     (event,) = sink.of(CompactionErrorEvent)
