@@ -142,7 +142,8 @@ def _first_call(item: Mapping[str, Any]) -> str:
         named = (call.get(name) for name in ("function", "toolUse", "functionCall", "function_call"))
         function = next((found for found in named if is_mapping(found)), call)
         own_id = call.get("id") or function.get("toolUseId") or function.get("id")
-        if own_id:
+        # Ollama, whose arguments are an object, has ids that do not come back with every client.
+        if own_id and not is_mapping(function.get("arguments")):
             return str(own_id)
         if function.get("name"):
             return call_text(str(function["name"]), function.get("args") or function.get("arguments"))

@@ -111,7 +111,7 @@ ANTHROPIC_MESSAGES = Endpoint("anthropic", re.compile(r"/v1/messages$"), "messag
 # Vertex and Bedrock pass the body of an Anthropic request on; the model is in the path.
 ANTHROPIC_AT_VERTEX = Endpoint(
     "anthropic",
-    re.compile(r"/publishers/anthropic/models/(?P<model>[^/:]+)(?::|%3A)(?:stream)?[rR]awPredict$"),
+    re.compile(r"/publishers/anthropic/models/(?!count-tokens)(?P<model>[^/:%]+)(?::|%3A)(?:stream)?[rR]awPredict$"),
     "messages",
     ("system",),
 )

@@ -1,12 +1,11 @@
 """Messages of Ollama as entries, and entries as messages.
 
-Every message is one entry. A call has no id there, and its result at most the name of the tool, so that results belong
-to calls by their order: calls and the results right behind them are read together, as one block.
+Every message is one entry. Calls need no ids there, and results no names: what belongs together is known by its order.
+In the log the calls of a message are numbered, and so are the results right behind it, which are read together.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -37,21 +36,21 @@ class OllamaDialect:
         return None if is_list(calls) and all(map(_is_call, calls)) else False
 
     def read(self, items: Sequence[Any], place: int) -> Iterator[Block]:
-        """Yield a block for each message, but one for calls with their results."""
-        waiting: list[Any] = []
+        """Yield a block for each message, and one for neighbouring results: only all of them tell their numbers."""
+        results: list[Any] = []
         for number, item in enumerate(items, place):
             if self.recognises(item) is False:
                 hint = "content is a text, and the arguments of a call are an object"
                 raise foreign(item, number, self.name, hint=hint)
-            if waiting and item["role"] != "tool":
-                yield _read_together(waiting)
-                waiting = []
-            waiting.append(item)
-            if not waiting[0].get("tool_calls"):
-                yield _read_together(waiting)
-                waiting = []
-        if waiting:
-            yield _read_together(waiting)
+            if item["role"] == "tool":
+                results.append(item)
+                continue
+            if results:
+                yield _read_results(results)
+                results = []
+            yield Block((item,), (_read(item),))
+        if results:
+            yield _read_results(results)
 
     def write(self, entries: Sequence[Entry]) -> Iterator[Block]:
         """Yield a message for each entry."""
@@ -75,27 +74,22 @@ def _is_call(call: object) -> bool:
 # -- messages to entries ----------------------------------------------------------------------------------------------
 
 
-def _read_together(items: Sequence[Mapping[str, Any]]) -> Block:
-    first, *results = items
-    if not first.get("tool_calls"):
-        is_result = first["role"] == "tool"
-        return Block((first,), (_read_result(first, first.get("tool_name", "")) if is_result else _read(first),))
-    caller = _read(first)
-    open_calls = list(read_calls(caller))
-    entries = [caller]
-    for result in results:
-        call = _answered_call(result, open_calls)
-        entries.append(_read_result(result, call.id if call else result.get("tool_name", "")))
-        open_calls = [other for other in open_calls if other is not call]
+def _numbered(number: int) -> str:
+    """Return the id that a call, and its result, has in the log."""
+    return f"call#{number}"
+
+
+def _read_results(items: Sequence[Mapping[str, Any]]) -> Block:
+    entries: list[Entry] = [
+        {
+            "role": "tool",
+            "tool_call_id": _numbered(number),
+            "content": _read_content(item),
+            NATIVE: _native(item, "role", "content", "images"),
+        }
+        for number, item in enumerate(items, 1)
+    ]
     return Block(tuple(items), tuple(entries))
-
-
-def _answered_call(result: Mapping[str, Any], calls: Sequence[FunctionCall]) -> FunctionCall | None:
-    """Return the call that a result answers: by its id, by the tool's name, or by its place."""
-    call_id, name = result.get("tool_call_id"), result.get("tool_name")
-    by_id = (call for call in calls if call_id and call.id == call_id)
-    by_name = (call for call in calls if name and call.name == name)
-    return next(by_id, None) or next(by_name, None) or next(iter(calls), None)
 
 
 def _read(item: Mapping[str, Any]) -> Entry:
@@ -110,12 +104,6 @@ def _read(item: Mapping[str, Any]) -> Entry:
         entry["content"] = entry["content"] or None
         native |= {_CALLS: extras} if any(extras) else {}
     return {**entry, NATIVE: native} if native else entry
-
-
-def _read_result(item: Mapping[str, Any], call_id: str) -> Entry:
-    native = _native(item, "role", "content", "images")
-    content = _read_content(item)
-    return {"role": "tool", "tool_call_id": call_id, "content": content, NATIVE: native}
 
 
 def _native(item: Mapping[str, Any], *read: str) -> dict[str, Any]:
@@ -143,15 +131,12 @@ def _read_calls(calls: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """Return the calls of an entry, and whatever else each of them has."""
     written: list[Any] = []
     extras: list[dict[str, Any]] = []
-    count: Counter[str] = Counter()
-    for call in calls:
+    for number, call in enumerate(calls, 1):
         function = call["function"]
-        name = str(function.get("name") or "")
-        count[name] += 1
-        own_id, arguments = call.get("id"), write_json(function.get("arguments") or {})
-        written.append(write_call(FunctionCall(str(own_id or f"{name}#{count[name]}"), name, arguments)))
-        call_rest, rest = without(call, "id", "function"), without(function, "name", "arguments")
-        extra = {"call": call_rest, "function": rest, "id": bool(own_id), "bare": "arguments" not in function}
+        arguments = write_json(function.get("arguments") or {})
+        written.append(write_call(FunctionCall(_numbered(number), str(function.get("name") or ""), arguments)))
+        call_rest, rest = without(call, "function"), without(function, "name", "arguments")
+        extra = {"call": call_rest, "function": rest, "bare": "arguments" not in function}
         extras.append({key: value for key, value in extra.items() if value})
     return written, extras
 
@@ -170,9 +155,8 @@ def _write_message(entry: Entry) -> dict[str, Any]:
     if calls:
         extras: Sequence[Mapping[str, Any]] = native.get(_CALLS) or [{} for _ in calls]
         item["tool_calls"] = [_write_call(call, extra) for call, extra in zip(calls, extras, strict=True)]
-    if entry["role"] == "tool" and NATIVE not in entry:  # a result that was made up
-        item["tool_name"] = entry["tool_call_id"].partition("#")[0]
-    return item if entry["role"] == "tool" else without(item, "tool_name")
+    # A result whose call is gone is said by somebody else, without the marks of a result.
+    return item if entry["role"] == "tool" else without(item, "tool_name", "tool_call_id")
 
 
 def _write_text(text: str, left_out: str | None) -> dict[str, Any]:
@@ -193,4 +177,4 @@ def _write_call(call: FunctionCall, extra: Mapping[str, Any]) -> dict[str, Any]:
     arguments = read_object(call.arguments)
     given = {} if extra.get("bare") and not arguments else {"arguments": arguments}
     function = {"name": call.name, **given, **extra.get("function", {})}
-    return {**({"id": call.id} if extra.get("id") else {}), "function": function, **extra.get("call", {})}
+    return {"function": function, **extra.get("call", {})}
