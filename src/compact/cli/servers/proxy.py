@@ -76,8 +76,8 @@ def proxy(
 ) -> None:
     """Run a proxy that compacts between an agent and its provider.
 
-    Set its address as the provider's base URL in the agent; --agent prints how. Requests of Chat Completions, Responses,
-    Anthropic Messages, Gemini, Bedrock and Ollama are compacted at the trigger; everything else is passed on unchanged.
+    Set its address as the provider's base URL in the agent; --agent prints how. Conversations in the requests of
+    OpenAI, Anthropic, Gemini, Bedrock and Ollama are compacted at the trigger; everything else is passed on unchanged.
     API keys are passed on and never stored. The header X-Compact of each response says what was done. Stop it with
     Ctrl-C.
     """

@@ -58,12 +58,22 @@ class OllamaDialect:
             yield Block((_write_message(entry),), (entry,))
 
     def join(self, blocks: Sequence[Block]) -> Sequence[Block]:
-        """Return the messages as they are: the engine keeps their order legal by itself."""
-        return blocks
+        """Return the messages as they are; neighbouring results are one block, as they are when they are read again."""
+        joined: list[Block] = []
+        for block in blocks:
+            if joined and _has_results(joined[-1]) and _has_results(block):
+                before = joined.pop()
+                block = Block((*before.items, *block.items), (*before.entries, *block.entries))
+            joined.append(block)
+        return joined
 
     def check(self, items: Sequence[Any]) -> tuple[Violation, ...]:
         """Return everything that Ollama would reject, or take for something else."""
         return check_ollama(items)
+
+
+def _has_results(block: Block) -> bool:
+    return all(item["role"] == "tool" for item in block.items)
 
 
 def _is_call(call: object) -> bool:
