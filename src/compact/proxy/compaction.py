@@ -66,7 +66,7 @@ class IncomingBody:
 
 
 @dataclass(slots=True)
-class _Conversation:
+class _ReadConversation:
     """A conversation that was read from a request, and the manager for its model.
 
     `session_id` and `call`, its number among the calls of its session, are known later. `unmarked` is the body without
@@ -124,8 +124,8 @@ class RequestCompactor:
         )
         return await run_short(lambda: _with_body(outcome, conversation, prepared.items or []))
 
-    async def _prepare(self, manager: CompactManager, conversation: _Conversation) -> PreparedRequest:
-        preparer: RequestPreparer[_Conversation] = RequestPreparer(
+    async def _prepare(self, manager: CompactManager, conversation: _ReadConversation) -> PreparedRequest:
+        preparer: RequestPreparer[_ReadConversation] = RequestPreparer(
             manager, "proxy", session_of=lambda one: one.session_id, read=self._read, report=_report
         )
         incoming = conversation.source
@@ -144,7 +144,7 @@ class RequestCompactor:
         await self._usage.aapply(manager, conversation.session_id)
         return await preparer.aprepare(conversation)
 
-    def _read(self, conversation: _Conversation, session_id: str) -> OutgoingRequest:
+    def _read(self, conversation: _ReadConversation, session_id: str) -> OutgoingRequest:
         conversation.call = self._usage.begin(session_id)
         # The manager was chosen by the model, unless the settings name one for all requests.
         return conversation.source.endpoint.outgoing(conversation.body, model="")
@@ -162,12 +162,12 @@ class RequestCompactor:
         await self._usage.aapply(manager, outcome.session_id)
 
 
-def _read_conversation(incoming: IncomingBody) -> _Conversation | None:
+def _read_conversation(incoming: IncomingBody) -> _ReadConversation | None:
     endpoint, body = incoming.endpoint, read_body(incoming.raw)
     items = endpoint.items(body) if body is not None else None
     if body is None or not items:
         return None
-    conversation = _Conversation(
+    conversation = _ReadConversation(
         incoming, body, items, endpoint.model(body, incoming.path), endpoint.window_tokens(body)
     )
     bare = without_meta(items)
@@ -175,7 +175,7 @@ def _read_conversation(incoming: IncomingBody) -> _Conversation | None:
     return conversation
 
 
-def _with_body(outcome: RequestOutcome, conversation: _Conversation, items: list[Any]) -> RequestOutcome:
+def _with_body(outcome: RequestOutcome, conversation: _ReadConversation, items: list[Any]) -> RequestOutcome:
     """Return an outcome with the body to send, if it is not the one that came."""
     if same_objects(items, conversation.items):
         return replace(outcome, status="unchanged", plan=0, tokens_before=0)
