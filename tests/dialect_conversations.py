@@ -365,6 +365,26 @@ def _vercel_result(call: Call, is_old: bool) -> Wire:
     return {**part, "output": {"type": "error-text" if call.failed else "text", "value": call.result}}
 
 
+def ollama(steps: Sequence[Step]) -> list[Wire]:
+    """Messages of Ollama's own API; only some results name their tool, and no call has an id."""
+    return [item for step in steps for item in _ollama(step)]
+
+
+def _ollama(step: Step) -> Iterator[Wire]:
+    odd = {"x_unknown": {"deep": [step.number]}} if step.is_odd else {}
+    if step.role == "user":
+        images = {"images": [IMAGE]} if step.has_image else {}
+        yield _with_meta({"role": "user", "content": step.text, **images, **odd}, step)
+        return
+    thinks = {"thinking": step.thinks} if step.thinks else {}
+    calls = [{"function": {"name": call.tool, "arguments": dict(call.arguments)}} for call in step.calls]
+    item = {"role": "assistant", "content": step.text, **thinks, **({"tool_calls": calls} if calls else {}), **odd}
+    yield _with_meta(item, step)
+    is_named = step.number % 2 == 0
+    for call in step.calls:
+        yield {"role": "tool", "content": call.result, **({"tool_name": call.tool} if is_named else {})}
+
+
 WRITERS: Mapping[str, Callable[[Sequence[Step]], list[Wire]]] = {
     "chat": chat,
     "responses": responses,
@@ -372,4 +392,5 @@ WRITERS: Mapping[str, Callable[[Sequence[Step]], list[Wire]]] = {
     "gemini": gemini,
     "converse": converse,
     "vercel": vercel,
+    "ollama": ollama,
 }

@@ -1150,6 +1150,21 @@ class CompactManager:
                     return
         self._forget_shared(session_id)
 
+    async def aforget(self, session_id: str) -> None:
+        """`forget` for an event loop; same arguments, result and errors.
+
+        Example:
+            >>> import asyncio
+            >>> asyncio.run(manager.aforget("chat-1"))
+        """
+        held = self._sessions.pop(session_id)
+        if held:
+            async with held.lock.ahold():
+                if not await arun_steps(self._engine.persistence.flush(held.session)):
+                    self._sessions.register(held)
+                    return
+        self._forget_shared(session_id)
+
     def _forget_oldest(self) -> Steps[None]:
         while held := self._sessions.pop_excess():
             try:

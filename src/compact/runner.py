@@ -83,6 +83,11 @@ async def run_blocking(call: Callable[[], T]) -> T:
     return await asyncio.get_running_loop().run_in_executor(_waiters(), copy_context().run, call)
 
 
+async def run_short(call: Callable[[], T]) -> T:
+    """Make a call that ends by itself in a worker, where slow calls of others do not hold it up."""
+    return await asyncio.get_running_loop().run_in_executor(_workers(), copy_context().run, call)
+
+
 async def arun_steps(steps: Steps[T]) -> T:
     """Run steps to their end without ever blocking the event loop.
 

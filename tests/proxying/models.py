@@ -1,4 +1,4 @@
-"""Models that speak the three wires, streaming or not, and reject what their providers would reject."""
+"""Models that speak the wires of OpenAI and Anthropic, streaming or not, and reject what those would reject."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compact.testing.anthropic_api import MessagesApi
 from compact.testing.openai_api import ChatCompletionsApi
 from compact.testing.provider_api import RequestRejected, ServerSettings, count_pieces
 from compact.tokens import get_tokenizer
-from proxying.provider import Part, Received, as_json, events
+from proxying.provider import Part, Received, as_json, streamed
 
 Fields = dict[str, Any]
 
@@ -35,7 +35,7 @@ Play = Callable[[Fields], Turn]
 
 @dataclass
 class Model:
-    """Answers a request on any of the three wires by `play`, if it is legal and fits the window."""
+    """Answers a request on any of its wires by `play`, if it is legal and fits the window."""
 
     play: Play
     window_tokens: int = 128_000
@@ -44,7 +44,7 @@ class Model:
     _count: Callable[[str], int] = field(default_factory=lambda: get_tokenizer("gpt-4o").count_text)
 
     def __call__(self, request: Received) -> Iterable[Part]:
-        wire = _WIRES.get(request.path)
+        wire = self.wire_of(request)
         if wire is None:
             return as_json({"error": {"message": "no such thing"}}, "404 Not Found")
         try:
@@ -53,14 +53,19 @@ class Model:
             self.rejections.append(rejected.message)
             return as_json(wire.error(rejected), "400 Bad Request")
         turn, body = self.play(request.json), request.json
-        if body.get("stream"):
-            return events(*wire.stream(body, turn, tokens))
+        if wire.is_streamed(request):
+            return streamed(wire.stream_type, wire.stream(body, turn, tokens))
         return as_json(wire.answer(body, turn, tokens))
 
-    def _judge(self, wire: _Wire, request: Received) -> int:
+    def wire_of(self, request: Received) -> Wire | None:
+        """The wire that a request is on."""
+        return _WIRES.get(request.path)
+
+    def _judge(self, wire: Wire, request: Received) -> int:
         body = request.json
         wire.check({key: value for key, value in body.items() if key != "stream"}, request)
-        text = json.dumps(body.get("messages") or body.get("input"), ensure_ascii=False)
+        conversation = body.get("messages") or body.get("input") or body.get("contents")
+        text = json.dumps(conversation, ensure_ascii=False)
         tokens = self._count(text)
         self.largest = max(self.largest, tokens)
         if tokens > self.window_tokens:
@@ -70,11 +75,16 @@ class Model:
         return tokens
 
 
-def _settings() -> ServerSettings:
+def server_settings() -> ServerSettings:
     return ServerSettings(10**9, None, ("any",), True, False, count_pieces)
 
 
-class _Wire:
+class Wire:
+    stream_type = "text/event-stream"
+
+    def is_streamed(self, request: Received) -> bool:
+        return bool(request.json.get("stream"))
+
     def check(self, body: Fields, request: Received) -> None: ...
 
     def error(self, rejected: RequestRejected) -> Fields: ...
@@ -84,9 +94,9 @@ class _Wire:
     def stream(self, body: Fields, turn: Turn, tokens: int) -> Iterator[bytes]: ...
 
 
-class _Chat(_Wire):
+class _Chat(Wire):
     def check(self, body: Fields, request: Received) -> None:
-        ChatCompletionsApi().check(body, {}, _settings())
+        ChatCompletionsApi().check(body, {}, server_settings())
 
     def error(self, rejected: RequestRejected) -> Fields:
         return ChatCompletionsApi().error(rejected)
@@ -120,9 +130,9 @@ class _Chat(_Wire):
         yield b"data: [DONE]\n\n"
 
 
-class _Anthropic(_Wire):
+class AnthropicWire(Wire):
     def check(self, body: Fields, request: Received) -> None:
-        MessagesApi().check(body, {name.lower(): value for name, value in request.headers}, _settings())
+        MessagesApi().check(body, {name.lower(): value for name, value in request.headers}, server_settings())
 
     def error(self, rejected: RequestRejected) -> Fields:
         return MessagesApi().error(rejected)
@@ -152,7 +162,7 @@ class _Anthropic(_Wire):
         yield named("message_stop")
 
 
-class _Responses(_Wire):
+class _Responses(Wire):
     def check(self, body: Fields, request: Received) -> None:
         items = body["input"] if isinstance(body["input"], list) else []
         for violation in get_dialect("responses").check(items):
@@ -213,8 +223,8 @@ def own_usage(tokens: int) -> Fields:
     return {"input_tokens": 10, **cached, "output_tokens": 7}
 
 
-_WIRES: dict[str, _Wire] = {
+_WIRES: dict[str, Wire] = {
     "/v1/chat/completions": _Chat(),
-    "/v1/messages": _Anthropic(),
+    "/v1/messages": AnthropicWire(),
     "/v1/responses": _Responses(),
 }

@@ -181,10 +181,9 @@ def chunk(data: bytes) -> bytes:
 END = chunk(b"")
 
 
-def events(*lines: bytes) -> list[bytes]:
-    """A stream of events, each in a chunk of its own."""
-    began = head("200 OK", ("Content-Type", "text/event-stream"), ("Transfer-Encoding", "chunked"))
-    return [began, *map(chunk, lines), END]
+def streamed(content_type: str, parts: Iterable[bytes]) -> list[bytes]:
+    """A stream, each part in a chunk of its own."""
+    return [head("200 OK", ("Content-Type", content_type), ("Transfer-Encoding", "chunked")), *map(chunk, parts), END]
 
 
 def talk(url: str, raw: bytes) -> bytes:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
+import tracemalloc
+import zlib
+from collections.abc import Callable
 
 import pytest
+import zstandard
 
 from compact import CompactConfig
+from compact.extras import install_line
+from compact.proxy.body_encodings import UnreadableBody, unpack_body
 from proxying.conftest import Running, running
 from proxying.models import Model, Turn
 from proxying.provider import END, Part, Provider, Received, chunk, head, request, talk, whole
@@ -92,12 +99,76 @@ def test_what_cannot_be_compacted_goes_on_as_it_is(path: str, body: dict[str, ob
     assert provider.received[0].body == raw
 
 
-def test_a_packed_request_is_not_unpacked() -> None:
-    packed = gzip.compress(HELLO)
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "x-gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "DEFLATE": lambda data: zlib.compress(data)[2:-4],  # without its header, as some send it
+    "zstd": zstandard.compress,
+    "deflate, gzip": lambda data: gzip.compress(zlib.compress(data)),
+}
+
+
+@pytest.mark.parametrize("encoding", PACKERS)
+def test_a_packed_request_that_fits_arrives_as_it_was_packed(encoding: str) -> None:
+    packed = PACKERS[encoding](HELLO)
     with Provider(odd_answer) as provider, running(provider.url) as proxy:
-        said = outcome(proxy, "/v1/chat/completions", packed, "Content-Encoding: gzip")
-    assert said == "skipped; reason=encoded-body"
+        said = outcome(proxy, "/v1/chat/completions", packed, f"Content-Encoding: {encoding}")
+    assert said.startswith("unchanged; tokens=")
     assert provider.received[0].body == packed
+    assert provider.received[0].header("content-encoding") == encoding
+
+
+@pytest.mark.parametrize("encoding", PACKERS)
+def test_a_packed_request_that_is_compacted_is_sent_plain(encoding: str) -> None:
+    """Every provider takes a plain body; no other part of the request changes."""
+    notes = [{"role": "user", "content": f"note {n}: " + "word " * 300} for n in range(40)]
+    packed = PACKERS[encoding](json.dumps({"model": "m", "messages": notes}).encode())
+    config = CompactConfig(max_context_tokens=4_000, policy={"hard_cap_buffer": 100})
+    with (
+        Provider(Model(lambda _: Turn("yes"), window_tokens=4_000)) as provider,
+        running(provider.url, config) as proxy,
+    ):
+        said = outcome(proxy, "/v1/chat/completions", packed, f"Content-Encoding: {encoding}", "X-Mine: kept")
+    assert said.startswith("compacted; ")
+    (received,) = provider.received
+    assert (received.header("content-encoding"), received.header("x-mine")) == ("", "kept")
+    assert int(received.header("content-length")) == len(received.body)
+    assert received.json["messages"][-1] == notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "reason"),
+    [
+        ("gzip", gzip.compress(b" " * 5_000_000), "body-too-large"),
+        ("deflate", zlib.compress(b" " * 5_000_000), "body-too-large"),
+        ("zstd", zstandard.compress(b" " * 5_000_000), "body-too-large"),
+        ("gzip, gzip", gzip.compress(gzip.compress(b" " * 5_000_000)), "body-too-large"),
+        ("gzip", gzip.compress(HELLO)[:-10], "broken-encoding"),
+        ("gzip", HELLO, "broken-encoding"),
+        ("zstd", HELLO, "broken-encoding"),
+        ("br", HELLO, "br-needs-brotli"),
+        ("lzma", HELLO, "unknown-encoding"),
+    ],
+)
+def test_what_cannot_be_unpacked_is_passed_on_as_it_is(encoding: str, body: bytes, reason: str) -> None:
+    """A body that would fill the memory is one of these: it is never unpacked beyond the limit."""
+    with Provider(odd_answer) as provider, running(provider.url, max_body_bytes=1_000_000) as proxy:
+        tracemalloc.start()
+        said = outcome(proxy, "/v1/chat/completions", body, f"Content-Encoding: {encoding}")
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert said == f"skipped; reason={reason}"
+    assert provider.received[0].body == body
+    assert most < 4_000_000
+
+
+def test_a_missing_package_is_named_for_its_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(UnreadableBody) as error:
+        unpack_body(zstandard.compress(HELLO), b"zstd", 1_000)
+    assert error.value.reason == "zstd-needs-zstandard"
+    assert error.value.hint == install_line("proxy")
 
 
 def test_a_request_above_the_limit_is_passed_on_without_a_look() -> None:

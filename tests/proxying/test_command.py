@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import httpx2
@@ -67,6 +68,45 @@ def test_a_wrong_setting_is_told_in_two_lines(options: list[str], message: str, 
     first, second = done.stderr.strip().splitlines()
     assert message in first
     assert second.startswith("hint: ")
+
+
+SETUPS = {
+    "claude-code": ("https://api.anthropic.com", "export ANTHROPIC_BASE_URL=http://127.0.0.1:5176"),
+    "codex": ("https://api.openai.com", 'openai_base_url = "http://127.0.0.1:5176/v1"'),
+    "opencode": ("https://api.anthropic.com", '"baseURL": "http://127.0.0.1:5176/v1"'),
+    "qwen": ("https://dashscope.aliyuncs.com", "export OPENAI_BASE_URL=http://127.0.0.1:5176/v1"),
+    "gemini": ("https://generativelanguage.googleapis.com", "export GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:5176"),
+}
+
+
+@pytest.mark.parametrize("agent", SETUPS)
+@pytest.mark.parametrize("token", ["", "a-secret-token"])
+def test_what_to_set_for_an_agent_can_be_pasted(agent: str, token: str, tmp_path: Path) -> None:
+    """Plain lines that a shell takes; a token is named, and never printed."""
+    variables = environment(**({"COMPACT_PROXY_TOKEN": token} if token else {}))
+    done = subprocess.run([*COMMAND, "--agent", agent], cwd=tmp_path, env=variables, capture_output=True, text=True)
+    upstream, line = SETUPS[agent]
+    first, *lines = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert first.startswith(f"# the proxy: compact proxy --upstream {upstream}")
+    if agent == "codex" and token:
+        line = 'base_url = "http://127.0.0.1:5176/v1"'
+    assert any(line in one for one in lines)
+    assert "\x1b" not in done.stdout
+    assert "a-secret-token" not in done.stdout
+    assert ("X-Compact-Token" in done.stdout) == bool(token)
+    exports = "\n".join(one for one in lines if one.startswith("export "))
+    subprocess.run(["sh", "-euc", exports], env={**variables, "COMPACT_PROXY_TOKEN": token}, check=True)
+
+
+def test_the_setup_of_codex_is_toml(tmp_path: Path) -> None:
+    for token in ("", "t"):
+        variables = environment(COMPACT_PROXY_TOKEN=token)
+        done = subprocess.run(
+            [*COMMAND, "--agent", "codex"], cwd=tmp_path, env=variables, capture_output=True, text=True
+        )
+        settings = tomllib.loads(done.stdout)
+        assert "model_provider" in settings if token else settings == {"openai_base_url": "http://127.0.0.1:5176/v1"}
 
 
 def test_a_missing_package_is_named_with_its_extra(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import gzip
 import json
 from typing import Any
@@ -9,18 +11,33 @@ from typing import Any
 import pytest
 
 from compact import CompactManager
-from compact.adapters.support.endpoints import ANTHROPIC_MESSAGES, CHAT_COMPLETIONS, RESPONSES, Endpoint, find_endpoint
+from compact.adapters.support.endpoints import (
+    ANTHROPIC_AT_BEDROCK,
+    ANTHROPIC_AT_VERTEX,
+    ANTHROPIC_MESSAGES,
+    CHAT_COMPLETIONS,
+    CONVERSE,
+    GEMINI,
+    OLLAMA_CHAT,
+    RESPONSES,
+    Endpoint,
+    find_endpoint,
+)
 from compact.core.engine.events import CompactionErrorEvent
 from compact.core.errors import ConfigError
-from compact.proxy.compaction import RequestCompactor
+from compact.proxy.caller_keys import caller_key
+from compact.proxy.compaction import IncomingBody, RequestCompactor
 from compact.proxy.headers import for_client, for_upstream
 from compact.proxy.outcome import RequestOutcome
 from compact.proxy.sessions import SessionNames, answer_fingerprint, first_answer
 from compact.proxy.upstream import Upstream
 from compact.proxy.usage import UsageReader
 from compact.testing import RecordingSink
+from compact.testing.apis.converse_stream import frame_event
+from compact.tokens.usage import reported_usage
 
 KEY = {b"authorization": b"Bearer sk-1"}
+CALLED = 'f {"a": 2, "b": 1}'
 CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 OPENING = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Go."}]
 
@@ -28,9 +45,18 @@ OPENING = [{"role": "system", "content": "Be brief."}, {"role": "user", "content
 def name(
     names: SessionNames, *more: Any, endpoint: Endpoint = CHAT_COMPLETIONS, headers: Any = KEY, **body: Any
 ) -> str:
-    stored: dict[str, frozenset[str]] = {}
-    whole = {endpoint.items_key: [*OPENING, *more], **body}
-    return names.name(endpoint, whole, headers, lambda session_id: stored.get(session_id, frozenset()))
+    return named(names, endpoint, {endpoint.items_key: [*OPENING, *more], **body}, headers)
+
+
+def named(
+    names: SessionNames, endpoint: Endpoint, body: Any, headers: Any = KEY, stored: frozenset[str] = frozenset()
+) -> str:
+    async def find_answers(_: str) -> frozenset[str]:
+        return stored
+
+    given = headers.get(b"x-compact-session", b"")
+    key = caller_key(headers)
+    return asyncio.run(names.name(endpoint, body, key=key, given=given, find_answers=find_answers))
 
 
 def answered(call_id: str) -> dict[str, Any]:
@@ -58,8 +84,9 @@ def test_what_another_process_knows_counts() -> None:
     """A session in the store belongs to the conversation whose first answer is in it."""
     opening = name(SessionNames())
     body = {"messages": [*OPENING, answered("a")]}
-    own = SessionNames().name(CHAT_COMPLETIONS, body, KEY, lambda _: frozenset({answer_fingerprint("a")}))
-    others = SessionNames().name(CHAT_COMPLETIONS, body, KEY, lambda _: frozenset({answer_fingerprint("z")}))
+    own, others = (
+        named(SessionNames(), CHAT_COMPLETIONS, body, stored=frozenset({answer_fingerprint(first)})) for first in "az"
+    )
     assert own == opening != others
 
 
@@ -81,11 +108,7 @@ def test_cache_marks_and_wrapping_are_not_another_opening() -> None:
     wrapped = [{"type": "text", "text": "Go.", "cache_control": {"type": "ephemeral"}}]
     names = SessionNames()
     plain, marked = ({"messages": [{"role": "user", "content": said}]} for said in ("Go.", wrapped))
-    assert names.name(ANTHROPIC_MESSAGES, plain, KEY, _nothing) == names.name(ANTHROPIC_MESSAGES, marked, KEY, _nothing)
-
-
-def _nothing(_: str) -> frozenset[str]:
-    return frozenset()
+    assert named(names, ANTHROPIC_MESSAGES, plain) == named(names, ANTHROPIC_MESSAGES, marked)
 
 
 def test_a_given_name_is_used_but_never_with_another_key() -> None:
@@ -109,6 +132,11 @@ def test_a_given_name_is_used_but_never_with_another_key() -> None:
             "A",
         ),
         ([{"role": "assistant", "content": [{"type": "text", "text": "A"}, {"type": "tool_use", "id": "t"}]}], "t"),
+        ([{"role": "model", "parts": [{"text": "?", "thought": True}, {"functionCall": {"id": "g"}}]}], "g"),
+        ([{"role": "model", "parts": [{"functionCall": {"name": "f", "args": {"b": 1, "a": 2}}}]}], CALLED),
+        ([{"role": "model", "parts": [{"text": "?", "thought": True}, {"text": " A "}]}], "A"),
+        ([{"role": "assistant", "content": [{"text": "A"}, {"toolUse": {"toolUseId": "u", "name": "f"}}]}], "u"),
+        ([{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": {"b": 1, "a": 2}}}]}], CALLED),
         (OPENING, ""),
     ],
 )
@@ -127,11 +155,61 @@ def test_the_first_answer_is_known_on_every_wire(items: list[Any], answer: str) 
         ("/v1/responses/resp_1/cancel", None),
         ("/v1/threads/t_1/messages", None),
         ("/v1/completions", None),
+        ("/v1beta/models/gemini-2.5-pro:generateContent", GEMINI),
+        ("/v1beta/models/gemini-2.5-pro:streamGenerateContent", GEMINI),
+        ("/v1/projects/p/locations/l/publishers/google/models/gemini-2.5-pro:generateContent", GEMINI),
+        ("/v1beta/models/gemini-2.5-pro:countTokens", None),
+        ("/v1internal:generateContent", None),
+        ("/v1/projects/p/locations/l/publishers/anthropic/models/claude-x@1:streamRawPredict", ANTHROPIC_AT_VERTEX),
+        ("/v1/projects/p/locations/l/publishers/anthropic/models/count-tokens:rawPredict", None),
+        ("/v1/projects/p/locations/l/publishers/mistralai/models/m:rawPredict", None),
+        ("/model/a.b-v1%3A0/converse", CONVERSE),
+        ("/model/a.b-v1%3A0/converse-stream", CONVERSE),
+        ("/model/a.b-v1%3A0/invoke", ANTHROPIC_AT_BEDROCK),
+        ("/model/a.b-v1%3A0/invoke-with-response-stream", ANTHROPIC_AT_BEDROCK),
+        ("/model/a.b-v1%3A0/count-tokens", None),
+        ("/api/chat", OLLAMA_CHAT),
+        ("/api/generate", None),
     ],
 )
-def test_three_endings_hold_a_conversation(path: str, endpoint: Endpoint | None) -> None:
+def test_the_end_of_a_path_tells_who_holds_a_conversation(path: str, endpoint: Endpoint | None) -> None:
     assert find_endpoint("POST", path) is endpoint
     assert find_endpoint("GET", path) is None
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "path", "model"),
+    [
+        (CHAT_COMPLETIONS, "/openai/deployments/my%20gpt/chat/completions", "my gpt"),
+        (GEMINI, "/v1beta/models/gemini-2.5-pro%3AgenerateContent", "gemini-2.5-pro"),
+        (CONVERSE, "/model/arn%3Aaws%3Abedrock%3Ax%2Fclaude/converse", "arn:aws:bedrock:x/claude"),
+        (ANTHROPIC_AT_VERTEX, "/publishers/anthropic/models/claude-x@1:rawPredict", "claude-x@1"),
+    ],
+)
+def test_a_path_may_name_the_model(endpoint: Endpoint, path: str, model: str) -> None:
+    assert endpoint.model({}, path) == model
+
+
+def test_parts_of_a_request_are_where_each_api_has_them() -> None:
+    gemini = {
+        "systemInstruction": {"parts": [{"text": "Be"}, {"text": "brief."}]},
+        "tools": [{"functionDeclarations": []}],
+        "generationConfig": {"maxOutputTokens": 9},
+    }
+    assert (GEMINI.instructions(gemini), GEMINI.output_tokens(gemini)) == ("Be\nbrief.", 9)
+    assert GEMINI.tools(gemini) == gemini["tools"]
+    converse = {
+        "system": [{"text": "Be brief."}, {"cachePoint": {"type": "default"}}],
+        "toolConfig": {"tools": [{"toolSpec": {}}]},
+        "inferenceConfig": {"maxTokens": 9},
+    }
+    assert (CONVERSE.instructions(converse), CONVERSE.output_tokens(converse)) == ("Be brief.", 9)
+    assert CONVERSE.tools(converse) == [{"toolSpec": {}}]
+    ollama = {"model": "llama3", "options": {"num_ctx": 2_000, "num_predict": 9}}
+    assert (OLLAMA_CHAT.window_tokens(ollama), OLLAMA_CHAT.output_tokens(ollama)) == (2_000, 9)
+    assert OLLAMA_CHAT.model(ollama, "/api/chat") == "ollama/llama3"
+    assert ANTHROPIC_AT_BEDROCK.items({"messages": []}) is None
+    assert ANTHROPIC_AT_BEDROCK.items({"messages": [], "anthropic_version": "x"}) == []
 
 
 def test_headers_of_one_hop_stay_and_all_others_keep_their_place() -> None:
@@ -177,9 +255,31 @@ def test_usage_is_read_off_a_stream_however_it_is_cut(size: int, packed: bool) -
     assert reader.end() == COUNTED
 
 
+CHUNK = base64.b64encode(b'{"message": {"usage": {"input_tokens": 5, "cache_read_input_tokens": 95}}}').decode()
+REPORTS = {
+    b"application/vnd.amazon.eventstream": frame_event("messageStart", {"role": "assistant"})
+    + frame_event("metadata", {"usage": {"inputTokens": 5, "totalTokens": 107, "outputTokens": 7}}),
+    b"application/vnd.amazon.eventstream; of=claude": frame_event("chunk", {"bytes": CHUNK, "p": "abc"}),
+    b"application/x-ndjson": b'{"done": false}\n{"done": true, "prompt_eval_count": 100, "eval_count": 7}\n',
+    b"application/json; charset=UTF-8": b'[{"usageMetadata": {"promptTokenCount": 100}},\r\n'
+    b'{"usageMetadata": {"promptTokenCount": 100, "toolUsePromptTokenCount": 7}}]',
+    b"text/event-stream": b'data: {"usageMetadata": {"promptTokenCount": 100, "cachedContentTokenCount": 40}}\r\n\r\n',
+}
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize("kind", REPORTS)
+def test_every_provider_tells_its_usage_in_its_own_way(kind: bytes, size: int) -> None:
+    reader = UsageReader({b"content-type": kind})
+    for start in range(0, len(REPORTS[kind]), size):
+        reader.feed(REPORTS[kind][start : start + size])
+    assert reported_usage(reader.end()).input_tokens == 100
+
+
 @pytest.mark.parametrize(
     ("headers", "body"),
     [
+        ({b"content-type": b"application/vnd.amazon.eventstream"}, b"\0\0\0\x10\0\0\1\0" + b"x" * 20),
         ({b"content-type": b"application/json", b"content-encoding": b"br"}, b'{"usage": {"input_tokens": 1}}'),
         ({b"content-type": b"application/json", b"content-encoding": b"gzip"}, b"this is not gzip"),
         ({b"content-type": b"application/json"}, b'{"usage": {"input_tokens": 1}'),
@@ -222,10 +322,11 @@ def test_a_failed_compaction_is_an_event_without_the_text_of_the_error(monkeypat
 
     sink = RecordingSink()
     manager = CompactManager(on_event=sink)
-    monkeypatch.setattr(manager, "preflight", broken)
+    monkeypatch.setattr(manager, "apreflight", broken)
     raw = json.dumps({"model": "m", "messages": OPENING}).encode()
+    incoming = IncomingBody(endpoint=CHAT_COMPLETIONS, raw=raw, path="/v1/chat/completions")
     outcomes = [
-        RequestCompactor(manager_for).compact(CHAT_COMPLETIONS, raw, KEY) for manager_for in (lambda _: manager, broken)
+        asyncio.run(RequestCompactor(manager_for).compact(incoming)) for manager_for in (lambda *_: manager, broken)
     ]
     assert outcomes == [RequestOutcome("failed", reason="RuntimeError")] * 2
     (event,) = sink.of(CompactionErrorEvent)

@@ -16,6 +16,7 @@ responses_check
 anthropic_check
 gemini_check
 converse         Bedrock Converse, a folder
+ollama           Ollama's own chat API, a folder
 vercel           Vercel AI SDK, a folder
 """
 
@@ -33,6 +34,7 @@ from compact.dialects.dialect import Dialect as Dialect
 from compact.dialects.dialect import Entry as Entry
 from compact.dialects.gemini import GeminiDialect
 from compact.dialects.objects import framework_dialect, plain_item
+from compact.dialects.ollama import OllamaDialect
 from compact.dialects.responses import ResponsesDialect
 from compact.dialects.vercel import VercelDialect
 
@@ -44,6 +46,7 @@ _ALL: tuple[Dialect, ...] = (
     GeminiDialect(),
     ConverseDialect(),
     VercelDialect(),
+    OllamaDialect(),
 )
 DIALECTS: Mapping[str, Dialect] = {dialect.name: dialect for dialect in _ALL}
 

@@ -100,7 +100,7 @@ def without(item: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     return {key: value for key, value in item.items() if key not in keys}
 
 
-def _is_cache_point(part: object) -> bool:
+def is_cache_point(part: object) -> bool:
     """Return True for the mark of Bedrock Converse, which is a block of its own."""
     return isinstance(part, dict) and len(cast(dict[str, Any], part)) == 1 and "cachePoint" in part
 
@@ -116,7 +116,7 @@ def without_cache_marks(item: Any, depth: int = _MARKED_DEPTH) -> Any:
     content = fields.get("content")
     if depth and isinstance(content, list):
         parts = cast(list[Any], content)
-        plain = [without_cache_marks(part, depth - 1) for part in parts if not _is_cache_point(part)]
+        plain = [without_cache_marks(part, depth - 1) for part in parts if not is_cache_point(part)]
         content = parts if len(parts) == len(plain) and all(map(is_, parts, plain)) else plain
     if content is fields.get("content") and CACHE_MARK not in fields:
         return fields

@@ -13,7 +13,10 @@ outcome         what was done with a request, and the response header that says 
 managers        a manager for each model that is asked for
 overflow        sends once more, smaller, what the provider refuses as too long
 upstream        the connection to the provider
-usage           reads the token counts that a provider reports from the response that passes through
+usage           reads the token counts that a provider reports from the response that passes through, a folder
 headers         which headers are passed on
+body_encodings  unpacks requests that an agent has packed
+aws_signing     signs anew what an agent has signed for AWS
+caller_keys     whose request it is, and how many sessions one API key has in memory
 settings        the proxy's settings
 """

@@ -6,36 +6,38 @@ import asyncio
 import hmac
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from compact.adapters.support.endpoints import Endpoint, find_endpoint
 from compact.config import CompactConfig
+from compact.proxy.aws_signing import AwsSigner, signing_scope
+from compact.proxy.body_encodings import UnreadableBody, unpack_body
+from compact.proxy.caller_keys import SessionsOfKeys
 from compact.proxy.client_request import ClientDisconnected, ClientRequest, Message, Receive, Scope, Send
-from compact.proxy.compaction import RequestCompactor, capture_event
-from compact.proxy.headers import TOKEN_HEADER, by_name, for_client, for_upstream
+from compact.proxy.compaction import IncomingBody, RequestCompactor, capture_event
+from compact.proxy.headers import TOKEN_HEADER, Headers, by_name, for_client, for_upstream
 from compact.proxy.managers import Managers
 from compact.proxy.outcome import HEADER, RequestOutcome
 from compact.proxy.overflow import OverflowRetry
+from compact.proxy.sessions import SESSION_HEADER_KEY
 from compact.proxy.settings import ProxySettings, is_from_web_page
 from compact.proxy.upstream import Response, Upstream, UpstreamError, UpstreamTimeout
 from compact.proxy.usage import UsageReader
+from compact.runner import run_short
 
 _log = logging.getLogger("compact.proxy")
-# Chosen: as many requests are compacted at a time; those that wait for a summary hardly use a processor.
-_THREADS = 64
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class _UpstreamRequest:
-    """The body to send to the provider; with an outcome if it holds a conversation."""
+    """What to send to the provider: `start` in memory, and then the `rest`; with an outcome if it is a conversation."""
 
-    body: AsyncIterator[bytes]
+    start: Sequence[bytes] = ()
+    rest: AsyncIterator[bytes] | None = None
     outcome: RequestOutcome | None = None
     retry: OverflowRetry | None = None
 
@@ -43,6 +45,14 @@ class _UpstreamRequest:
     def new_length(self) -> int | None:
         """The length of a body that we made; None if the agent's own is sent."""
         return len(self.outcome.body) if self.outcome and self.outcome.body is not None else None
+
+    async def body(self) -> AsyncIterator[bytes]:
+        """Yield the body, part by part."""
+        for part in self.start:
+            yield part
+        if self.rest:
+            async for part in self.rest:
+                yield part
 
 
 class ProxyApp:
@@ -53,9 +63,9 @@ class ProxyApp:
         self.managers = Managers(config, on_event=capture_event)
         self._compactor = RequestCompactor(self.managers.for_model)
         self._upstream = Upstream(settings.upstream, timeout_seconds=settings.timeout_seconds)
-        # Threads of our own: requests that wait for a summary must not hold up others.
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="compact-proxy")
-        self._usage_tasks: set[asyncio.Task[None]] = set()
+        self._signer = AwsSigner()
+        self._sessions_of_keys = SessionsOfKeys(settings.max_sessions_per_key)
+        self._later: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -67,10 +77,9 @@ class ProxyApp:
 
     async def close(self) -> None:
         """Take in the usage that was reported, write what is not stored yet, and close everything."""
-        if self._usage_tasks:
-            await asyncio.wait(self._usage_tasks)
+        if self._later:
+            await asyncio.wait(self._later)
         await self._upstream.close()
-        await asyncio.to_thread(self._threads.shutdown)
         await asyncio.to_thread(self.managers.close)
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
@@ -90,6 +99,11 @@ class ProxyApp:
         if not self._settings.token and is_from_web_page(request.by_name, self._settings.host):
             text = "this proxy answers agents on this machine, not web pages; set a token to allow others"
             await _send_error(send, 403, "not_an_agent", text)
+            return
+        if request.wants_websocket:
+            # By this status clients know at once to use HTTP; Codex would try again for seconds after any other.
+            text = "this proxy passes on no websockets; send the same request over HTTP"
+            await _send_error(send, 426, "no_websockets", text)
             return
         tasks = [asyncio.ensure_future(work) for work in (self._answer(request, send), request.disconnected())]
         try:
@@ -111,15 +125,12 @@ class ProxyApp:
     async def _answer(self, request: ClientRequest, send: Send) -> None:
         outcome: RequestOutcome | None = None
         try:
-            endpoint = find_endpoint(request.method, request.path)
-            outgoing = await self._compact(endpoint, request) if endpoint else _UpstreamRequest(request.body())
+            outgoing = await self._prepare(request)
             outcome = outgoing.outcome
-            headers = for_upstream(request.headers, self._upstream.host, new_length=outgoing.new_length)
-            response = await self._upstream.send(request.method, request.target, headers, outgoing.body)
+            headers = await self._headers(request, outgoing)
+            response = await self._upstream.send(request.method, request.target, headers, outgoing.body())
             if outgoing.retry and outcome:
-                response, outcome = await outgoing.retry(
-                    response, outcome, send=partial(self._send_again, request), in_thread=self._in_thread
-                )
+                response, outcome = await outgoing.retry(response, outcome, send=partial(self._send_again, request))
         except ClientDisconnected:
             return
         except UpstreamTimeout:
@@ -132,23 +143,52 @@ class ProxyApp:
         else:
             await self._pass_response(response, outcome, send)
 
-    async def _compact(self, endpoint: Endpoint, request: ClientRequest) -> _UpstreamRequest:
-        """Return what to send for a request that holds a conversation."""
-        encoding = request.by_name.get(b"content-encoding", b"identity").strip().lower()
-        if encoding != b"identity":
-            return _UpstreamRequest(request.body(), RequestOutcome("skipped", reason="encoded-body"))
+    async def _prepare(self, request: ClientRequest) -> _UpstreamRequest:
+        """Return what to send for a request; one that must be signed anew is read into memory."""
+        endpoint, is_signed = find_endpoint(request.method, request.path), signing_scope(request.by_name) is not None
+        if not endpoint and not is_signed:
+            return _UpstreamRequest(rest=request.body())
         start = await request.read(self._settings.max_body_bytes)
         if start.size > self._settings.max_body_bytes:
-            rest = None if start.is_all else request.body()
-            return _UpstreamRequest(_chain(start.parts, rest), RequestOutcome("skipped", reason="body-too-large"))
-        raw = b"".join(start.parts)
-        outcome = await self._in_thread(lambda: self._compactor.compact(endpoint, raw, request.by_name))
-        retry = OverflowRetry(self._compactor, self.managers.for_model, endpoint, raw, request.by_name)
-        return _UpstreamRequest(_chain(start.parts if outcome.body is None else [outcome.body]), outcome, retry)
+            too_large = RequestOutcome("skipped", reason="body-too-large") if endpoint else None
+            return _UpstreamRequest(start.parts, None if start.is_all else request.body(), too_large)
+        if not endpoint:
+            return _UpstreamRequest(start.parts)
+        if is_signed and not await self._signer.can_sign():
+            return _UpstreamRequest(start.parts, outcome=RequestOutcome("skipped", reason="signed-body"))
+        return await self._compact(endpoint, request, start.parts)
 
-    async def _send_again(self, request: ClientRequest, body: bytes) -> Response:
-        headers = for_upstream(request.headers, self._upstream.host, new_length=len(body))
-        return await self._upstream.send(request.method, request.target, headers, _chain([body]))
+    async def _compact(self, endpoint: Endpoint, request: ClientRequest, parts: Sequence[bytes]) -> _UpstreamRequest:
+        raw, encoding = b"".join(parts), request.by_name.get(b"content-encoding", b"")
+        if encoding.strip().lower() not in (b"", b"identity"):
+            packed, most = raw, self._settings.max_body_bytes
+            try:
+                raw = await run_short(lambda: unpack_body(packed, encoding, most))
+            except UnreadableBody as error:
+                _log.warning("a packed request is passed on as it is (%s) %s", error.reason, error.hint)
+                return _UpstreamRequest(parts, outcome=RequestOutcome("skipped", reason=error.reason))
+        name = request.by_name.get(SESSION_HEADER_KEY, b"")
+        incoming = IncomingBody(endpoint=endpoint, raw=raw, path=request.path, key=request.key, session_name=name)
+        outcome = await self._compactor.compact(incoming)
+        if outcome.session_id:
+            for session_id in self._sessions_of_keys.use(request.key, outcome.session_id):
+                self._do_later(self.managers.forget(session_id))
+        retry = OverflowRetry(self._compactor, incoming)
+        return _UpstreamRequest(parts if outcome.body is None else [outcome.body], outcome=outcome, retry=retry)
+
+    async def _send_again(self, request: ClientRequest, again: RequestOutcome) -> Response:
+        outgoing = _UpstreamRequest([again.body or b""], outcome=again)
+        headers = await self._headers(request, outgoing)
+        return await self._upstream.send(request.method, request.target, headers, outgoing.body())
+
+    async def _headers(self, request: ClientRequest, outgoing: _UpstreamRequest) -> Headers:
+        """Return the headers to send, with a new signature where the agent has signed for AWS."""
+        headers = for_upstream(request.headers, self._upstream.host, new_length=outgoing.new_length)
+        scope = signing_scope(request.by_name)
+        if scope is None or outgoing.rest or not await self._signer.can_sign():
+            return headers
+        url = self._upstream.url(request.target)
+        return await self._signer.sign(scope, request.method, url, headers, b"".join(outgoing.start))
 
     async def _pass_response(self, response: Response, outcome: RequestOutcome | None, send: Send) -> None:
         """Pass a response on as it comes; one that the provider breaks off is broken off."""
@@ -172,28 +212,14 @@ class ProxyApp:
                 if reader:
                     reader.end()
             if reader and reader.usage and outcome:
-                self._feed_back(outcome, reader.usage)
+                self._compactor.note_usage(outcome, reader.usage)
+                self._do_later(self._compactor.apply_usage(outcome))
 
-    def _feed_back(self, outcome: RequestOutcome, usage: Any) -> None:
-        """Have reported usage taken in, in the background."""
-        self._compactor.note_usage(outcome, usage)
-        task = asyncio.ensure_future(self._in_thread(lambda: self._compactor.apply_usage(outcome)))
-        self._usage_tasks.add(task)
-        task.add_done_callback(self._usage_tasks.discard)
-
-    def _in_thread(self, work: Callable[[], T]) -> Coroutine[Any, Any, T]:
-        async def wait() -> T:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
-
-        return wait()
-
-
-async def _chain(parts: Sequence[bytes], rest: AsyncIterator[bytes] | None = None) -> AsyncIterator[bytes]:
-    for part in parts:
-        yield part
-    if rest:
-        async for part in rest:
-            yield part
+    def _do_later(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have something done in the background; `close` waits for it."""
+        task = asyncio.ensure_future(work)
+        self._later.add(task)
+        task.add_done_callback(self._later.discard)
 
 
 def _body_message(data: bytes, *, more: bool) -> Message:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from compact.proxy.caller_keys import caller_key
 from compact.proxy.headers import Headers, by_name
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -41,8 +42,14 @@ class ClientRequest:
         # With names as they were written, if the server kept them.
         self.headers: Headers = list(scope.get(RAW_HEADERS) or scope["headers"])
         self.by_name = by_name(self.headers)
+        self.key = caller_key(self.by_name, query)
         self._receive = receive
         self._has_all = asyncio.Event()
+
+    @property
+    def wants_websocket(self) -> bool:
+        """True for the request by which a websocket begins."""
+        return self.by_name.get(b"upgrade", b"").strip().lower() == b"websocket"
 
     async def body(self) -> AsyncIterator[bytes]:
         """Yield what is left of the body, as it comes."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from compact.adapters.support import (
     SENT_UNCHANGED,
     OutgoingRequest,
+    PreparedRequest,
     RequestPreparer,
     UsageFeedback,
     report_failure,
@@ -28,8 +29,10 @@ from compact.core.engine.events import (
 )
 from compact.core.errors import CompactError, InsufficientBudget, UnknownSession
 from compact.manager import CompactManager
+from compact.model_engines import ReportedOverflow
 from compact.proxy.outcome import RequestOutcome
-from compact.proxy.sessions import SessionNames, answer_fingerprint
+from compact.proxy.sessions import SessionNames, answer_fingerprint, call_text
+from compact.runner import run_short
 
 _log = logging.getLogger("compact.proxy")
 _captured: ContextVar[list[CompactionEvent] | None] = ContextVar("compact_proxy_captured", default=None)
@@ -52,93 +55,144 @@ def _captured_events() -> Generator[list[CompactionEvent], None, None]:
         _captured.reset(token)
 
 
-@dataclass(slots=True)
-class _IncomingRequest:
-    """A request that holds a conversation; `call` is its number among the calls of its session, once it is known."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncomingBody:
+    """The body of a request that may hold a conversation, and what else tells whose it is."""
 
     endpoint: Endpoint
+    raw: bytes
+    path: str
+    key: bytes = b""
+    session_name: bytes = b""
+
+
+@dataclass(slots=True)
+class _ReadConversation:
+    """A conversation that was read from a request, and the manager for its model.
+
+    `session_id` and `call`, its number among the calls of its session, are known later. `unmarked` is the body without
+    our own marks, which must not reach the provider whatever happens; None if it has none.
+    """
+
+    source: IncomingBody
     body: Body
     items: list[Any]
-    headers: Mapping[bytes, bytes]
+    model: str
+    window_tokens: int
+    unmarked: bytes | None = None
+    session_id: str = ""
     call: int = 0
+
+    def with_items(self, items: Sequence[Any]) -> bytes:
+        """Return the body with other items."""
+        return write_body({**self.body, self.source.endpoint.items_key: items})
 
 
 class RequestCompactor:
-    """Compacts requests, one per thread; a failure here never stops a request."""
+    """Compacts the requests of one event loop, and never blocks it; a failure here never stops a request.
 
-    def __init__(self, manager_for: Callable[[str], CompactManager]) -> None:
+    `manager_for` takes the name of a model, and the window that a request asks for, 0 if it asks for none.
+    """
+
+    def __init__(self, manager_for: Callable[[str, int], CompactManager]) -> None:
         self._manager_for = manager_for
         self._names = SessionNames()
         self._usage = UsageFeedback()
 
-    def compact(self, endpoint: Endpoint, raw: bytes, headers: Mapping[bytes, bytes]) -> RequestOutcome:
+    async def compact(self, incoming: IncomingBody) -> RequestOutcome:
         """Return what to send instead of a request, and what to say about it."""
-        body = read_body(raw)
-        items = endpoint.items(body) if body is not None else None
-        if body is None or not items:
+        conversation = await run_short(lambda: _read_conversation(incoming))
+        if conversation is None:
             return RequestOutcome("skipped", reason="no-conversation")
-        # Whatever happens below, our own marks do not reach the provider.
-        bare = without_meta(items)
-        unmarked = None if same_objects(bare, items) else write_body({**body, endpoint.items_key: bare})
-        kept_by = endpoint.history_kept_by(body)
+        kept_by = incoming.endpoint.history_kept_by(conversation.body)
         if kept_by:
-            return RequestOutcome("stood-down", unmarked, reason=kept_by)
+            return RequestOutcome("stood-down", conversation.unmarked, reason=kept_by)
         try:
-            manager = self._manager_for(str(body.get("model") or ""))
+            manager = await self._manager_of(conversation.model, conversation.window_tokens)
         except Exception as error:  # noqa: BLE001 - a manager is made of plug-ins, which may raise anything
             log_failure(error)
-            return _failed(error, unmarked)
-        return self._compact(manager, _IncomingRequest(endpoint, body, items, headers), unmarked)
-
-    def _compact(self, manager: CompactManager, request: _IncomingRequest, unmarked: bytes | None) -> RequestOutcome:
-        preparer: RequestPreparer[_IncomingRequest] = RequestPreparer(
-            manager,
-            "proxy",
-            session_of=lambda incoming: self._session_of(manager, incoming),
-            read=lambda incoming, session_id: self._read(manager, incoming, session_id),
-            report=_report,
-        )
+            return _failed(error, conversation.unmarked)
         with _captured_events() as events:
-            prepared = preparer.prepare(request)
+            prepared = await self._prepare(manager, conversation)
         if prepared.items is None:
-            return _failed(prepared.error, unmarked)
-        body, endpoint = request.body, request.endpoint
-        model = str(body.get("model") or "")
-        outcome = replace(_outcome(events), session_id=prepared.session_id, call=request.call, model=model)
-        if same_objects(prepared.items, request.items):
-            return replace(outcome, status="unchanged", plan=0, tokens_before=0)
-        if outcome.status == "unchanged":  # except for our marks
-            return replace(outcome, body=unmarked)
-        return replace(outcome, body=write_body({**body, endpoint.items_key: prepared.items}))
-
-    def _session_of(self, manager: CompactManager, request: _IncomingRequest) -> str:
-        return self._names.name(
-            request.endpoint,
-            request.body,
-            request.headers,
-            lambda session_id: _first_answers(manager, session_id),
+            return _failed(prepared.error, conversation.unmarked)
+        outcome = replace(
+            _outcome(events),
+            session_id=prepared.session_id,
+            call=conversation.call,
+            model=conversation.model,
+            window_tokens=conversation.window_tokens,
         )
+        return await run_short(lambda: _with_body(outcome, conversation, prepared.items or []))
 
-    def _read(self, manager: CompactManager, request: _IncomingRequest, session_id: str) -> OutgoingRequest:
+    async def _prepare(self, manager: CompactManager, conversation: _ReadConversation) -> PreparedRequest:
+        preparer: RequestPreparer[_ReadConversation] = RequestPreparer(
+            manager, "proxy", session_of=lambda one: one.session_id, read=self._read, report=_report
+        )
+        incoming = conversation.source
+        try:
+            conversation.session_id = await self._names.name(
+                incoming.endpoint,
+                conversation.body,
+                key=incoming.key,
+                given=incoming.session_name,
+                find_answers=lambda session_id: _first_answers(manager, session_id),
+            )
+        except Exception as error:  # noqa: BLE001 - a store may raise anything, and the request must go on
+            _report(manager, "proxy", error)
+            return PreparedRequest("", error=error)
         # What was reported for the last call is taken in before this one is measured.
-        self._usage.apply(manager, session_id)
-        request.call = self._usage.begin(session_id)
-        endpoint, body = request.endpoint, request.body
-        return OutgoingRequest(
-            items=request.items,
-            tools=endpoint.tools(body),
-            instructions=endpoint.instructions(body),
-            output_tokens=endpoint.output_tokens(body),
-            dialect=endpoint.dialect,
-        )
+        await self._usage.aapply(manager, conversation.session_id)
+        return await preparer.aprepare(conversation)
+
+    def _read(self, conversation: _ReadConversation, session_id: str) -> OutgoingRequest:
+        conversation.call = self._usage.begin(session_id)
+        # The manager was chosen by the model, unless the settings name one for all requests.
+        return conversation.source.endpoint.outgoing(conversation.body, model="")
+
+    async def _manager_of(self, model: str, window_tokens: int) -> CompactManager:
+        return await run_short(lambda: self._manager_for(model, window_tokens))
 
     def note_usage(self, outcome: RequestOutcome, usage: Mapping[str, Any]) -> None:
         """Keep what was reported for a call until it is applied, unless its session has sent another call since."""
         self._usage.report(outcome.session_id, outcome.call, usage)
 
-    def apply_usage(self, outcome: RequestOutcome) -> None:
+    async def learn(self, refused: RequestOutcome, overflow: ReportedOverflow) -> bool:
+        """Have the manager learn from a refusal; return False if it cannot."""
+        try:
+            manager = await self._manager_of(refused.model, refused.window_tokens)
+            await manager.aobserve_overflow(refused.session_id, **asdict(overflow))
+        except Exception as error:  # noqa: BLE001 - the agent must get the provider's own answer
+            log_failure(error)
+            return False
+        return True
+
+    async def apply_usage(self, outcome: RequestOutcome) -> None:
         """Have the manager correct its estimate by what was reported for the session's newest call, once."""
-        self._usage.apply(self._manager_for(outcome.model), outcome.session_id)
+        manager = await self._manager_of(outcome.model, outcome.window_tokens)
+        await self._usage.aapply(manager, outcome.session_id)
+
+
+def _read_conversation(incoming: IncomingBody) -> _ReadConversation | None:
+    endpoint, body = incoming.endpoint, read_body(incoming.raw)
+    items = endpoint.items(body) if body is not None else None
+    if body is None or not items:
+        return None
+    conversation = _ReadConversation(
+        incoming, body, items, endpoint.model(body, incoming.path), endpoint.window_tokens(body)
+    )
+    bare = without_meta(items)
+    conversation.unmarked = None if same_objects(bare, items) else conversation.with_items(bare)
+    return conversation
+
+
+def _with_body(outcome: RequestOutcome, conversation: _ReadConversation, items: list[Any]) -> RequestOutcome:
+    """Return an outcome with the body to send, if it is not the one that came."""
+    if same_objects(items, conversation.items):
+        return replace(outcome, status="unchanged", plan=0, tokens_before=0)
+    if outcome.status == "unchanged":  # except for our marks
+        return replace(outcome, body=conversation.unmarked)
+    return replace(outcome, body=conversation.with_items(items))
 
 
 def _report(manager: CompactManager, session_id: str, error: Exception) -> None:
@@ -169,16 +223,17 @@ def _failed(error: Exception | None, body: bytes | None) -> RequestOutcome:
     return RequestOutcome("failed", body, reason=_kind(error) if error else "")
 
 
-def _first_answers(manager: CompactManager, session_id: str) -> frozenset[str]:
+async def _first_answers(manager: CompactManager, session_id: str) -> frozenset[str]:
     """Return the fingerprints by which the first answer in a session's log may be recognised."""
     try:
-        log = manager.history(session_id)
+        log = await manager.ahistory(session_id)
     except UnknownSession:
         return frozenset()
     first = next((message for message in log if message.role == "assistant"), None)
     if first is None:
         return frozenset()
-    texts = (*(call.id for call in first.tool_calls), first.text.strip())
+    calls = [text for call in first.tool_calls for text in (call.id, call_text(call.name, call.arguments))]
+    texts = (*calls, first.text.strip())
     return frozenset(answer_fingerprint(text) for text in texts if text)
 
 

@@ -24,17 +24,19 @@ def by_name(headers: Headers) -> dict[bytes, bytes]:
 
 
 def for_upstream(headers: Headers, host: bytes, *, new_length: int | None = None) -> Headers:
-    """Return a request's headers as the provider gets them; a new body has a new length, and is not in chunks."""
+    """Return a request's headers as the provider gets them; a new body has a new length, and is not in chunks.
+
+    Nor is it packed: every provider takes a plain body, and not every one takes what an agent may pack it with.
+    """
     sent = [(name, host if name.lower() == b"host" else value) for name, value in _end_to_end(headers)]
     # A client that asked whether to continue (Expect: 100-continue) was answered by our server.
     sent = [(name, value) for name, value in sent if name.lower() not in (*_OURS, b"expect")]
     if new_length is None:
         return sent
     length = (b"Content-Length", str(new_length).encode())
-    framing = (b"content-length", b"transfer-encoding")
-    renewed = [(name, length[1]) if name.lower() == framing[0] else (name, value) for name, value in sent]
-    renewed = [(name, value) for name, value in renewed if name.lower() != framing[1]]
-    return renewed if any(name.lower() == framing[0] for name, _ in renewed) else [*renewed, length]
+    renewed = [(name, length[1]) if name.lower() == b"content-length" else (name, value) for name, value in sent]
+    renewed = [pair for pair in renewed if pair[0].lower() not in (b"transfer-encoding", b"content-encoding")]
+    return renewed if any(name.lower() == b"content-length" for name, _ in renewed) else [*renewed, length]
 
 
 def for_client(headers: Headers) -> Headers:

@@ -26,25 +26,33 @@ class Managers:
         self._managers: dict[str, CompactManager] = {}
         self._get(config.model)
 
-    def for_model(self, model: str) -> CompactManager:
-        """Return the manager that knows the window of a model."""
+    def for_model(self, model: str, window_tokens: int = 0) -> CompactManager:
+        """Return the manager that knows the window of a model; `window_tokens` is the one that a request asks for."""
+        name = f"{model}@{window_tokens}" if window_tokens else model
         with self._lock:
-            is_known = model in self._managers
+            is_known = name in self._managers
             may_be_added = bool(model) and not self._is_set and len(self._managers) < _MOST_MODELS
-            return self._get(model if is_known or may_be_added else self._config.model)
+            return self._get(model, window_tokens) if is_known or may_be_added else self._get(self._config.model)
 
     @property
     def all(self) -> Mapping[str, CompactManager]:
-        """Every manager that was made, by model."""
+        """Every manager that was made, by model; with `@` and the window, if requests asked for one."""
         return dict(self._managers)
+
+    async def forget(self, session_id: str) -> None:
+        """Remove a session from memory; the store has it."""
+        for manager in self.all.values():
+            await manager.aforget(session_id)
 
     def close(self) -> None:
         """Close every manager."""
         for manager in self._managers.values():
             manager.close()
 
-    def _get(self, model: str) -> CompactManager:
-        if model not in self._managers:
-            config = self._config.model_copy(update={"model": model})
-            self._managers[model] = CompactManager(config, store=self._store, on_event=self._on_event)
-        return self._managers[model]
+    def _get(self, model: str, window_tokens: int = 0) -> CompactManager:
+        name = f"{model}@{window_tokens}" if window_tokens else model
+        if name not in self._managers:
+            window = {"max_context_tokens": window_tokens} if window_tokens else {}
+            config = self._config.model_copy(update={"model": model, **window})
+            self._managers[name] = CompactManager(config, store=self._store, on_event=self._on_event)
+        return self._managers[name]

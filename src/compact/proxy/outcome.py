@@ -19,7 +19,7 @@ class RequestOutcome:
     - ``repaired``     it was not legal for its provider, and is now
     - ``over-budget``  nothing makes it fit: sent as it came, the provider will say so
     - ``stood-down``   the provider keeps the history: sent as it came
-    - ``skipped``      there was no conversation that could be read: sent as it came
+    - ``skipped``      there was no conversation that could be read, or that may be changed: sent as it came
     - ``failed``       the compaction failed: sent as it came
     """
 
@@ -27,6 +27,7 @@ class RequestOutcome:
     body: bytes | None = None
     session_id: str = ""
     model: str = ""
+    window_tokens: int = 0  # the window that the request asked for
     # Which of the session's calls this is, for the usage that is reported later; 0 if nothing was measured.
     call: int = 0
     plan: int = 0

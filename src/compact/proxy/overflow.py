@@ -7,17 +7,14 @@ passed on as it came.
 from __future__ import annotations
 
 import zlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from dataclasses import asdict
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, TypeAlias
 
 import httpx2
 
-from compact.adapters.support.endpoints import Endpoint
 from compact.adapters.support.overflow import REFUSALS, read_overflow
-from compact.manager import CompactManager
 from compact.model_engines import ReportedOverflow
-from compact.proxy.compaction import RequestCompactor, log_failure
+from compact.proxy.compaction import IncomingBody, RequestCompactor
 from compact.proxy.headers import by_name
 from compact.proxy.outcome import RequestOutcome
 from compact.proxy.upstream import Response
@@ -26,58 +23,39 @@ from compact.proxy.upstream import Response
 _MOST_BYTES = 65_536
 _GZIP = 16 + zlib.MAX_WBITS  # the value by which zlib reads gzip
 
-Send: TypeAlias = Callable[[bytes], Coroutine[Any, Any, Response]]
-InThread: TypeAlias = Callable[[Callable[[], RequestOutcome | None]], Coroutine[Any, Any, RequestOutcome | None]]
+Send: TypeAlias = Callable[[RequestOutcome], Coroutine[Any, Any, Response]]
 
 
 class OverflowRetry:
-    """Answers refusals of one request: `raw` is its body as it came, `send` sends another body in its place."""
+    """Answers refusals of one request, whose body `incoming` is."""
 
-    def __init__(
-        self,
-        compactor: RequestCompactor,
-        manager_for: Callable[[str], CompactManager],
-        endpoint: Endpoint,
-        raw: bytes,
-        headers: Mapping[bytes, bytes],
-    ) -> None:
-        self._compactor, self._manager_for = compactor, manager_for
-        self._endpoint, self._raw, self._headers = endpoint, raw, headers
+    def __init__(self, compactor: RequestCompactor, incoming: IncomingBody) -> None:
+        self._compactor, self._incoming = compactor, incoming
 
     async def __call__(
-        self, response: Response, outcome: RequestOutcome, *, send: Send, in_thread: InThread
+        self, response: Response, outcome: RequestOutcome, *, send: Send
     ) -> tuple[Response, RequestOutcome]:
         """Return the response to pass on, and what was sent for it: the first, or that to a smaller request."""
         if not outcome.call:
             return response, outcome
         response, overflow = await _read_refusal(response)
-        if overflow is None:
+        again = await self._smaller(outcome, overflow) if overflow else None
+        if again is None:
             return response, outcome
-        again = await in_thread(lambda: self._smaller(outcome, overflow))
-        if again is None or again.body is None:
-            return response, outcome
-        second = await send(again.body)
+        second = await send(again)
         await response.aclose()
         second, refused = await _read_refusal(second)
         if refused is not None:
-            await in_thread(lambda: self._learn(again, refused))
+            await self._compactor.learn(again, refused)
         return second, again
 
-    def _smaller(self, refused: RequestOutcome, overflow: ReportedOverflow) -> RequestOutcome | None:
+    async def _smaller(self, refused: RequestOutcome, overflow: ReportedOverflow) -> RequestOutcome | None:
         """Learn, and compact the request again; None if that makes nothing smaller."""
-        if not self._learn(refused, overflow):
+        if not await self._compactor.learn(refused, overflow):
             return None
-        again = self._compactor.compact(self._endpoint, self._raw, self._headers)
+        again = await self._compactor.compact(self._incoming)
         is_same = again.body is None or again.body == refused.body or again.session_id != refused.session_id
         return None if is_same else again
-
-    def _learn(self, refused: RequestOutcome, overflow: ReportedOverflow) -> RequestOutcome | None:
-        try:
-            self._manager_for(refused.model).observe_overflow(refused.session_id, **asdict(overflow))
-        except Exception as error:  # noqa: BLE001 - the agent must get the provider's own answer
-            log_failure(error)
-            return None
-        return refused
 
 
 class _Whole(httpx2.AsyncByteStream):

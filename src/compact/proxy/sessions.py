@@ -2,15 +2,16 @@
 
 Unlike the adapters, the proxy must recognise a conversation after a restart and in another process, so a session is
 named after the opening of its conversation. Conversations that begin with the same words are told apart by what the
-model answered first, which is hardly ever the same: tool calls have ids of their own. The first conversation with an
-opening has the session that is named after it; others with another first answer get sessions of their own.
+model answered first, which is hardly ever the same: tool calls have ids of their own, or else arguments. The first
+conversation with an opening has the session that is named after it; others with another first answer get sessions of
+their own.
 """
 
 from __future__ import annotations
 
+import json
 import re
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -19,42 +20,43 @@ from compact.adapters.support.endpoints import Body, Endpoint, content_text
 from compact.core.json_data import is_list, is_mapping
 
 SESSION_HEADER_KEY = SESSION_HEADER.lower().encode()
-_KEY_HEADERS = (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key")
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._:-]{0,80}")
 
 # Returns the fingerprints of the first answer in a session's log; none if there is no answer, or no such session.
-FindAnswers = Callable[[str], frozenset[str]]
+FindAnswers = Callable[[str], Awaitable[frozenset[str]]]
 
 
 class SessionNames:
-    """Names the session of each request; safe to share between threads."""
+    """Names the session of each request, for the tasks of one event loop."""
 
     def __init__(self) -> None:
         # The first answer of the conversation that has the session which is named after an opening.
         self._first_answers: RecentDict[str, frozenset[str]] = RecentDict()
-        self._lock = threading.Lock()
 
-    def name(self, endpoint: Endpoint, body: Body, headers: Mapping[bytes, bytes], find_answers: FindAnswers) -> str:
-        """Return the session that a request belongs to; no API key can be found out from it."""
-        key = next((headers[name] for name in _KEY_HEADERS if headers.get(name)), b"")
-        given = headers.get(SESSION_HEADER_KEY, b"").decode("latin-1").strip()
-        if given:
-            return _session_of_name(given, key)
+    async def name(
+        self, endpoint: Endpoint, body: Body, *, key: bytes, given: bytes = b"", find_answers: FindAnswers
+    ) -> str:
+        """Return the session that a request belongs to, by the name it was `given` or by how it begins.
+
+        No API key can be found out from it.
+        """
+        name = given.decode("latin-1").strip()
+        if name:
+            return _session_of_name(name, key)
         items = endpoint.items(body) or []
         opening = _opening_fingerprint(endpoint, body, items, key)
-        return self._by_opening(opening, answer_fingerprint(first_answer(items)), find_answers)
+        return await self._by_opening(opening, answer_fingerprint(first_answer(items)), find_answers)
 
-    def _by_opening(self, opening: str, answer: str, find_answers: FindAnswers) -> str:
-        with self._lock:
-            known = self._first_answers.get(opening)
+    async def _by_opening(self, opening: str, answer: str, find_answers: FindAnswers) -> str:
+        known = self._first_answers.get(opening)
         if not known:
-            known = find_answers(opening)  # another process may have seen it; no lock is held while the store is read
-        with self._lock:
-            known = self._first_answers.get(opening) or known
-            if answer and not known:
-                known = frozenset({answer})
-            if known:
-                self._first_answers[opening] = known
+            stored = await find_answers(opening)  # another process may have seen it
+            # Another request may have been named while the store was read.
+            known = self._first_answers.get(opening) or stored
+        if answer and not known:
+            known = frozenset({answer})
+        if known:
+            self._first_answers[opening] = known
         if not known or answer in known:
             return opening
         return f"{opening}-{answer[:8] or 'again'}"
@@ -87,38 +89,69 @@ def _opening(items: Sequence[Any]) -> str:
     """Return the system messages that a conversation begins with, and its first user message."""
     texts: list[str] = []
     for item in items:
-        role = item.get("role") if is_mapping(item) else None
+        role = _role(item)
         if role in ("system", "developer", "user"):
-            texts.append(f"{role}: {content_text(item.get('content'))}")
+            texts.append(f"{role}: {content_text(_content(item))}")
         if role == "user":
             break
     return "\n\n".join(texts)
 
 
-def first_answer(items: Sequence[Any]) -> str:
-    """Return what the model answered first: the id of a call, or a text; empty if it has not answered yet.
+def _role(item: object) -> str:
+    """Return who says an item; Gemini's user need not be named, and has its model for an assistant."""
+    if not is_mapping(item):
+        return ""
+    role = str(item.get("role") or ("user" if "parts" in item else ""))
+    return "assistant" if role == "model" else role
 
-    Reasoning does not count, because agents may leave it out later.
+
+def _content(item: Mapping[str, Any]) -> Any:
+    return item.get("parts") if "parts" in item else item.get("content")
+
+
+def first_answer(items: Sequence[Any]) -> str:
+    """Return what the model answered first: a call, by its id or else by its arguments, or a text.
+
+    Empty if it has not answered yet. Reasoning does not count, because agents may leave it out later.
     """
     for item in items:
         if not is_mapping(item) or item.get("type") == "reasoning":
             continue
-        if item.get("role") == "assistant":
-            return _first_call_id(item) or _answer_text(item.get("content"))
-        if "role" not in item:  # an item of the Responses API that is no message
+        if _role(item) == "assistant":
+            return _first_call(item) or _answer_text(_content(item))
+        if "role" not in item and "parts" not in item:  # an item of the Responses API that is no message
             return str(item.get("call_id") or item.get("id") or "")
     return ""
 
 
-def _first_call_id(item: Mapping[str, Any]) -> str:
-    calls: object = item.get("tool_calls") or item.get("content")
+def call_text(name: str, arguments: object) -> str:
+    """Return what a call is recognised by if it has no id: its tool, and its arguments as an object or as JSON."""
+    try:
+        fields: object = json.loads(arguments or "{}") if isinstance(arguments, str) else arguments
+    except ValueError:
+        fields = arguments
+    return f"{name} {json.dumps(fields or {}, sort_keys=True)}"
+
+
+def _first_call(item: Mapping[str, Any]) -> str:
+    calls: object = item.get("tool_calls") or _content(item)
     for call in calls if is_list(calls) else ():
-        if is_mapping(call) and call.get("id") and call.get("type") in (None, "function", "custom", "tool_use"):
-            return str(call["id"])
+        if not is_mapping(call) or call.get("type") not in (None, "function", "custom", "tool_use"):
+            continue
+        # Under the names of Chat Completions and Ollama, of Converse, and of Gemini; Anthropic's are beside the type.
+        named = (call.get(name) for name in ("function", "toolUse", "functionCall", "function_call"))
+        function = next((found for found in named if is_mapping(found)), call)
+        own_id = call.get("id") or function.get("toolUseId") or function.get("id")
+        # Ollama, whose arguments are an object, has ids that do not come back with every client.
+        if own_id and not is_mapping(function.get("arguments")):
+            return str(own_id)
+        if function.get("name"):
+            return call_text(str(function["name"]), function.get("args") or function.get("arguments"))
     return ""
 
 
 def _answer_text(content: object) -> str:
     if not is_list(content):
         return content_text(content).strip()
-    return "\n".join(part["text"] for part in content if is_mapping(part) and "text" in part).strip()
+    said = (part for part in content if is_mapping(part) and "text" in part and not part.get("thought"))
+    return "\n".join(part["text"] for part in said).strip()

@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 from compact.core.errors import ConfigError
 
 PORT = 5176  # chosen: free on most machines
+# Chosen: more conversations than one key has at a time, and a fraction of those that a manager keeps in memory.
+MAX_SESSIONS_PER_KEY = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +19,8 @@ class ProxySettings:
     """The provider's URL, and everything that has a default.
 
     `timeout_seconds` is how long the provider may send nothing; by default there is no limit, because agents have time
-    limits of their own. Requests above `max_body_bytes` are passed on without compaction.
+    limits of their own. Requests above `max_body_bytes`, unpacked, are passed on without compaction. An API key has
+    `max_sessions_per_key` sessions in memory at most.
     """
 
     upstream: str
@@ -26,6 +29,7 @@ class ProxySettings:
     token: str = ""
     timeout_seconds: float | None = None
     max_body_bytes: int = 64_000_000
+    max_sessions_per_key: int = MAX_SESSIONS_PER_KEY
 
     def __post_init__(self) -> None:
         if self.token and not (self.token.isascii() and self.token.isprintable() and self.token == self.token.strip()):

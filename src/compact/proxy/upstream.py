@@ -51,6 +51,10 @@ class Upstream:
         )
         return await self._client.send(request, stream=True)
 
+    def url(self, target: bytes) -> str:
+        """Return the URL that a request is sent to."""
+        return f"{self._base.scheme}://{self.host.decode('ascii')}{self._target(target).decode('latin-1')}"
+
     def _target(self, target: bytes) -> bytes:
         prefix = self._prefix
         if prefix.endswith(b"/v1") and target.startswith(b"/v1/"):

@@ -9,15 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from compact.adapters.clients.compaction import ClientCompactor, ConversationRequest, PreparedCall
-from compact.adapters.support import (
-    OutgoingRequest,
-    counted,
-    instruction_text,
-    is_list,
-    is_mapping,
-    output_limit,
-    prompt_tokens,
-)
+from compact.adapters.support import is_list, is_mapping
+from compact.adapters.support.endpoints import CONVERSE
+from compact.adapters.support.usage_reports import usage_in
 
 SERVICE = "bedrock-runtime"
 
@@ -50,22 +44,12 @@ class _CompactingCalls:
         if call.number and "stream" in answer:
             _watch(answer["stream"], self._compactor, call)
         elif call.number:
-            self._compactor.take_usage(call, _usage_in(answer))
+            self._compactor.take_usage(call, usage_in(answer))
         return answer
 
 
 def _read(params: Mapping[str, Any]) -> ConversationRequest:
-    config, limits = params.get("toolConfig"), params.get("inferenceConfig")
-    tools: Any = config.get("tools") if is_mapping(config) else ()
-    outgoing = OutgoingRequest(
-        items=params["messages"],
-        tools=[tool for tool in tools or () if is_mapping(tool)],
-        instructions=instruction_text(params.get("system")),
-        output_tokens=output_limit(limits) if is_mapping(limits) else 0,
-        model=str(params.get("modelId") or ""),
-        dialect="converse",
-    )
-    return ConversationRequest(body=params, outgoing=outgoing)
+    return ConversationRequest(body=params, outgoing=CONVERSE.outgoing(params, str(params.get("modelId") or "")))
 
 
 def _watch(stream: Any, compactor: ClientCompactor, call: PreparedCall) -> None:
@@ -75,19 +59,7 @@ def _watch(stream: Any, compactor: ClientCompactor, call: PreparedCall) -> None:
     def parse_event(self: Any, event: Any) -> Any:
         parsed = own._parse_event(self, event)
         if is_mapping(parsed) and is_mapping(parsed.get("metadata")):
-            compactor.take_usage(call, _usage_in(parsed["metadata"]))
+            compactor.take_usage(call, usage_in(parsed["metadata"]))
         return parsed
 
     stream.__class__ = type(own.__name__, (own,), {"_parse_event": parse_event, "__module__": own.__module__})
-
-
-def _usage_in(answer: Mapping[str, Any]) -> object:
-    """Return what a response or the last event of a stream reports; cached tokens are beside the input tokens."""
-    usage = answer.get("usage")
-    if not is_mapping(usage):
-        return None
-    read, written = usage.get("cacheReadInputTokens"), usage.get("cacheWriteInputTokens")
-    total = prompt_tokens(
-        reported=usage.get("inputTokens"), output=usage.get("outputTokens"), total=usage.get("totalTokens")
-    )
-    return counted(total, cache_read=read, cache_write=written)

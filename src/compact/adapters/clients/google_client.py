@@ -16,23 +16,14 @@ from google.genai.client import AsyncClient
 
 from compact.adapters.clients.compaction import ClientCompactor, ConversationRequest, PreparedCall
 from compact.adapters.clients.watched_streams import AsyncWatchedEvents
-from compact.adapters.support import (
-    SESSION_HEADER,
-    OutgoingRequest,
-    counted,
-    instruction_text,
-    is_list,
-    is_mapping,
-    output_limit,
-)
+from compact.adapters.support import SESSION_HEADER, is_list, is_mapping
+from compact.adapters.support.endpoints import GEMINI, find_endpoint
+from compact.adapters.support.usage_reports import usage_in
 
 _Body: TypeAlias = dict[str, Any]
 A = TypeVar("A")
 # What is no conversation is sent as it is, and its usage is not looked at.
 _UNCOUNTED = PreparedCall("")
-
-# How the paths of requests for an answer end.
-_PATH_ENDS = (":generateContent", ":streamGenerateContent")
 
 
 def compacting_client(client: Client, compactor: ClientCompactor) -> Client:
@@ -135,30 +126,10 @@ def _started(parts: Iterator[Any]) -> Iterator[Any]:
 def _client_request(path: str, body: _Body, http_options: Any) -> ConversationRequest | None:
     """Return what is in a request for an answer; None for all others, such as those that count tokens."""
     path, _, _ = path.partition("?")
-    contents = body.get("contents")
-    if not path.endswith(_PATH_ENDS) or not is_list(contents):
+    if find_endpoint("POST", path) is not GEMINI or not is_list(body.get("contents")):
         return None
-    config = body.get("generationConfig")
-    outgoing = OutgoingRequest(
-        items=contents,
-        tools=_tools(body),
-        instructions=_instructions(body),
-        output_tokens=output_limit(config) if is_mapping(config) else 0,
-        model=path.rpartition(":")[0].rpartition("/")[2],
-        dialect="gemini",
-    )
-    kept_by = "cachedContent" if body.get("cachedContent") else ""
+    outgoing, kept_by = GEMINI.outgoing(body, GEMINI.model(body, path)), GEMINI.history_kept_by(body)
     return ConversationRequest(body=body, outgoing=outgoing, session=_session(http_options), kept_by=kept_by)
-
-
-def _tools(body: _Body) -> list[Mapping[str, Any]]:
-    tools = body.get("tools")
-    return [tool for tool in tools if is_mapping(tool)] if is_list(tools) else []
-
-
-def _instructions(body: _Body) -> str:
-    instruction = body.get("systemInstruction")
-    return instruction_text(instruction.get("parts")) if is_mapping(instruction) else ""
 
 
 def _with_items(body: _Body, call: PreparedCall) -> _Body:
@@ -171,12 +142,9 @@ def _usage_in(answer: Any, call: PreparedCall) -> object:
     if not isinstance(text, str) or "usageMetadata" not in text:
         return None
     try:
-        usage = json.loads(text).get("usageMetadata")
-    except (ValueError, AttributeError):
+        return usage_in(json.loads(text))
+    except ValueError:
         return None  # the SDK says what is wrong with it
-    if not is_mapping(usage):
-        return None
-    return counted(usage.get("promptTokenCount"), cache_read=usage.get("cachedContentTokenCount"))
 
 
 # -- the header that names a session ----------------------------------------------------------------------------------

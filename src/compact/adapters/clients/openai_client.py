@@ -12,7 +12,7 @@ from openai import AsyncOpenAI, OpenAI
 
 from compact.adapters.clients.compaction import ClientCompactor, ConversationRequest, PreparedCall
 from compact.adapters.clients.watched_streams import AsyncWatchedEvents, WatchedEvents
-from compact.adapters.support import SESSION_HEADER, OutgoingRequest, is_mapping
+from compact.adapters.support import SESSION_HEADER, is_mapping
 from compact.adapters.support.endpoints import Endpoint, find_endpoint
 
 # The header by which the SDK says that its caller wants the response as it came: "stream" if it reads the body itself.
@@ -98,14 +98,7 @@ def _header(options: Any, name: str) -> str:
 
 def _client_request(endpoint: Endpoint, options: Any) -> ConversationRequest:
     body = _body(options)
-    outgoing = OutgoingRequest(
-        items=endpoint.items(body) or (),
-        tools=endpoint.tools(body),
-        instructions=endpoint.instructions(body),
-        output_tokens=endpoint.output_tokens(body),
-        model=str(body.get("model") or ""),
-        dialect=endpoint.dialect,
-    )
+    outgoing = endpoint.outgoing(body, str(body.get("model") or ""))
     session, kept_by = _header(options, SESSION_HEADER), endpoint.history_kept_by(body)
     return ConversationRequest(body=body, outgoing=outgoing, session=session, kept_by=kept_by)
 

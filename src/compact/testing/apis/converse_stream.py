@@ -15,22 +15,22 @@ _STRING = 7  # the type of a header's value
 
 def stream_converse(answer: Mapping[str, Any], request: Mapping[str, Any]) -> Iterator[bytes]:
     """Yield an answer as events; the last one has its usage."""
-    yield _frame("messageStart", {"role": "assistant"})
+    yield frame_event("messageStart", {"role": "assistant"})
     for place, block in enumerate(answer["output"]["message"]["content"]):
         used = block.get("toolUse")
         if used:
             start = {"toolUse": {"toolUseId": used["toolUseId"], "name": used["name"]}}
-            yield _frame("contentBlockStart", {"contentBlockIndex": place, "start": start})
+            yield frame_event("contentBlockStart", {"contentBlockIndex": place, "start": start})
         text = json.dumps(used["input"]) if used else block["text"]
         for word in re.findall(r"\s*\S+|\s+", text):
             delta: dict[str, Any] = {"toolUse": {"input": word}} if used else {"text": word}
-            yield _frame("contentBlockDelta", {"contentBlockIndex": place, "delta": delta})
-        yield _frame("contentBlockStop", {"contentBlockIndex": place})
-    yield _frame("messageStop", {"stopReason": answer["stopReason"]})
-    yield _frame("metadata", {"usage": answer["usage"], "metrics": answer["metrics"]})
+            yield frame_event("contentBlockDelta", {"contentBlockIndex": place, "delta": delta})
+        yield frame_event("contentBlockStop", {"contentBlockIndex": place})
+    yield frame_event("messageStop", {"stopReason": answer["stopReason"]})
+    yield frame_event("metadata", {"usage": answer["usage"], "metrics": answer["metrics"]})
 
 
-def _frame(kind: str, data: Mapping[str, Any]) -> bytes:
+def frame_event(kind: str, data: Mapping[str, Any]) -> bytes:
     """Return an event in its frame: lengths, a checksum of these, headers, data, and a checksum of all."""
     named = {":event-type": kind, ":content-type": "application/json", ":message-type": "event"}
     headers = b"".join(map(_header, named.items()))

@@ -1,15 +1,23 @@
-"""Reads the usage that a provider reports from a response as it passes through; the response is never changed."""
+"""Finds the usage that a provider reports in the bytes of a response, as they come."""
 
 from __future__ import annotations
 
 import json
 import zlib
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
+
+from compact.adapters.support.usage_reports import usage_in
+from compact.proxy.usage.event_frames import FrameError, take_frames
 
 # Chosen: no answer of a model is that long; one of which more would have to be kept is not read.
 _MOST_BYTES = 8_000_000
 _GZIP = 16 + zlib.MAX_WBITS  # the value by which zlib reads gzip
+_EVENTS = b"text/event-stream"
+_FRAMES = b"application/vnd.amazon.eventstream"
+_LINES = (b"application/x-ndjson", b"application/ndjson", b"application/jsonl", b"application/x-jsonlines")
+# A part without one of these reports nothing, and is not parsed.
+_WORDS = (b'"usage', b'"prompt_eval_count"')
 
 
 class UsageReader:
@@ -17,13 +25,11 @@ class UsageReader:
 
     def __init__(self, headers: Mapping[bytes, bytes]) -> None:
         encoding = headers.get(b"content-encoding", b"").strip().lower()
-        kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+        self._kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
         self.usage: Mapping[str, Any] | None = None
         self._unpack = zlib.decompressobj(_GZIP) if encoding in (b"gzip", b"x-gzip") else None
-        self._is_stream = kind == b"text/event-stream"
-        self._reads = encoding in (b"", b"identity", b"gzip", b"x-gzip") and (
-            self._is_stream or kind.endswith((b"/json", b"+json"))
-        )
+        is_known = self._kind in (_EVENTS, _FRAMES, *_LINES) or self._kind.endswith((b"/json", b"+json"))
+        self._reads = is_known and encoding in (b"", b"identity", b"gzip", b"x-gzip")
         self._kept = bytearray()
 
     def feed(self, data: bytes) -> None:
@@ -32,15 +38,13 @@ class UsageReader:
             return
         try:
             plain = self._unpack.decompress(data, _MOST_BYTES + 1) if self._unpack else data
-        except zlib.error:
+            if self._unpack and self._unpack.unconsumed_tail:
+                self._stop()
+                return
+            self._kept += plain
+            self._read_parts()
+        except (zlib.error, FrameError):
             self._stop()
-            return
-        if self._unpack and self._unpack.unconsumed_tail:
-            self._stop()
-            return
-        self._kept += plain
-        if self._is_stream:
-            self._read_lines()
         if len(self._kept) > _MOST_BYTES:
             self._stop()
 
@@ -51,20 +55,23 @@ class UsageReader:
         self._stop()
         return self.usage
 
-    def _read_lines(self) -> None:
-        if b"\n" not in self._kept:
-            return
-        *lines, rest = bytes(self._kept).split(b"\n")
-        self._kept = bytearray(rest)
-        for line in lines:
-            if line.startswith(b"data:"):
-                self._read(line.removeprefix(b"data:"))
+    def _read_parts(self) -> None:
+        """Read the parts that are complete; those of a whole answer are not."""
+        if self._kind == _FRAMES:
+            for data in take_frames(self._kept):
+                self._read(data)
+        elif self._kind in (_EVENTS, *_LINES) and b"\n" in self._kept:
+            *lines, rest = bytes(self._kept).split(b"\n")
+            self._kept = bytearray(rest)
+            for line in lines:
+                if self._kind != _EVENTS or line.startswith(b"data:"):
+                    self._read(line.removeprefix(b"data:"))
 
     def _read(self, text: bytes) -> None:
-        if b'"usage"' not in text:
+        if not any(word in text for word in _WORDS):
             return
         try:
-            found = _usage_in(json.loads(text))
+            found = usage_in(json.loads(text))
         except (ValueError, RecursionError):
             return
         # The first report is about the prompt; later ones may include what tools of the provider have read since.
@@ -72,16 +79,3 @@ class UsageReader:
 
     def _stop(self) -> None:
         self._reads, self._kept = False, bytearray()
-
-
-def _usage_in(answer: object) -> Mapping[str, Any] | None:
-    """Return the report in a whole response, or in one event of a stream."""
-    if not isinstance(answer, dict):
-        return None
-    fields = cast("dict[str, Any]", answer)
-    for holder in (fields, fields.get("response"), fields.get("message")):
-        usage = cast("dict[str, Any]", holder).get("usage") if isinstance(holder, dict) else None
-        if isinstance(usage, dict):
-            # Some servers begin a stream with zeros and report the figures at its end.
-            return {name: value for name, value in cast("dict[str, Any]", usage).items() if value}
-    return None
