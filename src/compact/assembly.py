@@ -166,6 +166,7 @@ def build_rules(config: CompactConfig) -> KeepRules:
     return KeepRules(
         recent_turns=policy.keep_recent_turns,
         tool_io_pairs=policy.keep_tool_io_pairs,
+        attachment_turns=policy.keep_attachment_turns,
         pinned_roles=frozenset(policy.roles_never_prune),
         protected_flag=policy.protected_flag,
     )

@@ -135,7 +135,9 @@ class SessionPersistence:
                 sensitivity=record.sensitivity,
                 tokens=record.tokens_before,
             )
-            artifact = Artifact(metadata, message.text)
+            # The bytes of an attachment are in the log; the artifact says in which message, and who may read them.
+            content = record.attachments[0].line if record.attachments else message.text
+            artifact = Artifact(metadata, content)
             yield from self.call_store(lambda artifact=artifact: self.store.artifacts.store_artifact(artifact))
 
     def plan_of(self, session: Session, version: int) -> Steps[CompactionPlan]:

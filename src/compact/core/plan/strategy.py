@@ -26,7 +26,7 @@ from compact.core.plan.plan import (
     SummarizationRecord,
 )
 from compact.core.plan.renderer import summary_message
-from compact.core.plan.stubs import render_cleared, render_externalization_text
+from compact.core.plan.stubs import render_cleared, render_externalized
 from compact.core.plan.turn import TurnContext
 
 SUMMARIZE = "summarize"
@@ -174,7 +174,7 @@ class PlanningContext:
             case ClearRecord():
                 after = self.count_message(render_cleared(message, record))
             case ExternalizationRecord():
-                after = self.count_message(replace(message, content=render_externalization_text(record)))
+                after = self.count_message(render_externalized(message, record))
             case SummarizationRecord():
                 standing = self.plan.summary
                 record = replace(record, tokens_before=now + (standing.tokens_after if standing else 0))
