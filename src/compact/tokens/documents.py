@@ -13,8 +13,8 @@ from compact.core.log.attachments import AUDIO, IMAGE, VIDEO, Attachment, Payloa
 from compact.core.log.messages import Part
 from compact.tokens.images import ImageRule, image_tokens
 
-# A page of a PDF, text and picture together. OpenAI (2025): the text and an image of each page; four tiles and about 800
-# tokens of text. Anthropic (2025): 1,500 to 3,000 tokens of text and image; AWS gives 7,000 for three pages (2025).
+# A page of a PDF, text and picture together. OpenAI (2025): the text and an image of each page; four tiles and about
+# 800 tokens of text. Anthropic (2025): 1,500 to 3,000 tokens by page; AWS gives 7,000 for three pages (2025).
 # Gemini (2025): 258 up to version 2.5, 560 from version 3 on.
 PAGE_TOKENS: Mapping[ImageRule, int] = {"tiles": 1600, "area": 2400, "gemini": 258, "gemini_3": 560, "largest": 2400}
 # Gemini (2025): 32 tokens for a second of sound, 263 for a second of video; OpenAI (2025): 10 for a second of sound.

@@ -133,9 +133,8 @@ def attached_part(message: Message, attachment: Attachment) -> Part:
 
 def attachment_id(session_id: str, attachment: Attachment) -> str:
     """Return the id by which an attachment comes back: the same for the same content, and of this session only."""
-    return (
-        "art-" + hashlib.sha256(f"{session_id}\0{attachment.digest}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    )
+    key = f"{session_id}\0{attachment.digest}".encode("utf-8", "surrogatepass")
+    return "art-" + hashlib.sha256(key).hexdigest()[:16]
 
 
 def text_with_attachments(message: Message) -> str:

@@ -21,7 +21,7 @@ class KeepRules:
     unread_results: bool = True
     pinned_roles: frozenset[str] = frozenset({"system", "developer"})
     protected_flag: str = "protected"
-    # Of so many of the newest turns, attachments of users stay; and these are the messages whose attachments are in use.
+    # Attachments of users stay for so many turns; `attached` are the messages whose attachments are in use.
     attachment_turns: int = 3
     attached: frozenset[str] = frozenset()
     # What was missed after an earlier compaction, by the ids of the messages that brought it back.
