@@ -251,7 +251,8 @@ def build_rehydration(
     if limits is None:
         return None
     security = SecurityContext(tenant_id=config.state.tenant_id)
-    return RehydrationInterceptor(store.artifacts, tokenizer.count_text, limits, security).rehydrate
+    count_text, count_message = tokenizer.count_text, tokenizer.count_message
+    return RehydrationInterceptor(store.artifacts, count_text, limits, security, count_message).rehydrate
 
 
 # -- summaries --------------------------------------------------------------------------------------------------------

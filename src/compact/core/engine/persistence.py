@@ -12,13 +12,14 @@ from typing import TypeVar
 from compact.core.audit.archive import PrunedArchive, StorageAdapter
 from compact.core.audit.artifacts import Artifact, ArtifactMetadata
 from compact.core.audit.call_details import reported_cache
-from compact.core.audit.records import Commit, SessionHead
+from compact.core.audit.records import AddedMessage, Commit, SessionHead
 from compact.core.audit.store import SessionStore, VersionConflict
 from compact.core.engine.call_record import model_call
 from compact.core.engine.emitter import EventEmitter
 from compact.core.engine.events import ArchivalEvent, VersionConflictEvent
 from compact.core.engine.session import Session
 from compact.core.errors import CompactError
+from compact.core.log.attachments import attachments_of, text_with_attachments
 from compact.core.log.messages import Message
 from compact.core.plan.economics import ModelPrices
 from compact.core.plan.plan import CompactionPlan
@@ -69,7 +70,7 @@ class SessionPersistence:
             return True
         commit = session.unsaved()
         if estimated_tokens is not None:
-            added = (*session.turn.rehydrated, *session.injected)
+            added = tuple(map(_without_bytes, (*session.turn.rehydrated, *session.injected)))
             commit = replace(commit, call=model_call(session, estimated_tokens, self.prices), added=added)
         try:
             head = yield from self._commit(session, commit)
@@ -184,3 +185,11 @@ class SessionPersistence:
 
     def _emit_archival(self, session: Session, step: int, place: str) -> None:
         self.emitter.emit(session, ArchivalEvent, step=step, storage_adapter=self.archive_name, place=place)
+
+
+def _without_bytes(added: AddedMessage) -> AddedMessage:
+    """Return what was added to a prompt for its record: an attachment is in the log, and not stored with each call."""
+    message = added.message
+    if not attachments_of(message):
+        return added
+    return replace(added, message=replace(message, content=text_with_attachments(message)))

@@ -87,6 +87,11 @@ def names_of(attachment: Attachment) -> tuple[str, ...]:
     return (name,) if len(name) > 3 else ()
 
 
+def refers_to(attachment: Attachment, text: str) -> bool:
+    """Return True if a text has a word for what an attachment is: a document, an image, a file."""
+    return _REFERENCES[attachment.kind].search(text) is not None
+
+
 def _meant(messages: Sequence[Message], attached: Sequence[int], place: int, text: str) -> Iterable[int]:
     """Return what an instruction is about: what it names, or what came last with it or before it, else what came next.
 
@@ -96,6 +101,6 @@ def _meant(messages: Sequence[Message], attached: Sequence[int], place: int, tex
     named = [at for at in attached if any(n in lowered for a in attachments_of(messages[at]) for n in names_of(a))]
     if named:
         return named
-    fitting = [at for at in attached if any(_REFERENCES[a.kind].search(text) for a in attachments_of(messages[at]))]
+    fitting = [at for at in attached if any(refers_to(a, text) for a in attachments_of(messages[at]))]
     before = [at for at in fitting if at <= place]
     return before[-1:] or fitting[:1]

@@ -131,6 +131,11 @@ def attached_part(message: Message, attachment: Attachment) -> Part:
     return cast(tuple[Part, ...], message.content)[attachment.place]
 
 
+def text_part(text: str, *, beside: Part) -> Part:
+    """Return a text as a part in the form of the part that it stands beside."""
+    return {"type": "input_text" if beside.get("type") in ("input_image", "input_file") else "text", "text": text}
+
+
 def attachment_id(session_id: str, attachment: Attachment) -> str:
     """Return the id by which an attachment comes back: the same for the same content, and of this session only."""
     key = f"{session_id}\0{attachment.digest}".encode("utf-8", "surrogatepass")
