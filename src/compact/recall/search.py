@@ -285,9 +285,9 @@ class _Answer:
         text = _text(entry.message)
         cut = best_passage(text, self.terms, max_tokens, self.count_text)
         message = entry.message
-        attached = self._attachments(message)
-        if not cut and not (attached and not text):
+        if not cut:
             return None
+        attached = self._attachments(message)
         return Recalled(message.id, entry.seq, message.role, cut, cut == text, attachments=attached)
 
     def _attachments(self, message: Message) -> tuple[RecalledAttachment, ...]:
@@ -300,9 +300,8 @@ class _Answer:
         artifact_id, query = attachment_id(self.source.session_id, attachment), self.query.casefold()
         is_named = artifact_id in query or any(name in query for name in names_of(attachment))
         is_entry = self.query.strip() == message.id
-        is_about = (
-            not _ARTIFACT_ID.search(query) and refers_to(attachment, query) and message is self.matches[0].message
-        )
+        is_best = message is self.matches[0].message
+        is_about = is_best and not _ARTIFACT_ID.search(query) and refers_to(attachment, query)
         return RecalledAttachment(
             artifact_id,
             attachment,
@@ -343,6 +342,4 @@ def _text(message: Message) -> str:
     calls = (f"{call.name}({call.arguments})" for call in message.tool_calls)
     text = "\n".join(piece for piece in (message.text, *calls) if piece)
     parts = message.content if is_list(message.content) else ()
-    if not text and message.role == "user" and attachments_of(message):
-        return ""
     return text or " ".join(f"[{part.get('type', 'part')}]" for part in parts) or "[empty]"

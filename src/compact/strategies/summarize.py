@@ -117,9 +117,13 @@ class SummarizeStrategy:
 
 
 def _pinned_before(context: PlanningContext, span: Iterable[str]) -> tuple[str, ...]:
-    """Return the pinned messages that stand before the summary: those older than every other message that stays."""
+    """Return the pinned messages that stand before the summary: those older than every other message that stays.
+
+    Attachments in use are among them.
+    """
     inside = {context.places[message_id] for message_id in span}
-    pinned = takewhile(lambda index: index in inside or index in context.layers.pinned, range(max(inside)))
+    first = context.layers.before_summary
+    pinned = takewhile(lambda index: index in inside or index in first, range(max(inside)))
     return tuple(context.messages[index].id for index in pinned if index not in inside)
 
 

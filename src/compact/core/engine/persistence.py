@@ -19,7 +19,7 @@ from compact.core.engine.emitter import EventEmitter
 from compact.core.engine.events import ArchivalEvent, VersionConflictEvent
 from compact.core.engine.session import Session
 from compact.core.errors import CompactError
-from compact.core.log.attachments import attachments_of, text_with_attachments
+from compact.core.log.attachments import without_bytes
 from compact.core.log.messages import Message
 from compact.core.plan.economics import ModelPrices
 from compact.core.plan.plan import CompactionPlan
@@ -70,7 +70,7 @@ class SessionPersistence:
             return True
         commit = session.unsaved()
         if estimated_tokens is not None:
-            added = tuple(map(_without_bytes, (*session.turn.rehydrated, *session.injected)))
+            added = tuple(map(_as_recorded, (*session.turn.rehydrated, *session.injected)))
             commit = replace(commit, call=model_call(session, estimated_tokens, self.prices), added=added)
         try:
             head = yield from self._commit(session, commit)
@@ -161,7 +161,7 @@ class SessionPersistence:
             return
         try:
             entries = session.log.entries
-            transcript = [self.redact(message) for message in entries[session.plan.archived :]]
+            transcript = [self.redact(without_bytes(message)) for message in entries[session.plan.archived :]]
             place = yield SlowStep(lambda: archive.save_transcript(session.session_id, transcript, step))
             session.mark_archived(len(entries))
             self._emit_archival(session, step, place)
@@ -187,9 +187,6 @@ class SessionPersistence:
         self.emitter.emit(session, ArchivalEvent, step=step, storage_adapter=self.archive_name, place=place)
 
 
-def _without_bytes(added: AddedMessage) -> AddedMessage:
+def _as_recorded(added: AddedMessage) -> AddedMessage:
     """Return what was added to a prompt for its record: an attachment is in the log, and not stored with each call."""
-    message = added.message
-    if not attachments_of(message):
-        return added
-    return replace(added, message=replace(message, content=text_with_attachments(message)))
+    return replace(added, message=without_bytes(added.message))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import binascii
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from compact.core.json_data import is_mapping
@@ -146,6 +146,21 @@ def text_with_attachments(message: Message) -> str:
     """Return the text of a message, with a line for each attachment: for people, and for search."""
     lines = [f"[attachment: {attachment}]" for attachment in attachments_of(message)]
     return "\n".join(piece for piece in (message.text, *lines) if piece) if lines else message.text
+
+
+def without_bytes(message: Message) -> Message:
+    """Return a message with a line in place of each attachment: for transcripts and pages that people read."""
+    known = {attachment.place: attachment for attachment in attachments_of(message)}
+    if not known:
+        return message
+    parts = cast(tuple[Part, ...], message.content)
+    content = tuple(
+        text_part(f"[attachment: {known[place]}]", beside=part) if place in known else part
+        for place, part in enumerate(parts)
+    )
+    original = message.original
+    own = {**original, "content": list(content)} if is_mapping(original) else None
+    return replace(message, content=content, original=own)
 
 
 def read_attachment(part: Part, place: int = 0) -> Attachment | None:

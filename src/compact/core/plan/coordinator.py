@@ -490,12 +490,13 @@ def _moved(context: PlanningContext, messages: Iterable[Message], reason: str) -
 
 def _without_attachments(context: PlanningContext) -> PlanningContext:
     """Move attachments that are not in use: of messages that may leave, and those that were sent again later."""
-    free = [context.messages[index] for index in sorted(context.layers.remainder)]
     again = repeated_attachments(context.messages)
+    remainder = (context.messages[index] for index in sorted(context.layers.remainder))
+    free = [message for message in remainder if message.id not in again]
     repeated = [
         message
         for index, message in enumerate(context.messages)
-        if message.id in again and index not in context.layers.pinned and context.goal.part is None
+        if message.id in again and index not in context.layers.pinned
     ]
     moved = (*_moved(context, repeated, _SENT_AGAIN), *_moved(context, free, _NOT_IN_USE))
     return _apply(context, [CompactionProposal(record) for record in moved if record.tokens_freed > 0])

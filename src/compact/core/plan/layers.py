@@ -64,6 +64,13 @@ class Layers:
     tool_pairs: int
     # Those of `tool_io` that stay only because they were missed before.
     missed: frozenset[int] = frozenset()
+    # Those of `recent` whose attachments are in use.
+    attached: frozenset[int] = frozenset()
+
+    @property
+    def before_summary(self) -> frozenset[int]:
+        """What may stand before the summary: what stays for long, so that a provider's cache keeps serving it."""
+        return self.pinned | self.attached
 
     @property
     def kept(self) -> frozenset[int]:
@@ -92,8 +99,8 @@ def partition(messages: Sequence[Message], groups: Sequence[Group], rules: KeepR
     newest_ask = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "user"), None)
     if newest_ask is not None and newest_ask not in pinned_starts:
         recent.add(newest_ask)
-    if rules.attached:
-        recent.update(i for i, m in enumerate(messages) if m.id in rules.attached and i not in pinned_starts)
+    attached = [i for i, m in enumerate(messages) if m.id in rules.attached and i not in pinned_starts]
+    recent.update(attached)
     layer_pinned = frozenset(i for group in pinned for i in group.indices)
     layer_tools = frozenset(i for group in kept_tools for i in group.indices)
     layer_recent = frozenset(recent)
@@ -105,6 +112,7 @@ def partition(messages: Sequence[Message], groups: Sequence[Group], rules: KeepR
         remainder=remainder,
         recent_turns=len(kept_pairs),
         tool_pairs=len(kept_tools),
+        attached=frozenset(attached),
         missed=frozenset(i for group in missed for i in group.indices if messages[i].id in rules.missed),
     )
 

@@ -52,7 +52,7 @@ def attachments_record(message: Message, session_id: str, *, reason: str) -> Ext
     return ExternalizationRecord(
         span=SpanReference((message.id,)),
         strategy=ATTACHMENTS,
-        reason=reason,
+        reason=f"{reason}: {'; '.join(pointer.line for pointer in pointers.values())}",
         artifact_id=next(iter(pointers)),
         sensitivity=sensitivity,
         attachments=tuple(pointers.values()),
