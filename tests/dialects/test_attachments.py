@@ -71,7 +71,7 @@ def same_parts(shown: Wire, sent: Wire) -> bool:
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_an_attachment_leaves_a_pointer_and_comes_back_as_it_was(name: str) -> None:
-    """Out of use, it is one line; recall has its bytes; and the agent that recalls it sees it again, in a legal list."""
+    """Out of use, it is one line; recall has its bytes; and whoever names it sees it again, in a legal list."""
     manager, steps = manager_for(1_000), talk(12)
     items = WRITERS[name](steps)
     out = manager.preflight("s", items, dialect=name)

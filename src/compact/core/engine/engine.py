@@ -352,12 +352,17 @@ def _as_provider_counts(budget: TokenBudget, session: Session) -> TokenBudget:
 
 
 def _moved_attachments(session: Session) -> dict[str, MovedAttachment]:
-    """Return the attachments that the plan has moved out of the prompt, by the ids of their artifacts."""
+    """Return the attachments that the plan has moved out of the prompt, by the ids of their artifacts.
+
+    One that was sent again, and stands there, is not among them.
+    """
     moved: dict[str, MovedAttachment] = {}
+    shown = {attachment.digest for message in session.prompt.messages for attachment in attachments_of(message)}
     for record in session.plan.artifacts:
         message = session.log.get(record.span.first) if record.attachments else None
         for attachment in attachments_of(message) if message else ():
-            if attachment_id(session.session_id, attachment) == record.artifact_id and message:
+            is_it = attachment_id(session.session_id, attachment) == record.artifact_id
+            if is_it and message and attachment.digest not in shown:
                 part = attached_part(message, attachment)
                 names = names_of(attachment) if record.attachments[0].name else ()
                 moved[record.artifact_id] = MovedAttachment(names, record.attachments[0].line, part)

@@ -224,9 +224,8 @@ class PlanningContext:
             return 0
         prompt = [self.messages[index] for index in shown]
         if leaving or self.plan.summary:
-            before = (
-                self.layers.before_summary if leaving else {self.places[message_id] for message_id in self.plan.pinned}
-            )
+            standing = {self.places[message_id] for message_id in self.plan.pinned}
+            before = self.layers.before_summary if leaving else standing
             prompt.insert(sum(1 for _ in takewhile(before.__contains__, shown)), _SUMMARY)
         # The same line in many places: it is counted once for each speaker, since this is asked often.
         lines = self.turn_order.lines_for(prompt, only_first=not self.plan.shows_gaps)
