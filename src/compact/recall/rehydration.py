@@ -175,6 +175,9 @@ class RehydrationInterceptor:
         self, artifact_id: str, left_tokens: int, attachment: MovedAttachment | None = None
     ) -> RehydrationResult | str:
         """Return the content, cut to what is allowed, or the reason why not."""
+        if attachment and not attachment.is_stored:  # it was moved in this very call, and is stored behind it
+            is_open = attachment.sensitivity in self.config.allowed_sensitivities
+            return self._whole(artifact_id, attachment) if is_open else "not available"
         try:
             artifact = self.store.retrieve_artifact(artifact_id, self.security)
             # Stores check this themselves; one that forgets to must not cost a tenant its secrets.
@@ -263,7 +266,7 @@ def asked_attachments(messages: Sequence[Message], attachments: Mapping[str, Mov
         if message.role == "tool":
             asked.update(dict.fromkeys(i for i in attached_ids(message.text) if i in attachments))
         elif message.role == "user" and not message.id.startswith(_OUR_PREFIXES):
-            text = message.text.casefold()
+            text = _STUB.sub("", message.text).casefold()  # a pointer says where something is, and asks for nothing
             asked.update((i, None) for i, one in attachments.items() if any(name in text for name in one.names))
             break
     return tuple(asked)

@@ -364,6 +364,11 @@ def _moved_attachments(session: Session) -> dict[str, MovedAttachment]:
             is_it = attachment_id(session.session_id, attachment) == record.artifact_id
             if is_it and message and attachment.digest not in shown:
                 part = attached_part(message, attachment)
-                names = names_of(attachment) if record.attachments[0].name else ()
-                moved[record.artifact_id] = MovedAttachment(names, record.attachments[0].line, part)
+                moved[record.artifact_id] = MovedAttachment(
+                    names=names_of(attachment) if record.attachments[0].name else (),
+                    line=record.attachments[0].line,
+                    part=part,
+                    sensitivity=record.sensitivity,
+                    is_stored=record.artifact_id in session.stored.artifact_ids,
+                )
     return moved

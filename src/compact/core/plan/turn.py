@@ -94,11 +94,16 @@ class RehydrationBlocked:
 
 @dataclass(frozen=True, slots=True)
 class MovedAttachment:
-    """An attachment that is not in the prompt: the words it is named by, what it is in a line, and the part itself."""
+    """An attachment that is not in the prompt: the words it is named by, what it is in a line, and the part itself.
+
+    Its artifact says who may read it, once that `is_stored`.
+    """
 
     names: tuple[str, ...]
     line: str
     part: Part
+    sensitivity: str = "internal"
+    is_stored: bool = True
 
 
 @dataclass(frozen=True, slots=True)
