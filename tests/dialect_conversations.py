@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 Wire = dict[str, Any]
 # A 1 x 1 image.
 IMAGE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+# A document of one page.
+DOCUMENT = base64.b64encode(b"%PDF-1.4\n1 0 obj << /Type /Page >> endobj\n%%EOF").decode()
 PROTECTED = {"protected": True, "label": "keep"}
 _WORDS = ("alpha", "src/app/main.py", "берег", "漢字", "🧠", "id-4711", "error: no such file", "line\nbreak", "\ud800")
 _TOOLS = ("read_file", "edit_file", "bash", "think", "ask_user")
@@ -40,6 +42,7 @@ class Step:
     thinks: str = ""
     serves: bool = False
     has_image: bool = False
+    has_document: bool = False
     is_protected: bool = False
     is_marked: bool = False
     is_odd: bool = False
@@ -93,6 +96,7 @@ def _drawn_user(draw: st.DrawFn, number: int) -> Step:
         role="user",
         text=draw(contents),
         has_image=draw(_seldom),
+        has_document=draw(_seldom),
         is_protected=draw(_seldom),
         is_marked=draw(_seldom),
         is_odd=draw(_seldom),
@@ -113,6 +117,11 @@ def _drawn_model(draw: st.DrawFn, number: int, calls: tuple[Call, ...]) -> Step:
     )
 
 
+def document_name(step: Step) -> str:
+    """The name of what a user attaches; Converse allows no dot in it."""
+    return f"document {step.number}"
+
+
 def _with_meta(item: Wire, step: Step) -> Wire:
     return {**item, "meta": PROTECTED} if step.is_protected else item
 
@@ -126,9 +135,13 @@ def _chat(step: Step) -> Iterator[Wire]:
     odd = {"x_unknown": {"deep": [step.number]}} if step.is_odd else {}
     if step.role == "user":
         content: Any = step.text
-        if step.has_image:
+        if step.has_image or step.has_document:
             url = f"data:image/png;base64,{IMAGE}"
-            content = [{"type": "text", "text": step.text}, {"type": "image_url", "image_url": {"url": url}}]
+            image = {"type": "image_url", "image_url": {"url": url}}
+            data = f"data:application/pdf;base64,{DOCUMENT}"
+            file = {"type": "file", "file": {"filename": document_name(step), "file_data": data}}
+            attached = [*([image] if step.has_image else []), *([file] if step.has_document else [])]
+            content = [{"type": "text", "text": step.text}, *attached]
         yield _with_meta({"role": "user", "content": content, **odd}, step)
         return
     calls = [
@@ -169,9 +182,12 @@ def _responses(step: Step) -> Iterator[Wire]:
 
 
 def _responses_user(step: Step) -> Wire:
-    if not step.has_image and not step.is_marked:
+    if not step.has_image and not step.is_marked and not step.has_document:
         return {"role": "user", "content": step.text}
     parts = [{"type": "input_text", "text": step.text}]
+    if step.has_document:
+        data = f"data:application/pdf;base64,{DOCUMENT}"
+        parts.append({"type": "input_file", "filename": document_name(step), "file_data": data})
     if step.has_image:
         parts.append({"type": "input_image", "image_url": f"data:image/png;base64,{IMAGE}", "detail": "auto"})
     return {"type": "message", "role": "user", "content": parts}
@@ -222,6 +238,9 @@ def _anthropic(step: Step) -> Iterator[Wire]:
     if step.role == "user":
         blocks: list[Wire] = [{"type": "text", "text": step.text, **mark}]
         blocks += [{"type": "image", "source": source}] if step.has_image else []
+        pdf = {"type": "base64", "media_type": "application/pdf", "data": DOCUMENT}
+        document = {"type": "document", "source": pdf, "title": document_name(step)}
+        blocks += [document] if step.has_document else []
         blocks += [{"type": "x_unknown", "deep": [step.number]}] if step.is_odd else []
         is_plain = len(blocks) == 1 and not mark
         yield _with_meta({"role": "user", "content": step.text if is_plain else blocks}, step)
@@ -259,6 +278,9 @@ def _gemini(step: Step) -> Iterator[Wire]:
         if step.has_image:
             blob = {"mime_type": "image/png", "data": IMAGE} if snake else {"mimeType": "image/png", "data": IMAGE}
             parts.append({"inline_data" if snake else "inlineData": blob})
+        if step.has_document:
+            own = {"data": DOCUMENT, "displayName": document_name(step)}
+            parts.append({"inlineData": {"mimeType": "application/pdf", **own}})
         yield _with_meta({"role": "user", "parts": parts}, step)
         return
     parts = [{"text": step.thinks, "thought": True}] if step.thinks else []
@@ -299,7 +321,10 @@ def _converse(step: Step) -> Iterator[Wire]:
     odd = [{"x_unknown": {"deep": [step.number]}}] if step.is_odd else []
     if step.role == "user":
         mark = [{"cachePoint": {"type": "default"}}] if step.is_marked else []
-        blocks: list[Wire] = [{"text": step.text}, *([image] if step.has_image else []), *mark, *odd]
+        source = {"bytes": base64.b64decode(DOCUMENT)}
+        document = {"document": {"format": "pdf", "name": document_name(step), "source": source}}
+        attached = [*([image] if step.has_image else []), *([document] if step.has_document else [])]
+        blocks: list[Wire] = [{"text": step.text}, *attached, *mark, *odd]
         yield _with_meta({"role": "user", "content": blocks}, step)
         return
     thought = {"reasoningText": {"text": step.thinks, "signature": f"s{step.number}"}}
@@ -333,7 +358,10 @@ def _vercel(step: Step) -> Iterator[Wire]:
     if step.role == "user":
         parts: list[Wire] = [{"type": "text", "text": step.text}]
         parts += [{"type": "image", "image": IMAGE, "mediaType": "image/png"}] if step.has_image else []
-        content: Any = [*parts, *odd] if step.has_image or odd else step.text
+        if step.has_document:
+            own = {"filename": document_name(step), "mediaType": "application/pdf"}
+            parts.append({"type": "file", "data": DOCUMENT, **own})
+        content: Any = [*parts, *odd] if len(parts) > 1 or odd else step.text
         yield _with_meta({"role": "user", "content": content, **mark}, step)
         return
     thought = {"type": "reasoning", "text": step.thinks, "providerOptions": {"anthropic": {"signature": "s"}}}

@@ -166,6 +166,7 @@ def build_rules(config: CompactConfig) -> KeepRules:
     return KeepRules(
         recent_turns=policy.keep_recent_turns,
         tool_io_pairs=policy.keep_tool_io_pairs,
+        attachment_turns=policy.keep_attachment_turns,
         pinned_roles=frozenset(policy.roles_never_prune),
         protected_flag=policy.protected_flag,
     )
@@ -250,7 +251,8 @@ def build_rehydration(
     if limits is None:
         return None
     security = SecurityContext(tenant_id=config.state.tenant_id)
-    return RehydrationInterceptor(store.artifacts, tokenizer.count_text, limits, security).rehydrate
+    count_text, count_message = tokenizer.count_text, tokenizer.count_message
+    return RehydrationInterceptor(store.artifacts, count_text, limits, security, count_message).rehydrate
 
 
 # -- summaries --------------------------------------------------------------------------------------------------------

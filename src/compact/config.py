@@ -151,6 +151,12 @@ class CompactPolicy(ConfigSection):
     )
     keep_recent_turns: int = Field(default=6, ge=1, description="Newest user/assistant pairs kept verbatim.")
     keep_tool_io_pairs: int = Field(default=4, ge=1, description="Newest tool calls with their results kept verbatim.")
+    keep_attachment_turns: int = Field(
+        default=3,
+        ge=1,
+        description="Newest turns of the user whose attachments stay in the prompt, as those do that are named in them "
+        "or that a standing instruction is about.",
+    )
     roles_never_prune: tuple[str, ...] = Field(
         default=("system", "developer"), description="Roles whose messages are never changed or removed."
     )

@@ -6,8 +6,9 @@ Nothing here changes the log: what is rehydrated is shown at the end of the prom
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
 
 from compact.core.audit.artifacts import SENSITIVITIES, ArtifactStore, SecurityContext
 from compact.core.errors import ConfigError
@@ -15,6 +16,7 @@ from compact.core.facts.tool_calls import argument_texts
 from compact.core.log.messages import Message
 from compact.core.plan.turn import (
     REHYDRATED_PREFIX,
+    MovedAttachment,
     Rehydration,
     RehydrationBlocked,
     RehydrationResult,
@@ -23,6 +25,7 @@ from compact.core.plan.turn import (
     render_rehydrated,
 )
 from compact.core.plurals import quantity
+from compact.core.search.recall_answer import attached_ids
 from compact.core.summary.summary import rounded
 
 TRUNCATED = "[TRUNCATED]"
@@ -74,6 +77,8 @@ class RehydrationInterceptor:
     count_text: Callable[[str], int]
     config: RehydrationConfig = field(default_factory=RehydrationConfig)
     security: SecurityContext = field(default_factory=SecurityContext)
+    # Counts what is no text; without it no attachment is shown.
+    count_message: Callable[[Message], int] | None = None
 
     def intercept(
         self,
@@ -82,10 +87,12 @@ class RehydrationInterceptor:
         state: RehydrationState,
         *,
         budget_tokens: int | None = None,
+        attachments: Mapping[str, MovedAttachment] = MappingProxyType({}),
     ) -> Rehydration:
         """Rehydrate what the newest messages name; `budget_tokens` is the room that the prompt has left.
 
         What was rehydrated earlier in this turn is neither shown again nor refused: it is still in the prompt.
+        Attachments cannot be cut: the limits for text do not apply to them, only the room that there is.
         """
         state = state.in_turn(turn.turn_number, cooldown_turns=self.config.cooldown_turns)
         # The state has it even if the turn began anew, in another process for instance.
@@ -95,47 +102,82 @@ class RehydrationInterceptor:
         results: list[RehydrationResult] = []
         blocked: list[RehydrationBlocked] = []
         lookups = 0
-        for artifact_id in self._wanted(messages, turn):
-            left = min(self.config.max_total_tokens - state.spent_tokens, room)
-            refusal = self._refusal(artifact_id, turn, state, left, lookups)
+        for artifact_id in self._wanted(messages, turn, attachments):
+            attachment = attachments.get(artifact_id)
+            left = room if attachment else min(self.config.max_total_tokens - state.spent_tokens, room)
+            refusal = self._refusal(artifact_id, turn, state, left, lookups, is_attachment=attachment is not None)
             lookups += not refusal
-            outcome = refusal or self._fetch(artifact_id, left)
+            outcome = refusal or self._fetch(artifact_id, left, attachment)
             if isinstance(outcome, str):
-                blocked.append(RehydrationBlocked(artifact_id, outcome))
+                blocked.append(RehydrationBlocked(artifact_id, outcome, is_attachment=attachment is not None))
+                continue
+            if outcome.tokens > left:  # an attachment: it cannot be cut
+                reason = f"it takes {outcome.tokens:,} tokens, and {left:,} are left"
+                blocked.append(RehydrationBlocked(artifact_id, reason, is_attachment=True, tokens=outcome.tokens))
                 continue
             results.append(outcome)
             room -= outcome.tokens
-            turn, state = turn.with_rehydrated(artifact_id), state.with_rehydrated(artifact_id, outcome.tokens)
+            spent = 0 if attachment else outcome.tokens
+            turn, state = turn.with_rehydrated(artifact_id), state.with_rehydrated(artifact_id, spent)
         return Rehydration(tuple(results), tuple(blocked), turn, state)
 
     def rehydrate(
-        self, messages: Sequence[Message], turn: TurnContext, state: RehydrationState, budget_tokens: int
+        self,
+        messages: Sequence[Message],
+        turn: TurnContext,
+        state: RehydrationState,
+        budget_tokens: int,
+        attachments: Mapping[str, MovedAttachment] = MappingProxyType({}),
     ) -> Rehydration:
         """Rehydrate for one call of a session: as `intercept`, with each refusal once a turn."""
-        found = self.intercept(messages, turn, state, budget_tokens=max(0, budget_tokens))
+        room = max(0, budget_tokens)
+        found = self.intercept(messages, turn, state, budget_tokens=room, attachments=attachments)
         known = found.state.blocked_ids
         new = tuple(blocked for blocked in found.blocked if blocked.artifact_id not in known)
         state = replace(found.state, blocked_ids=known | {blocked.artifact_id for blocked in new})
         return replace(found, blocked=new, state=state)
 
-    def _wanted(self, messages: Sequence[Message], turn: TurnContext) -> list[str]:
+    def _wanted(
+        self, messages: Sequence[Message], turn: TurnContext, attachments: Mapping[str, MovedAttachment]
+    ) -> list[str]:
         shown = {message.id for message in messages if message.id.startswith(REHYDRATED_PREFIX)}
-        named = referenced_ids(messages, ignored_tools=self.config.ignored_tools)
+        named = (
+            *referenced_ids(messages, ignored_tools=self.config.ignored_tools),
+            *(asked_attachments(messages, attachments) if attachments else ()),
+        )
+        named = tuple(dict.fromkeys(named))
         return [i for i in named if i not in turn.rehydrated_ids and REHYDRATED_PREFIX + i not in shown]
 
-    def _refusal(self, artifact_id: str, turn: TurnContext, state: RehydrationState, left: int, lookups: int) -> str:
-        """Return why the store is not even asked for an artifact; an empty text if it is."""
-        count, last = len(set(turn.rehydrated_ids)), state.last_turns.get(artifact_id)
+    def _refusal(
+        self,
+        artifact_id: str,
+        turn: TurnContext,
+        state: RehydrationState,
+        left: int,
+        lookups: int,
+        *,
+        is_attachment: bool,
+    ) -> str:
+        """Return why the store is not even asked for an artifact; an empty text if it is.
+
+        An attachment may be asked about turn after turn, and room can be made for it.
+        """
+        count, last = len(set(turn.rehydrated_ids)), None if is_attachment else state.last_turns.get(artifact_id)
         if last is not None and turn.turn_number < last + self.config.cooldown_turns:
             return f"rehydrated in turn {last}, not again before turn {last + self.config.cooldown_turns}"
         if count >= self.config.max_artifacts_per_turn:
             return f"{quantity(count, 'artifact was', 'artifacts were')} rehydrated this turn already"
-        if left <= 0:
+        if left <= 0 and not is_attachment:
             return "no tokens are left for it"
         return "too many artifacts were named at once" if lookups >= _MAX_LOOKUPS else ""
 
-    def _fetch(self, artifact_id: str, left_tokens: int) -> RehydrationResult | str:
+    def _fetch(
+        self, artifact_id: str, left_tokens: int, attachment: MovedAttachment | None = None
+    ) -> RehydrationResult | str:
         """Return the content, cut to what is allowed, or the reason why not."""
+        if attachment and not attachment.is_stored:  # it was moved in this very call, and is stored behind it
+            is_open = attachment.sensitivity in self.config.allowed_sensitivities
+            return self._whole(artifact_id, attachment) if is_open else "not available"
         try:
             artifact = self.store.retrieve_artifact(artifact_id, self.security)
             # Stores check this themselves; one that forgets to must not cost a tenant its secrets.
@@ -146,8 +188,17 @@ class RehydrationInterceptor:
             return "not available"
         if artifact.metadata.sensitivity not in self.config.allowed_sensitivities:
             return f"{artifact.metadata.sensitivity} content is not rehydrated by itself"
+        if attachment:
+            return self._whole(artifact_id, attachment)
         limit = min(left_tokens, self.config.max_tokens_per_artifact)
         return self._fit(artifact_id, artifact.content, limit) or f"only {limit:,} tokens are left for it"
+
+    def _whole(self, artifact_id: str, attachment: MovedAttachment) -> RehydrationResult | str:
+        """Return an attachment as it came."""
+        if self.count_message is None:
+            return "attachments are not shown here"
+        result = RehydrationResult(artifact_id, attachment.line, 0, part=attachment.part)
+        return replace(result, tokens=self.count_message(render_rehydrated(result)))
 
     def _fit(self, artifact_id: str, content: str, limit_tokens: int) -> RehydrationResult | None:
         """Return the whole content, else as much of its head and tail as the tokens allow, else None."""
@@ -203,6 +254,22 @@ def referenced_ids(messages: Sequence[Message], *, ignored_tools: frozenset[str]
             named.update(dict.fromkeys(i for i in found if i not in in_stubs))
         in_stubs.update(_STUB.findall(message.text))
     return tuple(named)
+
+
+def asked_attachments(messages: Sequence[Message], attachments: Mapping[str, MovedAttachment]) -> tuple[str, ...]:
+    """Return the attachments that the question of this turn names, and those that answers of recall to it bring back.
+
+    A tool may print such a line, too: it shows nothing but what this session's user has sent.
+    """
+    asked: dict[str, None] = {}
+    for message in reversed(messages):
+        if message.role == "tool":
+            asked.update(dict.fromkeys(i for i in attached_ids(message.text) if i in attachments))
+        elif message.role == "user" and not message.id.startswith(_OUR_PREFIXES):
+            text = _STUB.sub("", message.text).casefold()  # a pointer says where something is, and asks for nothing
+            asked.update((i, None) for i, one in attachments.items() if any(name in text for name in one.names))
+            break
+    return tuple(asked)
 
 
 def _newest_places(messages: Sequence[Message]) -> set[int]:

@@ -14,8 +14,17 @@ from compact.core.audit.artifacts import ArtifactStore, SecurityContext
 from compact.core.audit.records import StoredMessage
 from compact.core.audit.store import SessionReader
 from compact.core.json_data import is_list
-from compact.core.log.messages import Message
-from compact.core.search.recall_answer import NOTHING_FOUND, TOOL_NAME, entry_header, is_recall, is_recall_answer
+from compact.core.log.attachment_use import names_of, refers_to
+from compact.core.log.attachments import Attachment, attached_part, attachment_id, attachments_of, payload_of
+from compact.core.log.messages import Message, Part
+from compact.core.search.recall_answer import (
+    NOTHING_FOUND,
+    TOOL_NAME,
+    attached_line,
+    entry_header,
+    is_recall,
+    is_recall_answer,
+)
 from compact.core.search.search_terms import is_name, read_query
 from compact.core.short_repr import short_repr
 from compact.recall.passage import best_passage
@@ -39,10 +48,40 @@ _PIECE = re.compile(r"[^\s,;()\[\]{}<>'\"`]+")
 
 
 @dataclass(frozen=True, slots=True)
+class RecalledAttachment:
+    """An attachment of an entry that was found, as what it was.
+
+    `part` is the content part as the log has it. `is_asked_for` says that the query is about it, and not only about the
+    words beside it: then it is shown again at the end of the agent's next prompt, unless `is_in_prompt`.
+    """
+
+    artifact_id: str
+    attachment: Attachment
+    part: Part
+    is_asked_for: bool = False
+    is_in_prompt: bool = False
+    __repr__ = short_repr
+
+    @property
+    def data(self) -> bytes:
+        """Its bytes; none of what was only referred to by an address or an id."""
+        payload = payload_of(self.part)
+        return payload.text.encode() if payload.text else payload.decoded()
+
+    def __str__(self) -> str:
+        if self.is_in_prompt:
+            return f"[attachment {self.attachment}: it is in your prompt]"
+        if self.is_asked_for:
+            return attached_line(self.artifact_id, str(self.attachment))
+        return f"[attachment {self.attachment}: {TOOL_NAME} {self.artifact_id} brings it back]"
+
+
+@dataclass(frozen=True, slots=True)
 class Recalled:
     """One entry of the log that was found; `content` is a passage of it if it is not whole.
 
     `neighbours` are the entries without which it makes no sense: the call of a result, the answer to a question.
+    `attachments` are those of the entry.
     """
 
     message_id: str
@@ -51,13 +90,15 @@ class Recalled:
     content: str
     is_whole: bool
     neighbours: tuple[Recalled, ...] = ()
+    attachments: tuple[RecalledAttachment, ...] = ()
 
     def __str__(self) -> str:
         return "\n\n".join((self._titled(), *(entry._titled(f", with {self.message_id}") for entry in self.neighbours)))
 
     def _titled(self, relation: str = "") -> str:
         cut = "" if self.is_whole else ", cut to fit"
-        return f"{entry_header(self.message_id, self.role, self.seq, notes=relation + cut)}\n{self.content}"
+        header = entry_header(self.message_id, self.role, self.seq, notes=relation + cut)
+        return "\n".join((header, *filter(None, (self.content, *map(str, self.attachments)))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +145,7 @@ def recall(
     matches, terms = source.by_id(query.strip()), ()
     if matches is None:
         matches, terms = source.matches(query), read_query(query).terms
-    answer = _Answer(source, matches[:_MAX_ENTRIES], terms, count_text, max_tokens)
+    answer = _Answer(source, matches[:_MAX_ENTRIES], terms, count_text, max_tokens, query)
     return Recall(query, tuple(answer.found()))
 
 
@@ -217,6 +258,7 @@ class _Answer:
     terms: Sequence[str]
     count_text: Callable[[str], int]
     max_tokens: int
+    query: str = ""
 
     def found(self) -> Iterator[Recalled]:
         """Yield the matches, the best first; a match that is shown as a neighbour is not shown again."""
@@ -242,7 +284,31 @@ class _Answer:
     def _passage(self, entry: StoredMessage, max_tokens: int) -> Recalled | None:
         text = _text(entry.message)
         cut = best_passage(text, self.terms, max_tokens, self.count_text)
-        return Recalled(entry.message.id, entry.seq, entry.message.role, cut, cut == text) if cut else None
+        message = entry.message
+        if not cut:
+            return None
+        attached = self._attachments(message)
+        return Recalled(message.id, entry.seq, message.role, cut, cut == text, attachments=attached)
+
+    def _attachments(self, message: Message) -> tuple[RecalledAttachment, ...]:
+        """Return the attachments of a user's message; those that the query is about are asked for."""
+        if message.role != "user":
+            return ()
+        return tuple(self._attachment(message, attachment) for attachment in attachments_of(message))
+
+    def _attachment(self, message: Message, attachment: Attachment) -> RecalledAttachment:
+        artifact_id, query = attachment_id(self.source.session_id, attachment), self.query.casefold()
+        is_named = artifact_id in query or any(name in query for name in names_of(attachment))
+        is_entry = self.query.strip() == message.id
+        is_best = message is self.matches[0].message
+        is_about = is_best and not _ARTIFACT_ID.search(query) and refers_to(attachment, query)
+        return RecalledAttachment(
+            artifact_id,
+            attachment,
+            attached_part(message, attachment),
+            is_asked_for=is_named or is_entry or is_about,
+            is_in_prompt=self.source.is_shown(message.id),
+        )
 
 
 def _fused(

@@ -17,6 +17,7 @@ from compact.core.audit.records import StoredMessage
 from compact.core.audit.store import SessionReader
 from compact.core.errors import CompactError
 from compact.core.facts.tool_calls import argument_texts
+from compact.core.log.attachments import text_with_attachments
 from compact.core.log.messages import Message
 
 # Makes a vector of each text; all of the same length. What comes back may be lists, tuples or rows of an array.
@@ -122,6 +123,6 @@ def _unit(vector: Iterable[float]) -> array[float]:
 
 def _passages(message: Message) -> Iterator[str]:
     calls = (f"{call.name} {' '.join(argument_texts(call))}" for call in message.tool_calls)
-    text = "\n".join(piece for piece in (message.text, *calls) if piece.strip())
+    text = "\n".join(piece for piece in (text_with_attachments(message), *calls) if piece.strip())
     for start in range(0, min(len(text), _PASSAGE_CHARS * _MAX_PASSAGES), _PASSAGE_CHARS):
         yield text[start : start + _PASSAGE_CHARS]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 from compact.core.plan.durability import ToolDurabilityPolicy, envelope, tool_policies
-from compact.core.plan.plan import CompactionAction, SpanReference, SummarizationRecord
+from compact.core.plan.plan import CompactionAction, ExternalizationRecord, SpanReference, SummarizationRecord
 from compact.core.plan.strategy import MIN_SUMMARY_TOKENS, SUMMARIZE, CompactionProposal, PlanningContext
 from compact.core.plurals import quantity
 from compact.strategies.span import Span, choose_span, span_beside_focus
@@ -117,9 +117,13 @@ class SummarizeStrategy:
 
 
 def _pinned_before(context: PlanningContext, span: Iterable[str]) -> tuple[str, ...]:
-    """Return the pinned messages that stand before the summary: those older than every other message that stays."""
+    """Return the pinned messages that stand before the summary: those older than every other message that stays.
+
+    Attachments in use are among them.
+    """
     inside = {context.places[message_id] for message_id in span}
-    pinned = takewhile(lambda index: index in inside or index in context.layers.pinned, range(max(inside)))
+    first = context.layers.before_summary
+    pinned = takewhile(lambda index: index in inside or index in first, range(max(inside)))
     return tuple(context.messages[index].id for index in pinned if index not in inside)
 
 
@@ -131,8 +135,10 @@ def _standing_pointers(context: PlanningContext, free: list[int]) -> set[int]:
     room = min(share, goal.settle_tokens - others - MIN_SUMMARY_TOKENS)
     stay = set[int]()
     for group in reversed(context.groups):
-        actions = (context.plan.get_action(context.messages[i].id)[0] for i in group.indices)
-        if not inside.issuperset(group.indices) or CompactionAction.EXTERNALIZE not in actions:
+        records = (context.plan.get_action(context.messages[i].id)[1] for i in group.indices)
+        # A message whose attachments were moved still speaks for itself: it stays or goes by its value.
+        has_pointer = any(isinstance(record, ExternalizationRecord) and not record.attachments for record in records)
+        if not inside.issuperset(group.indices) or not has_pointer:
             continue
         room -= sum(map(context.weight, group.indices))
         if room < 0:

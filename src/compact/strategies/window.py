@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from compact.core.plan.plan import DropRecord, SpanReference
 from compact.core.plan.strategy import CompactionProposal, PlanningContext
+from compact.core.plan.stubs import ATTACHMENTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +35,9 @@ class WindowStrategy:
             spent += context.weight(index)
             too_old = self.max_turns is not None and newest_turn - context.turns[index] >= self.max_turns
             too_much = self.max_tokens is not None and spent > self.max_tokens
-            untouched = context.plan.get_action(context.messages[index].id)[1] is None
-            if (too_old or too_much) and index in context.layers.remainder and untouched:
+            record = context.plan.get_action(context.messages[index].id)[1]
+            speaks = record is None or record.strategy == ATTACHMENTS
+            if (too_old or too_much) and index in context.layers.remainder and speaks:
                 yield index
 
     def _reason(self) -> str:

@@ -6,6 +6,7 @@ simple            an estimate for all other models
 framing           what a message costs beyond its text
 schemas           what tool schemas cost
 images            what an image costs
+documents         what a document or a recording costs
 runs              very long runs of one character, made short
 models            provider, window, largest input and encoding of a model, by its name
 names             a model's own name in the names that hosts and routers give it

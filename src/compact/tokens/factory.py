@@ -17,6 +17,7 @@ _IMAGE_RULES: dict[ModelProvider, ImageRule] = {
     ModelProvider.OPENAI: "tiles",
     ModelProvider.AZURE_OPENAI: "tiles",
     ModelProvider.ANTHROPIC: "area",
+    ModelProvider.GOOGLE: "gemini",
 }
 
 
@@ -28,7 +29,8 @@ def get_tokenizer(model: str, kind: str = "auto") -> ProviderAwareTokenizer:
     info = model_info(model)
     if kind == "auto" and info.encoding is not None:
         return _exact(info.encoding)
-    return _simple(_IMAGE_RULES.get(info.provider, "largest"))
+    rule = _IMAGE_RULES.get(info.provider, "largest")
+    return _simple("gemini_3" if rule == "gemini" and "gemini-3" in model else rule)
 
 
 @cache

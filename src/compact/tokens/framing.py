@@ -13,7 +13,9 @@ from collections.abc import Callable, Container, Mapping
 from typing import Any, TypeAlias
 
 from compact.core.json_data import is_list, is_mapping
+from compact.core.log.attachments import Attachment, attachments_of, payload_of, read_attachment
 from compact.core.log.messages import Content, Message
+from compact.tokens.documents import attachment_tokens
 from compact.tokens.images import IMAGE_TYPES, ImageRule, image_tokens
 
 CountText: TypeAlias = Callable[[str], int]
@@ -55,7 +57,12 @@ def message_tokens(message: Message, count_text: CountText, *, image_rule: Image
     # Some dialects keep a call both as a part and as a tool call; the model sees it once.
     counted_ids = {call.id for call in message.tool_calls}
     tokens += content_tokens(_beside(message), count_text, image_rule=image_rule)
-    return tokens + content_tokens(message.content, count_text, image_rule=image_rule, counted_ids=counted_ids)
+    # A long PDF is read once in the life of its message.
+    known = {attachment.place: attachment for attachment in attachments_of(message)}
+    if isinstance(message.content, tuple):
+        parts = ((part, known.get(place)) for place, part in enumerate(message.content))
+        return tokens + sum(_part_tokens(part, count_text, image_rule, counted_ids, found) for part, found in parts)
+    return tokens + content_tokens(message.content, count_text)
 
 
 def _beside(message: Message) -> Content:
@@ -71,15 +78,13 @@ def call_tokens(name: str, arguments: str, count_text: CountText) -> int:
     return TOOL_CALL_TOKENS + count_text(name) + count_text(arguments)
 
 
-def content_tokens(
-    content: Content, count_text: CountText, *, image_rule: ImageRule = "largest", counted_ids: Container[str] = ()
-) -> int:
-    """Return the tokens of a message's content, without framing; calls in `counted_ids` are not counted again."""
+def content_tokens(content: Content, count_text: CountText, *, image_rule: ImageRule = "largest") -> int:
+    """Return the tokens of a message's content, without framing."""
     if content is None:
         return 0
     if isinstance(content, str):
         return count_text(content)
-    return sum(_part_tokens(part, count_text, image_rule, counted_ids) for part in content)
+    return sum(_part_tokens(part, count_text, image_rule) for part in content)
 
 
 def json_text(value: object) -> str:
@@ -94,12 +99,21 @@ def _as_dict_or_text(value: object) -> object:
     return dict(value) if is_mapping(value) else str(value)
 
 
-def _part_tokens(part: object, count_text: CountText, image_rule: ImageRule, counted_ids: Container[str]) -> int:
+def _part_tokens(
+    part: object,
+    count_text: CountText,
+    image_rule: ImageRule,
+    counted_ids: Container[str] = (),
+    attachment: Attachment | None = None,
+) -> int:
+    """Return the tokens of a part; calls in `counted_ids` are not counted again."""
     if not is_mapping(part):
         return count_text(part if isinstance(part, str) else json_text(part))
     kind = str(part.get("type", ""))
     if kind in IMAGE_TYPES:
         return image_tokens(part, image_rule)
+    if attachment := attachment or read_attachment(part):
+        return attachment_tokens(part, attachment, payload_of(part), count_text, image_rule)
     if kind in _TEXT_KEYS and isinstance(text := part.get(_TEXT_KEYS[kind]), str):
         return count_text(text)
     if kind in _CALL_TYPES:

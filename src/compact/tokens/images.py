@@ -12,9 +12,11 @@ from math import ceil
 from typing import Any, Literal, TypeAlias
 
 from compact.core.json_data import is_mapping
+from compact.core.log.attachments import payload_of
 
-# tiles: OpenAI. area: Anthropic. largest: whichever is more, for providers we do not know.
-ImageRule: TypeAlias = Literal["tiles", "area", "largest"]
+# tiles: OpenAI. area: Anthropic. gemini: up to version 2.5; gemini_3: later. largest: whichever of the first two is
+# more, for providers we do not know.
+ImageRule: TypeAlias = Literal["tiles", "area", "gemini", "gemini_3", "largest"]
 Size: TypeAlias = tuple[int, int]
 
 IMAGE_TYPES = frozenset({"image_url", "input_image", "image", "computer_screenshot"})
@@ -24,23 +26,34 @@ MAX_TILES = 8
 MAX_AREA_TOKENS = 1600
 _PIXELS_PER_TOKEN = 750
 _LONGEST_AREA_EDGE = 1568
+# Gemini (2025): an image of up to 384 x 384 is one tile, a larger one is cut into tiles of 768 at the most.
+GEMINI_TILE_TOKENS = 258
+GEMINI_3_TOKENS = 1120
+_GEMINI_SMALL, _GEMINI_TILE, _GEMINI_UNKNOWN_TILES = 384, 768, 4
 # A JPEG can carry a preview and colour tables before its size; most sizes are in the first kilobyte.
 _PREFIX_CHARS = (1024, 128 * 1024, 2 * 1024 * 1024)
 
 
 def image_tokens(part: Mapping[str, Any], rule: ImageRule = "largest") -> int:
-    """Return the tokens of an image: a part of Chat Completions, Responses, Anthropic, or Gemini (as `inlineData`)."""
-    payload, detail = _payload_and_detail(part)
-    size = image_size(payload) if payload else None
-    if rule == "tiles":
-        return _tile_tokens(size, detail)
-    if rule == "area":
-        return _area_tokens(size)
-    return max(_tile_tokens(size, detail), _area_tokens(size))
+    """Return the tokens of an image: a part in any dialect's form, or LangChain's."""
+    size = image_size(payload_of(part).base64)
+    match rule:
+        case "tiles":
+            return _tile_tokens(size, _detail(part))
+        case "area":
+            return _area_tokens(size)
+        case "gemini":
+            return _gemini_tokens(size)
+        case "gemini_3":
+            return GEMINI_3_TOKENS
+        case "largest":
+            return max(_tile_tokens(size, _detail(part)), _area_tokens(size))
 
 
 def image_size(payload: str) -> Size | None:
     """Return width and height of a data URL or bare base64 text; None if they cannot be read."""
+    if not payload:
+        return None
     start = 0
     if payload.startswith("data:"):
         start = payload.find(";base64,", 0, 256) + len(";base64,")
@@ -55,17 +68,11 @@ def image_size(payload: str) -> Size | None:
     return None
 
 
-def _payload_and_detail(part: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the data URL or base64 text and the detail asked for, whichever of the wire forms the part has."""
-    inline = part.get("inlineData") or part.get("inline_data")
-    holder: Any = part.get("image_url") or part.get("source") or inline or part.get("image") or part
-    if isinstance(holder, str):
-        holder = {"url": holder}
-    if not is_mapping(holder):
-        return "", ""
-    payload = holder.get("url") or holder.get("data") or ""
-    detail = holder.get("detail") or part.get("detail") or "auto"
-    return payload if isinstance(payload, str) else "", detail if isinstance(detail, str) else "auto"
+def _detail(part: Mapping[str, Any]) -> str:
+    """Return the detail that is asked for: beside the address of an image, or in the part."""
+    holder: object = part.get("image_url")
+    detail = (holder.get("detail") if is_mapping(holder) else None) or part.get("detail") or "auto"
+    return detail if isinstance(detail, str) else "auto"
 
 
 def _tile_tokens(size: Size | None, detail: str) -> int:
@@ -88,6 +95,17 @@ def _area_tokens(size: Size | None) -> int:
     width, height = size
     scale = min(1.0, _LONGEST_AREA_EDGE / max(width, height))
     return min(MAX_AREA_TOKENS, max(1, ceil(width * scale * height * scale / _PIXELS_PER_TOKEN)))
+
+
+def _gemini_tokens(size: Size | None) -> int:
+    """Count as Gemini does: a small image is one tile; others are cut into squares of their shorter side."""
+    if size is None:
+        return GEMINI_TILE_TOKENS * _GEMINI_UNKNOWN_TILES
+    width, height = size
+    if max(width, height) <= _GEMINI_SMALL:
+        return GEMINI_TILE_TOKENS
+    edge = min(_GEMINI_TILE, max(256, int(min(width, height) / 1.5)))
+    return GEMINI_TILE_TOKENS * ceil(width / edge) * ceil(height / edge)
 
 
 def _decode(prefix: str) -> bytes:

@@ -292,7 +292,8 @@ def join_content(content: Any, layout: Any) -> Any:
     if not is_list(content):
         return content
     if not isinstance(layout, list) or len(content) != len(places := cast(list[Any], layout)):
-        return "\n".join(_text(part) for part in content)
+        has_files = any(_is_file(part) for part in content)
+        return [_write_item(part) for part in content] if has_files else "\n".join(_text(part) for part in content)
     return [_join_item(part, place) for part, place in zip(content, places, strict=True)]
 
 
@@ -323,6 +324,23 @@ def _join_item(part: Mapping[str, Any], place: Any) -> Any:
     url = part["image_url"]["url"]
     own = place[_IMAGE]
     return {**own, "url": url} if own["kind"] == "image-url" else {**own, "data": url.partition(";base64,")[2]}
+
+
+def _is_file(part: object) -> bool:
+    return is_mapping(part) and (part.get("type") == "image_url" or _has_kind(part, _FILE_KINDS))
+
+
+def _write_item(part: Any) -> Any:
+    """Return a part of a message that we made, such as an attachment that is shown again."""
+    if not _is_file(part):
+        return _text(part)
+    if part["type"] != "image_url":
+        return without(part, "type")
+    url = part["image_url"]["url"]
+    if not url.startswith("data:"):
+        return {"kind": "image-url", "url": url}
+    media_type, _, data = url.removeprefix("data:").partition(";base64,")
+    return {"kind": "binary", "media_type": media_type, "data": data}
 
 
 def split_response(parts: Sequence[Data]) -> tuple[Any, list[Data], list[Any]]:

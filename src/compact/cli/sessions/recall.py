@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -34,7 +34,7 @@ def recall(
         opened.session(session)
         result = opened.manager.recall(session, query, max_tokens=max_tokens)
     if as_json:
-        screen.write_json({"query": query, "found": [asdict(entry) for entry in result.found]})
+        screen.write_json({"query": query, "found": [_as_data(entry) for entry in result.found]})
     elif not result.found:
         screen.line(str(result))
     else:
@@ -51,5 +51,15 @@ def _show(entry: Recalled, *, is_first: bool, relation: str = "") -> None:
     screen.line(f"{entry.message_id}, {entry.role}, entry {entry.seq}{relation}{cut}", style="bold")
     for row in entry.content.splitlines():
         screen.line(row)
+    for one in entry.attachments:
+        screen.line(f"attachment {one.artifact_id}: {one.attachment}")
     for neighbour in entry.neighbours:
         _show(neighbour, is_first=False, relation=f", with {entry.message_id}")
+
+
+def _as_data(entry: Recalled) -> dict[str, Any]:
+    """Return an entry as data; of its attachments what they are, not their bytes."""
+    bare = replace(entry, neighbours=(), attachments=())
+    attachments = [{"artifact_id": one.artifact_id, **asdict(one.attachment)} for one in entry.attachments]
+    neighbours = [_as_data(neighbour) for neighbour in entry.neighbours]
+    return {**asdict(bare), "neighbours": neighbours, "attachments": attachments}

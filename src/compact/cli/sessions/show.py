@@ -14,6 +14,7 @@ from compact.cli.options import AsJson, ConfigFile, Session, Store
 from compact.cli.store import OpenStore, open_store
 from compact.core.audit.cost import by_number, by_version, dollars
 from compact.core.audit.failures import failures_data, failures_of, plan_failures
+from compact.core.log.attachments import text_with_attachments, without_bytes
 
 if TYPE_CHECKING:
     from compact.core.audit.cost import CallCost, CompactionCost, SessionCost
@@ -278,7 +279,7 @@ def _print_message(number: int, prompt_message: _PromptMessage) -> None:
 
 
 def _message_lines(message: Message) -> Iterator[str]:
-    yield from message.text.splitlines()
+    yield from text_with_attachments(message).splitlines()
     for call in message.tool_calls:
         yield f"{call.name}({call.arguments})"
 
@@ -289,7 +290,7 @@ def _message_data(prompt_message: _PromptMessage) -> dict[str, Any]:
         "ids": list(prompt_message.slot.ids),
         "role": message.role,
         "tokens": prompt_message.tokens,
-        "content": message.content,
+        "content": without_bytes(message).content,
         "tool_calls": [asdict(call) for call in message.tool_calls],
         "tool_call_id": message.tool_call_id,
     }

@@ -11,6 +11,7 @@ from compact.cli.options import AsJson, ConfigFile, File, Index, Model, Window
 from compact.cli.settings import load_agent_config
 from compact.cli.transcripts.files import read_transcript
 from compact.cli.transcripts.measure import SESSION, MeasuredTranscript, measure
+from compact.core.log.attachments import text_with_attachments
 
 if TYPE_CHECKING:
     from compact.config import CompactConfig
@@ -157,7 +158,7 @@ def _biggest(measured: MeasuredTranscript) -> list[dict[str, Any]]:
 
 def _text_or_arguments(message: Message) -> str:
     """Return the text of a message; of one without text, the arguments of its tool calls."""
-    return message.text or " ".join(call.arguments for call in message.tool_calls)
+    return text_with_attachments(message) or " ".join(call.arguments for call in message.tool_calls)
 
 
 def _show(inspection: _Inspection) -> None:

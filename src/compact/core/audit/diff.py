@@ -187,6 +187,9 @@ def _shown_texts(message: Message, record: Record | None) -> Iterator[str]:
             yield from (text[start:end] for start, end in record.kept)
             yield from record.preserved_fields.values()
             yield from message_texts(replace(render_cleared(message, record), content=None), with_names=False)
+        case ExternalizationRecord() if record.attachments:
+            text = message.text
+            yield from (text[start:end] for start, end in (((0, len(text)),) if record.kept is None else record.kept))
         case ExternalizationRecord():
             yield record.preview
         case _:

@@ -71,7 +71,7 @@ def content_changes(
         group.tokens_before += message_tokens(message_id) if was is None else _stub_tokens(was)
         group.tokens_after += _stub_tokens(now)
         if isinstance(now, ExternalizationRecord):
-            group.artifact_ids.append(now.artifact_id)
+            group.artifact_ids += (one.artifact_id for one in now.each())
     summary = after.summary
     if summary and summary is not before.summary:
         group = groups.setdefault((summary.action, summary.strategy), _Group())

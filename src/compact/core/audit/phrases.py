@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from compact.core.log.attachments import text_with_attachments
 from compact.core.log.messages import Message
 
 # Chosen: an excerpt fits on two lines of a page, with a little of what stands before the phrase.
@@ -41,13 +42,13 @@ def fold(text: str) -> str:
 def fold_message(message: Message) -> str:
     """Return everything that a model reads in a message, as phrases are compared with it."""
     if not message.tool_calls:
-        return fold(message.text)
+        return fold(text_with_attachments(message))
     return _BETWEEN_FIELDS.join(fold(field) for field in _fields(message))
 
 
 def _fields(message: Message) -> Iterator[str]:
     """Yield the text of a message, and the name and the arguments of each call it makes."""
-    yield message.text
+    yield text_with_attachments(message)
     for call in message.tool_calls:
         yield call.name
         yield call.arguments

@@ -65,7 +65,7 @@ class RegretFinder:
         self.found = list(plan.regrets.found)
         self._plan = plan
         self._counted = {regret.message_id for regret in self.found}
-        self._artifacts = {record.artifact_id: record.span.first for record in plan.externalizations}
+        self._artifacts = {record.artifact_id: record.span.first for record in plan.artifacts}
         self._waiting: dict[str, list[tuple[Message, ToolCall]]] = {}
         self._results: dict[Key, list[_Result]] = {}
         # Removed results by the id of their message; None for what no tool said.
@@ -222,6 +222,8 @@ def _digest(call: ToolCall) -> str:
 def _removed_text(message: Message, record: Record) -> str:
     """Return what of a message is not in the prompt any more; a stub keeps some of it, a pointer has a preview."""
     text = message.text
+    if isinstance(record, ExternalizationRecord) and record.attachments:
+        return text if record.kept is not None else ""
     if isinstance(record, ClearRecord):
         for start, end in reversed(record.kept):
             text = f"{text[:start]}\n{text[end:]}"

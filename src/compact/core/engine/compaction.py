@@ -22,9 +22,9 @@ from compact.core.log.groups import calls_answered, group_messages
 from compact.core.log.legality import repair_chat
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.constraint_guard import ConstraintGuard
-from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult, StrategyFailure
+from compact.core.plan.coordinator import NO_ROOM, CompactionCoordinator, CompactionResult, StrategyFailure
 from compact.core.plan.layers import KeepRules, Layers, partition
-from compact.core.plan.plan import CompactionAction, StepFailure, SummarizationRecord
+from compact.core.plan.plan import CompactionAction, CompactionPlan, StepFailure, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer, with_lines
 from compact.core.plan.strategy import SUMMARIZE, Goal
 from compact.core.plurals import quantity
@@ -263,7 +263,17 @@ class Compactor:
             kept=kept,
             compute_economics=compute_economics,
         )
+        self._notice_attachments(session, plan_before)
         self.emitter.report(session, plan_before, self.constraints)
+
+    def _notice_attachments(self, session: Session, before: CompactionPlan) -> None:
+        """Tell of attachments that were moved although they are in use."""
+        known = {record.artifact_id for record in before.artifacts}
+        for record in session.plan.artifacts:
+            if record.artifact_id not in known and record.reason.startswith(NO_ROOM):
+                lines = "; ".join(one.line for one in record.attachments)
+                hint = "the agent can recall it once there is room, or give it a larger window"
+                self.emitter.notice(session, f"an attachment does not fit the prompt: {lines}; {hint}", severity="high")
 
     def render(self, session: Session) -> None:
         """Make the prompt of a session anew, from its log and plan."""

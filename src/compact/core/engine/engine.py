@@ -5,7 +5,7 @@ Written once, as generators that yield what they wait for; `compact.runner` runs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -19,6 +19,8 @@ from compact.core.engine.prefetch import Prefetch, prefetch_goal, smaller_rules
 from compact.core.engine.session import Session, TriggerDecision
 from compact.core.engine.trigger import Trigger
 from compact.core.errors import InsufficientBudget
+from compact.core.log.attachment_use import names_of
+from compact.core.log.attachments import attached_part, attachment_id, attachments_of
 from compact.core.log.legality import check_chat
 from compact.core.log.log import SUMMARY_MARK, Match
 from compact.core.log.messages import Message, content_bytes
@@ -30,7 +32,7 @@ from compact.core.plan.edited import after_edit
 from compact.core.plan.plan import EDITED_PAST, SummarizationRecord
 from compact.core.plan.regret import Regret
 from compact.core.plan.renderer import with_lines
-from compact.core.plan.turn import Rehydrate
+from compact.core.plan.turn import MovedAttachment, Rehydrate, Rehydration
 from compact.core.plurals import quantity
 from compact.core.steps import Steps
 
@@ -190,14 +192,39 @@ class Engine:
         rehydrate = self.rehydrate
         if rehydrate is None or not session.plan.artifacts:
             return
-        room = self.trigger.goal(session, budget).ceiling_tokens + budget.rehydration_reserve - session.prompt_tokens
-        found = yield from self.persistence.call_store(
-            lambda: rehydrate(session.prompt.messages, session.turn.context, session.rehydration, room)
-        )
+
+        def look(attachments: Mapping[str, MovedAttachment]) -> Rehydration:
+            ceiling = self.trigger.goal(session, budget).ceiling_tokens + budget.rehydration_reserve
+            room = ceiling - session.prompt_tokens
+            return rehydrate(session.prompt.messages, session.turn.context, session.rehydration, room, attachments)
+
+        found = yield from self.persistence.call_store(lambda: look(_moved_attachments(session)))
+        needed = sum(blocked.tokens for blocked in found.blocked)
+        if needed and (yield from self._make_room(session, budget, needed)):
+            found = yield from self.persistence.call_store(lambda: look(_moved_attachments(session)))
         count = self.tokenizer.count_message
-        added = [AddedMessage("rehydrated", message, count(message)) for message in found.messages]
+        added = [AddedMessage("rehydrated", message, count(message)) for message in (*found.messages, *found.refusals)]
         session.add_rehydrated(added, found.turn, found.state)
         self.emitter.rehydration(session, found)
+
+    def _make_room(self, session: Session, budget: TokenBudget, tokens: int) -> Steps[bool]:
+        """Compact for an attachment that was asked for, if it fits then; an attachment cannot be shown in part."""
+        goal = self.trigger.goal(session, budget)
+        limit = goal.ceiling_tokens + budget.rehydration_reserve - tokens
+        goal = replace(
+            goal,
+            target_tokens=min(goal.target_tokens, limit),
+            settle_tokens=min(goal.settle_tokens, limit),
+            ceiling_tokens=limit,
+        )
+        try:
+            result: CompactionResult = yield lambda: self.compactor.plan(session, goal)
+        except InsufficientBudget:
+            return False
+        if not self.trigger.enabled or result.tokens_freed <= 0:
+            return False
+        yield from self.compactor.compact(session, goal, "room for an attachment that was asked for")
+        return True
 
     def refresh(self, session: Session) -> Steps[None]:
         """Bring a session up to what its store knows."""
@@ -342,3 +369,26 @@ def _as_provider_counts(budget: TokenBudget, session: Session) -> TokenBudget:
     """Return the budget with as much reserved as the provider will count for what injectors add."""
     reserve = ceil(budget.injection_reserve * session.calibration.slope)
     return budget if reserve == budget.injection_reserve else replace(budget, injection_reserve=reserve)
+
+
+def _moved_attachments(session: Session) -> dict[str, MovedAttachment]:
+    """Return the attachments that the plan has moved out of the prompt, by the ids of their artifacts.
+
+    One that was sent again, and stands there, is not among them.
+    """
+    moved: dict[str, MovedAttachment] = {}
+    shown = {attachment.digest for message in session.prompt.messages for attachment in attachments_of(message)}
+    for record in session.plan.artifacts:
+        message = session.log.get(record.span.first) if record.attachments else None
+        for attachment in attachments_of(message) if message else ():
+            is_it = attachment_id(session.session_id, attachment) == record.artifact_id
+            if is_it and message and attachment.digest not in shown:
+                part = attached_part(message, attachment)
+                moved[record.artifact_id] = MovedAttachment(
+                    names=names_of(attachment) if record.attachments[0].name else (),
+                    line=record.attachments[0].line,
+                    part=part,
+                    sensitivity=record.sensitivity,
+                    is_stored=record.artifact_id in session.stored.artifact_ids,
+                )
+    return moved

@@ -12,13 +12,14 @@ from typing import TypeVar
 from compact.core.audit.archive import PrunedArchive, StorageAdapter
 from compact.core.audit.artifacts import Artifact, ArtifactMetadata
 from compact.core.audit.call_details import reported_cache
-from compact.core.audit.records import Commit, SessionHead
+from compact.core.audit.records import AddedMessage, Commit, SessionHead
 from compact.core.audit.store import SessionStore, VersionConflict
 from compact.core.engine.call_record import model_call
 from compact.core.engine.emitter import EventEmitter
 from compact.core.engine.events import ArchivalEvent, VersionConflictEvent
 from compact.core.engine.session import Session
 from compact.core.errors import CompactError
+from compact.core.log.attachments import without_bytes
 from compact.core.log.messages import Message
 from compact.core.plan.economics import ModelPrices
 from compact.core.plan.plan import CompactionPlan
@@ -69,7 +70,7 @@ class SessionPersistence:
             return True
         commit = session.unsaved()
         if estimated_tokens is not None:
-            added = (*session.turn.rehydrated, *session.injected)
+            added = tuple(map(_as_recorded, (*session.turn.rehydrated, *session.injected)))
             commit = replace(commit, call=model_call(session, estimated_tokens, self.prices), added=added)
         try:
             head = yield from self._commit(session, commit)
@@ -135,7 +136,9 @@ class SessionPersistence:
                 sensitivity=record.sensitivity,
                 tokens=record.tokens_before,
             )
-            artifact = Artifact(metadata, message.text)
+            # The bytes of an attachment are in the log; the artifact says in which message, and who may read them.
+            content = record.attachments[0].line if record.attachments else message.text
+            artifact = Artifact(metadata, content)
             yield from self.call_store(lambda artifact=artifact: self.store.artifacts.store_artifact(artifact))
 
     def plan_of(self, session: Session, version: int) -> Steps[CompactionPlan]:
@@ -158,7 +161,7 @@ class SessionPersistence:
             return
         try:
             entries = session.log.entries
-            transcript = [self.redact(message) for message in entries[session.plan.archived :]]
+            transcript = [self.redact(without_bytes(message)) for message in entries[session.plan.archived :]]
             place = yield SlowStep(lambda: archive.save_transcript(session.session_id, transcript, step))
             session.mark_archived(len(entries))
             self._emit_archival(session, step, place)
@@ -182,3 +185,8 @@ class SessionPersistence:
 
     def _emit_archival(self, session: Session, step: int, place: str) -> None:
         self.emitter.emit(session, ArchivalEvent, step=step, storage_adapter=self.archive_name, place=place)
+
+
+def _as_recorded(added: AddedMessage) -> AddedMessage:
+    """Return what was added to a prompt for its record: an attachment is in the log, and not stored with each call."""
+    return replace(added, message=without_bytes(added.message))

@@ -258,7 +258,8 @@ def _artifact_facts(pending: SummarizationRecord, span: Sequence[Message]) -> li
     for record in pending.artifacts:
         call = calls.get(record.span.first)
         subject = path_of(call) or first_line(command_of(call) or "") if call else ""
-        detail = cut_line(f"{call.name} {subject}".strip()) if call else record.reason
+        attached = next((f"attachment {one.line}" for one in record.attachments), record.reason)
+        detail = cut_line(f"{call.name} {subject}".strip()) if call else attached
         facts.append(Fact(FactKind.ARTIFACT, record.artifact_id, detail, record.span.message_ids))
     return facts
 

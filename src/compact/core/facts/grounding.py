@@ -14,6 +14,7 @@ from compact.core.facts.entities import Entity, EntityKind
 from compact.core.facts.ledger import FactKind, Ledger
 from compact.core.facts.text import WordBag, normalized, stands_in
 from compact.core.facts.tool_calls import argument_texts, is_typed
+from compact.core.log.attachments import text_with_attachments
 from compact.core.log.messages import Message
 
 _NUMBER = re.compile(r"\d[\d,_]*(?:\.\d+)?")
@@ -193,7 +194,7 @@ def message_texts(message: Message, *, with_names: bool = True) -> Iterator[str]
 
     Without names, what every agent knows from its schemas is left out.
     """
-    yield message.text
+    yield text_with_attachments(message)
     for call in message.tool_calls:
         if with_names:
             yield call.name

@@ -14,12 +14,13 @@ from compact.core.plan.plan import (
     CompactionAction,
     CompactionPlan,
     DropRecord,
+    ExternalizationRecord,
     Record,
     SpanReference,
     SummarizationRecord,
 )
 from compact.core.plan.renderer import PromptRenderer, summary_message
-from compact.core.plan.stubs import render_cleared
+from compact.core.plan.stubs import render_cleared, render_externalized
 from compact.core.summary.fitting import fit_summary
 from compact.core.summary.summary import StructuredSummary
 
@@ -130,6 +131,11 @@ class ConstraintGuard:
                 fuller = replace(record, kept=joined_ranges((*record.kept, *ranges)))
                 shown = render_cleared(messages[record.span.first], fuller)
                 return (replace(fuller, tokens_after=self.count_message(shown)),)
+            case ExternalizationRecord() if record.attachments:
+                ranges = ((c.start, c.start + len(c.text)) for c in mine)
+                longer = replace(record, kept=joined_ranges((*(record.kept or ()), *ranges)))
+                shown = render_externalized(messages[record.span.first], longer)
+                return (replace(longer, tokens_after=self.count_message(shown)),)
             case DropRecord():
                 sources = {constraint.source_id for constraint in mine}
                 ids = tuple(message_id for message_id in record.span if message_id not in sources)

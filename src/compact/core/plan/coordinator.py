@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 
 from compact.core.errors import InsufficientBudget
 from compact.core.facts.constraints import ConstraintFinder, NoConstraints
+from compact.core.log.attachment_use import messages_in_use, repeated_attachments
+from compact.core.log.attachments import attachments_of
 from compact.core.log.groups import Group, calls_answered, group_messages, turn_numbers
 from compact.core.log.messages import Message
 from compact.core.log.turn_order import TurnOrder
@@ -21,6 +23,7 @@ from compact.core.plan.parts import PromptPart, in_order, part_of
 from compact.core.plan.plan import (
     ClearRecord,
     CompactionPlan,
+    ExternalizationRecord,
     SummarizationRecord,
 )
 from compact.core.plan.shortening import SHORTEN, Candidate, Shortener
@@ -33,6 +36,7 @@ from compact.core.plan.strategy import (
     Goal,
     PlanningContext,
 )
+from compact.core.plan.stubs import ATTACHMENTS, attachments_record, render_externalized
 from compact.core.plan.turn import TurnContext
 from compact.core.short_repr import short_repr
 from compact.core.summary.focus import ABOUT_SHARE, message_shares
@@ -45,6 +49,12 @@ _MIN_SPARE_SHARE = 0.05
 _REFILL_CHOICE = 8
 # Chosen: a message above this share of the ceiling is cut before the others.
 _LARGE_SHARE = 0.25
+# Chosen: the most that attachments in use may take of the ceiling together; and from which share of the target on the
+# rest is not made smaller for them.
+_ATTACHED_SHARE = 0.75
+_HEAVY_SHARE = 0.5
+# Why attachments were moved; the last is told to whoever operates the agent.
+_NOT_IN_USE, _SENT_AGAIN, NO_ROOM = "not in use any more", "sent again later", "in use, but there is no room for it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +207,8 @@ class CompactionCoordinator:
             0
         """
         groups = group_messages(messages)
+        rules = self._with_attached(messages, plan, tokens, rules, goal)
+        goal = _beside_attachments(goal, sum(tokens[i] for i, m in enumerate(messages) if m.id in rules.attached))
         start = PlanningContext(
             messages=messages,
             tokens=tokens,
@@ -241,9 +253,34 @@ class CompactionCoordinator:
             line_tokens=context.line_tokens(),
         )
 
+    def _with_attached(
+        self,
+        messages: Sequence[Message],
+        plan: CompactionPlan,
+        tokens: Sequence[int],
+        rules: KeepRules,
+        goal: Goal,
+    ) -> KeepRules:
+        """Return the rules with the attachments that are in use; the oldest give way where they take too much."""
+        if not any(map(attachments_of, messages)):
+            return rules
+        asked = ((constraint.source_id, constraint.text) for constraint in self.constraints.standing(messages))
+        used = messages_in_use(messages, recent_turns=rules.attachment_turns, instructions=asked)
+        weights = {message.id: weight for message, weight in zip(messages, tokens, strict=True)}
+        room, kept = int(_ATTACHED_SHARE * goal.ceiling_tokens), set[str]()
+        for message_id in reversed(used):
+            room -= weights[message_id]
+            if plan.get_action(message_id)[1] is not None:
+                continue
+            if room < 0 and kept:
+                break
+            kept.add(message_id)
+        return replace(rules, attached=frozenset(kept))
+
     def _run_strategies(
         self, context: PlanningContext
     ) -> tuple[PlanningContext, list[StrategyFailure], list[ProposalCount]]:
+        context = _without_attachments(context)
         total, failures, counts = context.total_tokens(), list[StrategyFailure](), list[ProposalCount]()
         for strategy in self.strategies:
             if not _is_wanted(strategy.name, total, context.goal):
@@ -294,10 +331,12 @@ class CompactionCoordinator:
         large = int(_LARGE_SHARE * context.goal.ceiling_tokens)
 
         def is_bulky(message: Message, tokens: int) -> bool:
-            return message.role == "tool" or (tokens > large and (message.role == "user" or bool(message.tool_calls)))
+            is_large = tokens > large and (message.role == "user" or bool(message.tool_calls))
+            return message.role == "tool" or (is_large and not _shows_attachments(context, message))
 
         context = self._shorten(_with_bare_stubs(context), is_bulky)
         context = _squeeze_summary(context, max(MIN_SUMMARY_TOKENS, context.goal.ceiling_tokens // 3))
+        context = _with_attachments_that_fit(context)
         return _squeeze_summary(self._shorten(context, lambda message, tokens: True), MIN_SUMMARY_TOKENS)
 
     def _refill(self, context: PlanningContext, before: CompactionPlan) -> PlanningContext:
@@ -343,12 +382,13 @@ class CompactionCoordinator:
             return context
         standing = [index for index, message in enumerate(context.messages) if _stands(context.plan, message)]
         candidates = [
-            Candidate(context.messages[index], context.tokens[index], context.weight(index))
+            _candidate(context, index)
             for index in standing
             if index not in context.layers.pinned and may_cut(context.messages[index], context.tokens[index])
         ]
         shortener = Shortener([context.messages[index] for index in standing], context.count_message, self.constraints)
-        return _apply(context, [CompactionProposal(record) for record in shortener.shorten(candidates, excess)])
+        records = (_beside_pointers(context, record) for record in shortener.shorten(candidates, excess))
+        return _apply(context, [CompactionProposal(record) for record in records])
 
 
 def within_part(layers: Layers, groups: Sequence[Group], part: PromptPart | None) -> Layers:
@@ -390,6 +430,9 @@ def _apply(context: PlanningContext, proposals: Sequence[CompactionProposal]) ->
     plan = context.plan
     for proposal in proposals:
         if isinstance(proposal.record, SummarizationRecord):
+            # What the summary takes in is named in it, attachments that were too small to be moved included.
+            taken_in = (context.messages[context.places[i]] for i in proposal.record.span)
+            plan = plan.adding(*_moved(context, taken_in, _NOT_IN_USE))
             plan = plan.summarizing(proposal.record, proposal.pinned)
     others = [p.record for p in proposals if not isinstance(p.record, SummarizationRecord)]
     return replace(context, plan=plan.adding(*others) if others else plan)
@@ -412,7 +455,101 @@ def _newly_cleared(context: PlanningContext, before: CompactionPlan, max_tokens:
 def _stands(plan: CompactionPlan, message: Message) -> bool:
     """Return True if a message stands in the prompt in its own words, whole or cut."""
     record = plan.get_action(message.id)[1]
-    return record is None or record.strategy == SHORTEN
+    return record is None or record.strategy in (SHORTEN, ATTACHMENTS)
+
+
+# -- attachments ------------------------------------------------------------------------------------------------------
+
+
+def _beside_attachments(goal: Goal, attached_tokens: int) -> Goal:
+    """Return the goal for a prompt with large attachments in use: what is beside them has its usual share of the rest.
+
+    Otherwise everything else would be given up for a document, although there is room for both.
+    """
+    ceiling = goal.ceiling_tokens
+    if goal.is_exact or goal.part or ceiling <= 0 or attached_tokens <= _HEAVY_SHARE * goal.target_tokens:
+        return goal
+
+    def beside(tokens: int) -> int:
+        return max(tokens, attached_tokens + (ceiling - attached_tokens) * tokens // ceiling)
+
+    if attached_tokens >= ceiling:
+        return goal
+    return replace(goal, target_tokens=beside(goal.target_tokens), settle_tokens=beside(goal.settle_tokens))
+
+
+def _moved(context: PlanningContext, messages: Iterable[Message], reason: str) -> list[ExternalizationRecord]:
+    """Return records that move the attachments of users' messages that are still in the prompt."""
+    records = [
+        attachments_record(message, context.plan.session_id, reason=reason)
+        for message in messages
+        if message.role == "user" and attachments_of(message) and context.plan.get_action(message.id)[1] is None
+    ]
+    return [record for record in map(context.weigh, records) if isinstance(record, ExternalizationRecord)]
+
+
+def _without_attachments(context: PlanningContext) -> PlanningContext:
+    """Move attachments that are not in use: of messages that may leave, and those that were sent again later."""
+    again = repeated_attachments(context.messages)
+    remainder = (context.messages[index] for index in sorted(context.layers.remainder))
+    free = [message for message in remainder if message.id not in again]
+    repeated = [
+        message
+        for index, message in enumerate(context.messages)
+        if message.id in again and index not in context.layers.pinned
+    ]
+    moved = (*_moved(context, repeated, _SENT_AGAIN), *_moved(context, free, _NOT_IN_USE))
+    return _apply(context, [CompactionProposal(record) for record in moved if record.tokens_freed > 0])
+
+
+def _with_attachments_that_fit(context: PlanningContext) -> PlanningContext:
+    """Move attachments that are in use, the oldest first, until the prompt fits its ceiling."""
+    excess = context.total_tokens() - context.goal.ceiling_tokens
+    moved: list[CompactionProposal] = []
+    standing = (m for i, m in enumerate(context.messages) if i not in context.layers.pinned) if excess > 0 else ()
+    for record in _moved(context, standing, NO_ROOM):
+        if excess > 0 and record.tokens_freed > 0:
+            excess -= record.tokens_freed
+            moved.append(CompactionProposal(record))
+    return _apply(context, moved)
+
+
+def _shows_attachments(context: PlanningContext, message: Message) -> bool:
+    """Return True for a message of a user whose attachments are in the prompt."""
+    is_whole = context.plan.get_action(message.id)[1] is None
+    return is_whole and message.role == "user" and bool(attachments_of(message))
+
+
+def _pointers(context: PlanningContext, message: Message) -> ExternalizationRecord | None:
+    """Return the record with the pointers that stand, or would stand, for the attachments of a user's message."""
+    if message.role != "user" or not attachments_of(message):
+        return None
+    record = context.plan.get_action(message.id)[1]
+    if isinstance(record, ExternalizationRecord):
+        return record
+    fresh = attachments_record(message, context.plan.session_id, reason=NO_ROOM)
+    return replace(fresh, tokens_before=context.tokens[context.places[message.id]])
+
+
+def _candidate(context: PlanningContext, index: int) -> Candidate:
+    """Return a message that may be cut; of one with attachments only the text, since pointers stay for the others."""
+    message, weight = context.messages[index], context.weight(index)
+    record = _pointers(context, message)
+    if record is None:
+        return Candidate(message, context.tokens[index], weight)
+    text = replace(message, content=message.text)
+    pointers = context.count_message(render_externalized(replace(message, content=""), replace(record, kept=None)))
+    return Candidate(text, context.count_message(text), max(0, weight - pointers))
+
+
+def _beside_pointers(context: PlanningContext, record: ClearRecord) -> ClearRecord | ExternalizationRecord:
+    """Return the record of a message that was cut; one with attachments has pointers beside what stays of its text."""
+    message = context.messages[context.places[record.span.first]]
+    standing = _pointers(context, message)
+    if standing is None:
+        return record
+    cut = replace(standing, kept=record.kept)
+    return replace(cut, tokens_after=context.count_message(render_externalized(message, cut)))
 
 
 def _with_bare_stubs(context: PlanningContext) -> PlanningContext:

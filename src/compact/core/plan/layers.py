@@ -21,6 +21,9 @@ class KeepRules:
     unread_results: bool = True
     pinned_roles: frozenset[str] = frozenset({"system", "developer"})
     protected_flag: str = "protected"
+    # Attachments of users stay for so many turns; `attached` are the messages whose attachments are in use.
+    attachment_turns: int = 3
+    attached: frozenset[str] = frozenset()
     # What was missed after an earlier compaction, by the ids of the messages that brought it back.
     missed: frozenset[str] = frozenset()
 
@@ -61,6 +64,13 @@ class Layers:
     tool_pairs: int
     # Those of `tool_io` that stay only because they were missed before.
     missed: frozenset[int] = frozenset()
+    # Those of `recent` whose attachments are in use.
+    attached: frozenset[int] = frozenset()
+
+    @property
+    def before_summary(self) -> frozenset[int]:
+        """What may stand before the summary: what stays for long, so that a provider's cache keeps serving it."""
+        return self.pinned | self.attached
 
     @property
     def kept(self) -> frozenset[int]:
@@ -72,7 +82,7 @@ def partition(messages: Sequence[Message], groups: Sequence[Group], rules: KeepR
     """Sort a history into layers, whole groups at a time; what was missed before is kept beside the newest tool groups.
 
     A group with one pinned member is pinned whole. The newest user message is always kept: it is what is being asked.
-    So is a tool group that ends the history: its results have not been read yet.
+    So is a tool group that ends the history, whose results have not been read yet, and so are attachments in use.
     """
     pinned = [group for group in groups if any(rules.pins(messages[i]) for i in group.indices)]
     pinned_starts = {group.indices[0] for group in pinned}
@@ -89,6 +99,8 @@ def partition(messages: Sequence[Message], groups: Sequence[Group], rules: KeepR
     newest_ask = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "user"), None)
     if newest_ask is not None and newest_ask not in pinned_starts:
         recent.add(newest_ask)
+    attached = [i for i, m in enumerate(messages) if m.id in rules.attached and i not in pinned_starts]
+    recent.update(attached)
     layer_pinned = frozenset(i for group in pinned for i in group.indices)
     layer_tools = frozenset(i for group in kept_tools for i in group.indices)
     layer_recent = frozenset(recent)
@@ -100,6 +112,7 @@ def partition(messages: Sequence[Message], groups: Sequence[Group], rules: KeepR
         remainder=remainder,
         recent_turns=len(kept_pairs),
         tool_pairs=len(kept_tools),
+        attached=frozenset(attached),
         missed=frozenset(i for group in missed for i in group.indices if messages[i].id in rules.missed),
     )
 

@@ -48,7 +48,7 @@ def part_of(message: Message, record: Record | None, rules: KeepRules) -> Prompt
     match record:
         case SummarizationRecord():
             return PromptPart.SUMMARY
-        case ExternalizationRecord():
+        case ExternalizationRecord() if not record.attachments:  # what is said beside attachments still stands
             return PromptPart.STUBS
         case ClearRecord() if record.strategy != SHORTEN:  # a shortened message still speaks for itself
             return PromptPart.STUBS

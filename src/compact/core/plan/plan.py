@@ -119,14 +119,34 @@ class ClearRecord(_Record):
     kept_arguments: tuple[tuple[int, int], ...] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class AttachmentPointer:
+    """What stands for an attachment that left the prompt: the id by which it comes back, its name, and a line."""
+
+    artifact_id: str
+    name: str
+    line: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalizationRecord(_Record):
-    """The content lives in the artifact store; a pointer and a preview stand for it."""
+    """The content lives in the artifact store; a pointer and a preview stand for it.
+
+    With `attachments`, only those were moved: the text of the message stays, or the ranges of it in `kept`.
+    """
 
     action: ClassVar[CompactionAction] = CompactionAction.EXTERNALIZE
     artifact_id: str
     preview: str = ""
     sensitivity: str = "internal"
+    attachments: tuple[AttachmentPointer, ...] = ()
+    kept: tuple[tuple[int, int], ...] | None = None
+
+    def each(self) -> tuple[ExternalizationRecord, ...]:
+        """Return a record for each artifact; a message may have several attachments."""
+        if not self.attachments:
+            return (self,)
+        return tuple(replace(self, artifact_id=one.artifact_id, attachments=(one,)) for one in self.attachments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -358,7 +378,8 @@ class CompactionPlan:
     @property
     def artifacts(self) -> tuple[ExternalizationRecord, ...]:
         """Every artifact that the prompt names: those the summary took in, then those whose pointer stands."""
-        return (*(self.summary.artifacts if self.summary else ()), *self.externalizations)
+        standing = (one for pointer in self.externalizations for one in pointer.each())
+        return (*(self.summary.artifacts if self.summary else ()), *standing)
 
     @property
     def drops(self) -> tuple[DropRecord, ...]:
@@ -421,7 +442,8 @@ class CompactionPlan:
         taken_in = [pointer for pointer in self.externalizations if covered.issuperset(pointer.span)]
         earlier = self.summary.artifacts if self.summary else ()
         # The preview is not shown any more, and plans are stored whole.
-        artifacts = {pointer.artifact_id: replace(pointer, preview="") for pointer in (*earlier, *taken_in)}
+        moved = (one for pointer in (*earlier, *taken_in) for one in pointer.each())
+        artifacts = {pointer.artifact_id: replace(pointer, preview="", kept=None) for pointer in moved}
         gone = {id(pointer) for pointer in taken_in}
         kept = tuple(r for r in self.records if id(r) not in gone)
         return replace(self, records=kept, pinned=pinned).adding(replace(record, artifacts=tuple(artifacts.values())))
@@ -533,6 +555,9 @@ def _record_to_dict(record: Record) -> dict[str, Any]:
             data["artifact_id"] = record.artifact_id
             data["preview"] = record.preview
             data["sensitivity"] = record.sensitivity
+            if record.attachments:
+                data["attachments"] = [[one.artifact_id, one.name, one.line] for one in record.attachments]
+                data["kept"] = None if record.kept is None else [list(piece) for piece in record.kept]
         case DropRecord():
             pass
     return data
@@ -545,6 +570,8 @@ def _record_from_dict(data: Mapping[str, Any]) -> Record:
     for name in ("kept", "kept_arguments"):
         if known.get(name) is not None:
             known[name] = tuple((start, end) for start, end in known[name])
+    if "attachments" in known:
+        known["attachments"] = tuple(AttachmentPointer(*pointer) for pointer in known["attachments"])
     if known.get("summary"):
         known["summary"] = StructuredSummary.from_dict(known["summary"])
     if "artifacts" in known:

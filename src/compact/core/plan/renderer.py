@@ -17,7 +17,7 @@ from compact.core.plan.plan import (
     ExternalizationRecord,
     SummarizationRecord,
 )
-from compact.core.plan.stubs import render_cleared, render_externalization_text
+from compact.core.plan.stubs import render_cleared, render_externalized
 from compact.core.short_repr import short_repr
 from compact.core.summary.summary import StructuredSummary, render_summary_text
 
@@ -112,8 +112,8 @@ class PromptRenderer:
                     cleared = Slot(render_cleared(message, record), (message.id,))
                     (lead if message.id in leading else rest).append(cleared)
                 case ExternalizationRecord():
-                    pointer = replace(message, content=render_externalization_text(record))
-                    rest.append(Slot(pointer, (message.id,)))
+                    pointer = Slot(render_externalized(message, record), (message.id,))
+                    (lead if message.id in leading else rest).append(pointer)
                 case SummarizationRecord():
                     pass
                 case DropRecord():

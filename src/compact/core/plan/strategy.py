@@ -26,7 +26,7 @@ from compact.core.plan.plan import (
     SummarizationRecord,
 )
 from compact.core.plan.renderer import summary_message
-from compact.core.plan.stubs import render_cleared, render_externalization_text
+from compact.core.plan.stubs import render_cleared, render_externalized
 from compact.core.plan.turn import TurnContext
 
 SUMMARIZE = "summarize"
@@ -174,7 +174,7 @@ class PlanningContext:
             case ClearRecord():
                 after = self.count_message(render_cleared(message, record))
             case ExternalizationRecord():
-                after = self.count_message(replace(message, content=render_externalization_text(record)))
+                after = self.count_message(render_externalized(message, record))
             case SummarizationRecord():
                 standing = self.plan.summary
                 record = replace(record, tokens_before=now + (standing.tokens_after if standing else 0))
@@ -224,7 +224,8 @@ class PlanningContext:
             return 0
         prompt = [self.messages[index] for index in shown]
         if leaving or self.plan.summary:
-            before = self.layers.pinned if leaving else {self.places[message_id] for message_id in self.plan.pinned}
+            standing = {self.places[message_id] for message_id in self.plan.pinned}
+            before = self.layers.before_summary if leaving else standing
             prompt.insert(sum(1 for _ in takewhile(before.__contains__, shown)), _SUMMARY)
         # The same line in many places: it is counted once for each speaker, since this is asked often.
         lines = self.turn_order.lines_for(prompt, only_first=not self.plan.shows_gaps)

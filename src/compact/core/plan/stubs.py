@@ -12,10 +12,13 @@ from typing import TypeAlias
 
 from compact.core.facts.text import change_json_leaves
 from compact.core.facts.tool_calls import argument_texts, arguments_of
+from compact.core.log.attachments import attachment_id, attachments_of
 from compact.core.log.messages import Content, Message, ToolCall
-from compact.core.plan.plan import ClearRecord, ExternalizationRecord
+from compact.core.plan.plan import AttachmentPointer, ClearRecord, ExternalizationRecord, SpanReference
 from compact.core.summary.summary import rounded
 
+# The name under which a plan says that attachments were moved out of the prompt.
+ATTACHMENTS = "attachments"
 Ranges: TypeAlias = Sequence[tuple[int, int]]
 # Shorter texts (paths, names, patterns) say what a call is about: they are never cut.
 _SHORT_CHARS = 80
@@ -29,6 +32,41 @@ def render_cleared(message: Message, record: ClearRecord) -> Message:
     # Content that was never there needs no stub: only the arguments were cut.
     content: Content = _with_stub(message, record) if message.content else message.content
     return replace(message, content=content, tool_calls=calls)
+
+
+def render_externalized(message: Message, record: ExternalizationRecord) -> Message:
+    """Return the message with a pointer in place of its content, or behind its text for each attachment of it."""
+    if not record.attachments:
+        return replace(message, content=render_externalization_text(record))
+    pointers = "\n".join(pointer_line(pointer) for pointer in record.attachments)
+    text = message.text if record.kept is None else _cut_text(message, record)
+    return replace(message, content=f"{text}\n{pointers}" if text.strip() else pointers)
+
+
+def pointer_line(pointer: AttachmentPointer) -> str:
+    """Return the line that stands for an attachment."""
+    artifact = pointer.artifact_id
+    return f"[moved to artifact {artifact}: attachment {pointer.line}; recall {artifact} brings it back]"
+
+
+def attachments_record(message: Message, session_id: str, *, reason: str) -> ExternalizationRecord:
+    """Return the record that moves all attachments of a message out of the prompt."""
+    sensitivity = str(message.meta.get("sensitivity", "internal"))
+    # Plans are stored, printed and exported: they quote no name of what is more than internal.
+    is_quotable = sensitivity in ("public", "internal")
+    pointers = {
+        found: AttachmentPointer(found, one.name if is_quotable else "", one.describe(with_name=is_quotable))
+        for one in attachments_of(message)
+        for found in (attachment_id(session_id, one),)
+    }
+    return ExternalizationRecord(
+        span=SpanReference((message.id,)),
+        strategy=ATTACHMENTS,
+        reason=f"{reason}: {'; '.join(pointer.line for pointer in pointers.values())}",
+        artifact_id=next(iter(pointers)),
+        sensitivity=sensitivity,
+        attachments=tuple(pointers.values()),
+    )
 
 
 def render_externalization_text(record: ExternalizationRecord) -> str:
@@ -59,6 +97,17 @@ def _with_stub(message: Message, record: ClearRecord) -> str:
     if stub not in pieces:
         pieces.append(stub)
     return "\n".join(pieces)
+
+
+def _cut_text(message: Message, record: ExternalizationRecord) -> str:
+    """Return what is kept of the text of a message whose attachments were moved, and which was too large even so."""
+    bare = replace(message, content=message.text)
+    ranges = record.kept or ()
+    reason = "too large"
+    cut = ClearRecord(
+        span=record.span, strategy=record.strategy, reason=reason, tokens_before=record.tokens_before, kept=ranges
+    )
+    return _with_stub(bare, cut)
 
 
 def _other_parts(message: Message) -> str:

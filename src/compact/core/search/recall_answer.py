@@ -13,6 +13,8 @@ NOTHING_FOUND = "nothing in this session's log matches"
 _NAME = re.compile(rf"(?:.*[^a-z])?{TOOL_NAME}", re.DOTALL)
 # Not at the start of a line only: a framework may write an answer as JSON.
 _HEADER = re.compile(rf"\[([^\n\[\]]{{1,200}}?), (?:{'|'.join(ROLES)}), entry \d+")
+# An attachment that an answer brings back is shown at the end of the prompt: few providers take files from a tool.
+_ATTACHED = re.compile(r"\[attached again: (art-[0-9a-f]{16})\b")
 # Chosen: what frameworks put before an answer is shorter.
 _HEAD_CHARS = 300
 
@@ -25,6 +27,16 @@ def is_recall(tool_name: str) -> bool:
 def entry_header(message_id: str, role: str, seq: int, *, notes: str = "") -> str:
     """Return the line above an entry in an answer: `[m42, tool, entry 42]`."""
     return f"[{message_id}, {role}, entry {seq}{notes}]"
+
+
+def attached_line(artifact_id: str, line: str) -> str:
+    """Return the line that says that an attachment is shown again."""
+    return f"[attached again: {artifact_id}, {line}; it is shown at the end of the prompt]"
+
+
+def attached_ids(answer: str) -> list[str]:
+    """Return the attachments that an answer brings back."""
+    return _ATTACHED.findall(answer)
 
 
 def recalled_ids(answer: str) -> list[str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from compact.core.facts.common_words import COMMON_WORDS
 from compact.core.facts.tool_calls import argument_texts
+from compact.core.log.attachments import attachments_of
 from compact.core.log.messages import Message
 from compact.core.search.stemming import stem
 
@@ -167,6 +168,8 @@ def _searched(message: Message) -> str:
 
 def _pieces(message: Message) -> Iterator[str]:
     yield message.text
+    for attachment in attachments_of(message):  # its name and type, never its bytes
+        yield f"attachment {attachment.kind} {attachment.name} {attachment.media_type}"
     yield message.tool_call_id or ""
     for call in message.tool_calls:
         yield f"{call.id} {call.name}"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from compact.core.log.attachments import attachments_of
 from compact.core.log.groups import calls_answered, group_messages
 from compact.core.log.messages import Message
 
@@ -69,7 +70,9 @@ def _content(message: Message) -> str:
     """Return the text of a message, and a word for each part that is none."""
     if isinstance(message.content, str) or message.content is None:
         return message.text
-    others = [str(part.get("type", "part")) for part in message.content if not _has_text(part)]
+    known = {attachment.place: f"attachment: {attachment}" for attachment in attachments_of(message)}
+    parts = enumerate(message.content)
+    others = [known.get(place, str(part.get("type", "part"))) for place, part in parts if not _has_text(part)]
     return "\n".join(filter(None, (message.text, *(f"[{kind}]" for kind in others))))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from compact.core.audit.cost import by_number
 from compact.core.audit.failures import call_failures, failures_data
+from compact.core.log.attachments import text_with_attachments
 from compact.core.log.messages import Message
 from compact.core.plan.plan import CompactionAction
 from compact.viewer.pages.session import call_row, content_types, tool_calls
@@ -73,7 +74,7 @@ def prompt_messages(prompt: RebuiltPrompt) -> Iterator[tuple[dict[str, Any], Mes
 
 
 def _message_data(message: Message) -> dict[str, Any]:
-    text = message.text
+    text = text_with_attachments(message)
     calls = tool_calls(message)
     is_cut = len(text) > _MAX_CHARS or any(len(call["arguments"]) > _MAX_CHARS for call in calls)
     return {

@@ -12,7 +12,7 @@ from compact.core.audit.records import ModelCall, SessionInfo, StoredMessage
 from compact.core.audit.report import CompactionReport
 from compact.core.log.messages import Message
 from compact.core.plan.plan import ClearRecord, CompactionAction, CompactionPlan, ExternalizationRecord, Record
-from compact.core.plan.stubs import render_cleared, render_externalization_text
+from compact.core.plan.stubs import render_cleared, render_externalized
 from compact.viewer.pages.session import entry_row, tool_names
 from compact.viewer.pages.summary import summary_data
 from compact.viewer.pages.traces import compaction_span
@@ -183,7 +183,7 @@ def _stub_text(message: Message, record: Record | None) -> str:
             cleared = render_cleared(message, record)
             text = cleared.text or ", ".join(f"{call.name}({call.arguments})" for call in cleared.tool_calls)
         case ExternalizationRecord():
-            text = render_externalization_text(record)
+            text = render_externalized(message, record).text
         case _:
             text = ""
     return text[:_TEXT_CHARS]

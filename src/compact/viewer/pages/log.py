@@ -11,6 +11,7 @@ from typing import Any
 from compact.archive.json_lines import message_record
 from compact.core.audit.records import StoredMessage
 from compact.core.errors import UnknownSession
+from compact.core.log.attachments import text_with_attachments, without_bytes
 from compact.viewer.json_http import HttpError
 from compact.viewer.pages.export import sent_message
 from compact.viewer.pages.session import content_types, entry_row, tool_calls, tool_names
@@ -91,7 +92,7 @@ def _matching(source: DataSource, session_id: str, wanted: LogFilter) -> Iterato
 def _searched_text(entry: StoredMessage) -> str:
     message = entry.message
     calls = "\n".join(f"{call.name} {call.arguments}" for call in message.tool_calls)
-    return "\n".join((message.id, message.text, calls))
+    return "\n".join((message.id, text_with_attachments(message), calls))
 
 
 def facets_page(source: DataSource, session_id: str) -> dict[str, Any]:
@@ -124,12 +125,12 @@ def message_page(source: DataSource, session_id: str, message_id: str) -> dict[s
         "seq": entry.seq,
         "role": message.role,
         "tokens": entry.tokens,
-        "text": message.text,
+        "text": text_with_attachments(message),
         "content_types": content_types(message),
         "tool_calls": tool_calls(message),
         "tool_call_id": message.tool_call_id,
         "name": message.name,
         "meta": dict(message.meta),
         "action": plan.get_action(message.id)[0].value,
-        "raw": message_record(sent_message(message)),
+        "raw": message_record(without_bytes(sent_message(message))),
     }

@@ -9,6 +9,7 @@ from typing import Any
 from compact.core.audit.cost import CallCost, CompactionCost, by_number, by_version
 from compact.core.audit.failures import call_failures, failures_data, plan_failures
 from compact.core.audit.records import ModelCall, PlanVersion, StoredMessage
+from compact.core.log.attachments import text_with_attachments
 from compact.core.log.messages import Message
 from compact.core.plan.parts import SENT_PARTS
 from compact.core.plan.regret import count_regrets
@@ -158,7 +159,7 @@ def entry_row(entry: StoredMessage, tools: Mapping[str, str]) -> dict[str, Any]:
 
 def message_preview(message: Message) -> str:
     """Return the first characters of a message; of one that only calls tools, the calls."""
-    text = message.text or ", ".join(f"{call.name}({call.arguments})" for call in message.tool_calls)
+    text = text_with_attachments(message) or ", ".join(f"{call.name}({call.arguments})" for call in message.tool_calls)
     return text[:PREVIEW_CHARS]
 
 
