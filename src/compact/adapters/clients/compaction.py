@@ -28,13 +28,14 @@ class ConversationRequest:
     """A request that holds a conversation: its body as it would be sent, and what was read from it.
 
     `session` is the session that the call itself names. `kept_by` is why the provider has the history, empty if all of
-    it is in the request.
+    it is in the request. `agent` tells requests of several agents apart that share a client under one name.
     """
 
     body: Mapping[str, Any]
     outgoing: OutgoingRequest
     session: str = ""
     kept_by: str = ""
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,10 @@ class PreparedCall:
     session_id: str
     items: list[Any] | None = None
     number: int = 0
+
+
+# A request that nothing is done about.
+UNTOUCHED_CALL = PreparedCall("")
 
 
 class ClientCompactor:
@@ -90,6 +95,8 @@ class ClientCompactor:
 
     def _session_of(self, request: ConversationRequest) -> str:
         named = request.session or named_session(self._session_id, request.body)
+        if request.agent:
+            return self._finder.find(request.outgoing.items, base=named, agent=request.agent)
         # What the provider keeps is no list that continues: such requests are not told apart.
         return named or ("" if request.kept_by else self._finder.find(request.outgoing.items))
 
