@@ -30,8 +30,8 @@ from compact.adapters.llama_index.messages import MARK, message_data, message_of
 from compact.core.engine.events import CompactionErrorEvent
 from compact.testing import RecordingSink, WordTokenizer
 
-# LlamaIndex looks at its own models by a name that pydantic has deprecated.
-pytestmark = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecatedSince20")
+# LlamaIndex looks at its own models by names that pydantic has deprecated.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 class ScriptedLlamaModel(FunctionCallingLLM):

@@ -17,7 +17,7 @@ import compact
 from adapters.enforced_window import INSTRUCTIONS, TURNS, enforced, question
 from adapters.scenario import TOOL, Call, Scenario, Watch, look_up
 from compact import CompactConfig, CompactManager
-from compact.adapters.smolagents import SUPPORTED_VERSIONS, RecallTool, SmolagentsDialect
+from compact.adapters.smolagents import SUPPORTED_VERSIONS, SmolagentsDialect, recall_tool
 from compact.adapters.smolagents.messages import message_data, message_of
 from compact.core.engine.events import CompactionErrorEvent, TokenEstimateEvent
 from compact.testing import RecordingSink, WordTokenizer
@@ -118,7 +118,7 @@ def test_the_scenario() -> None:
     manager = watch.manager()
     model = ScriptedSmolModel(play(watch))
     agent = ToolCallingAgent(
-        tools=[DepotTool(), RecallTool(manager, "chat-1")],
+        tools=[DepotTool(), recall_tool(manager, "chat-1")],
         model=compact.wrap(model, manager, session_id="chat-1"),
         instructions=instructions(watch.scenario),
         verbosity_level=LogLevel.OFF,
@@ -135,7 +135,7 @@ def test_the_scenario_in_code() -> None:
     manager = watch.manager()
     model = StreamingSmolModel(play_code(watch))
     agent = CodeAgent(
-        tools=[DepotTool(), RecallTool(manager, "chat-1")],
+        tools=[DepotTool(), recall_tool(manager, "chat-1")],
         model=compact.wrap(model, manager, session_id="chat-1"),
         instructions=instructions(watch.scenario),
         stream_outputs=True,

@@ -28,6 +28,7 @@ from compact.runner import run_blocking
 
 L = TypeVar("L", bound=LLM)
 _DIALECT = LlamaIndexDialect()
+_NO_NAME = "unknown"  # what LlamaIndex says of a model that does not tell its name
 _LIMITS = ("max_completion_tokens", "max_output_tokens", "max_tokens", "num_predict")
 
 
@@ -107,13 +108,14 @@ async def _aprepare(
 
 def _request(llm: Any, messages: Sequence[ChatMessage], options: Mapping[str, Any]) -> ConversationRequest:
     items = PlainItems[ChatMessage].read(messages, message_data)
-    model = str(options.get("model") or llm.metadata.model_name or "")
+    named = str(options.get("model") or llm.metadata.model_name or "")
+    model = "" if named == _NO_NAME else named
     own = {name: getattr(llm, name, None) for name in _LIMITS}
     extra = getattr(llm, "additional_kwargs", None)
     tools: object = options.get("tools")
     outgoing = OutgoingRequest(
         items=items.plain,
-        tools=[tool for tool in tools if is_mapping(tool)] if is_list(tools) else (),
+        tools=list(map(_schema, tools)) if is_list(tools) else (),
         output_tokens=output_limit(options, extra if is_mapping(extra) else None, own) or litellm_limit(llm, model),
         model=model,
         dialect=_DIALECT,
@@ -121,6 +123,11 @@ def _request(llm: Any, messages: Sequence[ChatMessage], options: Mapping[str, An
     )
     body = {"model": model, "messages": items.plain, "tools": outgoing.tools}
     return ConversationRequest(body=body, outgoing=outgoing)
+
+
+def _schema(tool: Any) -> Mapping[str, Any]:
+    """Return a tool as it is counted: most models have it in their provider's form by now."""
+    return tool if is_mapping(tool) else tool.metadata.to_openai_tool()
 
 
 def _sent(messages: Sequence[ChatMessage], call: PreparedCall) -> PreparedMessages:

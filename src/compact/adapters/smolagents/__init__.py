@@ -19,6 +19,6 @@ from compact.adapters.support import needs_package
 SUPPORTED_VERSIONS = ">=1.26,<2"
 with needs_package("smolagents", SUPPORTED_VERSIONS, extra="smolagents"):
     from compact.adapters.smolagents.messages import SmolagentsDialect
-    from compact.adapters.smolagents.model import RecallTool, compacting_model
+    from compact.adapters.smolagents.model import compacting_model, recall_tool
 
-__all__ = ["SUPPORTED_VERSIONS", "RecallTool", "SmolagentsDialect", "compacting_model"]
+__all__ = ["SUPPORTED_VERSIONS", "SmolagentsDialect", "compacting_model", "recall_tool"]

@@ -99,8 +99,8 @@ def _usage(answer: Any) -> object:
     return counted(usage.input_tokens) if usage else None
 
 
-class RecallTool(Tool):
-    """The tool by which an agent reads what left its prompt.
+def recall_tool(manager: CompactManager, session_id: str) -> Tool:
+    """Return the tool by which an agent reads what left its prompt.
 
     Args:
         manager: Keeps the sessions.
@@ -108,11 +108,14 @@ class RecallTool(Tool):
 
     Example:
         >>> from compact import CompactManager
-        >>> from compact.adapters.smolagents import RecallTool
-        >>> RecallTool(CompactManager(), "chat-1").name
+        >>> from compact.adapters.smolagents import recall_tool
+        >>> recall_tool(CompactManager(), "chat-1").name
         'recall'
     """
+    return _SmolagentsRecall(manager, session_id)
 
+
+class _SmolagentsRecall(Tool):
     name = RECALL_NAME
     description = RECALL_DESCRIPTION
     inputs = {  # noqa: RUF012 - as smolagents wants it
