@@ -281,3 +281,10 @@ def test_a_window_that_is_enforced() -> None:
 
 
 PLANNING = ("initial_plan", "update_plan_pre_messages", "update_plan_post_messages")
+
+
+def test_a_session_that_another_framework_began_goes_on() -> None:
+    """A store may have entries of another dialect under the same name: what is not known is written plainly."""
+    entry = {"role": "tool", "tool_call_id": "c1", "content": "seen", "native": {"role": "tool", "extra": {}}}
+    (block,) = SmolagentsDialect().write([entry])
+    assert block.items == ({"role": "tool-response", "content": [{"type": "text", "text": "seen"}]},)

@@ -111,7 +111,7 @@ class LlamaIndexDialect(ChatMessagesDialect):
         if META in entry:
             extra[MARK] = entry[META]
         role = native.get("role", entry["role"])
-        return {"role": role if _ROLES[role] == entry["role"] else entry["role"], "blocks": blocks, _EXTRA: extra}
+        return {"role": role if _ROLES.get(role) == entry["role"] else entry["role"], "blocks": blocks, _EXTRA: extra}
 
 
 def _entry(item: Mapping[str, Any]) -> Entry:

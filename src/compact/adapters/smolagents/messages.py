@@ -89,7 +89,7 @@ class SmolagentsDialect(ChatMessagesDialect):
         parts = list(content) if is_list(content) else [{"type": "text", "text": content}]
         role = {"tool": _RESULT, "developer": "system"}.get(entry["role"], entry["role"])
         was = native_of(entry).get("role", role)
-        return {"role": was if _ROLES[was] == entry["role"] else role, "content": parts}
+        return {"role": was if _ROLES.get(was) == entry["role"] else role, "content": parts}
 
 
 def _read_call(item: Mapping[str, Any]) -> FunctionCall | None:

@@ -4,6 +4,7 @@ requests   prepare a request, fall back to sending it unchanged, feed reported u
 sessions   which session a request belongs to: by a given name, or by how its history continues
 recall     the tool by which an agent reads what left its prompt
 items      messages as plain data and back, tool schemas, instructions as text
+chat_messages  the dialect of a framework whose messages come to entries one by one
 endpoints  the three kinds of HTTP requests that hold a conversation, and where their parts are
 limits     the tokens that a request sets aside for its answer, under each of their names
 packages   the error for a missing framework, and names that were renamed
