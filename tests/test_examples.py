@@ -49,6 +49,7 @@ PRINTED = {
         r"largest request: \d\d,\d{3} ",
     ],
     "anthropic_agent.py": ["40 answers, 0 rejected", "the rule was in every request: True", r"compactions: [2-9]"],
+    "autogen_agent.py": ["All reports are read.", "messages in the model context: 82", r"compactions: [2-9]"],
     "coding_session.py": [
         "It said: assert 900 == 250.",
         r"50 items kept, 25 requests, [2-9] compactions",
@@ -56,6 +57,13 @@ PRINTED = {
         "compact view --session coding-session",
     ],
     "deepagents_agent.py": ["Nothing is odd.", r"reports/tools: 61 messages in the log, [2-9] compactions"],
+    "langgraph_agent.py": ["messages in the state: 83", r"compactions: [2-9]", "the rule was in every request: True"],
+    "llama_index_agent.py": [
+        "messages in the memory: 83",
+        r"compactions: [2-9]",
+        "the rule was in every request: True",
+    ],
+    "smolagents_agent.py": ["steps in the memory: 42", r"compactions: [2-9]", "the rule was in every request: True"],
     "langchain_agent.py": [
         "All reports are read.",
         "messages in the state: 83",

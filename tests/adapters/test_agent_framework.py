@@ -172,6 +172,20 @@ class TestProvider:
         assert told[0].fallback == "the request goes out as it is"
         assert told[0].session_id == "s"
 
+    def test_a_session_that_cannot_be_found_out_lets_the_run_through(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        watch = Watch()
+        monkeypatch.setattr(Scenario, "steps", (Final("done"),))
+        provider = CompactProvider(watch.manager(), session_id=lambda agent, session: session.state["user"])
+        agent = build(watch, context_providers=[provider])
+        answer = asyncio.run(agent.run(watch.scenario.protected, session=AgentSession(session_id="s")))
+        assert answer.text == "done"
+        (told,) = watch.sink.of(CompactionErrorEvent)
+        assert (told.error_type, told.session_id) == ("KeyError", "s")
+        assert told.fallback == "the requests of this run go out as they are"
+        strict = CompactProvider(watch.manager(), session_id=lambda agent, session: session.state["user"], strict=True)
+        with pytest.raises(KeyError):
+            asyncio.run(build(watch, context_providers=[strict]).run("go"))
+
     def test_strict_raises(self, monkeypatch: pytest.MonkeyPatch) -> None:
         watch = Watch()
         manager = watch.manager()

@@ -39,6 +39,7 @@ from compact.adapters.support import (
     instruction_text,
     named_session,
     output_limit,
+    report_failure,
     same_objects,
 )
 from compact.manager import CompactManager
@@ -89,8 +90,17 @@ class CompactProvider(ContextProvider):
     async def before_run(
         self, *, agent: Any, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
-        """Add the middleware that compacts this run's model calls, and offer the agent its recall tool."""
-        session_id = self.session_of(agent, session)
+        """Add the middleware that compacts this run's model calls, and offer the agent its recall tool.
+
+        If the session cannot be found out, because a function of the user's fails, nothing is compacted in this run.
+        """
+        try:
+            session_id = self.session_of(agent, session)
+        except Exception as error:
+            if self._strict:
+                raise
+            report_failure(self._manager, session.session_id, error, "the requests of this run go out as they are")
+            return
         context.extend_middleware(self.source_id, _CompactionMiddleware(self._manager, session_id, self._strict))
         if self._offer_recall:
             context.extend_tools(self.source_id, [recall_tool(self._manager, session_id)])

@@ -29,13 +29,14 @@ class ConversationRequest:
     """A request that holds a conversation: its body as it would be sent, and what was read from it.
 
     `session` is the session that the call itself names. `kept_by` is why the provider has the history, empty if all of
-    it is in the request.
+    it is in the request. `agent` tells requests of several agents apart that share a client under one name.
     """
 
     body: Mapping[str, Any]
     outgoing: OutgoingRequest
     session: str = ""
     kept_by: str = ""
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,10 @@ class PreparedCall:
     session_id: str
     items: list[Any] | None = None
     number: int = 0
+
+
+# A request that nothing is done about.
+UNTOUCHED_CALL = PreparedCall("")
 
 
 class ClientCompactor:
@@ -59,8 +64,13 @@ class ClientCompactor:
         )
         self._usage = UsageFeedback()
 
-    def send(self, request: ConversationRequest, call: Callable[[PreparedCall], A]) -> tuple[PreparedCall, A]:
-        """Send a request with `call`, once more if it is refused as too long; return what was sent, and its answer."""
+    def send(self, request: ConversationRequest | None, call: Callable[[PreparedCall], A]) -> tuple[PreparedCall, A]:
+        """Send a request with `call`, once more if it is refused as too long; return what was sent, and its answer.
+
+        None is a request that holds no conversation: it is sent as it is.
+        """
+        if request is None:
+            return UNTOUCHED_CALL, call(UNTOUCHED_CALL)
         calls: list[PreparedCall] = []
 
         def attempt(prepared: PreparedRequest) -> A:
@@ -71,9 +81,11 @@ class ClientCompactor:
         return calls[-1], answer
 
     async def asend(
-        self, request: ConversationRequest, call: Callable[[PreparedCall], Awaitable[A]]
+        self, request: ConversationRequest | None, call: Callable[[PreparedCall], Awaitable[A]]
     ) -> tuple[PreparedCall, A]:
         """Do what `send` does in an event loop."""
+        if request is None:
+            return UNTOUCHED_CALL, await call(UNTOUCHED_CALL)
         calls: list[PreparedCall] = []
 
         def attempt(prepared: PreparedRequest) -> Awaitable[A]:
@@ -107,6 +119,8 @@ class ClientCompactor:
 
     def _session_of(self, request: ConversationRequest) -> str:
         named = request.session or named_session(self._session_id, request.body)
+        if request.agent:
+            return self._finder.find(request.outgoing.items, base=named, agent=request.agent)
         # What the provider keeps is no list that continues: such requests are not told apart.
         return named or ("" if request.kept_by else self._finder.find(request.outgoing.items))
 

@@ -7,23 +7,19 @@ with an object in its place that compacts first and leaves all else to the clien
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from itertools import chain, islice
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any, TypeAlias
 
 from google.genai import Client
 from google.genai.client import AsyncClient
 
 from compact.adapters.clients.compaction import ClientCompactor, ConversationRequest, PreparedCall
-from compact.adapters.clients.watched_streams import AsyncWatchedEvents
+from compact.adapters.clients.watched_streams import AsyncWatchedEvents, started
 from compact.adapters.support import SESSION_HEADER, is_list, is_mapping
 from compact.adapters.support.endpoints import GEMINI, find_endpoint
 from compact.adapters.support.usage_reports import usage_in
 
 _Body: TypeAlias = dict[str, Any]
-A = TypeVar("A")
-# What is no conversation is sent as it is, and its usage is not looked at.
-_UNCOUNTED = PreparedCall("")
 
 
 def compacting_client(client: Client, compactor: ClientCompactor) -> Client:
@@ -62,7 +58,7 @@ class _CompactingApi:
         def send(call: PreparedCall) -> Any:
             return self._own.request(http_method, path, _with_items(request_dict, call), _without_session(http_options))
 
-        call, answer = self._send(_client_request(path, request_dict, http_options), send)
+        call, answer = self._compactor.send(_client_request(path, request_dict, http_options), send)
         self._compactor.take_usage(call, _usage_in(answer, call))
         return answer
 
@@ -73,9 +69,9 @@ class _CompactingApi:
 
         def send(call: PreparedCall) -> Iterator[Any]:
             options = _without_session(http_options)
-            return _started(self._own.request_streamed(http_method, path, _with_items(request_dict, call), options))
+            return started(self._own.request_streamed(http_method, path, _with_items(request_dict, call), options))
 
-        call, parts = self._send(_client_request(path, request_dict, http_options), send)
+        call, parts = self._compactor.send(_client_request(path, request_dict, http_options), send)
         for part in parts:
             self._compactor.take_usage(call, _usage_in(part, call))
             yield part
@@ -87,7 +83,7 @@ class _CompactingApi:
             options = _without_session(http_options)
             return await self._own.async_request(http_method, path, _with_items(request_dict, call), options)
 
-        call, answer = await self._asend(_client_request(path, request_dict, http_options), send)
+        call, answer = await self._compactor.asend(_client_request(path, request_dict, http_options), send)
         await self._compactor.atake_usage(call, _usage_in(answer, call))
         return answer
 
@@ -100,27 +96,8 @@ class _CompactingApi:
             options = _without_session(http_options)
             return await self._own.async_request_streamed(http_method, path, _with_items(request_dict, call), options)
 
-        call, parts = await self._asend(_client_request(path, request_dict, http_options), send)
+        call, parts = await self._compactor.asend(_client_request(path, request_dict, http_options), send)
         return AsyncWatchedEvents(parts, lambda part: self._compactor.atake_usage(call, _usage_in(part, call)))
-
-    def _send(self, request: ConversationRequest | None, send: Callable[[PreparedCall], A]) -> tuple[PreparedCall, A]:
-        """Send a conversation compacted, and all else as it is."""
-        if request is None:
-            return _UNCOUNTED, send(_UNCOUNTED)
-        return self._compactor.send(request, send)
-
-    async def _asend(
-        self, request: ConversationRequest | None, send: Callable[[PreparedCall], Awaitable[A]]
-    ) -> tuple[PreparedCall, A]:
-        if request is None:
-            return _UNCOUNTED, await send(_UNCOUNTED)
-        return await self._compactor.asend(request, send)
-
-
-def _started(parts: Iterator[Any]) -> Iterator[Any]:
-    """Return a stream whose first part is there: a refusal comes before it."""
-    first = list(islice(parts, 1))
-    return chain(first, parts)
 
 
 def _client_request(path: str, body: _Body, http_options: Any) -> ConversationRequest | None:

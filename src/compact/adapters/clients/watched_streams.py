@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from itertools import chain, islice
+from typing import Any, TypeVar
+
+P = TypeVar("P")
 
 
 class WatchedEvents(Iterator[Any]):
@@ -34,3 +37,27 @@ class AsyncWatchedEvents(AsyncIterator[Any]):
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._events, name)  # aclose, for instance
+
+
+def started(parts: Iterable[P]) -> Iterator[P]:
+    """Return a stream whose first part is there: a refusal comes before it."""
+    rest = iter(parts)
+    first = list(islice(rest, 1))
+    return chain(first, rest)
+
+
+async def astarted(parts: AsyncIterable[P]) -> AsyncGenerator[P, None]:
+    """Do what `started` does in an event loop."""
+    rest = aiter(parts)
+    try:
+        first = [await anext(rest)]
+    except StopAsyncIteration:
+        first = []
+
+    async def whole() -> AsyncGenerator[P, None]:
+        for part in first:
+            yield part
+        async for part in rest:
+            yield part
+
+    return whole()

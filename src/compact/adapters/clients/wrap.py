@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 from compact.adapters.clients.compaction import ClientCompactor, SessionId
@@ -12,7 +13,7 @@ C = TypeVar("C")
 
 _KNOWN = (
     "openai.OpenAI, openai.AsyncOpenAI, anthropic.Anthropic, anthropic.AsyncAnthropic, google.genai.Client, "
-    'boto3.client("bedrock-runtime")'
+    'boto3.client("bedrock-runtime"), and the models of AutoGen, LlamaIndex and smolagents'
 )
 
 
@@ -23,8 +24,8 @@ def wrap(client: C, manager: CompactManager | None = None, *, session_id: Sessio
     compaction fails, the request goes out as it is.
 
     Args:
-        client: `OpenAI`, `AsyncOpenAI`, Azure's, `Anthropic`, `AsyncAnthropic`, `google.genai.Client` or
-            `boto3.client("bedrock-runtime")`. It is not changed.
+        client: `OpenAI`, `AsyncOpenAI`, Azure's, `Anthropic`, `AsyncAnthropic`, `google.genai.Client`,
+            `boto3.client("bedrock-runtime")`, or a model of AutoGen, LlamaIndex or smolagents. It is not changed.
         manager: Compacts; by default a `CompactManager()` of its own.
         session_id: Names the conversation: a text, or a function of a request's body. The header `X-Compact-Session` of
             a call names it too. Without either, a conversation is known by its history for as long as the process
@@ -54,6 +55,8 @@ def wrap(client: C, manager: CompactManager | None = None, *, session_id: Sessio
         wrapped = _wrap_google(client, manager, session_id)
     elif "botocore" in packages:
         wrapped = _wrap_bedrock(client, manager, session_id)
+    elif framework := next((name for name in _FRAMEWORKS if name in packages), ""):
+        wrapped = _FRAMEWORKS[framework](client, manager, session_id)
     if wrapped is None:
         raise _unknown(client)
     return cast(C, wrapped)
@@ -96,6 +99,44 @@ def _wrap_bedrock(client: Any, manager: CompactManager | None, session_id: Sessi
     if getattr(service, "service_name", None) != SERVICE:
         return None
     return compacting_client(client, ClientCompactor(manager or CompactManager(), "bedrock", session_id))
+
+
+def _wrap_autogen(client: Any, manager: CompactManager | None, session_id: SessionId) -> object:
+    from autogen_core.models import ChatCompletionClient
+
+    from compact.adapters.autogen import compacting_client
+
+    if not isinstance(client, ChatCompletionClient):
+        return None
+    return compacting_client(client, ClientCompactor(manager or CompactManager(), "autogen", session_id))
+
+
+def _wrap_smolagents(client: Any, manager: CompactManager | None, session_id: SessionId) -> object:
+    from smolagents import Model  # pyright: ignore[reportMissingTypeStubs]
+
+    from compact.adapters.smolagents import compacting_model
+
+    if not isinstance(client, Model):
+        return None
+    return compacting_model(client, ClientCompactor(manager or CompactManager(), "smolagents", session_id))
+
+
+def _wrap_llama_index(client: Any, manager: CompactManager | None, session_id: SessionId) -> object:
+    from llama_index.core.llms import LLM
+
+    from compact.adapters.llama_index import compacting_llm
+
+    if not isinstance(client, LLM):
+        return None
+    return compacting_llm(client, ClientCompactor(manager or CompactManager(), "llama_index", session_id))
+
+
+# Frameworks whose only complete hook is the object by which they call a model, by the package of its class.
+_FRAMEWORKS: Mapping[str, Callable[[Any, CompactManager | None, SessionId], object]] = {
+    "autogen_core": _wrap_autogen,
+    "smolagents": _wrap_smolagents,
+    "llama_index": _wrap_llama_index,
+}
 
 
 def _unknown(client: Any) -> ConfigError:

@@ -101,7 +101,7 @@ class LangChainCompactionMiddleware(AgentMiddleware[Any, Any, Any]):
             request, lambda prepared: handler(_with_messages(request, prepared.items))
         )
         if prepared.items is not None:
-            observe_usage(self.manager, prepared.session_id, _reported(response))
+            observe_usage(self.manager, prepared.session_id, reported_usage(response))
         return response
 
     async def awrap_model_call(
@@ -112,7 +112,7 @@ class LangChainCompactionMiddleware(AgentMiddleware[Any, Any, Any]):
             request, lambda prepared: handler(_with_messages(request, prepared.items))
         )
         if prepared.items is not None:
-            await aobserve_usage(self.manager, prepared.session_id, _reported(response))
+            await aobserve_usage(self.manager, prepared.session_id, reported_usage(response))
         return response
 
     def _session_of(self, request: ModelRequest[Any]) -> str:
@@ -215,7 +215,7 @@ def schemas_of(source: Any) -> list[dict[str, Any]]:
     return [dict(source) if is_mapping(source) else convert_to_openai_tool(source)]
 
 
-def _reported(response: object) -> object:
+def reported_usage(response: object) -> object:
     """Return what the provider has counted for a request, cached tokens included; None if it does not say."""
     answer = cast(Any, response).model_response if isinstance(response, ExtendedModelResponse) else response
     messages: Sequence[Any] = cast(Any, answer).result if isinstance(answer, ModelResponse) else [answer]

@@ -5,6 +5,7 @@ overflow   which errors say that a prompt was too long, and the figures in them
 sessions   which session a request belongs to: by a given name, or by how its history continues
 recall     the tool by which an agent reads what left its prompt
 items      messages as plain data and back, tool schemas, instructions as text
+chat_messages  the dialect of a framework whose messages come to entries one by one
 endpoints  the kinds of HTTP requests that hold a conversation, and where their parts are
 usage_reports  usage as providers report it, in answers as data
 limits     the tokens that a request sets aside for its answer, under each of their names
