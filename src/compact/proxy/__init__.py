@@ -12,6 +12,7 @@ sessions        which session a request belongs to
 outcome         what was done with a request, and the response header that says so
 managers        a manager for each model that is asked for
 upstream        the connection to the provider
+recall          offers the model the recall tool, and answers its calls
 usage           reads the token counts that a provider reports from the response that passes through
 headers         which headers are passed on
 settings        the proxy's settings

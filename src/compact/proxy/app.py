@@ -16,12 +16,13 @@ from compact.adapters.support.endpoints import Endpoint, find_endpoint
 from compact.config import CompactConfig
 from compact.proxy.client_request import ClientDisconnected, ClientRequest, Message, Receive, Scope, Send
 from compact.proxy.compaction import RequestCompactor, capture_event
-from compact.proxy.headers import TOKEN_HEADER, by_name, for_client, for_upstream
+from compact.proxy.headers import TOKEN_HEADER, for_upstream, unpacked
 from compact.proxy.managers import Managers
 from compact.proxy.outcome import HEADER, RequestOutcome
+from compact.proxy.passing import PassedResponse, pass_answered, pass_unchanged
+from compact.proxy.recall.rounds import RecallRounds
 from compact.proxy.settings import ProxySettings, is_from_web_page
 from compact.proxy.upstream import Response, Upstream, UpstreamError, UpstreamTimeout
-from compact.proxy.usage import UsageReader
 
 _log = logging.getLogger("compact.proxy")
 # Chosen: as many requests are compacted at a time; those that wait for a summary hardly use a processor.
@@ -48,7 +49,7 @@ class ProxyApp:
     def __init__(self, settings: ProxySettings, config: CompactConfig) -> None:
         self._settings = settings
         self.managers = Managers(config, on_event=capture_event)
-        self._compactor = RequestCompactor(self.managers.for_model)
+        self._compactor = RequestCompactor(self.managers.for_model, offers_recall=settings.recall)
         self._upstream = Upstream(settings.upstream, timeout_seconds=settings.timeout_seconds)
         # Threads of our own: requests that wait for a summary must not hold up others.
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="compact-proxy")
@@ -111,8 +112,8 @@ class ProxyApp:
             endpoint = find_endpoint(request.method, request.path)
             outgoing = await self._compact(endpoint, request) if endpoint else _UpstreamRequest(request.body())
             outcome = outgoing.outcome
-            headers = for_upstream(request.headers, self._upstream.host, new_length=outgoing.new_length)
-            response = await self._upstream.send(request.method, request.target, headers, outgoing.body)
+            response = await self._send(request, outgoing.body, outcome, outgoing.new_length)
+            passed = await self._passed(request, response, outcome)
         except ClientDisconnected:
             return
         except UpstreamTimeout:
@@ -123,7 +124,28 @@ class ProxyApp:
             text = f"the upstream cannot be reached: {error}"
             await _send_error(send, 502, "upstream_unreachable", text, outcome)
         else:
-            await self._pass_response(response, outcome, send)
+            await self._pass_response(passed, send)
+
+    async def _send(
+        self, request: ClientRequest, body: AsyncIterator[bytes], outcome: RequestOutcome | None, length: int | None
+    ) -> Response:
+        headers = for_upstream(request.headers, self._upstream.host, new_length=length)
+        if outcome and outcome.recall:
+            headers = unpacked(headers)
+        return await self._upstream.send(request.method, request.target, headers, body)
+
+    async def _passed(
+        self, request: ClientRequest, response: Response, outcome: RequestOutcome | None
+    ) -> PassedResponse:
+        """Return what the agent gets for a response; calls of the recall tool in it are answered."""
+
+        async def resend(body: bytes) -> Response:
+            return await self._send(request, _chain([body]), outcome, len(body))
+
+        if outcome is None or outcome.recall is None:
+            return pass_unchanged(response, outcome)
+        rounds = RecallRounds(outcome.recall, self._compactor.hidden_exchanges, resend, self._in_thread)
+        return await pass_answered(response, outcome, rounds)
 
     async def _compact(self, endpoint: Endpoint, request: ClientRequest) -> _UpstreamRequest:
         """Return what to send for a request that holds a conversation."""
@@ -138,29 +160,24 @@ class ProxyApp:
         outcome = await self._in_thread(lambda: self._compactor.compact(endpoint, raw, request.by_name))
         return _UpstreamRequest(_chain(start.parts if outcome.body is None else [outcome.body]), outcome)
 
-    async def _pass_response(self, response: Response, outcome: RequestOutcome | None, send: Send) -> None:
+    async def _pass_response(self, passed: PassedResponse, send: Send) -> None:
         """Pass a response on as it comes; one that the provider breaks off is broken off."""
-        headers = for_client(response.headers.raw)
-        reader = UsageReader(by_name(headers)) if outcome and outcome.call and response.status_code == 200 else None
-        if outcome:
-            headers.append(outcome.header)
-        async with aclosing(response):
-            await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+        async with aclosing(passed.response), aclosing(passed.parts):
+            await send(
+                {"type": "http.response.start", "status": passed.response.status_code, "headers": passed.headers}
+            )
             try:
-                async with aclosing(response.aiter_raw()) as parts:
-                    async for part in parts:
-                        await send(_body_message(part, more=True))
-                        if reader:
-                            reader.feed(part)
+                async for part in passed.parts:
+                    await send(_body_message(part, more=True))
             except UpstreamError as error:
                 # Without an end the server closes the connection, and the agent sees a response that was cut.
                 _log.warning("the upstream broke a response off (%s), and it is broken off here", type(error).__name__)
             else:
                 await send(_body_message(b"", more=False))
-                if reader:
-                    reader.end()
-            if reader and reader.usage and outcome:
-                self._feed_back(outcome, reader.usage)
+                if passed.reader:
+                    passed.reader.end()
+            if passed.reader and passed.reader.usage and passed.outcome:
+                self._feed_back(passed.outcome, passed.reader.usage)
 
     def _feed_back(self, outcome: RequestOutcome, usage: Any) -> None:
         """Have reported usage taken in, in the background."""

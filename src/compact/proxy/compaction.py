@@ -29,6 +29,8 @@ from compact.core.engine.events import (
 from compact.core.errors import CompactError, InsufficientBudget, UnknownSession
 from compact.manager import CompactManager
 from compact.proxy.outcome import RequestOutcome
+from compact.proxy.recall.exchanges import ExchangeMemory
+from compact.proxy.recall.offer import OfferedSessions, RecallOffer, may_offer, offered_tool, with_tool
 from compact.proxy.sessions import SessionNames, answer_fingerprint
 
 _log = logging.getLogger("compact.proxy")
@@ -66,8 +68,11 @@ class _IncomingRequest:
 class RequestCompactor:
     """Compacts requests, one per thread; a failure here never stops a request."""
 
-    def __init__(self, manager_for: Callable[[str], CompactManager]) -> None:
+    def __init__(self, manager_for: Callable[[str], CompactManager], *, offers_recall: bool = True) -> None:
         self._manager_for = manager_for
+        self._offers_recall = offers_recall
+        self._recalling = OfferedSessions()
+        self.hidden_exchanges = ExchangeMemory()
         self._names = SessionNames()
         self._usage = UsageFeedback()
 
@@ -105,6 +110,15 @@ class RequestCompactor:
         body, endpoint = request.body, request.endpoint
         model = str(body.get("model") or "")
         outcome = replace(_outcome(events), session_id=prepared.session_id, call=request.call, model=model)
+        if (
+            self._offers_recall
+            and may_offer(endpoint, body)
+            and (outcome.plan or self._recalling.has(prepared.session_id))
+        ):
+            self._recalling.add(prepared.session_id)
+            body = with_tool(endpoint, {**body, endpoint.items_key: without_meta(prepared.items)})
+            offer = RecallOffer(manager, prepared.session_id, endpoint, body)
+            return replace(outcome, recall=offer, body=write_body(body))
         if same_objects(prepared.items, request.items):
             return replace(outcome, status="unchanged", plan=0, tokens_before=0)
         if outcome.status == "unchanged":  # except for our marks
@@ -124,9 +138,10 @@ class RequestCompactor:
         self._usage.apply(manager, session_id)
         request.call = self._usage.begin(session_id)
         endpoint, body = request.endpoint, request.body
+        offers = self._offers_recall and self._recalling.has(session_id) and may_offer(endpoint, body)
         return OutgoingRequest(
-            items=request.items,
-            tools=endpoint.tools(body),
+            items=self.hidden_exchanges.restore(session_id, endpoint.dialect, request.items),
+            tools=[*endpoint.tools(body), *([offered_tool(endpoint)] if offers else [])],
             instructions=endpoint.instructions(body),
             output_tokens=endpoint.output_tokens(body),
             dialect=endpoint.dialect,

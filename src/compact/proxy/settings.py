@@ -17,7 +17,8 @@ class ProxySettings:
     """The provider's URL, and everything that has a default.
 
     `timeout_seconds` is how long the provider may send nothing; by default there is no limit, because agents have time
-    limits of their own. Requests above `max_body_bytes` are passed on without compaction.
+    limits of their own. Requests above `max_body_bytes` are passed on without compaction. With `recall` the proxy
+    offers the recall tool to models whose prompts it compacted, and answers its calls itself.
     """
 
     upstream: str
@@ -26,6 +27,7 @@ class ProxySettings:
     token: str = ""
     timeout_seconds: float | None = None
     max_body_bytes: int = 64_000_000
+    recall: bool = True
 
     def __post_init__(self) -> None:
         if self.token and not (self.token.isascii() and self.token.isprintable() and self.token == self.token.strip()):

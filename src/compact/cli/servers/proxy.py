@@ -42,6 +42,14 @@ MaxBody = Annotated[
     int, typer.Option("--max-body-mb", metavar="N", min=1, help="Larger requests are passed on without compaction.")
 ]
 
+Recall = Annotated[
+    bool,
+    typer.Option(
+        "--recall/--no-recall",
+        help="Offer the model the recall tool from the first compaction on, and answer its calls here.",
+    ),
+]
+
 
 def proxy(
     upstream: Upstream,
@@ -54,6 +62,7 @@ def proxy(
     store: Store = None,
     timeout: Timeout = None,
     max_body_mb: MaxBody = 64,
+    recall: Recall = True,
 ) -> None:
     """Run a proxy that compacts between an agent and its provider.
 
@@ -70,6 +79,7 @@ def proxy(
         token=token,
         timeout_seconds=timeout,
         max_body_bytes=max_body_mb * 1_000_000,
+        recall=recall,
     )
     loaded = load_agent_config(config, model=model, window=window, store=store)
     try:
