@@ -23,6 +23,7 @@ class ResponsesAnswer(Answer):
         # Per index of an item in this round: its hidden call, or the item that the agent sees.
         self._items: dict[int, HiddenCall | Fields] = {}
         self._sequence = -1
+        self._id = ""
         self._body: Fields = {}
 
     def begin_round(self, *, hides: bool = True) -> None:
@@ -42,6 +43,7 @@ class ResponsesAnswer(Answer):
         if fields is None:
             return event.raw
         kind = fields.get("type")
+        self._id = self._id or str(mapping(fields.get("response")).get("id") or "")
         if len(self.rounds) > 1 and kind in ("response.created", "response.in_progress", "response.queued"):
             return b""
         if kind in _ENDS:
@@ -96,9 +98,11 @@ class ResponsesAnswer(Answer):
     def _joined(self, response: Mapping[str, Any]) -> Fields:
         """Return a response with what the agent was shown of all rounds, and their usage.
 
-        Its id is that of the last round: a request that refers to it later finds no call without a result.
+        A stream has told the id of the first round. A whole response has that of the last: a request that refers to it
+        later finds no call without a result.
         """
         joined = {**response, "output": [*self._shown_before(), *self._shown_items()]}
+        joined |= {"id": self._id} if self._id else {}
         if self.round.usage:
             usage = summed(self.round.usage, [each.usage for each in self.rounds[:-1]], "output_tokens")
             usage["total_tokens"] = number_of(usage, "input_tokens") + number_of(usage, "output_tokens")
@@ -137,7 +141,8 @@ class ResponsesAnswer(Answer):
             "code": str(error.get("code") or error.get("type") or status),
             "message": str(error.get("message") or ""),
         }
-        response = {"object": "response", "status": "failed", "error": told, "output": self._shown_before()}
+        known = {"id": self._id, "object": "response", "status": "failed"}
+        response = {**known, "error": told, "output": self._shown_before()}
         fields = {"type": "response.failed", "sequence_number": self._sequence + 1, "response": response}
         return write_event(fields, "response.failed")
 
