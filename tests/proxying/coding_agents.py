@@ -127,12 +127,9 @@ def run(agent: CodingAgent, command: Path, folder: Path, url: str) -> subprocess
     home.mkdir(exist_ok=True)
     arguments, environment = agent.prepare(home, work, url)
     known = {"HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "dumb", "CI": "1"}
-    # A proxy that leads nowhere: what is not for this machine fails at once.
-    nowhere = {name: "http://127.0.0.1:9" for name in ("HTTPS_PROXY", "https_proxy")}
-    local = {name: "127.0.0.1,localhost" for name in ("NO_PROXY", "no_proxy")}
     return subprocess.run(
         [str(command), *arguments],
-        env={**known, **nowhere, **local, **environment},
+        env={**known, **environment},
         cwd=work,
         stdin=subprocess.DEVNULL,
         capture_output=True,

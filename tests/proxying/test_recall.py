@@ -83,7 +83,7 @@ class Scene:
 
     def text_sent(self, back: int = 1) -> str:
         body = self.sent(back)
-        return json.dumps(body.get("messages") or body["input"])
+        return json.dumps(body.get("messages") or body["input"], sort_keys=True)
 
 
 @contextmanager
@@ -204,7 +204,7 @@ def test_a_recall_beside_other_calls_is_put_back(wire: str, stream: bool) -> Non
         assert len(scene.provider.received) == before + 1
         loop.step("short")
         sent = scene.text_sent()
-        assert sent.count("recall_1") == 2
+        assert sent.count('"recall_1"') == 2
         assert SECRET in sent
         for _ in range(3):
             loop.step("short")
@@ -225,7 +225,7 @@ def test_a_recall_after_a_recall_beside_other_calls(wire: str, stream: bool) -> 
         assert [call.id for call in scene.loop.calls] == ["own_1"]
         scene.loop.step("short")
         sent = scene.text_sent()
-        assert sent.count("recall_1") == sent.count("recall_2") == 2
+        assert sent.count('"recall_1"') == sent.count('"recall_2"') == 2
         scene.loop.step("short")
         assert scene.text_sent().startswith(sent[:-1])
 

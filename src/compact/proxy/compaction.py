@@ -110,11 +110,7 @@ class RequestCompactor:
         body, endpoint = request.body, request.endpoint
         model = str(body.get("model") or "")
         outcome = replace(_outcome(events), session_id=prepared.session_id, call=request.call, model=model)
-        if (
-            self._offers_recall
-            and may_offer(endpoint, body)
-            and (outcome.plan or self._recalling.has(prepared.session_id))
-        ):
+        if self._offers(request, prepared.session_id, outcome.plan):
             self._recalling.add(prepared.session_id)
             body = with_tool(endpoint, {**body, endpoint.items_key: without_meta(prepared.items)})
             offer = RecallOffer(manager, prepared.session_id, endpoint, body)
@@ -124,6 +120,11 @@ class RequestCompactor:
         if outcome.status == "unchanged":  # except for our marks
             return replace(outcome, body=unmarked)
         return replace(outcome, body=write_body({**body, endpoint.items_key: prepared.items}))
+
+    def _offers(self, request: _IncomingRequest, session_id: str, plan: int = 0) -> bool:
+        """Return True if a request offers the recall tool: from its session's first plan on, always."""
+        has_begun = bool(plan) or self._recalling.has(session_id)
+        return self._offers_recall and has_begun and may_offer(request.endpoint, request.body)
 
     def _session_of(self, manager: CompactManager, request: _IncomingRequest) -> str:
         return self._names.name(
@@ -138,7 +139,8 @@ class RequestCompactor:
         self._usage.apply(manager, session_id)
         request.call = self._usage.begin(session_id)
         endpoint, body = request.endpoint, request.body
-        offers = self._offers_recall and self._recalling.has(session_id) and may_offer(endpoint, body)
+        # The request that is compacted first has the tool as well: it has the room, and is counted from the next one on.
+        offers = self._offers(request, session_id)
         return OutgoingRequest(
             items=self.hidden_exchanges.restore(session_id, endpoint.dialect, request.items),
             tools=[*endpoint.tools(body), *([offered_tool(endpoint)] if offers else [])],
