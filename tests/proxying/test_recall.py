@@ -35,6 +35,10 @@ SMALL = CompactConfig(
     telemetry={"exporter": "none"},
 )
 SECRET = "the code word of pier seven is marzipan"
+# One line among many like it: no summary keeps it.
+NOTE = "\n".join(
+    f"berth {n} of quay 1: {n * 7 % 97} crates of cargo {31 + n}{f'; {SECRET}' if n == 30 else ''}" for n in range(60)
+)
 every_wire = pytest.mark.parametrize("wire", LOOPS)
 both_ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 
@@ -99,7 +103,7 @@ def compacted(
     ):
         loop = LOOPS[wire](proxy.url, stream)
         loop.step()
-        loop.step(f"{WORDS[:2000]}. The harbour says: {SECRET}. {WORDS[2000:]}")
+        loop.step(NOTE)
         for _ in range(20):
             loop.step(WORDS)
             if SECRET not in json.dumps(provider.received[-1].json):

@@ -139,7 +139,7 @@ class RequestCompactor:
         self._usage.apply(manager, session_id)
         request.call = self._usage.begin(session_id)
         endpoint, body = request.endpoint, request.body
-        # The request that is compacted first has the tool, too: there it has room, and it is counted from the next one on.
+        # The request that is compacted first has the tool, too; there it has room, and it counts from the next on.
         offers = self._offers(request, session_id)
         return OutgoingRequest(
             items=self.hidden_exchanges.restore(session_id, endpoint.dialect, request.items),

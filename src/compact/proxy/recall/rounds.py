@@ -28,8 +28,10 @@ MOST_ROUNDS = 4
 _MOST_TOKENS = 2_000
 # Chosen: an answer that is shorter says nothing.
 _FEWEST_TOKENS = 50
-# Chosen: the fewest characters that a token has on average, in any text that models write.
-_CHARS_PER_TOKEN = 3
+# Chosen: the fewest characters that a token has on average; tables of numbers come near it.
+_CHARS_PER_TOKEN = 2
+# Chosen: the rest is left for how the provider counts and frames what is recalled.
+_USED_SHARE = 0.8
 # A comment, which clients skip: a stream has no header that could say it later.
 ANSWERED = b": compact answered a call of recall\n\n"
 _NO_MORE = f"recall was called {quantity(MOST_ROUNDS, 'time')} in a row; go on with what you know"
@@ -148,7 +150,7 @@ class RecallRounds:
         offer, taken = self._offer, len(json.dumps(self._added)) // _CHARS_PER_TOKEN
 
         def recall() -> str:
-            room = min(_MOST_TOKENS, (_room_tokens(offer) - taken) // max(1, len(self._answer.round.hidden)))
+            room = min(_MOST_TOKENS, (_room_tokens(offer) - taken) // len(self._answer.round.hidden))
             if room < _FEWEST_TOKENS:
                 return _NO_ROOM
             return answer_recall(offer.manager, offer.session_id, call.arguments, max_tokens=room)
@@ -171,7 +173,7 @@ class RecallRounds:
 def _room_tokens(offer: RecallOffer) -> int:
     """Return how many tokens the prompt may still grow."""
     status = offer.manager.status(offer.session_id)
-    return status.thresholds["ceiling"] - status.used_tokens
+    return int((status.thresholds["ceiling"] - status.used_tokens) * _USED_SHARE)
 
 
 def _own_error(text: str) -> dict[str, Any]:
