@@ -245,7 +245,8 @@ def test_a_model_that_only_recalls_is_stopped(wire: str, stream: bool) -> None:
         rounds = scene.provider.received[before:]
         assert ["recall" in names(each.json) for each in rounds] == [True] * (MOST_ROUNDS + 1) + [False]
         assert "was called 4 times in a row" in scene.text_sent()
-        assert scene.text_sent(2).count(SECRET) == MOST_ROUNDS
+        # The last of them may find the window full.
+        assert 2 <= scene.text_sent(2).count(SECRET) <= MOST_ROUNDS
 
 
 @every_wire
