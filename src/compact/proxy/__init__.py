@@ -11,6 +11,7 @@ compaction      compacts the conversation in a request, and feeds usage back
 sessions        which session a request belongs to
 outcome         what was done with a request, and the response header that says so
 managers        a manager for each model that is asked for
+passing         the response as the agent gets it
 upstream        the connection to the provider
 recall          offers the model the recall tool, and answers its calls
 usage           reads the token counts that a provider reports from the response that passes through
