@@ -153,6 +153,11 @@ BREAKS = (
     Break("entries of a former version are not found", "stores/schema.py", 'connection.execute(insert(unindexed).from_select(["tenant_id", "session_id"], known))', "pass", "tests/stores/test_search.py::test_a_database_of_the_former_version_goes_on_and_is_searched"),
     Break("a note of ours is sent to the provider", "dialects/translation.py", "_KnownBlock((copy_plain(item),), (_without_meta(item),), own.entries)", "_KnownBlock((copy_plain(item),), (item,), own.entries)", "tests/dialects/test_properties.py::test_below_the_trigger_the_callers_own_objects_come_back"),
     Break("clearing forgets how a call went", "strategies/clear.py", "*outcome_lines(text, self.keep_lines)", "", "tests/strategies/test_strategies.py::test_a_cleared_result_keeps_the_lines_that_say_how_it_went"),
+    # -- the recall tool of the proxy
+    Break("the agent sees a call of the proxy's tool", "proxy/recall/answer.py", "return self._hides and name == RECALL_NAME", "return False", "tests/proxying/test_recall.py::test_a_recall_beside_other_calls_is_put_back"),
+    Break("what the agent was not shown is lost", "proxy/recall/exchanges.py", "return _RESTORE[dialect](items, found) if found else items", "return items", "tests/proxying/test_recall.py::test_a_recall_beside_other_calls_is_put_back"),
+    Break("a model may recall for ever", "proxy/recall/rounds.py", "may_recall = len(self._results) <= MOST_ROUNDS", "may_recall = True", "tests/proxying/test_recall.py::test_a_model_that_only_recalls_is_stopped"),
+    Break("the tool is offered before anything was compacted", "proxy/compaction.py", "has_begun = bool(plan) or self._recalling.has(session_id)", "has_begun = True", "tests/proxying/test_recall.py::test_the_tool_is_offered_from_the_first_compaction_on"),
     # -- telemetry
     Break("a span is told of again in every round", "core/audit/freed.py", "is_told = was is now or (isinstance(was, SummarizationRecord) and isinstance(now, SummarizationRecord))", "is_told = was is now", "tests/telemetry/test_seed_events.py"),
     Break("a message is counted again when it is changed again", "core/engine/events.py", 'data["message_count"] - data.get("changed_again", 0)', 'data["message_count"]', "tests/telemetry/test_metrics_add_up.py::test_the_sessions_reach_what_they_are_about"),

@@ -12,7 +12,9 @@ sessions        which session a request belongs to
 outcome         what was done with a request, and the response header that says so
 managers        a manager for each model that is asked for
 overflow        sends once more, smaller, what the provider refuses as too long
+passing         the response as the agent gets it
 upstream        the connection to the provider
+recall          offers the model the recall tool, and answers its calls, a folder
 usage           reads the token counts that a provider reports from the response that passes through, a folder
 headers         which headers are passed on
 body_encodings  unpacks requests that an agent has packed

@@ -8,7 +8,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,14 +19,15 @@ from compact.proxy.body_encodings import UnreadableBody, unpack_body
 from compact.proxy.caller_keys import SessionsOfKeys
 from compact.proxy.client_request import ClientDisconnected, ClientRequest, Message, Receive, Scope, Send
 from compact.proxy.compaction import IncomingBody, RequestCompactor, capture_event
-from compact.proxy.headers import TOKEN_HEADER, Headers, by_name, for_client, for_upstream
+from compact.proxy.headers import TOKEN_HEADER, Headers, for_upstream, unpacked
 from compact.proxy.managers import Managers
 from compact.proxy.outcome import HEADER, RequestOutcome
 from compact.proxy.overflow import OverflowRetry
+from compact.proxy.passing import PassedResponse, pass_answered, pass_unchanged
+from compact.proxy.recall.rounds import RecallRounds
 from compact.proxy.sessions import SESSION_HEADER_KEY
 from compact.proxy.settings import ProxySettings, is_from_web_page
 from compact.proxy.upstream import Response, Upstream, UpstreamError, UpstreamTimeout
-from compact.proxy.usage import UsageReader
 from compact.runner import run_short
 
 _log = logging.getLogger("compact.proxy")
@@ -61,7 +62,7 @@ class ProxyApp:
     def __init__(self, settings: ProxySettings, config: CompactConfig) -> None:
         self._settings = settings
         self.managers = Managers(config, on_event=capture_event)
-        self._compactor = RequestCompactor(self.managers.for_model)
+        self._compactor = RequestCompactor(self.managers.for_model, offers_recall=settings.recall)
         self._upstream = Upstream(settings.upstream, timeout_seconds=settings.timeout_seconds)
         self._signer = AwsSigner()
         self._sessions_of_keys = SessionsOfKeys(settings.max_sessions_per_key)
@@ -127,10 +128,10 @@ class ProxyApp:
         try:
             outgoing = await self._prepare(request)
             outcome = outgoing.outcome
-            headers = await self._headers(request, outgoing)
-            response = await self._upstream.send(request.method, request.target, headers, outgoing.body())
+            response = await self._send(request, outgoing)
             if outgoing.retry and outcome:
                 response, outcome = await outgoing.retry(response, outcome, send=partial(self._send_again, request))
+            passed = await self._passed(request, response, outcome)
         except ClientDisconnected:
             return
         except UpstreamTimeout:
@@ -141,7 +142,27 @@ class ProxyApp:
             text = f"the upstream cannot be reached: {error}"
             await _send_error(send, 502, "upstream_unreachable", text, outcome)
         else:
-            await self._pass_response(response, outcome, send)
+            await self._pass_response(passed, send)
+
+    async def _send(self, request: ClientRequest, outgoing: _UpstreamRequest) -> Response:
+        headers = await self._headers(request, outgoing)
+        return await self._upstream.send(request.method, request.target, headers, outgoing.body())
+
+    async def _send_again(self, request: ClientRequest, again: RequestOutcome) -> Response:
+        return await self._send(request, _UpstreamRequest([again.body or b""], outcome=again))
+
+    async def _passed(
+        self, request: ClientRequest, response: Response, outcome: RequestOutcome | None
+    ) -> PassedResponse:
+        """Return what the agent gets for a response; calls of the recall tool in it are answered."""
+        if outcome is None or outcome.recall is None:
+            return pass_unchanged(response, outcome)
+
+        async def resend(body: bytes) -> Response:
+            return await self._send_again(request, replace(outcome, body=body))
+
+        rounds = RecallRounds(outcome.recall, self._compactor.hidden_exchanges, resend)
+        return await pass_answered(response, outcome, rounds)
 
     async def _prepare(self, request: ClientRequest) -> _UpstreamRequest:
         """Return what to send for a request; one that must be signed anew is read into memory."""
@@ -176,44 +197,36 @@ class ProxyApp:
         retry = OverflowRetry(self._compactor, incoming)
         return _UpstreamRequest(parts if outcome.body is None else [outcome.body], outcome=outcome, retry=retry)
 
-    async def _send_again(self, request: ClientRequest, again: RequestOutcome) -> Response:
-        outgoing = _UpstreamRequest([again.body or b""], outcome=again)
-        headers = await self._headers(request, outgoing)
-        return await self._upstream.send(request.method, request.target, headers, outgoing.body())
-
     async def _headers(self, request: ClientRequest, outgoing: _UpstreamRequest) -> Headers:
         """Return the headers to send, with a new signature where the agent has signed for AWS."""
         headers = for_upstream(request.headers, self._upstream.host, new_length=outgoing.new_length)
+        if outgoing.outcome and outgoing.outcome.recall:
+            headers = unpacked(headers)  # what comes back is read, and perhaps joined
         scope = signing_scope(request.by_name)
         if scope is None or outgoing.rest or not await self._signer.can_sign():
             return headers
         url = self._upstream.url(request.target)
         return await self._signer.sign(scope, request.method, url, headers, b"".join(outgoing.start))
 
-    async def _pass_response(self, response: Response, outcome: RequestOutcome | None, send: Send) -> None:
+    async def _pass_response(self, passed: PassedResponse, send: Send) -> None:
         """Pass a response on as it comes; one that the provider breaks off is broken off."""
-        headers = for_client(response.headers.raw)
-        reader = UsageReader(by_name(headers)) if outcome and outcome.call and response.status_code == 200 else None
-        if outcome:
-            headers.append(outcome.header)
-        async with aclosing(response):
-            await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+        async with aclosing(passed.response), aclosing(passed.parts):
+            await send(
+                {"type": "http.response.start", "status": passed.response.status_code, "headers": passed.headers}
+            )
             try:
-                async with aclosing(response.aiter_raw()) as parts:
-                    async for part in parts:
-                        await send(_body_message(part, more=True))
-                        if reader:
-                            reader.feed(part)
+                async for part in passed.parts:
+                    await send(_body_message(part, more=True))
             except UpstreamError as error:
                 # Without an end the server closes the connection, and the agent sees a response that was cut.
                 _log.warning("the upstream broke a response off (%s), and it is broken off here", type(error).__name__)
             else:
                 await send(_body_message(b"", more=False))
-                if reader:
-                    reader.end()
-            if reader and reader.usage and outcome:
-                self._compactor.note_usage(outcome, reader.usage)
-                self._do_later(self._compactor.apply_usage(outcome))
+                if passed.reader:
+                    passed.reader.end()
+            if passed.reader and passed.reader.usage and passed.outcome:
+                self._compactor.note_usage(passed.outcome, passed.reader.usage)
+                self._do_later(self._compactor.apply_usage(passed.outcome))
 
     def _do_later(self, work: Coroutine[Any, Any, None]) -> None:
         """Have something done in the background; `close` waits for it."""

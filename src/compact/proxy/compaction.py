@@ -31,6 +31,8 @@ from compact.core.errors import CompactError, InsufficientBudget, UnknownSession
 from compact.manager import CompactManager
 from compact.model_engines import ReportedOverflow
 from compact.proxy.outcome import RequestOutcome
+from compact.proxy.recall.exchanges import ExchangeMemory
+from compact.proxy.recall.offer import OfferedSessions, RecallOffer, may_offer, offered_tool, with_tool
 from compact.proxy.sessions import SessionNames, answer_fingerprint, call_text
 from compact.runner import run_short
 
@@ -94,8 +96,11 @@ class RequestCompactor:
     `manager_for` takes the name of a model, and the window that a request asks for, 0 if it asks for none.
     """
 
-    def __init__(self, manager_for: Callable[[str, int], CompactManager]) -> None:
+    def __init__(self, manager_for: Callable[[str, int], CompactManager], *, offers_recall: bool = True) -> None:
         self._manager_for = manager_for
+        self._offers_recall = offers_recall
+        self._recalling = OfferedSessions()
+        self.hidden_exchanges = ExchangeMemory()
         self._names = SessionNames()
         self._usage = UsageFeedback()
 
@@ -123,7 +128,8 @@ class RequestCompactor:
             model=conversation.model,
             window_tokens=conversation.window_tokens,
         )
-        return await run_short(lambda: _with_body(outcome, conversation, prepared.items or []))
+        items = prepared.items
+        return await run_short(lambda: self._with_body(outcome, conversation, manager, items))
 
     async def _prepare(self, manager: CompactManager, conversation: _ReadConversation) -> PreparedRequest:
         preparer: RequestPreparer[_ReadConversation] = RequestPreparer(
@@ -146,9 +152,33 @@ class RequestCompactor:
         return await preparer.aprepare(conversation)
 
     def _read(self, conversation: _ReadConversation, session_id: str) -> OutgoingRequest:
-        conversation.call = self._usage.begin(session_id)
+        conversation.call, endpoint = self._usage.begin(session_id), conversation.source.endpoint
         # The manager was chosen by the model, unless the settings name one for all requests.
-        return conversation.source.endpoint.outgoing(conversation.body, model="")
+        outgoing = endpoint.outgoing(conversation.body, model="")
+        # The request that is compacted first has the tool, too; there it has room, and it counts from the next on.
+        offered = [offered_tool(endpoint)] if self._offers(conversation, session_id) else []
+        items = self.hidden_exchanges.restore(session_id, endpoint.dialect, list(outgoing.items))
+        return replace(outgoing, items=items, tools=[*outgoing.tools, *offered])
+
+    def _offers(self, conversation: _ReadConversation, session_id: str, plan: int = 0) -> bool:
+        """Return True if a request offers the recall tool: from its session's first plan on, always."""
+        has_begun = bool(plan) or self._recalling.has(session_id)
+        return self._offers_recall and has_begun and may_offer(conversation.source.endpoint, conversation.body)
+
+    def _with_body(
+        self, outcome: RequestOutcome, conversation: _ReadConversation, manager: CompactManager, items: list[Any]
+    ) -> RequestOutcome:
+        """Return an outcome with the body to send, if it is not the one that came."""
+        endpoint, session_id = conversation.source.endpoint, outcome.session_id
+        if self._offers(conversation, session_id, outcome.plan):
+            self._recalling.add(session_id)
+            body = with_tool(endpoint, {**conversation.body, endpoint.items_key: without_meta(items)})
+            return replace(outcome, recall=RecallOffer(manager, session_id, endpoint, body), body=write_body(body))
+        if same_objects(items, conversation.items):
+            return replace(outcome, status="unchanged", plan=0, tokens_before=0)
+        if outcome.status == "unchanged":  # except for our marks
+            return replace(outcome, body=conversation.unmarked)
+        return replace(outcome, body=conversation.with_items(items))
 
     async def _manager_of(self, model: str, window_tokens: int) -> CompactManager:
         return await run_short(lambda: self._manager_for(model, window_tokens))
@@ -184,15 +214,6 @@ def _read_conversation(incoming: IncomingBody) -> _ReadConversation | None:
     bare = without_meta(items)
     conversation.unmarked = None if same_objects(bare, items) else conversation.with_items(bare)
     return conversation
-
-
-def _with_body(outcome: RequestOutcome, conversation: _ReadConversation, items: list[Any]) -> RequestOutcome:
-    """Return an outcome with the body to send, if it is not the one that came."""
-    if same_objects(items, conversation.items):
-        return replace(outcome, status="unchanged", plan=0, tokens_before=0)
-    if outcome.status == "unchanged":  # except for our marks
-        return replace(outcome, body=conversation.unmarked)
-    return replace(outcome, body=conversation.with_items(items))
 
 
 def _report(manager: CompactManager, session_id: str, error: Exception) -> None:

@@ -39,6 +39,19 @@ def for_upstream(headers: Headers, host: bytes, *, new_length: int | None = None
     return renewed if any(name.lower() == b"content-length" for name, _ in renewed) else [*renewed, length]
 
 
+def unpacked(headers: Headers) -> Headers:
+    """Return a request's headers such that the response comes unpacked, to be read."""
+    return [
+        *((name, value) for name, value in headers if name.lower() != b"accept-encoding"),
+        (b"Accept-Encoding", b"identity"),
+    ]
+
+
+def without_body_headers(headers: Headers) -> Headers:
+    """Return a response's headers without those about the bytes of its body, for one whose body is another."""
+    return [(name, value) for name, value in headers if name.lower() not in (b"content-length", b"content-encoding")]
+
+
 def for_client(headers: Headers) -> Headers:
     """Return a response's headers as the agent gets them; our server decides how the body is cut into chunks."""
     return [(name, value) for name, value in _end_to_end(headers) if name.lower() != b"transfer-encoding"]

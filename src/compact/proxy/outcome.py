@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from compact.proxy.recall.offer import RecallOffer
+
 HEADER = b"X-Compact"
 
 
@@ -34,6 +36,10 @@ class RequestOutcome:
     tokens: int = 0
     tokens_before: int = 0
     reason: str = ""
+    # Set if the request offers the recall tool; `recalls` counts the calls of it that were answered, as far as that is
+    # known when the response begins.
+    recall: RecallOffer | None = None
+    recalls: int = 0
 
     @property
     def header(self) -> tuple[bytes, bytes]:
@@ -43,6 +49,7 @@ class RequestOutcome:
             "plan": self.plan,
             "before": self.tokens_before,
             "after" if self.tokens_before else "tokens": self.tokens,
+            "recalls": self.recalls,
             "session": self.session_id,
         }
         details = " ".join(f"{name}={value}" for name, value in facts.items() if value)

@@ -20,7 +20,8 @@ class ProxySettings:
 
     `timeout_seconds` is how long the provider may send nothing; by default there is no limit, because agents have time
     limits of their own. Requests above `max_body_bytes`, unpacked, are passed on without compaction. An API key has
-    `max_sessions_per_key` sessions in memory at most.
+    `max_sessions_per_key` sessions in memory at most. With `recall` the proxy offers the recall tool to models whose
+    prompts it compacted, and answers its calls itself.
     """
 
     upstream: str
@@ -30,6 +31,7 @@ class ProxySettings:
     timeout_seconds: float | None = None
     max_body_bytes: int = 64_000_000
     max_sessions_per_key: int = MAX_SESSIONS_PER_KEY
+    recall: bool = True
 
     def __post_init__(self) -> None:
         if self.token and not (self.token.isascii() and self.token.isprintable() and self.token == self.token.strip()):

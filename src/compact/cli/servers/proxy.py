@@ -59,6 +59,14 @@ MaxBody = Annotated[
     int, typer.Option("--max-body-mb", metavar="N", min=1, help="Larger requests are passed on without compaction.")
 ]
 
+Recall = Annotated[
+    bool,
+    typer.Option(
+        "--recall/--no-recall",
+        help="Offer the model the recall tool from the first compaction on, and answer its calls here.",
+    ),
+]
+
 
 def proxy(
     upstream: Upstream = None,
@@ -73,6 +81,7 @@ def proxy(
     max_body_mb: MaxBody = 64,
     max_sessions_per_key: MaxSessionsPerKey = 200,
     agent: Agent = None,
+    recall: Recall = True,
 ) -> None:
     """Run a proxy that compacts between an agent and its provider.
 
@@ -96,6 +105,7 @@ def proxy(
         timeout_seconds=timeout,
         max_body_bytes=max_body_mb * 1_000_000,
         max_sessions_per_key=max_sessions_per_key,
+        recall=recall,
     )
     loaded = load_agent_config(config, model=model, window=window, store=store)
     try:
