@@ -1,6 +1,7 @@
 """Real coding agents through the proxy, against a model that enforces its window: they work on, and notice nothing.
 
-Runs in CI, or if COMPACT_TEST_CODING_AGENTS names a folder into which the agents are installed once.
+Runs if COMPACT_TEST_CODING_AGENTS names a folder into which the agents are installed once; CI sets it wherever the
+registry of npm can be reached, and fails there if an agent cannot be installed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pytest
 
 from compact import CompactConfig
 from compact.testing.provider_api import RequestRejected
+from conftest import NO_CODING_AGENTS
 from proxying.coding_agents import AGENTS, KEY, TASK, VERSIONS, CodingAgent, NotInstallable, install, node_version, run
 from proxying.conftest import running
 from proxying.provider import Provider, Received
@@ -27,9 +29,7 @@ CALLS = 44
 SECRETS = ("the code word of pier seven is marzipan", "the pilot of the ferry to Malta is called Rosalind")
 QUERIES = ("code word of pier seven", "pilot of the ferry to Malta")
 DONE = "All the notes are read; the code word is marzipan."
-FOLDER = os.environ.get("COMPACT_TEST_CODING_AGENTS") or (
-    "/var/tmp/compact-coding-agents" if os.environ.get("CI") else ""
-)
+FOLDER = os.environ.get("COMPACT_TEST_CODING_AGENTS", "")
 # What Claude Code sends with its header for betas, and its endpoint takes.
 _BETA_KEYS = ("context_management",)
 
@@ -112,7 +112,7 @@ def write_notes(folder: Path) -> None:
         (folder / "work" / "notes" / f"part_{number}.txt").write_text("\n".join(lines))
 
 
-@pytest.mark.skipif(not FOLDER, reason="COMPACT_TEST_CODING_AGENTS names no folder to install the agents into")
+@pytest.mark.skipif(not FOLDER, reason=f"{NO_CODING_AGENTS} names no folder to install the agents into")
 @pytest.mark.parametrize("name", [name for name, agent in AGENTS.items() if not FOLDER or agent.node <= node_version()])
 def test_a_coding_agent_works_through_many_compactions(
     name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]

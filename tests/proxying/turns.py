@@ -10,19 +10,19 @@ from typing import Any
 from compact.testing.provider_api import RequestRejected
 from proxying.models import (
     _WIRES,
+    AnthropicWire,
     Fields,
     Model,
-    _Anthropic,
+    Wire,
     _Chat,
     _Responses,
-    _Wire,
     chat_usage,
     halves,
     named,
     own_usage,
     sse,
 )
-from proxying.provider import Part, Received, as_json, events
+from proxying.provider import Part, Received, as_json, streamed
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,13 @@ class TurnModel(Model):
         body = request.json
         said = self.say(body)
         return (
-            events(*wire.stream(body, said, tokens)) if body.get("stream") else as_json(wire.answer(body, said, tokens))
+            streamed(wire.stream_type, wire.stream(body, said, tokens))
+            if body.get("stream")
+            else as_json(wire.answer(body, said, tokens))
         )
 
 
-class _TurnWire(_Wire):
+class _TurnWire(Wire):
     def check_thinking(self, body: Fields) -> None:
         """Reject thinking that is not as the model wrote it."""
 
@@ -113,7 +115,7 @@ def signature(thinking: str) -> str:
     return f"signed-{sum(thinking.encode())}"
 
 
-class AnthropicTurns(_Anthropic, _TurnWire):
+class AnthropicTurns(AnthropicWire, _TurnWire):
     def check_thinking(self, body: Fields) -> None:
         blocks = [block for message in body["messages"] for block in _blocks(message)]
         for block in blocks:
