@@ -62,6 +62,21 @@ def test_what_changes_from_call_to_call_can_be_left_out() -> None:
     assert finder.find([{"content": "a"}, {"content": "b", "mark": 1}]) == first
 
 
+def test_a_clock_and_cleared_results_do_not_make_it_another() -> None:
+    def sent(time: str, *results: str) -> list[Any]:
+        said = {"role": "assistant", "content": "I look."}
+        found = [{"role": "tool", "tool_call_id": f"c{n}", "content": text} for n, text in enumerate(results)]
+        return [{"role": "system", "content": f"It is {time}."}, *items("go"), said, *found]
+
+    finder = SessionFinder("x")
+    first = finder.find(sent("2026-03-01 09:00"))
+    assert finder.find(sent("2026-03-01 09:01", "a long result")) == first
+    assert finder.find(sent("2026-03-01 09:02", "[cleared]", "another")) == first
+    other = sent("2026-03-01 09:03", "[cleared]", "another")
+    other[2] = {"role": "assistant", "content": "I do not look."}
+    assert finder.find(other) != first
+
+
 def test_only_so_many_are_remembered() -> None:
     finder = SessionFinder("x")
     first = finder.find(items("first"))

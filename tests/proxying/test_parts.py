@@ -68,6 +68,17 @@ def test_a_conversation_keeps_its_session() -> None:
     assert name(names) == name(names, answered("a")) == name(names, answered("a"), answered("b"))
 
 
+def test_a_clock_in_the_instructions_is_not_another_opening() -> None:
+    names = SessionNames()
+    sessions = {
+        named(names, ANTHROPIC_MESSAGES, {"system": f"It is 2026-03-01 09:{n:02}. Be brief.", "messages": OPENING[-1:]})
+        for n in range(60)
+    }
+    assert len(sessions) == 1
+    other = {"system": "It is 2026-03-01 09:00. Be long.", "messages": OPENING[-1:]}
+    assert named(names, ANTHROPIC_MESSAGES, other) not in sessions
+
+
 def test_conversations_that_begin_alike_part_at_the_first_answer() -> None:
     """The first has the name of the opening; whoever begins again later does not come into its session."""
     names = SessionNames()

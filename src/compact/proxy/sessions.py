@@ -18,6 +18,7 @@ from typing import Any
 from compact.adapters.support import SESSION_HEADER, RecentDict
 from compact.adapters.support.endpoints import Body, Endpoint, content_text
 from compact.core.json_data import is_list, is_mapping
+from compact.core.log.forms import without_times
 
 SESSION_HEADER_KEY = SESSION_HEADER.lower().encode()
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._:-]{0,80}")
@@ -76,7 +77,9 @@ def answer_fingerprint(answer: str) -> str:
 def _opening_fingerprint(endpoint: Endpoint, body: Body, items: Sequence[Any], key: bytes) -> str:
     metadata = body.get("metadata")
     user = metadata.get("user_id") if is_mapping(metadata) else ""
-    parts = (endpoint.instructions(body), _opening(items), str(body.get("prompt_cache_key") or ""), str(user or ""))
+    # Agents have clocks in there: a conversation is the same one a minute later.
+    began = (without_times(endpoint.instructions(body)), without_times(_opening(items)))
+    parts = (*began, str(body.get("prompt_cache_key") or ""), str(user or ""))
     lengths = "\0".join(f"{len(part)}:{part}" for part in parts)
     return f"proxy-{_digest(key + lengths.encode('utf-8', 'surrogatepass'))[:16]}"
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
 from uuid import uuid4
 
-from compact.core.json_data import is_mapping
+from compact.core.json_data import is_list, is_mapping
+from compact.core.log.forms import without_times
 from compact.dialects.translation import look_of
 
 # The header of an HTTP request that names its session.
@@ -67,7 +68,16 @@ class _Conversation:
     agents: set[str] = field(default_factory=set[str])
 
     def continues_as(self, items: list[Any]) -> bool:
-        return len(self.sent) <= len(items) and items[: len(self.sent)] == self.sent
+        """Return True if a list begins with what was sent; results of tools and clocks may have changed since."""
+        count = len(self.sent)
+        if count > len(items):
+            return False
+        if items[:count] == self.sent:
+            return True
+        # Both lists are known to begin alike, but for dates and times.
+        begun = _opening_length(self.sent)
+        pairs = zip(self.sent[begun:], items[begun:count], strict=True)
+        return all(known == item or _same_results(known, item) for known, item in pairs)
 
 
 @dataclass(slots=True)
@@ -94,7 +104,8 @@ class SessionFinder:
         as a tool): those get ids of their own below it.
         """
         sent = [self.normalise(item) for item in items]
-        opening = hashlib.sha256(look_of(sent[: _opening_length(sent)]).encode()).hexdigest()[:12]
+        opening = without_times(look_of(sent[: _opening_length(sent)]))
+        opening = hashlib.sha256(opening.encode()).hexdigest()[:12]
         with self._lock:
             alike = self._conversations.setdefault((base, opening), [])
             self._conversations.move_to_end((base, opening))
@@ -140,6 +151,24 @@ class SessionFinder:
             (base, _), forgotten = self._conversations.popitem(last=False)
             if any(conversation.session_id == base for conversation in forgotten):
                 self._main.pop(base, None)
+
+
+def _same_results(known: Any, item: Any) -> bool:
+    """Return True if two items are results of the same calls, whatever they say: agents clear old ones."""
+    ids = _result_ids(known)
+    return bool(ids) and ids == _result_ids(item)
+
+
+def _result_ids(item: Any) -> list[Any]:
+    if not is_mapping(item):
+        return []
+    parts = item.get("content")
+    found = [id_ for part in parts for id_ in _result_ids(part)] if is_list(parts) else []
+    result = item.get("toolResult")
+    found += [result.get("toolUseId")] if is_mapping(result) else []
+    own = (item.get(name) for name in ("tool_call_id", "tool_use_id"))
+    found += [id_ for id_ in own if id_]
+    return [item["call_id"], *found] if item.get("type") == "function_call_output" else found
 
 
 def _opening_length(items: Sequence[Any]) -> int:

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any, cast
 
 from compact.core.log.entries import read_own_entry
@@ -26,17 +27,24 @@ _STUB = re.compile(
 )
 # Chosen: how much longer or shorter a date may be than another.
 _MAX_CLOCK_CHARS = 64
+_MONTH = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 _TIME = re.compile(
+    r"\b(?=[\dJFMASONDTW])(?:"
     r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)?(?:Z|[+-]\d{2}:?\d{2})?"  # ISO 8601
     r"|\d{1,2}[./]\d{1,2}[./]\d{2,4}"
-    r"|\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:\s?[ap]\.?m\b\.?)?"
-    r"|\b1[5-9]\d{8}(?:\.\d+)?\b|\b1[5-9]\d{11}\b"  # seconds or milliseconds since 1970
-    r"|\b\d{1,2}(?:st|nd|rd|th)?\b(?=,?\s+(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec))"
-    r"|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?\s+\d{1,2}(?:st|nd|rd|th)?(?:,?\s+\d{4})?"
-    r"|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?\s+\d{4}\b"
-    r"|\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b|\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b",
-    re.IGNORECASE,
+    r"|\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:\s?[aApP]\.?[mM]\b\.?)?"
+    r"|1[5-9]\d{8}(?:\.\d+)?\b|1[5-9]\d{11}\b"  # seconds or milliseconds since 1970
+    rf"|\d{{1,2}}(?:st|nd|rd|th)?\b(?=,?\s(?:{_MONTH}))"
+    rf"|(?:{_MONTH})[a-z]*\.?\s(?:\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s\d{{4}})?|\d{{4}}\b)"
+    r"|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b"
+    r")"
 )
+
+
+@lru_cache(maxsize=64)
+def without_times(text: str) -> str:
+    """Return a text with a mark in place of each date and time in it."""
+    return _TIME.sub("\0", text)
 
 
 def identity_of(item: object) -> tuple[object, ...] | None:
@@ -98,7 +106,7 @@ def differs_in_time(before: Message, after: Message) -> bool:
         return False
     if abs(len(before.text) - len(after.text)) > _MAX_CLOCK_CHARS or type(before.content) is not type(after.content):
         return False
-    return _TIME.sub("\0", before.text) == _TIME.sub("\0", after.text)
+    return without_times(before.text) == without_times(after.text)
 
 
 def _common_start(first: str, second: str) -> int:
