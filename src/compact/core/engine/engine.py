@@ -250,7 +250,7 @@ class Engine:
             self.emitter.notice(session, _OWN_COMPACTION.format(messages=quantity(len(match.left_ids), "message")))
         elif match.is_new_line and session.note_once("another conversation"):
             self.emitter.notice(session, _REUSED.format(session_id=session.session_id))
-        if match.branched or match.formed or check_chat(match.new):
+        if match.branched or not session.show_forms(match.formed) or check_chat(match.new):
             self.compactor.render(session)
             if session.plan.reason == EDITED_PAST:
                 session.record_plan_size()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from compact.core.log.entries import write_entry
@@ -87,6 +87,25 @@ class CurrentPrompt:
         self._tools.update((call.id, call.name) for message in new for call in message.tool_calls)
         for message, count in zip(new, tokens, strict=True):
             self._add_slot(message, count, part_of(message, None, rules))
+
+    def take_forms(self, forms: Mapping[str, tuple[Message, int]]) -> bool:
+        """Show entries in other forms, each with its tokens; return False if the prompt must be made anew for them."""
+        slots = list(self.rendered.slots)
+        places = {slot.ids[0]: place for place, slot in enumerate(slots) if len(slot.ids) == 1}
+        if any(i not in places or self.items.owners[places[i]] != i or form.is_empty for i, (form, _) in forms.items()):
+            return False
+        for message_id, (form, tokens) in forms.items():
+            place = places[message_id]
+            more = tokens - self.slot_tokens[place]
+            slots[place] = Slot(form, (message_id,))
+            self.items.originals[place] = form.original
+            self.slot_tokens[place] = tokens
+            self.tokens_by_source[self.slot_parts[place], self.source_of(form)] += more
+            self.tokens_by_part[self.slot_parts[place]] += more
+            self.tokens += more
+            self.view_tokens += more
+        self.rendered = replace(self.rendered, slots=tuple(slots))
+        return True
 
     def copy(self) -> CurrentPrompt:
         """Return a prompt of its own with the same content."""

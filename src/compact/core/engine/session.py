@@ -402,6 +402,11 @@ class Session:
         """Take a prompt that was made anew."""
         self._previous, self.prompt = self.prompt, prompt
 
+    def show_forms(self, message_ids: Sequence[str]) -> bool:
+        """Show entries in the forms that the caller has by now; return False if the prompt must be made anew."""
+        forms = {i: (self.log.forms[i], self._tokens[i]) for i in message_ids}
+        return not forms or self.prompt.take_forms(forms)
+
     def record_plan_size(self) -> None:
         """Write the tokens of the prompt as it stands into the plan that made it."""
         self.plan = replace(self.plan, tokens_after=self.prompt.tokens)
