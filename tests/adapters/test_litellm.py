@@ -13,6 +13,7 @@ from typing import Any
 import litellm
 import pytest
 from litellm.integrations.custom_logger import CustomLogger
+from litellm.litellm_core_utils.logging_worker import GLOBAL_LOGGING_WORKER
 from litellm.types.utils import ChatCompletionMessageToolCall as ToolCall
 from litellm.types.utils import Choices, Function, GenericStreamingChunk, Message, ModelResponse, Usage
 from packaging.specifiers import SpecifierSet
@@ -136,6 +137,7 @@ def test_the_scenario_async(watch: Watch) -> None:
                 if not message.tool_calls:
                     break
                 history.extend(answer(watch, manager, "chat-1", call) for call in message.tool_calls)
+        await GLOBAL_LOGGING_WORKER.flush()
 
     asyncio.run(main())
     watch.check(manager, "chat-1", stored=texts(history))

@@ -12,6 +12,7 @@ import pytest
 from anthropic import Anthropic, AsyncAnthropic, BadRequestError
 from google import genai
 from google.genai import types
+from litellm.litellm_core_utils.logging_worker import GLOBAL_LOGGING_WORKER
 from openai import AsyncOpenAI, OpenAI
 
 import compact
@@ -184,6 +185,7 @@ def test_litellm_in_an_event_loop() -> None:
 
         with asyncio.Runner() as loop:
             chat_turns(run, lambda m: loop.run(call(m)).choices[0].message.model_dump(exclude_none=True))
+            loop.run(GLOBAL_LOGGING_WORKER.flush())
         check(run)
 
 
@@ -269,6 +271,7 @@ def test_litellm_callbacks_learn_for_the_next_call(monkeypatch: pytest.MonkeyPat
                     break
                 await asyncio.sleep(0.05)
             await litellm.acompletion(messages=long_history(), **server)
+            await GLOBAL_LOGGING_WORKER.flush()  # what it has not done when its loop ends is never awaited
 
         asyncio.run(main())
         assert [event.learned_tokens for event in run.sink.of(ContextOverflowEvent)] == [TRUE_WINDOW]

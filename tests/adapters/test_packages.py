@@ -19,7 +19,7 @@ from compact.extras import install_line
 FOLDER = Path(compact.adapters.__file__).parent
 ADAPTERS = sorted(found.name for found in pkgutil.iter_modules([str(FOLDER)]) if found.name != "support")
 # Packages that are there without any extra.
-ALWAYS_THERE = {"compact", "pydantic_core", *sys.stdlib_module_names}
+ALWAYS_THERE = {"compact", "pydantic", "pydantic_core", *sys.stdlib_module_names}
 RENAMED = [
     ("anthropic", "CompactionMiddleware", "AnthropicCompactionMiddleware"),
     ("langchain", "CompactionMiddleware", "LangChainCompactionMiddleware"),
