@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import threading
 from abc import abstractmethod
@@ -99,8 +100,6 @@ def data_uri(attached: bytes) -> str:
 
 
 def encoded(attached: bytes) -> str:
-    import base64
-
     return base64.b64encode(attached).decode()
 
 
@@ -228,7 +227,7 @@ class Served(OwnLoop):
 
 def _served(world: World, request: ReceivedRequest) -> Any:
     (key, dialect), *_ = (wire for end, wire in _WIRES.items() if request.path.partition("?")[0].endswith(end))
-    answer = world.provider.ask(request.body[key], dialect)
+    answer = world.provider.ask(request.body[key], dialect, model=request.body["model"])
     calls = tuple(ScriptedCall(call.name, call.arguments, call.call_id) for call in answer.calls)
     scripted = ScriptedAnswer(None if calls else answer.text, calls=calls)
     return held(threading.Event(), scripted) if answer.hangs else scripted

@@ -40,6 +40,7 @@ from compact.core.log.legality import check_chat
 from compact.dialects import Dialect, get_dialect
 from compact.testing import RecordingSink
 from compact.tokens import get_tokenizer
+from compact.core.log.tokenizer import ProviderAwareTokenizer
 
 WINDOW_TOKENS = 4_500
 MODEL = "gpt-4o"
@@ -146,11 +147,13 @@ class StrictProvider:
         *,
         tools: Sequence[Mapping[str, Any]] = (),
         instructions: str = "",
+        model: str = MODEL,
     ) -> Answer:
-        """Return what the model answers; raises Rejected."""
+        """Return what the model answers; raises Rejected. `model` is the one by which it is counted."""
         with self._lock:
             self.times.append(time.perf_counter())
-            return self._ask(items, get_dialect(dialect), tools, instructions)
+            beside = get_tokenizer(model).count_tools(tools) + get_tokenizer(model).count_text(instructions)
+            return self._ask(items, get_dialect(dialect), get_tokenizer(model), beside)
 
     async def aask(self, items: Sequence[Any], dialect: str | Dialect, **beside: Any) -> Answer:
         """The same in an event loop: where the run is broken off, no answer ever comes."""
@@ -159,7 +162,7 @@ class StrictProvider:
             await asyncio.Event().wait()
         return answer
 
-    def _ask(self, items: Sequence[Any], dialect: Dialect, tools: Sequence[Any], instructions: str) -> Answer:
+    def _ask(self, items: Sequence[Any], dialect: Dialect, counter: ProviderAwareTokenizer, tokens: int) -> Answer:
         if violations := dialect.check(items):
             self._reject(f"illegal: {[str(violation) for violation in violations]}")
         entries = [entry for block in dialect.read(list(items), 0) for entry in block.entries]
@@ -172,9 +175,7 @@ class StrictProvider:
             self._reject(f"it has something of {len(names)} conversations: {sorted(names)}")
         (name,) = names
         seen = self.seen.setdefault(name, Seen())
-        counter = get_tokenizer(MODEL)
-        tokens = sum(map(counter.count_message, messages)) + counter.count_tools(tools)
-        tokens += counter.count_text(instructions) if instructions else 0
+        tokens += sum(map(counter.count_message, messages))
         if tokens > WINDOW_TOKENS - CompactConfig().policy.hard_cap_buffer:
             self._reject(f"{name}: {tokens:,} tokens are too many")
         if missing := [result for result in seen.awaited if result not in text]:
@@ -187,6 +188,7 @@ class StrictProvider:
     def _next(self, name: str, seen: Seen, tokens: int) -> Answer:
         if self.breaks_in == "model" and seen.answered == BROKEN_REQUEST and not self.is_broken.is_set():
             self.is_broken.set()
+            seen.awaited = ()  # some frameworks lose what a cancelled run has done
             return Answer(hangs=True, tokens=tokens)
         answer = script(name)[seen.answered]
         seen.answered += 1
@@ -297,8 +299,9 @@ def edited(value: Any, changes: Mapping[str, str]) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(edited(each, changes) for each in value)
     if isinstance(value, BaseModel):
-        fields = {name: edited(getattr(value, name), changes) for name in type(value).model_fields}
-        return value.model_copy(update=fields)
+        fields = {name: getattr(value, name) for name in value.model_fields_set if hasattr(value, name)}
+        changed = {name: edited(each, changes) for name, each in fields.items()}
+        return value.model_copy(update={name: each for name, each in changed.items() if each != fields[name]})
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [each.name for each in dataclasses.fields(value) if each.init]
         return dataclasses.replace(value, **{name: edited(getattr(value, name), changes) for name in names})

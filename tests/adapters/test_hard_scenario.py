@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from adapters.hard_clients import CLIENTS
+from adapters.hard_frameworks import FRAMEWORKS
 from adapters.hard_scenario import (
     CLEARED,
     RULE,
@@ -29,14 +30,17 @@ from adapters.hard_scenario import (
 from compact.core.log.attachments import attachments_of
 from test_event_loop import watched_loop
 
-ALL: dict[str, type[Conversation]] = {**CLIENTS}
+ALL: dict[str, type[Conversation]] = {**CLIENTS, **FRAMEWORKS}
 CROWD = 50
 # Generous: how long fifty conversations may take on two busy cores.
 CROWD_SECONDS = 60.0
 STALL_SECONDS = 1.0
 
 every = pytest.mark.parametrize("kind", ALL.values(), ids=ALL)
-pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:create_react_agent has been moved"),
+]
 
 
 def play(kind: type[Conversation], folder: Path, talk: Callable[[World, Any], Coroutine[Any, Any, None]]) -> World:
