@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Any
 
@@ -422,7 +420,8 @@ class Strands(Conversation):
         await self.agent.invoke_async([{"text": text}, *image])
 
     async def retry(self) -> None:
-        await self.say(f"Go on with {self.name}.")
+        """Without a prompt an agent goes on where it was: a tool that did not end is called again."""
+        await self.agent.invoke_async()
 
     async def edit(self, changes: Mapping[str, str]) -> None:
         self.agent.messages[:] = [edited(message, changes) for message in self.agent.messages]

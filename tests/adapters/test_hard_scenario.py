@@ -18,6 +18,7 @@ from adapters.hard_frameworks import FRAMEWORKS
 from adapters.hard_scenario import (
     CLEARED,
     RULE,
+    MODEL,
     Conversation,
     Interrupted,
     Moment,
@@ -27,18 +28,30 @@ from adapters.hard_scenario import (
     question,
     ticket,
 )
+from adapters.hard_wrapped_models import WRAPPED_MODELS, Smolagents
 from compact.core.log.attachments import attachments_of
+from compact.tokens import get_tokenizer
 from test_event_loop import watched_loop
 
-ALL: dict[str, type[Conversation]] = {**CLIENTS, **FRAMEWORKS}
+ALL: dict[str, type[Conversation]] = {**CLIENTS, **FRAMEWORKS, **WRAPPED_MODELS}
 CROWD = 50
 # Generous: how long fifty conversations may take on two busy cores.
 CROWD_SECONDS = 60.0
 STALL_SECONDS = 1.0
 
+# A tool of smolagents' that raises ends no run: the agent reads the error as the tool's answer.
+BROKEN_OFF = [
+    pytest.param(moment, kind, id=f"{moment}-{name}")
+    for moment in ("model", "tool")
+    for name, kind in ALL.items()
+    if (moment, kind) != ("tool", Smolagents)
+]
+
 every = pytest.mark.parametrize("kind", ALL.values(), ids=ALL)
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning"),
+    # LlamaIndex looks at its own models by names that pydantic has deprecated.
+    pytest.mark.filterwarnings("ignore:The `__fields__` attribute:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:create_react_agent has been moved"),
 ]
 
@@ -46,6 +59,8 @@ pytestmark = [
 def play(kind: type[Conversation], folder: Path, talk: Callable[[World, Any], Coroutine[Any, Any, None]]) -> World:
     """Hold conversations in one event loop that is watched; nothing may be rejected, fail or stall."""
     world = World(folder)
+    # Loading a vocabulary, once in a process, takes most of a second.
+    assert get_tokenizer(MODEL).count_text("warm")
 
     async def main() -> float:
         async with kind.shared(world) as shared, watched_loop() as longest:
@@ -117,8 +132,7 @@ def test_a_past_that_is_edited_between_two_runs(kind: type[Conversation], tmp_pa
     assert all(new in request for request in requests[6:])
 
 
-@every
-@pytest.mark.parametrize("moment", ["model", "tool"])
+@pytest.mark.parametrize(("moment", "kind"), BROKEN_OFF)
 def test_a_run_that_is_broken_off_goes_on_at_once(moment: Moment, kind: type[Conversation], tmp_path: Path) -> None:
     """Cancelled while the model thinks or a tool works; the next request leaves within two seconds, and is legal."""
 
@@ -127,13 +141,12 @@ def test_a_run_that_is_broken_off_goes_on_at_once(moment: Moment, kind: type[Con
         conversation = opened(1)
         await conversation.say(question(ticket(1), 1))
         run = asyncio.create_task(conversation.say(question(ticket(1), 2)))
-        while not world.provider.is_broken.is_set():
+        while not world.provider.is_broken.is_set() and not run.done():
             await asyncio.sleep(0.01)
-            assert not run.done(), run.exception()
         await asyncio.sleep(0.05)
         run.cancel()
         (ended,) = await asyncio.gather(run, return_exceptions=True)
-        assert isinstance(ended, asyncio.CancelledError | Interrupted), repr(ended)
+        assert isinstance(ended, asyncio.CancelledError) or isinstance(ended.__cause__, Interrupted), repr(ended)
         before, since = len(world.provider.times), time.perf_counter()
         await asyncio.wait_for(conversation.retry(), 20)
         assert world.provider.times[before] - since < 2.0
