@@ -150,9 +150,7 @@ class HandWritten(ChatLoop):
             session_id=self.name, messages=list(self.history), tools=[CHAT_TOOL], instructions=INSTRUCTIONS
         )
         await self.agent(context)
-        answer = await self.world.provider.aask(
-            context.messages, "chat", tools=[CHAT_TOOL], instructions=INSTRUCTIONS
-        )
+        answer = await self.world.provider.aask(context.messages, "chat", tools=[CHAT_TOOL], instructions=INSTRUCTIONS)
         return [chat_answer(answer)], list(answer.calls)
 
 
@@ -174,9 +172,7 @@ class _LiteLLMProvider(litellm.CustomLLM):
         ]
         response = kwargs["model_response"]
         response.choices = [Choices(message=Message(content=answer.text or None, tool_calls=calls or None))]
-        response.usage = Usage(
-            prompt_tokens=answer.tokens, completion_tokens=9, total_tokens=answer.tokens + 9
-        )
+        response.usage = Usage(prompt_tokens=answer.tokens, completion_tokens=9, total_tokens=answer.tokens + 9)
         return response
 
 
@@ -357,9 +353,7 @@ class Bedrock(Served):
         return [message], [Call(each["toolUseId"], each["name"], each["input"]) for each in used]
 
     def results(self, results: Sequence[tuple[Call, str]]) -> list[Any]:
-        blocks = [
-            {"toolResult": {"toolUseId": call.call_id, "content": [{"text": text}]}} for call, text in results
-        ]
+        blocks = [{"toolResult": {"toolUseId": call.call_id, "content": [{"text": text}]}} for call, text in results]
         return [{"role": "user", "content": blocks}]
 
 

@@ -406,9 +406,7 @@ class Strands(Conversation):
             return await world.alook_up(ticket, depot)
 
         plugin = StrandsCompactionPlugin(world.manager)
-        agent = StrandsAgent(
-            shared, system_prompt=INSTRUCTIONS, tools=[look], plugins=[plugin], callback_handler=None
-        )
+        agent = StrandsAgent(shared, system_prompt=INSTRUCTIONS, tools=[look], plugins=[plugin], callback_handler=None)
         super().__init__(name, world, agent)
 
     @classmethod

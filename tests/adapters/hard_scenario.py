@@ -37,10 +37,10 @@ from compact import CompactConfig, CompactManager
 from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent
 from compact.core.log.entries import read_entry
 from compact.core.log.legality import check_chat
+from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.dialects import Dialect, get_dialect
 from compact.testing import RecordingSink
 from compact.tokens import get_tokenizer
-from compact.core.log.tokenizer import ProviderAwareTokenizer
 
 WINDOW_TOKENS = 4_500
 MODEL = "gpt-4o"
@@ -107,9 +107,7 @@ def script(name: str, turns: int = 8) -> list[Answer]:
         for calls in ((2 if turn % 2 else 3), 1):
             wanted = [next(depots) for _ in range(calls)]
             answers.append(
-                Answer(
-                    calls=tuple(Call(f"call_{name[-4:]}_{n}", TOOL, {"ticket": name, "depot": n}) for n in wanted)
-                )
+                Answer(calls=tuple(Call(f"call_{name[-4:]}_{n}", TOOL, {"ticket": name, "depot": n}) for n in wanted))
             )
         answers.append(Answer(text=f"Turn {turn} of {name} is done."))
     return answers

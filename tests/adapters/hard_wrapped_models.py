@@ -56,9 +56,7 @@ class AutoGen(Conversation):
 
     def __init__(self, name: str, world: World, shared: Any) -> None:
         tool = FunctionTool(_tool(world), description=DESCRIPTION, name=TOOL)
-        agent = AssistantAgent(
-            "auditor", shared, tools=[tool], system_message=INSTRUCTIONS, max_tool_iterations=10
-        )
+        agent = AssistantAgent("auditor", shared, tools=[tool], system_message=INSTRUCTIONS, max_tool_iterations=10)
         super().__init__(name, world, agent)
         self.task: Any = None
         self.before: Any = None
@@ -163,9 +161,7 @@ class HardSmolModel(ScriptedSmolModel):
             ChatMessageToolCall(ChatMessageToolCallFunction(arguments, name), call_id, "function")
             for call_id, name, arguments in wanted
         ]
-        return SmolMessage(
-            MessageRole.ASSISTANT, "On.", tool_calls=calls, token_usage=TokenUsage(answer.tokens, 5)
-        )
+        return SmolMessage(MessageRole.ASSISTANT, "On.", tool_calls=calls, token_usage=TokenUsage(answer.tokens, 5))
 
 
 class HardDepotTool(Tool):

@@ -17,8 +17,8 @@ from adapters.hard_clients import CLIENTS
 from adapters.hard_frameworks import FRAMEWORKS
 from adapters.hard_scenario import (
     CLEARED,
-    RULE,
     MODEL,
+    RULE,
     Conversation,
     Interrupted,
     Moment,
