@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from sqlalchemy import text
 
 from compact import ConfigError
 from compact.core.engine.events import CompactionErrorEvent
+from compact.stores import database
 from compact.stores.database import Database
 from stores.conftest import Server
 from stores.worker import history, manager_on
@@ -112,3 +115,18 @@ def test_a_password_is_in_no_message(server: Server) -> None:
     errors = sink.of(CompactionErrorEvent)
     assert "nowhere" in errors[0].message
     assert "secret-word" not in "".join(map(str, errors))
+
+
+def test_threads_that_write_wait_for_their_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite gives up on a writer that others pass again and again; here each waits longer than it would."""
+    monkeypatch.setattr(database, "_BUSY_TIMEOUT_SECONDS", 0.01)
+    store = Database(f"sqlite:///{tmp_path / 'state.db'}")
+
+    def write(_: int) -> None:
+        with store.writing():
+            time.sleep(0.05)
+
+    write(0)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(8)))
+    store.close()

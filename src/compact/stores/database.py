@@ -30,6 +30,8 @@ from compact.stores import schema
 
 # Chosen: how long a turn may wait for another writer, or for a server to answer.
 _BUSY_TIMEOUT_SECONDS = 2
+# Chosen: fifty agents in one process write for a second or two; who waits longer than this waits for a disk that hangs.
+_TURN_TIMEOUT_SECONDS = 10
 # Chosen: an agent must not wait for a dead server at every turn.
 _PAUSE_SECONDS = 5.0
 # Of what a server answers, only this means that it is not there: no connection, no room, shutting down.
@@ -66,6 +68,7 @@ class Database:
         reading = {"only_reads": True} if self._path else {"isolation_level": "REPEATABLE READ"}
         self._reader = self._engine.execution_options(**reading)
         self._lock = threading.Lock()
+        self._turn = threading.Lock()
         self._owner = os.getpid()
         self._is_prepared = self._is_closed = False
         self._file: tuple[int, int] | None = None
@@ -97,8 +100,27 @@ class Database:
             raise StoreError(f"{self.name} was opened to be read only", hint="start it without --read-only")
         with self._reported("write"):
             self._prepare("write")
-            with self._engine.begin() as connection:
+            with self._turn_to_write(), self._engine.begin() as connection:
                 yield connection
+
+    @contextmanager
+    def _turn_to_write(self) -> Generator[None]:
+        """Wait for the other threads that write to the same SQLite file.
+
+        SQLite itself lets them try again and again, in no order: with some dozen of them, one may lose each time until
+        the file counts as locked, although it is free most of the time.
+        """
+        if not self._path:
+            yield
+            return
+        turn = self._turn
+        if not turn.acquire(timeout=_TURN_TIMEOUT_SECONDS):
+            raise TimeoutError(f"another thread has been writing to it for {_TURN_TIMEOUT_SECONDS} seconds")
+        try:
+            self._check_pause("write")
+            yield
+        finally:
+            turn.release()
 
     def close(self) -> None:
         """Close all connections; those that a thread still uses when it is done with them."""
@@ -106,13 +128,11 @@ class Database:
         self._engine.dispose()
 
     def _prepare(self, access: _Access) -> None:
-        pause = self._paused[access]
-        if time.monotonic() < pause.until:
-            raise StoreError(f"{pause.reason}; not tried again for a moment", hint=_HINT)
+        self._check_pause(access)
         if os.getpid() != self._owner:
             # Connections and locks are the parent's: two processes on one of them would garble what both write.
             self._engine.dispose(close=False)
-            self._owner, self._lock = os.getpid(), threading.Lock()
+            self._owner, self._lock, self._turn = os.getpid(), threading.Lock(), threading.Lock()
         if self._is_prepared:
             self._check_file()
             return
@@ -129,6 +149,11 @@ class Database:
             with self._engine.begin() as connection:
                 schema.prepare(connection)
             self._is_prepared = True
+
+    def _check_pause(self, access: _Access) -> None:
+        pause = self._paused[access]
+        if time.monotonic() < pause.until:
+            raise StoreError(f"{pause.reason}; not tried again for a moment", hint=_HINT)
 
     def _check_readable(self) -> None:
         """Raise StoreError unless the tables are there, and known; nothing is created."""

@@ -220,3 +220,10 @@ def test_what_was_sent_again_is_in_use_where_it_was_sent_last() -> None:
     messages = [sends(1, "1", named("a.pdf")), sends(2, "2", named("b.pdf", other)), sends(3, "3", named("c.pdf"))]
     assert repeated_attachments(messages) == {"m1"}
     assert messages_in_use(messages, recent_turns=3) == ("m2", "m3")
+
+
+def test_an_instruction_keeps_what_was_sent_again_where_it_was_sent_last() -> None:
+    """Some frameworks repeat the images of a task behind each of its steps."""
+    messages = [sends(1, "1", named("a.pdf")), sends(2, "2", named("a.pdf")), *chatter(3, 8)]
+    asked = [("m1", "answer from this document only")]
+    assert messages_in_use(messages, recent_turns=2, instructions=asked) == ("m2",)

@@ -10,6 +10,7 @@ import ast
 import base64
 import io
 import json
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -26,6 +27,7 @@ _CALL, _RESULT = MessageRole.TOOL_CALL.value, MessageRole.TOOL_RESPONSE.value
 _ROLES = {"system": "system", "user": "user", "assistant": "assistant", _CALL: "assistant", _RESULT: "user"}
 _CALLING = "Calling tools:\n"
 _PNG_URL = "data:image/png;base64,"
+_PARSING = threading.Lock()
 
 
 def message_data(message: Any) -> dict[str, Any]:
@@ -98,7 +100,7 @@ def _read_call(item: Mapping[str, Any]) -> FunctionCall | None:
     if item["role"] != _CALL or not is_list(content) or len(content) != 1:
         return None
     try:
-        calls = ast.literal_eval(str(content[0]["text"]).removeprefix(_CALLING))
+        calls = _literal(str(content[0]["text"]).removeprefix(_CALLING))
         names = [str(call["function"]["name"]) for call in calls]
         arguments = [call["function"]["arguments"] for call in calls]
         call_id = str(calls[0]["id"])
@@ -106,6 +108,17 @@ def _read_call(item: Mapping[str, Any]) -> FunctionCall | None:
         return None  # the text of somebody's own: it stays a message of the assistant
     given = arguments[0] if len(arguments) == 1 else arguments
     return FunctionCall(call_id, ", ".join(names), given if isinstance(given, str) else json.dumps(given, default=repr))
+
+
+def _literal(text: str) -> Any:
+    """Return the value that Python's own words stand for."""
+    # In some versions of Python threads that parse at the same moment get a SystemError: python/cpython#106905. The
+    # framework's own threads may parse, too.
+    with _PARSING:
+        try:
+            return ast.literal_eval(text)
+        except SystemError:
+            return ast.literal_eval(text)
 
 
 def _called(call: FunctionCall) -> dict[str, Any]:

@@ -49,6 +49,8 @@ def messages_in_use(
         if source_id in places:
             used.update(_meant(messages, attached, places[source_id], text))
     sent_again = _sent_again(messages, attached)
+    last = {attachment.digest: place for place in attached for attachment in attachments_of(messages[place])}
+    used |= {last[attachment.digest] for place in used & sent_again for attachment in attachments_of(messages[place])}
     return tuple(messages[place].id for place in sorted(used - sent_again))
 
 
