@@ -236,10 +236,12 @@ def test_injected_content_is_legal_and_leaves_no_trace(name: str, steps: list[St
 @given(steps=conversations(min_turns=2))
 @few
 def test_the_dialect_of_a_list_is_found_out(name: str, steps: list[Step]) -> None:
+    if name == "ollama":  # users of Chat Completions have such messages, too: it must be named
+        return
     items = WRITERS[name](steps)
     found = detect(items)
     assert found is None or found.name == name
-    assert found or name in ("chat", "anthropic", "responses")
+    assert found or name in ("chat", "anthropic", "responses", "vercel")
 
 
 @given(steps=conversations(min_turns=1, max_turns=3))

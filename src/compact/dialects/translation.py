@@ -285,10 +285,16 @@ class Translator:
             known = callers.get(id(block.items)) or before.get(position)
             if known is None or known.seen != block.items or known.entries != block.entries:
                 known = _KnownBlock(tuple(copy_plain(item) for item in block.items), block.items, block.entries)
-            if id(block.items) not in callers:
+            if id(block.items) not in callers and not self._are_plain_results(block):
                 self._remember_own(known)
             written.append(known)
         self._written = written
+
+    def _are_plain_results(self, block: Block) -> bool:
+        """Return True for results that are read as what they are: where they have no ids, others look the same."""
+        if any(entry.get("role") != "tool" for entry in block.entries):
+            return False
+        return [entry for found in self.dialect.read(block.items, 0) for entry in found.entries] == list(block.entries)
 
     def _remember_own(self, known: _KnownBlock) -> None:
         if len(known.items) != 1:

@@ -7,6 +7,7 @@ lost its oldest items. Only what is left is compared item by item with everythin
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
@@ -117,7 +118,9 @@ def _changed_between(
 ) -> dict[int, int]:
     """Return the known places of results and calls that are not as they were, between those that are."""
     taken = {place for place in places if place is not None}
-    free = {identity_of(item): n for n, item in enumerate(known) if n not in taken}
+    # Some agents use the same ids again and again: those say nothing.
+    seen = Counter(map(identity_of, known))
+    free = {identity: n for n, item in enumerate(known) if n not in taken and seen[identity := identity_of(item)] == 1}
     following = list(
         accumulate(reversed(places), lambda end, place: end if place is None else place, initial=len(known))
     )
