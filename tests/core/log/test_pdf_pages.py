@@ -19,6 +19,12 @@ def test_pages_are_counted_however_they_are_packed(pages: int) -> None:
     assert pdf_pages(packed_pdf(pages)) == pages
 
 
+def test_packed_pages_are_counted_where_no_tree_says_how_many_there_are() -> None:
+    packed = zlib.compress(b"<< /Type /Page >> " * 7)
+    head = b"%PDF-1.7\n9 0 obj\n<< /Type /ObjStm /Filter /FlateDecode >>\nstream\n"
+    assert pdf_pages(head + packed + b"\nendstream\n") == 7
+
+
 def test_a_page_that_was_written_again_counts_once() -> None:
     pdf = plain_pdf(4)
     assert pdf_pages(pdf + pdf[pdf.index(b"3 0 obj") :]) == 4

@@ -103,3 +103,12 @@ def test_a_turn_in_which_something_was_brought_back_is_not_compacted_hard() -> N
     turn = TurnContext(3)
     assert not turn.should_skip_aggressive_compaction()
     assert turn.with_rehydrated("a1").should_skip_aggressive_compaction()
+
+
+def test_usage_of_a_whole_run_is_not_believed() -> None:
+    """It may well fit the window: what tells is that more than half of the room would be unseen."""
+    budget = TokenBudget(max_context_tokens=128_000)
+    assert budget.believes(reported_tokens=30_000, estimated_tokens=5_000)
+    assert not budget.believes(reported_tokens=100_000, estimated_tokens=5_000)
+    assert budget.believes(reported_tokens=120_000, estimated_tokens=90_000)
+    assert not budget.believes(reported_tokens=900_000, estimated_tokens=90_000)
