@@ -53,7 +53,7 @@ class AutoGenDialect(ChatMessagesDialect):
                 raise foreign(item, number, self.name)
             yield Block((item,), tuple(_entries(item)))
 
-    def item_of(self, entries: Sequence[Entry]) -> dict[str, Any]:
+    def _item_of(self, entries: Sequence[Entry]) -> dict[str, Any]:
         """Return the message that one entry, or the results of one turn, come to."""
         entry = entries[0]
         native = native_of(entry)

@@ -92,7 +92,7 @@ class LlamaIndexDialect(ChatMessagesDialect):
                 raise foreign(item, number, self.name)
             yield Block((item,), (_entry(item),))
 
-    def item_of(self, entries: Sequence[Entry]) -> dict[str, Any]:
+    def _item_of(self, entries: Sequence[Entry]) -> dict[str, Any]:
         """Return the message that an entry comes to."""
         (entry,) = entries
         native = native_of(entry)

@@ -81,7 +81,7 @@ class SmolagentsDialect(ChatMessagesDialect):
                 )
             number += 2 if call else 1
 
-    def item_of(self, entries: Sequence[Entry]) -> dict[str, Any]:
+    def _item_of(self, entries: Sequence[Entry]) -> dict[str, Any]:
         """Return the message that an entry comes to; smolagents wants its content as a list of parts."""
         (entry,) = entries
         calls = list(read_calls(entry))

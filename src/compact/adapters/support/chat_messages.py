@@ -22,7 +22,7 @@ class PreparedMessages(list[Any]):
 
 
 class ChatMessagesDialect:
-    """Reads and writes the messages of a framework; a subclass has `read`, `item_of` and perhaps `joins_results`.
+    """Reads and writes the messages of a framework; a subclass has `read`, `_item_of` and perhaps `joins_results`.
 
     Entries that were read have `native`, by which they are told from those that we made.
     """
@@ -39,13 +39,13 @@ class ChatMessagesDialect:
         """Yield the blocks that items make."""
         raise NotImplementedError
 
-    def item_of(self, entries: Sequence[Entry]) -> dict[str, Any]:
+    def _item_of(self, entries: Sequence[Entry]) -> dict[str, Any]:
         """Return the message that one entry, or the results of one turn, come to."""
         raise NotImplementedError
 
     def write(self, entries: Sequence[Entry]) -> Iterator[Block]:
         """Yield each entry as a message."""
-        return (Block((self.item_of([entry]),), (entry,)) for entry in entries)
+        return (Block((self._item_of([entry]),), (entry,)) for entry in entries)
 
     def join(self, blocks: Sequence[Block]) -> Sequence[Block]:
         """Have a prompt begin with the user, no system message of ours in its middle, and results together.
@@ -59,12 +59,12 @@ class ChatMessagesDialect:
             if not has_begun and role not in _INSTRUCTIONS:
                 has_begun = True
                 if role != "user":
-                    joined.append(Block((self.item_of([{"role": "user", "content": OPENING}]),), ()))
+                    joined.append(Block((self._item_of([{"role": "user", "content": OPENING}]),), ()))
             elif has_begun and role in _INSTRUCTIONS and NATIVE not in block.entries[0]:
-                block = Block((self.item_of([{**block.entries[0], "role": "user"}]),), block.entries)
+                block = Block((self._item_of([{**block.entries[0], "role": "user"}]),), block.entries)
             if self.joins_results and role == "tool" and joined and _are_results(joined[-1]):
                 entries = (*joined.pop().entries, *block.entries)
-                block = Block((self.item_of(entries),), entries)
+                block = Block((self._item_of(entries),), entries)
             joined.append(block)
         return joined
 

@@ -19,6 +19,8 @@ from compact.core.log.messages import Message
 
 # Comparing two long, repetitive middles costs the product of their lengths; beyond this, repeats count as new. Chosen.
 _MAX_PAIRINGS = 4_000_000
+# Chosen: what an agent adds to its list before the next call is a small part of it.
+_MIN_MATCHED = 0.6
 # Chosen: how many places are tried where a list that lost its oldest items may go on.
 _MAX_STARTS = 8
 
@@ -43,7 +45,13 @@ class Alignment:
 
 def align(known: Sequence[object], incoming: Sequence[object]) -> Alignment:
     """Return where the items of a list are in a known one, in order."""
-    return _in_place(known, incoming) or _trimmed(known, incoming) or _anywhere(known, incoming)
+    in_place = _in_place(known, incoming)
+    if in_place:
+        return in_place
+    trimmed = _trimmed(known, incoming)
+    # Where messages are repeated, a list may seem to go on at a later one: a trimmed list is known almost whole.
+    is_sure = trimmed is not None and trimmed.matched >= _MIN_MATCHED * len(incoming)
+    return trimmed if trimmed and is_sure else _anywhere(known, incoming)
 
 
 def fingerprint(entry: object) -> str:
