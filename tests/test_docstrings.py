@@ -139,6 +139,8 @@ def test_a_second_name_tells_the_first(name: Any) -> None:
     assert hasattr(name.owner.value, meant[1]) or meant[1] in name.owner.value.__dataclass_fields__
 
 
+# What a framework leaves behind when an example ends is not ours.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @each(EXAMPLES)
 def test_the_example_runs(name: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In an empty folder; a method's example goes on where that of its class ended."""
