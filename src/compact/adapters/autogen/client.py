@@ -50,7 +50,7 @@ def compacting_client(client: C, compactor: ClientCompactor) -> C:
 
     async def create(self: Any, messages: Sequence[Any], **options: Any) -> CreateResult:
         async def send(call: PreparedCall) -> CreateResult:
-            return await own.create(self, _sent(messages, call), **options)
+            return await own.create(self, PreparedMessages.of(messages, call.items), **options)
 
         call, result = await compactor.asend(_request(self, messages, options), send)
         await compactor.atake_usage(call, _usage(result))
@@ -58,7 +58,7 @@ def compacting_client(client: C, compactor: ClientCompactor) -> C:
 
     async def create_stream(self: Any, messages: Sequence[Any], **options: Any) -> AsyncGenerator[Any, None]:
         async def send(call: PreparedCall) -> AsyncGenerator[Any, None]:
-            return await astarted(own.create_stream(self, _sent(messages, call), **options))
+            return await astarted(own.create_stream(self, PreparedMessages.of(messages, call.items), **options))
 
         call, pieces = await compactor.asend(_request(self, messages, options), send)
         async for piece in pieces:
@@ -72,10 +72,6 @@ def compacting_client(client: C, compactor: ClientCompactor) -> C:
     copied: Any = copy.copy(client)
     copied.__class__ = type(own.__name__, (own,), methods)
     return copied
-
-
-def _sent(messages: Sequence[Any], call: PreparedCall) -> PreparedMessages:
-    return PreparedMessages(messages if call.items is None else call.items)
 
 
 def _request(client: Any, messages: Sequence[Any], options: Mapping[str, Any]) -> ConversationRequest | None:

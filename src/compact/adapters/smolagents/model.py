@@ -49,7 +49,7 @@ def compacting_model(model: M, compactor: ClientCompactor) -> M:
 
     def generate(self: Any, messages: Sequence[Any], *args: Any, **options: Any) -> Any:
         def send(call: PreparedCall) -> Any:
-            return own.generate(self, _sent(messages, call), *args, **options)
+            return own.generate(self, PreparedMessages.of(messages, call.items), *args, **options)
 
         call, answer = compactor.send(_request(self, messages, _named(args, options)), send)
         compactor.take_usage(call, _usage(answer))
@@ -57,7 +57,7 @@ def compacting_model(model: M, compactor: ClientCompactor) -> M:
 
     def generate_stream(self: Any, messages: Sequence[Any], *args: Any, **options: Any) -> Iterator[Any]:
         def send(call: PreparedCall) -> Iterator[Any]:
-            return started(own.generate_stream(self, _sent(messages, call), *args, **options))
+            return started(own.generate_stream(self, PreparedMessages.of(messages, call.items), *args, **options))
 
         call, pieces = compactor.send(_request(self, messages, _named(args, options)), send)
         for piece in pieces:
@@ -74,10 +74,6 @@ def compacting_model(model: M, compactor: ClientCompactor) -> M:
 
 def _named(args: Sequence[Any], options: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**dict(zip(("stop_sequences", "response_format", "tools_to_call_from"), args, strict=False)), **options}
-
-
-def _sent(messages: Sequence[Any], call: PreparedCall) -> PreparedMessages:
-    return PreparedMessages(messages if call.items is None else call.items)
 
 
 def _request(model: Any, messages: Sequence[Any], options: Mapping[str, Any]) -> ConversationRequest | None:

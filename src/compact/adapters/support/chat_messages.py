@@ -20,6 +20,11 @@ _INSTRUCTIONS = ("system", "developer")
 class PreparedMessages(list[Any]):
     """Messages that a wrapped model sends: one of its methods may call another, which must not prepare them again."""
 
+    @classmethod
+    def of(cls, messages: Sequence[Any], items: Sequence[Any] | None) -> PreparedMessages:
+        """Return what to send for messages: the items that they came to, or the messages as they are."""
+        return cls(messages if items is None else items)
+
 
 class ChatMessagesDialect:
     """Reads and writes the messages of a framework; a subclass has `read`, `_item_of` and perhaps `joins_results`.

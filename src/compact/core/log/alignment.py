@@ -30,7 +30,7 @@ class Alignment:
     """For each item of a caller's list its place in the known one, or None if it is not there.
 
     `changed` has places for items that are not there: each stands where the known item stood, and may be a form of it.
-    `lost` is how many of the oldest items the list has lost and nothing else, instructions apart: it was trimmed.
+    `lost` are the places of the oldest items, if the list has lost these and nothing else, instructions apart.
     """
 
     places: list[int | None]

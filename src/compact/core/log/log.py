@@ -300,8 +300,13 @@ class Log:
         if len(self._raw.ids) != len(self.view):  # a trimmed list, which may be whole again
             lists.append(KnownList())
             lists[-1].add_entries(self.view)
-        alignments = ((align(sent.originals, incoming), sent) for sent in lists)
-        return max(alignments, key=lambda pair: pair[0].matched)
+        found: list[tuple[Alignment, KnownList]] = []
+        for sent in lists:
+            alignment = align(sent.originals, incoming)
+            found.append((alignment, sent))
+            if alignment.matched + len(alignment.lost) >= len(sent.originals):
+                break  # all of it is there: no need to compare with others, item by item
+        return max(found, key=lambda pair: pair[0].matched)
 
     def _forms_in(
         self,
