@@ -27,6 +27,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Bytes have no say in a test's name: packed ones hold the time, and each worker would collect another test."""
+    return "bytes" if isinstance(val, bytes) else None
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """In CI a test that was skipped failed: all that it needs can be installed there, but for recorded transcripts.
 

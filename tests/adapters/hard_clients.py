@@ -32,6 +32,7 @@ from adapters.hard_scenario import (
     World,
     edited,
 )
+from adapters.litellm_worker import all_logged
 from adapters.scenario import TOOL, Call
 from compact.adapters.anthropic import AnthropicCompactionMiddleware
 from compact.adapters.litellm import CompactionLogger
@@ -193,6 +194,7 @@ class LiteLLM(ChatLoop):
         try:
             yield None
         finally:
+            await all_logged()
             for name, value in before.items():
                 setattr(litellm, name, value)
 

@@ -13,12 +13,12 @@ from typing import Any
 import litellm
 import pytest
 from litellm.integrations.custom_logger import CustomLogger
-from litellm.litellm_core_utils.logging_worker import GLOBAL_LOGGING_WORKER
 from litellm.types.utils import ChatCompletionMessageToolCall as ToolCall
 from litellm.types.utils import Choices, Function, GenericStreamingChunk, Message, ModelResponse, Usage
 from packaging.specifiers import SpecifierSet
 
 from adapters.adapter_checks import CACHED_TOKENS
+from adapters.litellm_worker import all_logged
 from adapters.scenario import INSTRUCTIONS, TOOL_SCHEMA, Call, Final, Step, Watch, look_up
 from compact import CompactConfig, CompactManager
 from compact.adapters.litellm import SUPPORTED_VERSIONS, CompactionLogger
@@ -137,7 +137,7 @@ def test_the_scenario_async(watch: Watch) -> None:
                 if not message.tool_calls:
                     break
                 history.extend(answer(watch, manager, "chat-1", call) for call in message.tool_calls)
-        await GLOBAL_LOGGING_WORKER.flush()
+        await all_logged()
 
     asyncio.run(main())
     watch.check(manager, "chat-1", stored=texts(history))

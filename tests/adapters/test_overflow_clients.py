@@ -12,11 +12,11 @@ import pytest
 from anthropic import Anthropic, AsyncAnthropic, BadRequestError
 from google import genai
 from google.genai import types
-from litellm.litellm_core_utils.logging_worker import GLOBAL_LOGGING_WORKER
 from openai import AsyncOpenAI, OpenAI
 
 import compact
 from adapters.enforced_window import INSTRUCTIONS, TOOL, Enforced, question
+from adapters.litellm_worker import all_logged
 from adapters.overflow_runs import CHAT_TOOL, MODEL, PAGE, TRUE_WINDOW, TURNS, chat_turns, check, too_small, with_system
 from compact.adapters.litellm import CompactionLogger
 from compact.adapters.own_loop import aon_model_error, before_model_call, on_model_error
@@ -185,7 +185,7 @@ def test_litellm_in_an_event_loop() -> None:
 
         with asyncio.Runner() as loop:
             chat_turns(run, lambda m: loop.run(call(m)).choices[0].message.model_dump(exclude_none=True))
-            loop.run(GLOBAL_LOGGING_WORKER.flush())
+            loop.run(all_logged())
         check(run)
 
 
@@ -271,7 +271,7 @@ def test_litellm_callbacks_learn_for_the_next_call(monkeypatch: pytest.MonkeyPat
                     break
                 await asyncio.sleep(0.05)
             await litellm.acompletion(messages=long_history(), **server)
-            await GLOBAL_LOGGING_WORKER.flush()  # what it has not done when its loop ends is never awaited
+            await all_logged()
 
         asyncio.run(main())
         assert [event.learned_tokens for event in run.sink.of(ContextOverflowEvent)] == [TRUE_WINDOW]
