@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from compact.viewer.live.broadcast import Broadcaster, data_frame
+from compact.viewer.live.feed import pause_after
 from viewer import seeding
 from viewer.serving import Listening, Running, part, running, span, until
 
@@ -168,6 +169,24 @@ def test_nobody_asks_the_store_while_nobody_looks(empty: Running, monkeypatch: p
 
 
 # -- those who go, and those who are slow ---------------------------------------------------------------------------
+
+
+def test_a_slow_answer_of_the_store_never_holds_the_news_back_for_long() -> None:
+    assert pause_after(0.05) == 1
+    assert pause_after(60) == 10
+
+
+def test_what_changes_before_the_first_page_looks_is_news(tmp_path: Path) -> None:
+    """The store is read once at the start: a page's own reading may be older than the first poll after it."""
+    url = f"sqlite:///{tmp_path / 'state.db'}"
+    with running(url) as viewer:
+        until(lambda: viewer.app.state.live._known_sessions is not None)
+        with seeding.manager_on(url) as manager:
+            manager.preflight("early", seeding.work(1))
+        page = Listening(viewer, "/api/live")
+        until(lambda: page.of("session"))
+        assert page.of("session")[0]["id"] == "early"
+        page.stop()
 
 
 def test_listeners_may_come_and_go(empty: Running) -> None:

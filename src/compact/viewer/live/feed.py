@@ -17,9 +17,11 @@ from compact.viewer.live.metrics import ViewerMetrics
 from compact.viewer.source import DataSource
 
 _LOG = logging.getLogger("compact.viewer")
-# Chosen: quick enough for an eye; a store that takes long is polled a twentieth of the time at most.
+# Chosen: quick enough for an eye; a store that takes long is polled a twentieth of the time, but one slow answer
+# never holds the news back for longer than somebody waits.
 _POLL_SECONDS = 1.0
 _POLL_FACTOR = 20
+_MAX_POLL_SECONDS = 10.0
 # Chosen: as many events as a page keeps of a trace.
 _REPLAYED_EVENTS = 10_000
 _EVENTS_PER_POLL = 2_000
@@ -132,13 +134,15 @@ class LiveFeed:
 
     async def watch_store(self) -> None:
         """Publish what other processes write to the store, as long as somebody follows."""
+        # Before anybody follows: what changes between a page's own reading and the first poll would be missed.
+        await self.poll_store()
         while True:
             if not (len(self.pages) or len(self.events)):
                 await self._wait_for_subscribers()
             started = time.monotonic()
             await self.poll_store()
             taken = time.monotonic() - started
-            await asyncio.sleep(max(self._poll_seconds, _POLL_FACTOR * taken))
+            await asyncio.sleep(max(self._poll_seconds, pause_after(taken)))
 
     async def _wait_for_subscribers(self) -> None:
         waiting = [asyncio.create_task(stream.has_subscribers.wait()) for stream in (self.pages, self.events)]
@@ -175,6 +179,11 @@ class LiveFeed:
             "calls": info.model_calls if info else None,
         }
         self.pages.publish(session_id, lambda: data_frame(update))
+
+
+def pause_after(taken: float) -> float:
+    """Return for how long the store is left alone after a poll that took so many seconds."""
+    return min(_POLL_FACTOR * taken, _MAX_POLL_SECONDS)
 
 
 def _page_update(event: StoredEvent, traces: Mapping[str, Any]) -> dict[str, Any]:
