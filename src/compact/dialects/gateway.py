@@ -29,11 +29,13 @@ class Gateway:
     _has_marks: bool = False
     _scanned: int = 0
     _incoming: Sequence[Any] = ()
-    # The caller's last list as data, and which of its objects each piece of data is given back as.
+    # The caller's last list as data, the last one that was understood, and which of its objects each piece of data is
+    # given back as.
     _objects: PlainItems[Any] = field(default_factory=lambda: PlainItems[Any].read((), plain_item))
+    _understood: PlainItems[Any] = field(default_factory=lambda: PlainItems[Any].read((), plain_item))
     _own: dict[int, Any] = field(default_factory=dict[int, Any])
     _selected: Sequence[Any] = ()
-    # How many of its first items are those of the list before, and were looked at then.
+    # How many of its first items are those of the list that was understood, and were looked at then.
     _checked: int = 0
 
     def fork(self) -> Gateway:
@@ -56,16 +58,16 @@ class Gateway:
             self._is_decided, self._scanned = found is not None, len(items)
             self._switch_to(found or _likely(items, get_dialect(likely)))
         self._is_chat_as_is = (
-            self.dialect is CHAT
-            and not self._translator.knows_meta
-            and not any(isinstance(item, dict) and META in item for item in items)
-            and not self._has_cache_marks(items)
+            self.dialect is CHAT and not self._translator.knows_meta and not self._has_any_marks(items)
         )
 
-    def _has_cache_marks(self, items: Sequence[Any]) -> bool:
-        """Return True if a list has marks for a provider's cache, or had some: callers move them."""
-        fresh = items[self._checked :]
-        self._has_marks = self._has_marks or any(without_cache_marks(item) is not item for item in fresh)
+    def _has_any_marks(self, items: Sequence[Any]) -> bool:
+        """Return True if a list has marks of ours or for a provider's cache, or had some: callers move these."""
+        self._has_marks = self._has_marks or any(
+            META in item or without_cache_marks(item) is not item
+            for item in items[self._checked :]
+            if isinstance(item, dict)
+        )
         return self._has_marks
 
     @property
@@ -86,7 +88,11 @@ class Gateway:
         self._incoming = items
         if self._is_chat_as_is:
             check_parts(items[self._checked :], self._checked)
-        return items if self._is_chat_as_is else self._translator.entries(items)
+            entries = items
+        else:
+            entries = self._translator.entries(items)
+        self._understood = self._objects
+        return entries
 
     def to_items(self, entries: Sequence[Any], *, summary_place: int | None = None) -> list[Any]:
         """Return a prompt as the caller's items, without marks of ours; `summary_place` says where its summary is."""
@@ -96,10 +102,11 @@ class Gateway:
     def _read_objects(self, items: Sequence[Any], named: str | Dialect | None) -> Sequence[Any]:
         """Return a list with data in place of objects; a dialect of somebody else's reads its own objects."""
         is_known = named is None or isinstance(named, str) or named in DIALECTS.values()
-        self._selected, self._checked = items, same_start(self._objects.own, items)
+        self._selected, self._checked = items, same_start(self._understood.own, items)
         if is_known:
             check_items(items[self._checked :], self._checked)
-        self._objects = PlainItems[Any].read(items, plain_item if is_known else _as_it_is, self._objects)
+        dump = plain_item if is_known else _as_it_is
+        self._objects = PlainItems[Any].read(items, dump, self._understood, start=self._checked)
         pairs = () if self._objects.is_plain else zip(self._objects.plain, self._objects.own, strict=True)
         self._own = {id(data): item for data, item in pairs if data is not item and not is_reply(item)}
         return self._objects.plain

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import cache, cached_property
 from importlib import import_module
+from itertools import takewhile
 from operator import is_
 from typing import Any, Generic, TypeVar, cast
 
@@ -46,12 +47,16 @@ class PlainItems(Generic[T]):
     plain: list[Any]
 
     @classmethod
-    def read(cls, items: Sequence[T], dump: Callable[[T], Any], before: PlainItems[T] | None = None) -> PlainItems[T]:
-        """Return items with what `dump` makes of each; data that is as it was `before` is the same data."""
+    def read(
+        cls, items: Sequence[T], dump: Callable[[T], Any], before: PlainItems[T] | None = None, *, start: int = 0
+    ) -> PlainItems[T]:
+        """Return items with what `dump` makes of each; data that is as it was `before` is the same data.
+
+        `start` is how many of the first items are as they were.
+        """
         own = tuple(items)  # the caller goes on with its list
         if before is None or before.is_plain:
             # Nothing was made of the items before: those that are still there are as they were.
-            start = same_start(before.own, own) if before else 0
             return cls(own, [*own[:start], *map(dump, own[start:])])
         known = {id(item): data for item, data in zip(before.own, before.plain, strict=True)}
         return cls(own, [_same_or_new(dump(item), item, known.get(id(item))) for item in own])
@@ -74,14 +79,23 @@ class PlainItems(Generic[T]):
 
 
 def same_start(before: Sequence[Any], items: Sequence[Any]) -> int:
-    """Return how many items a list begins with that the list before began with, too: the very same objects.
+    """Return how many items a list begins with that the list before began with, too.
 
-    Its last one does not count: the caller may have been at work on it.
+    They are the very same objects, or equal dicts: a proxy reads every request anew. The last one does not count, since
+    the caller may have been at work on it.
     """
-    before = before[:-1]
-    if all(map(is_, before, items)):
-        return min(len(before), len(items))
-    return next(place for place, (a, b) in enumerate(zip(before, items, strict=False)) if a is not b)
+    before, start = before[:-1], items[: max(0, len(before) - 1)]
+    if len(start) == len(before):
+        # In C: on most calls all of them are the same.
+        is_same = all(map(is_, before, start))
+        if is_same or (set(map(type, start)) == {dict} and list(start) == list(before)):
+            return len(before)
+    return sum(1 for _ in takewhile(_is_as_before, zip(before, start, strict=False)))
+
+
+def _is_as_before(pair: tuple[Any, Any]) -> bool:
+    one, other = pair
+    return one is other or (type(one) is dict and type(other) is dict and one == other)
 
 
 def _same_or_new(data: Any, item: object, known: Any) -> Any:

@@ -129,6 +129,8 @@ class RequestCompactor:
             window_tokens=conversation.window_tokens,
         )
         items = prepared.items
+        if same_objects(items, conversation.items) and not self._offers(conversation, outcome.session_id, outcome.plan):
+            return replace(outcome, status="unchanged", plan=0, tokens_before=0)
         return await run_short(lambda: self._with_body(outcome, conversation, manager, items))
 
     async def _prepare(self, manager: CompactManager, conversation: _ReadConversation) -> PreparedRequest:
@@ -168,14 +170,12 @@ class RequestCompactor:
     def _with_body(
         self, outcome: RequestOutcome, conversation: _ReadConversation, manager: CompactManager, items: list[Any]
     ) -> RequestOutcome:
-        """Return an outcome with the body to send, if it is not the one that came."""
+        """Return an outcome with the body to send, which is not the one that came."""
         endpoint, session_id = conversation.source.endpoint, outcome.session_id
         if self._offers(conversation, session_id, outcome.plan):
             self._recalling.add(session_id)
             body = with_tool(endpoint, {**conversation.body, endpoint.items_key: without_meta(items)})
             return replace(outcome, recall=RecallOffer(manager, session_id, endpoint, body), body=write_body(body))
-        if same_objects(items, conversation.items):
-            return replace(outcome, status="unchanged", plan=0, tokens_before=0)
         if outcome.status == "unchanged":  # except for our marks
             return replace(outcome, body=conversation.unmarked)
         return replace(outcome, body=conversation.with_items(items))

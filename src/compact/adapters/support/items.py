@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import is_
 from typing import Any
 
 from compact.core.json_data import is_list, is_mapping
@@ -17,7 +18,7 @@ def without_meta(items: Sequence[Any]) -> list[Any]:
 
 def same_objects(one: Sequence[Any], other: Sequence[Any]) -> bool:
     """Return True if two lists hold the same objects in the same order."""
-    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+    return len(one) == len(other) and all(map(is_, one, other))
 
 
 def function_schema(name: str, description: str | None, parameters: Any) -> dict[str, Any]:
