@@ -399,8 +399,10 @@ class Session:
             self.calibration = self.calibration.after_compaction()
 
     def show(self, prompt: CurrentPrompt) -> None:
-        """Take a prompt that was made anew."""
-        self._previous, self.prompt = self.prompt, prompt
+        """Take a prompt that was made anew; the one before it may come back, unless the past was edited."""
+        line = {message.id for message in self.log.view}
+        is_of_line = all(line.issuperset(ids) for ids in self.prompt.items.ids)
+        self._previous, self.prompt = self.prompt if is_of_line else None, prompt
 
     def show_forms(self, message_ids: Sequence[str]) -> bool:
         """Show entries in the forms that the caller has by now; return False if the prompt must be made anew."""

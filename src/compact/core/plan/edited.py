@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import takewhile
+from operator import is_
 
 from compact.core.log.groups import group_messages
 from compact.core.log.messages import Message
@@ -32,9 +33,11 @@ def after_edit(
         elif isinstance(record, SummarizationRecord):
             left = _without_changed(record, view, present, count_message)
             kept += [left] if left else []
-    if len(kept) == len(plan.records) and all(a is b for a, b in zip(kept, plan.records, strict=True)):
+    pinned = tuple(i for i in plan.pinned if i in present)
+    is_whole = len(kept) == len(plan.records) and all(map(is_, kept, plan.records))
+    if is_whole and pinned == plan.pinned:
         return plan
-    left = replace(plan, records=tuple(kept), pinned=tuple(i for i in plan.pinned if i in present))
+    left = replace(plan, records=tuple(kept), pinned=pinned)
     return left if left.summary is None else replace(left, pinned=_standing_before(left.summary, left, view))
 
 

@@ -1,0 +1,278 @@
+"""A caller that does to its list what callers do, beside a small model of its log: `docs/matching.md`, proved.
+
+Appends, edits, deletions, rewinds, returns to an older list, repeats, copies, changes in place, prompts that are sent
+back, compactions, undo, restarts, a second process and injected content, in random order and in every dialect.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+
+import dialect_conversations as written
+from compact import CompactConfig, CompactManager, Injector, InsufficientBudget
+from compact.core.log.entries import read_entry
+from compact.core.log.log import SUMMARY_MARK
+from compact.core.log.messages import Message
+from compact.dialects import get_dialect
+from compact.dialects.gateway import Gateway
+from compact.stores.memory import InMemoryCompactionStore
+from compact.testing import WordTokenizer
+from conversations import SMALL_STRATEGIES
+from dialect_conversations import PROTECTED, Call, Step
+from sizes import SCALE
+
+_log = logging.getLogger(__name__)
+Wire = dict[str, Any]
+WRITERS: dict[str, Callable[[Sequence[Step]], list[Wire]]] = {
+    name: getattr(written, name) for name in ("chat", "responses", "anthropic", "gemini", "converse", "vercel")
+}
+NOTE = "a note for this call alone"
+# Few, so that messages are often equal.
+_TEXTS = ("ok", "go on", "alpha src/app/main.py", "error: no such file", "берег 漢字 🧠 id-4711")
+_LONG = tuple(" ".join([word] * 120) for word in ("harbour", "crane"))
+_texts = st.sampled_from((*_TEXTS, *_TEXTS, *_LONG))
+
+
+@st.composite
+def turns(draw: st.DrawFn, *, max_turns: int = 3) -> list[Step]:
+    """What arrives between two calls: a user's words, calls with their results, an answer."""
+    steps: list[Step] = []
+    for _ in range(draw(st.integers(1, max_turns))):
+        steps.append(Step("user", draw(_texts), is_protected=draw(st.integers(0, 6)) == 0))
+        for _ in range(draw(st.integers(0, 2))):
+            # Some agents use the same ids again and again.
+            number = draw(st.integers(0, 40))
+            count = draw(st.integers(1, 2))
+            calls = [Call(f"call_{number}_{n}", "read_file", {"path": "a.py"}, draw(_texts)) for n in range(count)]
+            steps.append(Step("model", draw(st.sampled_from(("", "I look."))), tuple(calls)))
+        steps.append(Step("model", draw(_texts)))
+    return steps
+
+
+class CallerMachine(RuleBasedStateMachine):
+    """One caller, its list, and what must hold after each of its calls."""
+
+    dialect = "chat"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.store = InMemoryCompactionStore()
+        self.steps: list[Step] = []
+        self.older: list[list[Step]] = []
+        self.sent: list[Wire] = []
+        self.prompt: list[Wire] | None = None
+        self.is_carried = False
+        self.log: list[Message] = []
+
+    @initialize(window=st.sampled_from([260, 500, 1500]), injects=st.booleans(), start=turns())
+    def begin(self, window: int, injects: bool, start: list[Step]) -> None:
+        self.window, self.injects = window, injects
+        self.manager, self.other = self.open(), None
+        self.steps = [Step("user", "do the task"), *start[1:]] if start else []
+        self.call()
+
+    def open(self) -> CompactManager:
+        config = CompactConfig(
+            max_context_tokens=self.window,
+            policy={"hard_cap_buffer": 10, "keep_recent_turns": 2, "keep_tool_io_pairs": 1},
+            telemetry={"exporter": "none"},
+        )
+        plugs: dict[str, Any] = {"tokenizer": WordTokenizer(), "strategies": SMALL_STRATEGIES, "store": self.store}
+        injectors = [Injector("clock", 30, lambda context: NOTE)] if self.injects else []
+        return CompactManager(config, injectors=injectors, **plugs)
+
+    # -- what a caller does ------------------------------------------------------------------------------------------
+
+    @rule(more=turns())
+    def append(self, more: list[Step]) -> None:
+        self.go_on(more)
+
+    @rule(more=turns(max_turns=1))
+    def append_to_the_prompt(self, more: list[Step]) -> None:
+        """A caller that goes on with what it was given, rather than with its own list."""
+        if self.prompt is None or self.injects:
+            return
+        self.steps = [*self.steps, *more]
+        self.older.append(self.steps)
+        self.call([*copy.deepcopy(self.prompt), *self.write(more)], is_carried=True)
+
+    @rule(place=st.integers(0, 60), text=_texts)
+    def edit(self, place: int, text: str) -> None:
+        if self.steps:
+            place %= len(self.steps)
+            self.change([*self.steps[:place], replace(self.steps[place], text=text), *self.steps[place + 1 :]])
+
+    @rule(place=st.integers(0, 60))
+    def delete(self, place: int) -> None:
+        if len(self.steps) > 2:
+            place = 1 + place % (len(self.steps) - 1)
+            self.change([*self.steps[:place], *self.steps[place + 1 :]])
+
+    @rule(count=st.integers(1, 8), more=turns(max_turns=1))
+    def rewind(self, count: int, more: list[Step]) -> None:
+        self.change([*self.steps[: max(1, len(self.steps) - count)], *more])
+
+    @rule(which=st.integers(0, 30))
+    def return_to_an_older_list(self, which: int) -> None:
+        if self.older:
+            self.change(self.older[which % len(self.older)])
+
+    @rule()
+    def repeat(self) -> None:
+        self.call()
+
+    @rule(place=st.integers(0, 60), text=_texts)
+    def change_in_place(self, place: int, text: str) -> None:
+        """The caller's own objects, one of them with other words."""
+        if not self.steps or self.is_carried:
+            return
+        place %= len(self.steps)
+        changed = [*self.steps[:place], replace(self.steps[place], text=text), *self.steps[place + 1 :]]
+        items = self.write(changed)
+        if len(items) != len(self.sent):
+            return
+        for old, new in zip(self.sent, items, strict=True):
+            if old != new:
+                old.clear()
+                old.update(new)
+        self.steps, self.prompt = changed, None
+        self.call(self.sent)
+
+    @rule()
+    def compact_now(self) -> None:
+        try:
+            self.prompt = self.manager.manual_compact("s", self.write(self.steps), dialect=self.dialect)
+        except InsufficientBudget:
+            self.prompt = None
+        self.log = list(self.manager.history("s"))
+        self.call()
+
+    @rule()
+    def undo(self) -> None:
+        self.manager.undo("s")
+        self.prompt = None  # another one is what undo is for
+        self.call()
+
+    @rule()
+    def restart(self) -> None:
+        """Another process goes on: the same bytes for the same list."""
+        version, before = self.manager.current_plan("s").version, self.prompt
+        self.manager.close()
+        self.manager = self.open()
+        if before is None:
+            return
+        again = self.ask(self.manager, copy.deepcopy(self.sent))
+        assert again == before, "a restart changed the prompt"
+        assert self.manager.current_plan("s").version == version, "a restart made a new plan"
+
+    @rule(more=turns(max_turns=1))
+    def go_on_elsewhere(self, more: list[Step]) -> None:
+        """A second process answers the next call of the session, and then the first one again."""
+        self.manager, self.other = self.other or self.open(), self.manager
+        self.go_on(more)
+
+    def go_on(self, more: list[Step]) -> None:
+        self.steps = [*self.steps, *more]
+        self.older.append(self.steps)
+        self.call()
+
+    def change(self, steps: list[Step]) -> None:
+        self.steps = steps
+        self.call()
+
+    # -- the call, and what must hold --------------------------------------------------------------------------------
+
+    def write(self, steps: Sequence[Step]) -> list[Wire]:
+        return WRITERS[self.dialect](steps)
+
+    def ask(self, manager: CompactManager, items: list[Wire]) -> list[Wire] | None:
+        try:
+            return manager.preflight("s", items, dialect=self.dialect)
+        except InsufficientBudget:
+            return None
+
+    def call(self, items: list[Wire] | None = None, *, is_carried: bool = False) -> None:
+        items = self.write(self.steps) if items is None else items
+        version, before, was = self._version(), self.prompt, self.sent
+        self.prompt = self.ask(self.manager, items)
+        self.sent, self.is_carried = items, is_carried
+        self._check_log(is_carried=is_carried)
+        if self.prompt is None:
+            return
+        self._check_prompt(items)
+        own = self._own(self.prompt)
+        if before is not None and version == self._version() and was and items[: len(was)] == was:
+            assert own[: len(self._own(before))] == self._own(before), "the prompt changed without a plan"
+        version = self._version()
+        assert self.ask(self.manager, copy.deepcopy(items)) == self.prompt, "the same list gave another prompt"
+        assert self._version() == version, "the same list gave another plan"
+
+    def _version(self) -> int:
+        return self.manager.current_plan("s").version
+
+    def _own(self, prompt: list[Wire]) -> list[Wire]:
+        """A prompt without what is injected, which stands at its end."""
+        return prompt[:-1] if self.injects and NOTE in json.dumps(prompt[-1]) else prompt
+
+    def _check_log(self, *, is_carried: bool) -> None:
+        """The log only grows, and its line is the caller's list."""
+        log = list(self.manager.history("s"))
+        assert log[: len(self.log)] == self.log, "the log changed"
+        self.log = log
+        if self.prompt is None:
+            return
+        rendered = self.manager.prompt("s")
+        ids = [message_id for slot in rendered.slots for message_id in slot.ids] + list(rendered.hidden)
+        assert len(set(ids)) == len(ids), "an entry stands twice"
+        by_id = {message.id: message for message in log}
+        line = Counter(_look(by_id[message_id]) for message_id in ids)
+        assert line == Counter(map(_look, self._read(self.write(self.steps)))), "the line is not the caller's list"
+
+    def _read(self, items: list[Wire]) -> list[Message]:
+        """What a log has that sees a list for the first time."""
+        gateway = Gateway()
+        gateway.select_dialect(items, self.dialect)
+        return [read_entry(entry, f"messages[{n}]") for n, entry in enumerate(gateway.to_entries(items))]
+
+    def _check_prompt(self, items: list[Wire]) -> None:
+        assert self.prompt is not None
+        assert get_dialect(self.dialect).check(self.prompt) == (), "the prompt is not legal"
+        assert self.manager.status("s").used_tokens <= self.window - 10, "the prompt does not fit"
+        assert json.dumps(self.prompt).count(SUMMARY_MARK) <= 1, "there are two summaries"
+        left = iter(self._shown())
+        for step in self.steps:
+            if step.is_protected:
+                wanted = step.text
+                assert any(wanted in text for text in left), "a pinned message is missing or out of place"
+        newest = self.steps[-1]
+        texts = self._shown()
+        if newest.text and newest.text not in _LONG:
+            assert newest.text in "\n".join(texts[-3:]), "the newest message is missing"
+
+    def _shown(self) -> list[str]:
+        return [slot.message.text for slot in self.manager.prompt("s").slots]
+
+
+def _look(message: Message) -> str:
+    """What an entry is known by: a call and a result by their ids, since callers cut and clear them."""
+    ids = (message.tool_call_id, *(call.id for call in message.tool_calls))
+    return repr((message.role, ids if any(ids) else message.text))
+
+
+@pytest.mark.parametrize("dialect", WRITERS)
+def test_matching(dialect: str) -> None:
+    machine = type(f"{dialect.title()}Machine", (CallerMachine,), {"dialect": dialect})
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=15 * SCALE, stateful_step_count=25, deadline=None)
+    )
