@@ -14,11 +14,13 @@ from operator import is_
 
 from compact.core.log.groups import group_messages
 from compact.core.log.messages import Message
-from compact.core.plan.plan import CompactionPlan, Record, SpanReference, SummarizationRecord
+from compact.core.plan.plan import CompactionAction, CompactionPlan, Record, SpanReference, SummarizationRecord
 from compact.core.plan.renderer import summary_message
 
 # Chosen: a summary of which more has changed tells another story.
 _MAX_GONE = 0.25
+# What a message is not seen for.
+_HIDING = (CompactionAction.SUMMARIZE, CompactionAction.DROP)
 
 
 def after_edit(
@@ -26,12 +28,14 @@ def after_edit(
 ) -> CompactionPlan:
     """Return the part of a plan that stands on these messages; the same plan if all of it does."""
     present = {message.id for message in view}
+    # A message that was left out far back may be the newest one now, or one that equals it: the model must see that.
+    standing = present - _newest(view)
     kept: list[Record] = []
     for record in plan.records:
-        if present.issuperset(record.span):
+        if (standing if record.action in _HIDING else present).issuperset(record.span):
             kept.append(record)
         elif isinstance(record, SummarizationRecord):
-            left = _without_changed(record, view, present, count_message)
+            left = _without_changed(record, view, standing, count_message)
             kept += [left] if left else []
     pinned = tuple(i for i in plan.pinned if i in present)
     is_whole = len(kept) == len(plan.records) and all(map(is_, kept, plan.records))
@@ -39,6 +43,12 @@ def after_edit(
         return plan
     left = replace(plan, records=tuple(kept), pinned=pinned)
     return left if left.summary is None else replace(left, pinned=_standing_before(left.summary, left, view))
+
+
+def _newest(view: Sequence[Message]) -> set[str]:
+    """Return the newest message of a list, with the call and the other results if it is a result."""
+    groups = group_messages(view)
+    return {view[place].id for place in groups[-1].indices} if groups else set()
 
 
 def _standing_before(summary: SummarizationRecord, plan: CompactionPlan, view: Sequence[Message]) -> tuple[str, ...]:
