@@ -446,16 +446,17 @@ def within_part(layers: Layers, groups: Sequence[Group], part: PromptPart | None
 
 
 def _reductions(rules: KeepRules, goal: Goal) -> Iterator[KeepRules]:
-    """Yield ever smaller rules, down to what is asked and what was not read yet; in a very small prompt not even that.
+    """Yield ever smaller rules, down to what is asked and what was not read yet.
 
-    There the frame of a tool exchange costs more than what it says: the summary has the best of it.
+    Where a person asked for a very small prompt, not even that: there the frame of a tool exchange costs more than what
+    it says, and the summary has the best of it. An agent that goes on has to see the result it is waiting for.
     """
     smallest = rules
     for smallest in rules.reductions():
         yield smallest
     smallest = replace(smallest, tool_io_pairs=0)
     yield smallest
-    if goal.settle_tokens < _SMALL_PROMPT_TOKENS:
+    if goal.is_exact and goal.settle_tokens < _SMALL_PROMPT_TOKENS:
         yield replace(smallest, unread_results=False)
         yield replace(smallest, unread_results=False, recent_turns=0)
 
@@ -650,8 +651,8 @@ def _newest(context: PlanningContext) -> set[int]:
 def _with_last_resort(context: PlanningContext) -> PlanningContext:
     """Leave out what cannot be made smaller until the prompt fits: in the end all but what is pinned and the newest.
 
-    The oldest goes first; then the newest messages are cut to bare stubs; then the summary goes, and at last what was
-    asked, if that is not the newest message itself.
+    The oldest goes first, then the summary; then the newest messages are cut to bare stubs, and at last what was asked
+    goes, if that is not the newest message itself.
     """
     if not context.messages:
         return context
@@ -664,10 +665,10 @@ def _with_last_resort(context: PlanningContext) -> PlanningContext:
             gone += older[0]
             excess -= sum(context.weight(i) + context.repairs.get(i, 0) for i in older.popleft())
         context = _dropping(context, gone)
-    for index in sorted(newest & shown - context.layers.pinned):
-        context = context if _fits(context) else _with_bare_stub(context, index)
     if not _fits(context) and context.plan.summary:
         context = _dropping(context, [context.places[i] for i in context.plan.summary.span])
+    for index in sorted(newest & shown - context.layers.pinned):
+        context = context if _fits(context) else _with_bare_stub(context, index)
     last = next(group for group in context.groups if len(context.messages) - 1 in group.indices)
     asked = newest & shown - context.layers.pinned - {*last.indices}
     return context if _fits(context) or not asked else _dropping(context, sorted(asked))
@@ -684,8 +685,9 @@ def _dropping(context: PlanningContext, indices: Iterable[int]) -> PlanningConte
     span = SpanReference(tuple(context.messages[place].id for place in sorted(places)))
     weighed = context.weigh(DropRecord(span=span, strategy=LAST_RESORT, reason=NO_ROOM_AT_ALL))
     freed = sum(record.tokens_before for record in standing)
-    record = replace(weighed, tokens_before=weighed.tokens_before + freed)
-    return replace(context, plan=context.plan.adding(record))
+    plan = context.plan.adding(replace(weighed, tokens_before=weighed.tokens_before + freed))
+    # Nothing stands before a summary that is gone.
+    return replace(context, plan=plan if plan.summary else replace(plan, pinned=()))
 
 
 def _with_bare_stub(context: PlanningContext, index: int) -> PlanningContext:

@@ -237,7 +237,8 @@ class PlanningContext:
             return 0
         prompt = [self.messages[index] for index in shown]
         if leaving or self.plan.summary:
-            standing = {self.places[message_id] for message_id in self.plan.pinned}
+            # A message that stood before the summary may have been edited since.
+            standing = {self.places[message_id] for message_id in self.plan.pinned if message_id in self.places}
             before = self.layers.before_summary if leaving else standing
             prompt.insert(sum(1 for _ in takewhile(before.__contains__, shown)), _SUMMARY)
         # The same line in many places: it is counted once for each speaker, since this is asked often.
