@@ -48,7 +48,7 @@ def choose_span(context: PlanningContext, free: Sequence[int], *, max_summary_to
         full = sum(context.tokens[index] for index in span) + (standing.tokens_after if standing else 0)
         usable = max(int(full * ratio), MIN_SUMMARY_TOKENS)
         if usable >= reserve:
-            return Span(span, max(reserve, room - lines - sum(map(context.weight, stay))))
+            return Span(span, max(reserve, room - lines - sum(_shown_tokens(context, index) for index in stay)))
         reserve = usable
 
 
@@ -74,12 +74,19 @@ def _kept_tokens(context: PlanningContext, free: frozenset[int]) -> int:
 
     def tokens(index: int) -> int:
         if index in pinned or not context.goal.is_exact:
-            return context.weight(index)
+            return _shown_tokens(context, index)
         is_unread = messages[index].role == "tool" and index > last_answer
         share = _UNREAD_SHARE if is_unread else _TYPED_SHARE if is_typed(messages[index]) else _LARGEST_SHARE
-        return min(context.weight(index), int(share * target))
+        return min(_shown_tokens(context, index), int(share * target))
 
     return sum(map(tokens, kept))
+
+
+def _shown_tokens(context: PlanningContext, index: int) -> int:
+    """Return what it takes to show a message; one that is left out needs no repair."""
+    return context.weight(index) + (
+        context.repairs.get(index, 0) if context.plan.shows(context.messages[index].id) else 0
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +131,7 @@ def _affordable(context: PlanningContext, units: Iterable[_Unit], room: int) -> 
     stay = set[int]()
     for unit in units:
         needed = [index for index in (*unit.brings, *unit.indices) if index not in stay]
-        tokens = sum(map(context.weight, needed))
+        tokens = sum(_shown_tokens(context, index) for index in needed)
         if tokens <= room:
             room -= tokens
             stay.update(needed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,9 +15,10 @@ from compact.core.log.messages import Message
 from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.parts import PromptPart
-from compact.core.plan.plan import CompactionPlan
-from compact.core.plan.renderer import PromptRenderer
+from compact.core.plan.plan import CompactionPlan, SpanReference, SummarizationRecord
+from compact.core.plan.renderer import PromptRenderer, summary_message
 from compact.core.plan.strategy import Goal
+from compact.core.summary.summary import StructuredSummary
 from compact.strategies import ClearStrategy, DeduplicateStrategy, DropStrategy, SummarizeStrategy
 from compact.testing import WordTokenizer, dialogue, system, tool_exchange, tool_run, user
 from conversations import Wire, histories
@@ -102,9 +104,63 @@ def test_one_that_is_too_large_is_cut_but_stays() -> None:
 
 def test_in_a_tiny_prompt_the_summary_may_have_it() -> None:
     messages = unread(1200)
-    result = plan(messages, 150)
+    result = plan(messages, 150, is_exact=True)
     assert result.rules.unread_results is False
     assert result.tokens_after <= 150
+
+
+def test_an_agent_that_goes_on_sees_something_of_its_newest_result_however_small_the_prompt() -> None:
+    messages = unread(1200)
+    result = plan(messages, 150)
+    assert result.plan.shows(messages[-1].id)
+    assert result.tokens_after <= 150
+
+
+def older_reply(reply: int, result: int) -> list[Message]:
+    """A question, a reply to it, and a call whose result the agent has not read, beside many rules."""
+    said = "I will look at berth and quay in turn and then report. " * (reply // 12)
+    found = "\n".join(f"finding {n} about ship_{n}" for n in range(result // 4))
+    wires = [system("rule " * 1_000), user("Which ships are late?"), {"role": "assistant", "content": said}]
+    return numbered([*wires, *tool_exchange("c1", found, path="ships.txt")])
+
+
+def test_an_older_reply_is_cut_before_the_newest_result() -> None:
+    messages = older_reply(240, 200)
+    result = plan(messages, 1_350, settle_tokens=2_000)
+    reply, newest = messages[2].id, messages[-1].id
+    assert result.plan.get_action(reply)[1] is not None
+    assert result.plan.get_action(newest)[1] is None
+
+
+def test_a_result_that_takes_a_large_share_is_cut_and_what_is_small_beside_it_stays() -> None:
+    messages = older_reply(60, 4_000)
+    result = plan(messages, 2_500)
+    assert result.plan.get_action(messages[2].id)[1] is None
+    assert result.plan.get_action(messages[-1].id)[1] is not None
+    assert result.tokens_after > 2_300
+
+
+def test_a_summary_of_an_earlier_plan_gives_way_where_there_is_no_room_for_it() -> None:
+    messages = numbered([system("rule " * 100), *dialogue(30, words=20)])
+    written = StructuredSummary(narrative="The harbour was surveyed. " * 60)
+    span = SpanReference(tuple(message.id for message in messages[1:-2]))
+    record = SummarizationRecord(span=span, strategy="summarize", reason="before", version=3, summary=written)
+    record = replace(record, tokens_after=count(summary_message(record)))
+    before = CompactionPlan("t", version=3, records=(record,))
+    result = CompactionCoordinator(STRATEGIES).coordinate(
+        messages,
+        before,
+        tokens=[count(message) for message in messages],
+        count_message=count,
+        rules=KeepRules(),
+        goal=Goal(target_tokens=220, settle_tokens=220, ceiling_tokens=220),
+    )
+    summary = result.plan.summary
+    assert summary
+    assert summary.summary
+    assert "The harbour was surveyed." in summary.summary.narrative
+    assert summary.version == 4
+    assert result.tokens_after <= 220
 
 
 def test_a_large_prompt_never_gives_up_what_was_not_read() -> None:

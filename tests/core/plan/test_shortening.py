@@ -168,3 +168,52 @@ def test_what_is_left_of_a_text_of_megabytes_uses_the_room_there_is(share: float
     excess = int((1 - share) * count(message))
     record = shorten([message], excess)[message.id]
     assert 0.6 * share * count(message) < record.tokens_after <= count(message) - excess
+
+
+# One line of each kind: words that differ, one word, no words, a script without blanks, nothing but marks, data.
+LONG_LINES = {
+    "words": " ".join(f"word_{n}" for n in range(20_000)),
+    "one word": "word " * 20_000,
+    "no blanks": "".join(f"{n:x}" for n in range(20_000)),
+    "cjk": "".join(chr(0x4E00 + n % 3_000) for n in range(40_000)),
+    "marks": "- " * 20_000,
+    "zeros": "0" * 80_000,
+    "json": json.dumps([{"id": n % 3, "state": "ok"} for n in range(5_000)]),
+}
+
+
+def characters(message: Message) -> int:
+    """Count four characters as a token: words say nothing about the length of a text without blanks."""
+    return 4 + (len(message.text) + sum(len(call.arguments) for call in message.tool_calls)) // 4
+
+
+@pytest.mark.parametrize("text", LONG_LINES.values(), ids=LONG_LINES)
+@pytest.mark.parametrize("role", ["user", "tool", "call"])
+def test_one_long_line_is_cut_inside_and_uses_the_room_there_is(text: str, role: str) -> None:
+    """A line that was cut to a few tokens where the same text with line ends filled the window."""
+    made = (call("write", content=text),) if role == "call" else ()
+    (message,) = numbered([Message("assistant", None, made) if made else Message(role, text)])
+    tokens = characters(message)
+    candidate = Candidate(message, tokens, tokens)
+    (record,) = Shortener([message], characters, LearnedConstraints()).shorten([candidate], tokens - 9_000)
+    assert 8_000 < record.tokens_after <= 9_000
+
+
+def test_what_one_message_cannot_use_is_for_the_others() -> None:
+    messages = numbered([Message("tool", "0" * 80_000), Message("tool", "1 " * 900)])
+    candidates = [Candidate(message, characters(message), characters(message)) for message in messages]
+    records = Shortener(messages, characters, LearnedConstraints()).shorten(candidates, 10_454)
+    assert 9_500 < sum(record.tokens_after for record in records) <= 10_008
+    assert max(record.tokens_after for record in records) > 8_000
+
+
+@pytest.mark.parametrize("character", ["👩\u200d👩\u200d👧\u200d👦", "👍🏽", "e\u0301", "한"])
+def test_no_cut_parts_what_is_shown_as_one_character(character: str) -> None:
+    (message,) = numbered([Message("user", character * 3_000)])
+    for room in (400, 403, 406, 409):
+        tokens = characters(message)
+        (record,) = Shortener([message], characters, LearnedConstraints()).shorten(
+            [Candidate(message, tokens, tokens)], tokens - room
+        )
+        assert record.kept
+        assert all(start % len(character) == end % len(character) == 0 for start, end in record.kept)

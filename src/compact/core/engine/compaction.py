@@ -22,7 +22,13 @@ from compact.core.log.groups import calls_answered, group_messages
 from compact.core.log.legality import repair_chat
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.constraint_guard import ConstraintGuard
-from compact.core.plan.coordinator import NO_ROOM, CompactionCoordinator, CompactionResult, StrategyFailure
+from compact.core.plan.coordinator import (
+    LAST_RESORT,
+    NO_ROOM,
+    CompactionCoordinator,
+    CompactionResult,
+    StrategyFailure,
+)
 from compact.core.plan.layers import KeepRules, Layers, partition
 from compact.core.plan.plan import CompactionAction, CompactionPlan, StepFailure, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer, with_lines
@@ -31,8 +37,6 @@ from compact.core.plurals import quantity
 from compact.core.steps import Steps
 from compact.core.summary.focus import message_shares
 
-# Chosen: the most tokens that a repair adds to a message it changes.
-_REPAIR_TOKENS = 16
 # Chosen: what the reason of a plan quotes of a focus; the event has all of it.
 _FOCUS_CHARS = 200
 
@@ -163,7 +167,10 @@ class Compactor:
         if prefetched is None or result.pending_summary is None:
             return result
         rules = rules_without(prefetched.span, session.log.view, self.rules_of(session, goal))
-        closer = self.plan(session, goal, prefetched, rules) if rules else result
+        try:
+            closer = self.plan(session, replace(goal, may_drop=False), prefetched, rules) if rules else result
+        except InsufficientBudget:
+            closer = result
         if closer.pending_summary is None:
             return closer
         notice = "a prefetched summary is discarded: its messages are no longer there, or it would not free enough"
@@ -174,11 +181,12 @@ class Compactor:
         self, session: Session, goal: Goal, prefetched: SummarizationRecord | None
     ) -> CompactionResult:
         """Plan; if that cannot fit, give up what was rehydrated for this turn and plan again."""
-        try:
+        if not session.turn.rehydrated:
             return self.plan(session, goal, prefetched)
+        try:
+            return self.plan(session, replace(goal, may_drop=False), prefetched)
         except InsufficientBudget:
-            if not session.turn.rehydrated:
-                raise
+            pass
         room = session.drop_rehydrated()
         return self.plan(session, replace(goal, ceiling_tokens=goal.ceiling_tokens + room), prefetched)
 
@@ -264,6 +272,7 @@ class Compactor:
             compute_economics=compute_economics,
         )
         self._notice_attachments(session, plan_before)
+        self._notice_dropped(session, plan_before)
         self.emitter.report(session, plan_before, self.constraints)
 
     def _notice_attachments(self, session: Session, before: CompactionPlan) -> None:
@@ -275,12 +284,19 @@ class Compactor:
                 hint = "the agent can recall it once there is room, or give it a larger window"
                 self.emitter.notice(session, f"an attachment does not fit the prompt: {lines}; {hint}", severity="high")
 
+    def _notice_dropped(self, session: Session, before: CompactionPlan) -> None:
+        """Tell of messages that are left out without a word because there is no room for one."""
+        dropped = [record for record in session.plan.drops if record.strategy == LAST_RESORT]
+        count = sum(len(record.span) for record in dropped if record not in before.drops)
+        if count:
+            left_out = f"{quantity(count, 'message was', 'messages were')} left out without a summary"
+            hint = "shorten what is pinned, or give the agent a larger window; recall finds them"
+            self.emitter.notice(session, f"{left_out}: there is no room beside what is pinned; {hint}", severity="high")
+
     def render(self, session: Session) -> None:
         """Make the prompt of a session anew, from its log and plan."""
         rendered = self.renderer.render(session.log.view, session.plan)
         slots, repairs = repair_chat(rendered.slots)
-        as_planned = {id(slot) for slot in rendered.slots}
-        placeholders = [slot.message for slot in slots if not slot.ids and id(slot) not in as_planned]
         prompt = CurrentPrompt.built(
             session.log,
             session.plan,
@@ -289,7 +305,6 @@ class Compactor:
             rules=self.rules,
             message_tokens=session.message_tokens,
             count_message=self.tokenizer.count_message,
-            repair_tokens=sum(map(self.tokenizer.count_message, placeholders)) + _REPAIR_TOKENS * len(repairs),
             like=session.like,
         )
         session.show(prompt)

@@ -28,7 +28,6 @@ class CurrentPrompt:
         # The tokens of each part by role or tool, and the tool of each call, by which its result is known.
         self.tokens_by_source: Counter[tuple[PromptPart, str]] = Counter()
         self._tools: dict[str, str] = {}
-        self.repair_tokens = 0
         # What the messages of the log's view take as they came, whatever the plan does to them.
         self.view_tokens = 0
         # How many messages of the log's view it accounts for.
@@ -47,13 +46,11 @@ class CurrentPrompt:
         rules: KeepRules,
         message_tokens: Callable[[str], int],
         count_message: Callable[[Message], int],
-        repair_tokens: int,
         like: object,
     ) -> CurrentPrompt:
         """Return the prompt of a plan: as it was rendered, with its slots after repairs."""
         prompt = cls()
         prompt.rendered, prompt.covered = replace(rendered, slots=slots), len(log.view)
-        prompt.repair_tokens = repair_tokens
         prompt.view_tokens = sum(message_tokens(message.id) for message in log.view)
         prompt._tools = {call.id: call.name for message in log.view for call in message.tool_calls}
         as_planned = {id(slot) for slot in rendered.slots}
@@ -111,7 +108,7 @@ class CurrentPrompt:
         """Return a prompt of its own with the same content."""
         twin = CurrentPrompt()
         twin.rendered, twin.items = self.rendered, self.items.copy()
-        twin.tokens, twin.repair_tokens, twin.covered = self.tokens, self.repair_tokens, self.covered
+        twin.tokens, twin.covered = self.tokens, self.covered
         twin.tokens_by_part = Counter(self.tokens_by_part)
         twin.tokens_by_source, twin._tools = Counter(self.tokens_by_source), dict(self._tools)
         twin.slot_tokens, twin.slot_parts = list(self.slot_tokens), list(self.slot_parts)

@@ -69,11 +69,10 @@ class Trigger:
 
     def goal(self, session: Session, budget: TokenBudget) -> Goal:
         """Return the thresholds in estimated tokens of messages alone."""
-        repair_tokens = session.prompt.repair_tokens
 
         def messages_only(limit_tokens: int) -> int:
             estimate = session.calibration.largest_estimate(limit_tokens)
-            return estimate - budget.fixed_tokens - repair_tokens - session.rehydrated_tokens
+            return estimate - budget.fixed_tokens - session.rehydrated_tokens
 
         return Goal(
             target_tokens=messages_only(budget.target_tokens),
@@ -82,7 +81,7 @@ class Trigger:
             fixed={
                 PromptPart.SYSTEM: budget.system_tokens,
                 PromptPart.TOOLS: budget.tool_schema_tokens,
-                PromptPart.OVERHEAD: budget.formatting_overhead + repair_tokens,
+                PromptPart.OVERHEAD: budget.formatting_overhead,
                 PromptPart.REHYDRATED: session.rehydrated_tokens,
                 PromptPart.RESERVED: budget.injection_reserve,
             },
@@ -93,9 +92,9 @@ class Trigger:
         goal = replace(self.goal(session, budget), must_run=frozenset({SUMMARIZE}), focus=focus)
         if target_tokens is None:
             return goal
-        reserve, repair_tokens = budget.injection_reserve if self.injects else 0, session.prompt.repair_tokens
-        limit = min(target_tokens - repair_tokens - reserve, goal.ceiling_tokens)
-        fixed = {PromptPart.OVERHEAD: repair_tokens, PromptPart.RESERVED: reserve}
+        reserve = budget.injection_reserve if self.injects else 0
+        limit = min(target_tokens - reserve, goal.ceiling_tokens)
+        fixed = {PromptPart.RESERVED: reserve}
         goal = replace(goal, summary_share=_SUMMARY_SHARE_OF_TARGET, fixed=fixed, is_exact=True)
         return replace(goal, target_tokens=limit, settle_tokens=limit, ceiling_tokens=limit)
 

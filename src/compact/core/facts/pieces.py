@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from compact.core.facts.common_words import COMMON_WORDS
 from compact.core.facts.entities import EntityKind, entity_kinds
-from compact.core.facts.text import ends_of, words_of
+from compact.core.facts.text import between_characters, ends_of, words_of
 from compact.core.facts.tool_calls import argument_texts, call_subjects, is_typed
 from compact.core.log.groups import calls_answered, group_messages
 from compact.core.log.messages import Message
@@ -264,7 +264,9 @@ def _slices(line: str, start: int, end: int, lengths: _Lengths) -> Iterator[tupl
     longest = lengths.longest_chars
     while end - start > 2 * longest:
         cut = line.rfind(" ", start + lengths.shortest_chars, start + longest)
-        cut = cut if cut > 0 else start + longest
+        cut = cut if cut > 0 else between_characters(line, start + longest)
+        # A pile of accents is one character, however long: it is cut all the same.
+        cut = cut if cut > start else start + longest
         if not _NO_WORD.fullmatch(line, start, cut):
             yield _stripped(line, start, cut)
         start = cut

@@ -20,6 +20,16 @@ _REACH_CHARS = 400
 # Chosen: of a text longer than both of its ends together, only these are read. Together they are about 100,000 tokens,
 # and reading them takes less than a second.
 _END_CHARS = 200_000
+# Chosen: how far back a text without line ends is searched for the end of a word; longer words are data.
+_WORD_CHARS = 80
+# What belongs to the character before it, and the joiner, to which the next one belongs: family emoji, skin tones,
+# accents that stand alone, the second half of a surrogate pair.
+_JOINER = "\u200d"
+_CONTINUES = re.compile(
+    "[\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0903\u093a-\u094f"
+    "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u1ab0-\u1aff\u1dc0-\u1dff\u200d\u20d0-\u20ff\u302a-\u302f\u3099\u309a\ufe00-\ufe0f"
+    "\ufe20-\ufe2f\udc00-\udfff\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]"
+)
 PUNCTUATION = " .,;:!?"
 
 # -- ranges and lines -------------------------------------------------------------------------------------------------
@@ -94,7 +104,31 @@ def first_half(text: str) -> str:
     # Scripts without blanks may be cut anywhere.
     while place > 0 and not (text[place].isspace() or text[place - 1] > "\x7f"):
         place -= 1
-    return text[:place].rstrip()
+    return text[: between_characters(text, place)].rstrip()
+
+
+def cut_place(text: str, start: int, place: int) -> int:
+    """Return where a text that begins at `start` is cut so that it ends at a place or before: behind a word.
+
+    Scripts without blanks, and words too long to be any, are cut between two characters. `start` itself is returned
+    where that would leave half of a short word.
+    """
+    if place >= len(text):
+        return len(text)
+    nearest = max(start, place - _WORD_CHARS)
+    for end in range(place, nearest, -1):
+        if text[end].isspace():
+            return end
+    if text[place - 1] > "\x7f" or place - start > _WORD_CHARS:
+        return max(start, between_characters(text, place))
+    return start
+
+
+def between_characters(text: str, place: int) -> int:
+    """Return a place, or the nearest one before it, that does not part what is shown as one character."""
+    while 0 < place < len(text) and (_CONTINUES.match(text, place) or text[place - 1] == _JOINER):
+        place -= 1
+    return place
 
 
 # -- sentences ---------------------------------------------------------------------------------------------------------

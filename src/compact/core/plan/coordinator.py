@@ -6,7 +6,7 @@ Planning never waits: a summary that is not written yet weighs the most it may w
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,7 +15,8 @@ from compact.core.facts.constraints import ConstraintFinder, NoConstraints
 from compact.core.log.attachment_use import messages_in_use, repeated_attachments
 from compact.core.log.attachments import attachments_of
 from compact.core.log.groups import Group, calls_answered, group_messages, turn_numbers
-from compact.core.log.messages import Message
+from compact.core.log.legality import repair_chat
+from compact.core.log.messages import Message, Slot
 from compact.core.log.turn_order import TurnOrder
 from compact.core.plan.economics import Economics
 from compact.core.plan.layers import KeepRules, Layers, partition
@@ -23,9 +24,12 @@ from compact.core.plan.parts import PromptPart, in_order, part_of
 from compact.core.plan.plan import (
     ClearRecord,
     CompactionPlan,
+    DropRecord,
     ExternalizationRecord,
+    SpanReference,
     SummarizationRecord,
 )
+from compact.core.plan.renderer import summary_message
 from compact.core.plan.shortening import SHORTEN, Candidate, Shortener
 from compact.core.plan.strategy import (
     CLEAR,
@@ -36,10 +40,12 @@ from compact.core.plan.strategy import (
     Goal,
     PlanningContext,
 )
-from compact.core.plan.stubs import ATTACHMENTS, attachments_record, render_externalized
+from compact.core.plan.stubs import ATTACHMENTS, attachments_record, render_cleared, render_externalized
 from compact.core.plan.turn import TurnContext
 from compact.core.short_repr import short_repr
+from compact.core.summary.fitting import cut_to
 from compact.core.summary.focus import ABOUT_SHARE, message_shares
+from compact.core.summary.summary import StructuredSummary
 
 # Chosen: below this size the frame of a tool exchange, or a line for what was left out, costs more than it says.
 _SMALL_PROMPT_TOKENS = 2000
@@ -53,6 +59,11 @@ _LARGE_SHARE = 0.25
 # rest is not made smaller for them.
 _ATTACHED_SHARE = 0.75
 _HEAVY_SHARE = 0.5
+# Chosen: the most tokens that a repair adds to a message it changes.
+_REPAIR_TOKENS = 16
+# The name under which a plan says what was left out because nothing smaller could stand for it.
+LAST_RESORT = "last_resort"
+NO_ROOM_AT_ALL = "there is no room beside what is pinned and newest"
 # Why attachments were moved; the last is told to whoever operates the agent.
 _NOT_IN_USE, _SENT_AGAIN, NO_ROOM = "not in use any more", "sent again later", "in use, but there is no room for it"
 
@@ -224,8 +235,10 @@ class CompactionCoordinator:
             turn=turn or TurnContext(),
             prefetched=prefetched,
             focus_shares=message_shares(goal.focus, messages) if goal.focus else (),
+            repairs=_repairs(messages, count_message),
         )
         before = start.total_tokens()
+        start = replace(start, plan=_without_last_resort(start.plan))
         context, kept, failures, counts = start, rules, list[StrategyFailure](), list[ProposalCount]()
         for kept in _reductions(rules, goal):
             layers = within_part(partition(messages, groups, kept), groups, goal.part)
@@ -235,6 +248,8 @@ class CompactionCoordinator:
         if goal.part is PromptPart.DIALOGUE:
             context = self._trim_dialogue(replace(context, layers=partition(messages, groups, rules)), rules)
         context = self._squeeze(context)
+        if goal.may_drop:
+            context = _with_last_resort(context)
         if goal.part is None:
             context = self._refill(context, plan)
         after = context.total_tokens()
@@ -327,17 +342,46 @@ class CompactionCoordinator:
         return [proposal for share, proposal in sorted(shares, key=lambda pair: pair[0]) if share < staying]
 
     def _squeeze(self, context: PlanningContext) -> PlanningContext:
-        """Cut what is too large: cleared results, other results and large messages, then the summary, then the rest."""
-        large = int(_LARGE_SHARE * context.goal.ceiling_tokens)
+        """Cut what is too large, older messages before the newest; results first, then the summary, then the rest.
+
+        A message that takes more than a large share of the prompt is cut down to that share before any other, unless
+        cutting the older ones is enough.
+        """
+        large, newest = int(_LARGE_SHARE * context.goal.ceiling_tokens), _newest(context)
+
+        def is_older(message: Message, tokens: int) -> bool:
+            return context.places[message.id] not in newest
 
         def is_bulky(message: Message, tokens: int) -> bool:
             is_large = tokens > large and (message.role == "user" or bool(message.tool_calls))
-            return message.role == "tool" or (is_large and not _shows_attachments(context, message))
+            return message.role == "tool" or (is_large and not _shows_attachments(start, message))
 
-        context = self._shorten(_with_bare_stubs(context), is_bulky)
+        def is_older_bulky(message: Message, tokens: int) -> bool:
+            return is_older(message, tokens) and is_bulky(message, tokens)
+
+        start = context = _with_bare_stubs(context)
+        older = self._shorten(self._shorten(context, is_older_bulky), is_older)
+        if older.total_tokens() <= context.goal.ceiling_tokens:
+            return older
+        context = self._shorten(self._cut_large(context, is_bulky, large), is_older_bulky)
         context = _squeeze_summary(context, max(MIN_SUMMARY_TOKENS, context.goal.ceiling_tokens // 3))
         context = _with_attachments_that_fit(context)
-        return _squeeze_summary(self._shorten(context, lambda message, tokens: True), MIN_SUMMARY_TOKENS)
+        for may_cut in (is_older, is_bulky, _anything):
+            context = self._shorten(context, may_cut)
+        return _squeeze_summary(context, MIN_SUMMARY_TOKENS)
+
+    def _cut_large(
+        self, context: PlanningContext, is_bulky: Callable[[Message, int], bool], large_tokens: int
+    ) -> PlanningContext:
+        """Cut what takes more than so many tokens, but no further than down to these."""
+        weights = {m.id: context.weight(index) for index, m in enumerate(context.messages)}
+        above = {
+            message.id: weights[message.id] - large_tokens
+            for index, message in enumerate(context.messages)
+            if weights[message.id] > large_tokens and is_bulky(message, context.tokens[index])
+        }
+        excess = min(context.total_tokens() - context.goal.ceiling_tokens, sum(above.values()))
+        return self._cut(context, excess, lambda message, _: message.id in above)
 
     def _refill(self, context: PlanningContext, before: CompactionPlan) -> PlanningContext:
         """Keep more of what was cleared now, the newest first, where more was cleared than the target demands."""
@@ -402,16 +446,17 @@ def within_part(layers: Layers, groups: Sequence[Group], part: PromptPart | None
 
 
 def _reductions(rules: KeepRules, goal: Goal) -> Iterator[KeepRules]:
-    """Yield ever smaller rules, down to what is asked and what was not read yet; in a very small prompt not even that.
+    """Yield ever smaller rules, down to what is asked and what was not read yet.
 
-    There the frame of a tool exchange costs more than what it says: the summary has the best of it.
+    Where a person asked for a very small prompt, not even that: there the frame of a tool exchange costs more than what
+    it says, and the summary has the best of it. An agent that goes on has to see the result it is waiting for.
     """
     smallest = rules
     for smallest in rules.reductions():
         yield smallest
     smallest = replace(smallest, tool_io_pairs=0)
     yield smallest
-    if goal.settle_tokens < _SMALL_PROMPT_TOKENS:
+    if goal.is_exact and goal.settle_tokens < _SMALL_PROMPT_TOKENS:
         yield replace(smallest, unread_results=False)
         yield replace(smallest, unread_results=False, recent_turns=0)
 
@@ -566,13 +611,130 @@ def _with_bare_stubs(context: PlanningContext) -> PlanningContext:
 
 
 def _squeeze_summary(context: PlanningContext, least_tokens: int) -> PlanningContext:
-    """Let a summary that is still to be written give way, down to a size."""
+    """Let the summary give way, down to a size."""
     summary, excess = context.plan.summary, context.total_tokens() - context.goal.ceiling_tokens
-    if excess <= 0 or summary is None or summary.summary is not None:
+    if excess <= 0 or summary is None:
         return context
-    room = min(summary.max_tokens, max(least_tokens, summary.max_tokens - excess))
-    smaller = replace(summary, max_tokens=room, tokens_after=room)
+    room = min(summary.tokens_after, max(least_tokens, summary.tokens_after - excess))
+    if summary.summary is None:
+        smaller = replace(summary, max_tokens=room, tokens_after=room)
+    else:
+        smaller = _shorter_summary(context, summary, summary.summary, room)
     return replace(context, plan=context.plan.adding(smaller))
+
+
+def _shorter_summary(
+    context: PlanningContext, record: SummarizationRecord, written: StructuredSummary, max_tokens: int
+) -> SummarizationRecord:
+    """Return a summary that is written already, cut to the room there is; the next version of it if it is shorter."""
+
+    def tokens(summary: StructuredSummary) -> int:
+        return context.count_message(summary_message(replace(record, summary=summary, version=record.version + 1)))
+
+    cut = cut_to(written, lambda candidate: tokens(candidate) <= max_tokens)
+    if tokens(cut) >= record.tokens_after:
+        return record
+    version = record.version + 1
+    return replace(record, summary=cut, version=version, max_tokens=max_tokens, tokens_after=tokens(cut))
+
+
+# -- what is left where next to nothing fits ---------------------------------------------------------------------------
+
+
+def _newest(context: PlanningContext) -> set[int]:
+    """Return what is cut last: the newest message, with its call and the other results of that, and what is asked."""
+    newest = {i for group in context.groups if len(context.messages) - 1 in group.indices for i in group.indices}
+    asked = next((i for i in range(len(context.messages) - 1, -1, -1) if context.messages[i].role == "user"), None)
+    return newest if asked is None else newest | {asked}
+
+
+def _with_last_resort(context: PlanningContext) -> PlanningContext:
+    """Leave out what cannot be made smaller until the prompt fits: in the end all but what is pinned and the newest.
+
+    The oldest goes first, then the summary; then the newest messages are cut to bare stubs, and at last what was asked
+    goes, if that is not the newest message itself.
+    """
+    if not context.messages:
+        return context
+    newest, shown = _newest(context), {i for i, m in enumerate(context.messages) if context.plan.shows(m.id)}
+    stays = newest | context.layers.pinned
+    older = deque(g.indices for g in context.groups if shown.issuperset(g.indices) and stays.isdisjoint(g.indices))
+    while older and (excess := context.total_tokens() - context.goal.ceiling_tokens) > 0:
+        gone: list[int] = []
+        while older and excess > 0:
+            gone += older[0]
+            excess -= sum(context.weight(i) + context.repairs.get(i, 0) for i in older.popleft())
+        context = _dropping(context, gone)
+    if not _fits(context) and context.plan.summary:
+        context = _dropping(context, [context.places[i] for i in context.plan.summary.span])
+    for index in sorted(newest & shown - context.layers.pinned):
+        context = context if _fits(context) else _with_bare_stub(context, index)
+    last = next(group for group in context.groups if len(context.messages) - 1 in group.indices)
+    asked = newest & shown - context.layers.pinned - {*last.indices}
+    return context if _fits(context) or not asked else _dropping(context, sorted(asked))
+
+
+def _fits(context: PlanningContext) -> bool:
+    return context.total_tokens() <= context.goal.ceiling_tokens
+
+
+def _dropping(context: PlanningContext, indices: Iterable[int]) -> PlanningContext:
+    """Return the context with more messages left out: one record names all that are, the oldest first."""
+    standing = [record for record in context.plan.drops if record.strategy == LAST_RESORT]
+    places = {context.places[i] for record in standing for i in record.span} | {*indices}
+    span = SpanReference(tuple(context.messages[place].id for place in sorted(places)))
+    weighed = context.weigh(DropRecord(span=span, strategy=LAST_RESORT, reason=NO_ROOM_AT_ALL))
+    freed = sum(record.tokens_before for record in standing)
+    plan = context.plan.adding(replace(weighed, tokens_before=weighed.tokens_before + freed))
+    # Nothing stands before a summary that is gone.
+    return replace(context, plan=plan if plan.summary else replace(plan, pinned=()))
+
+
+def _with_bare_stub(context: PlanningContext, index: int) -> PlanningContext:
+    """Return the context with a message in its shortest form, if that is shorter."""
+    message = context.messages[index]
+    candidate = _candidate(context, index)
+    record = ClearRecord(
+        span=SpanReference((message.id,)),
+        strategy=SHORTEN,
+        reason="too large",
+        tokens_before=candidate.tokens,
+        kept_arguments=() if message.tool_calls else None,
+    )
+    bare = _beside_pointers(context, record)
+    if isinstance(bare, ClearRecord):
+        bare = replace(bare, tokens_after=context.count_message(render_cleared(message, bare)))
+    is_shorter = bare.tokens_after < context.weight(index)
+    return replace(context, plan=context.plan.adding(bare)) if is_shorter else context
+
+
+def _without_last_resort(plan: CompactionPlan) -> CompactionPlan:
+    """Return a plan without what it left out for want of room: there may be some now."""
+    records = tuple(record for record in plan.records if record.strategy != LAST_RESORT)
+    return plan if len(records) == len(plan.records) else replace(plan, records=records)
+
+
+def _repairs(messages: Sequence[Message], count_message: Callable[[Message], int]) -> dict[int, int]:
+    """Return what it costs beside each message to make a history legal: changes to it, and results that are missing."""
+    slots = [Slot(message, (message.id,)) for message in messages]
+    repaired, repairs = repair_chat(slots)
+    if not repairs:
+        return {}
+    places = {message.id: index for index, message in enumerate(messages)}
+    tokens: Counter[int] = Counter()
+    for repair in repairs:
+        tokens[places[repair.message_id]] += _REPAIR_TOKENS
+    caller = 0
+    for slot in repaired:
+        if slot.ids and slot.message.role != "tool":
+            caller = places[slot.ids[0]]
+        elif not slot.ids:
+            tokens[caller] += count_message(slot.message)
+    return dict(tokens)
+
+
+def _anything(message: Message, tokens: int) -> bool:
+    return True
 
 
 def _parts(context: PlanningContext, rules: KeepRules) -> dict[str, int]:
@@ -583,4 +745,5 @@ def _parts(context: PlanningContext, rules: KeepRules) -> dict[str, int]:
         tokens[part_of(message, record, rules)] += context.weight(index)
     tokens[PromptPart.SUMMARY] += context.plan.summary.tokens_after if context.plan.summary else 0
     tokens[PromptPart.STUBS] += context.line_tokens()
+    tokens[PromptPart.OVERHEAD] += context.repair_tokens()
     return in_order(tokens)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.facts.pieces import Origin, Piece
 from compact.core.facts.selection import Selection
-from compact.core.facts.text import ends_of, first_half, joined_ranges
+from compact.core.facts.text import cut_place, joined_ranges
+from compact.core.facts.tool_calls import argument_texts
 from compact.core.log.messages import Message
 from compact.core.plan.plan import ClearRecord, SpanReference
 from compact.core.plan.stubs import render_cleared
@@ -21,6 +22,9 @@ _REASON = "too large"
 _SMALLEST_TOKENS = 32
 _ATTEMPTS = 12
 _ROOM_FOR_ENDS = 200
+# Chosen: room that is used so far is full; and how far below the room the next try aims.
+_FULL_SHARE = 0.95
+_NEARLY = 0.98
 _NOTHING = Message("tool", "")
 
 
@@ -82,10 +86,9 @@ class Shortener:
         total = sum(candidate.now for candidate in candidates)
         allowed = max(_SMALLEST_TOKENS * len(candidates), total - excess_tokens)
         records = [self._cut(candidate, kept) for candidate, kept in self._chosen(candidates, allowed)]
-        spare = (allowed - sum(record.tokens_after for record in records)) // len(candidates)
+        spare = allowed - sum(record.tokens_after for record in records)
         now = {candidate.message.id: candidate.now for candidate in candidates}
-        begun = [self._with_beginning(*pair, spare) for pair in zip(candidates, records, strict=True)]
-        filled = (self._with_middle(*pair, spare) for pair in zip(candidates, begun, strict=True))
+        filled = self._filled(list(zip(candidates, records, strict=True)), spare)
         return [record for record in filled if record.tokens_after < now[record.span.first]]
 
     def _chosen(self, candidates: Sequence[Candidate], allowed_tokens: int) -> list[tuple[Candidate, Kept]]:
@@ -102,32 +105,49 @@ class Shortener:
             room -= max(8, after - allowed_tokens)
         return chosen
 
-    def _with_beginning(self, candidate: Candidate, record: ClearRecord, spare_tokens: int) -> ClearRecord:
-        """Return a record that keeps the beginning of what a person or the agent said, as far as there is room."""
-        text = candidate.message.text
-        if candidate.message.role == "tool" or record.kept or spare_tokens < _SMALLEST_TOKENS // 4:
-            return record
-        while text := first_half(text):
-            longer = self._cut(candidate, Kept([(0, len(text))]))
-            if longer.tokens_after <= record.tokens_after + spare_tokens:
-                return longer
-        return record
+    def _filled(self, cut: Sequence[tuple[Candidate, ClearRecord]], spare_tokens: int) -> list[ClearRecord]:
+        """Return records that keep more where room is left: of lines of which none was better than another, say.
 
-    def _with_middle(self, candidate: Candidate, record: ClearRecord, spare_tokens: int) -> ClearRecord:
-        """Return a record that keeps more of a text of which only the ends were read, as far as there is room."""
-        text = candidate.message.text
-        (_, head), *tail = ends_of(text)
-        if not tail or not record.kept or spare_tokens < _ROOM_FOR_ENDS:
+        Each has its share, the shortest text first; what one cannot use is for the others.
+        """
+        filled: dict[str, ClearRecord] = {}
+        for done, (candidate, record) in enumerate(sorted(cut, key=lambda pair: len(pair[0].message.text))):
+            share = spare_tokens // (len(cut) - done)
+            filled[record.span.first] = longer = self._with_more(candidate, record, share)
+            spare_tokens -= longer.tokens_after - record.tokens_after
+        return [filled[record.span.first] for _, record in cut]
+
+    def _with_more(self, candidate: Candidate, record: ClearRecord, spare_tokens: int) -> ClearRecord:
+        """Return a record that also keeps the beginning of what it leaves out, as far as there is room."""
+        text, kept = candidate.message.text, record.kept
+        arguments = "".join(f"{text}\n" for call in candidate.message.tool_calls for text in argument_texts(call))
+        in_arguments = len(arguments) > len(text)
+        if in_arguments:
+            text, kept = arguments, record.kept_arguments or ()
+        # A few words of what a person or the agent said are better than none; of data they say nothing.
+        is_said = candidate.message.role != "tool" and not kept
+        if spare_tokens < (_SMALLEST_TOKENS // 4 if is_said else _ROOM_FOR_ENDS):
             return record
-        chars = min(tail[0][0] - head, spare_tokens * len(text) // candidate.tokens)
-        while chars > 0:
-            end = text.rfind(" ", head, head + chars) if head + chars < tail[0][0] else tail[0][0]
-            kept = Kept([*record.kept, (head, max(end, head))], [*(record.kept_arguments or ())])
-            longer = self._cut(candidate, kept)
-            if longer.tokens_after <= record.tokens_after + spare_tokens:
-                return longer
-            chars = chars * 3 // 4
-        return record
+        left_out = len(text) - sum(end - start for start, end in kept)
+        best, fits, too_many = record, 0, left_out + 1
+        chars = min(left_out, spare_tokens * len(text) // max(1, candidate.tokens))
+        for _ in range(_ATTEMPTS):
+            if not fits < chars < too_many:
+                break
+            more = [*kept, *_beginning(text, kept, chars)]
+            both = Kept([*record.kept], more) if in_arguments else Kept(more, [*(record.kept_arguments or ())])
+            longer = self._cut(candidate, both)
+            grown = longer.tokens_after - record.tokens_after
+            if grown > spare_tokens:
+                too_many = chars
+            else:
+                best, fits = longer, chars
+                if grown >= _FULL_SHARE * spare_tokens:
+                    break
+            # As many as would fill the room if all were alike, or else half way to what is known.
+            alike = int(chars * spare_tokens * _NEARLY / max(1, grown))
+            chars = alike if fits < alike < too_many else (fits + too_many) // 2
+        return best
 
     def _count_text(self, text: str) -> int:
         return self.count_message(Message("tool", text)) - self.count_message(_NOTHING)
@@ -207,6 +227,21 @@ class _Lines:
     @property
     def _messages(self) -> int:
         return len({self.selection.pieces[index].place for index in self.mine})
+
+
+def _beginning(text: str, kept: Iterable[tuple[int, int]], chars: int) -> list[tuple[int, int]]:
+    """Return the first ranges of a text that are not kept, of so many characters together."""
+    ranges: list[tuple[int, int]] = []
+    place = 0
+    for start, end in (*kept, (len(text), len(text))):
+        if place < start:
+            stop = start if start - place <= chars else cut_place(text, place, place + chars)
+            ranges.append((place, stop))
+            chars -= start - place
+            if chars <= 0:
+                break
+        place = end
+    return [(start, end) for start, end in ranges if start < end]
 
 
 def _overlaps(piece: Piece, ranges: Iterable[tuple[int, int]]) -> bool:

@@ -45,7 +45,8 @@ class Goal:
     nothing may be sent. `summary_share` of the room is held free for a summary, which also gets what messages leave
     over. `must_run` names strategies that run even if the target is already met, `skip` those that do not run at all.
     `fixed` has the tokens of the parts that are sent beside the messages; errors name them. `is_exact` says that a
-    caller named the tokens to come down to. `focus` is what a person wants kept first.
+    caller named the tokens to come down to. `focus` is what a person wants kept first. Unless `may_drop`, what cannot
+    be made smaller is an error, even where the prompt would fit without it.
 
     For a cap on one part of the prompt, `part` is the only one that may shrink, to `part_tokens`. A compaction that
     would free less than `min_freed_tokens` is not done.
@@ -62,6 +63,7 @@ class Goal:
     part_tokens: int = 0
     min_freed_tokens: int = 1
     is_exact: bool = False
+    may_drop: bool = True
     focus: str = ""
 
 
@@ -104,6 +106,7 @@ class PlanningContext:
         turn: What was shown again in this turn.
         prefetched: A summary that was written before it is needed.
         focus_shares: With a focus, how much of it each message has.
+        repairs: The tokens that a message costs beside its own because the history is not legal there.
 
     Example:
         >>> from compact import CompactConfig, CompactManager
@@ -135,6 +138,7 @@ class PlanningContext:
     turn: TurnContext = field(default_factory=TurnContext)
     prefetched: SummarizationRecord | None = None
     focus_shares: Sequence[float] = ()
+    repairs: Mapping[int, int] = field(default_factory=dict[int, int])
 
     def focus_share(self, span: Iterable[str]) -> float:
         """Return how much of the focus the messages of a span have.
@@ -207,7 +211,16 @@ class PlanningContext:
         """
         summary = self.plan.summary
         messages = sum(map(self.weight, range(len(self.messages))))
-        return messages + (summary.tokens_after if summary else 0) + self.line_tokens()
+        return messages + (summary.tokens_after if summary else 0) + self.line_tokens() + self.repair_tokens()
+
+    def repair_tokens(self) -> int:
+        """Return what makes the prompt legal takes: of what is left out, nothing has to be repaired.
+
+        Example:
+            >>> context.repair_tokens()
+            0
+        """
+        return sum(tokens for index, tokens in self.repairs.items() if self.plan.shows(self.messages[index].id))
 
     def line_tokens(self, leaving: Collection[int] = ()) -> int:
         """Return what the lines between turns take, also once the messages at some places are summarised.
@@ -224,7 +237,8 @@ class PlanningContext:
             return 0
         prompt = [self.messages[index] for index in shown]
         if leaving or self.plan.summary:
-            standing = {self.places[message_id] for message_id in self.plan.pinned}
+            # A message that stood before the summary may have been edited since.
+            standing = {self.places[message_id] for message_id in self.plan.pinned if message_id in self.places}
             before = self.layers.before_summary if leaving else standing
             prompt.insert(sum(1 for _ in takewhile(before.__contains__, shown)), _SUMMARY)
         # The same line in many places: it is counted once for each speaker, since this is asked often.
