@@ -138,6 +138,10 @@ BREAKS = (
     # -- around the core
     Break("secrets stay", "redaction/spans.py", 'MARK = "<REDACTED>"', 'MARK = "<KEPT>"', "tests/redaction/test_corpus.py::test_only_the_secret_goes"),
     Break("tenants read each other's artifacts", "core/audit/artifacts.py", "metadata.tenant_id == self.tenant_id and", "", "tests/recall/test_rehydration.py::test_what_may_not_be_seen_looks_like_what_is_not_there"),
+    Break("sessions read each other's artifacts", "core/audit/artifacts.py", 'self.session_id in ("", metadata.session_id)', "True", "tests/security/test_other_sessions.py::test_a_session_that_has_the_very_same_message_is_still_another_session"),
+    Break("an artifact is not asked for as its session's", "recall/rehydration.py", "self.security.within(scope.session_id)", "self.security", "tests/security/test_other_sessions.py::test_a_session_that_has_the_very_same_message_is_still_another_session"),
+    Break("the id of an artifact is known without its content", "core/audit/artifacts.py", '{message_id}\\0{content}"', '{message_id}"', "tests/security/test_other_sessions.py::test_an_id_cannot_be_computed_from_what_another_session_knows"),
+    Break("a result that an edit replaced is shown again", "recall/rehydration.py", "if scope.text_of(artifact.metadata.message_id) != artifact.content:", "if False:", "tests/security/test_other_sessions.py::test_after_an_edit_of_the_past_a_result_that_is_in_it_no_more_is_not_shown"),
     Break("names are words like all others", "core/search/ranking.py", "scores.append((-named, -score, -seq))", "scores.append((0.0, -score, -seq))", "tests/core/search/test_search.py::test_names_come_first_however_often_their_parts_occur_elsewhere"),
     Break("words are found as they are written only", "core/search/search_terms.py", "stem(word) if word.isascii() and word.isalpha() else word", "word", "tests/core/search/test_search.py::test_a_question_finds"),
     Break("words of questions count", "core/search/search_terms.py", "(stops if word in stop_terms else terms)[word] = None", "terms[word] = None", "tests/core/search/test_search.py"),

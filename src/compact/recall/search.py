@@ -170,7 +170,7 @@ class _Source:
         """Return the entry that an id names, if it may be read; None if the query is no id."""
         message_id = query
         if _ARTIFACT_ID.fullmatch(query):
-            artifact = self.artifacts.retrieve_artifact(query, self.security)
+            artifact = self.artifacts.retrieve_artifact(query, self.security.within(self.session_id))
             if artifact is None or artifact.metadata.session_id != self.session_id:
                 return []
             message_id = artifact.metadata.message_id

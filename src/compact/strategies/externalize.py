@@ -91,7 +91,7 @@ class ExternalizeStrategy:
             span=SpanReference((message.id,)),
             strategy=self.name,
             reason=f"{'unique' if _is_non_replayable(result) else 'large'} {result.tool_name} result{age}",
-            artifact_id=artifact_id_for(context.plan.session_id, message.id),
+            artifact_id=artifact_id_for(context.plan.session_id, message.id, message.text),
             preview=preview(message.text, self.preview_lines, self.preview_chars) if is_quotable else "",
             sensitivity=sensitivity,
         )
