@@ -149,7 +149,8 @@ def test_a_turn_that_brought_something_back_moves_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "expected"), [("public", "public"), ("restricted", "restricted"), ("secret!", "internal"), (7, "internal")]
+    ("own", "expected"),
+    [("public", "public"), ("Restricted", "restricted"), ("secret!", "restricted"), (7, "restricted")],
 )
 def test_a_message_says_how_sensitive_it_is(own: object, expected: str) -> None:
     assert only(run(results(3_000, sensitivity=own), ExternalizeStrategy())).sensitivity == expected

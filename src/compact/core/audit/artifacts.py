@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-SENSITIVITIES = ("public", "internal", "confidential", "restricted")
+from compact.core.log.sensitivity import OPEN_SENSITIVITIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class SecurityContext:
 
     def may_read_sensitivity(self, sensitivity: str) -> bool:
         """Return True if this requester may see its tenant's content of a sensitivity."""
-        return sensitivity in ("public", "internal") or f"read:{sensitivity}" in self.permissions
+        return sensitivity in OPEN_SENSITIVITIES or f"read:{sensitivity}" in self.permissions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
