@@ -167,7 +167,7 @@ https://maps.googleapis.com/maps/api/js?key=AIza«!a35»&callback=init
 # google access token in a header
 authorization: Bearer ya29.a0Af«!a60»
 # gcp service account in json
-{"type": "service_account", "private_key_id": "«!h40»",
+{"type": "service_account", "private_key_id": "«h40»",
  "private_key": "-----BEGIN PRIVATE KEY-----\n«!b64»\n«!b64»\n-----END PRIVATE KEY-----\n"}
 # azure storage connection string
 DefaultEndpointsProtocol=https;AccountName=acme;AccountKey=«!b88»;EndpointSuffix=core.windows.net
