@@ -126,8 +126,8 @@ _STEP = re.compile(
 )
 # An order by its label alone, whatever its verb: `Standing instruction: …`, `New policy - …`.
 _LABEL = re.compile(
-    r"^[\s\-*•\d.)(]*(?:[\w'’-]+ ){0,3}(?:instruction|directive|order|rule|policy|constraint|requirement|command|mandate"
-    r"|guideline|anweisung|vorgabe|regel|consigne|règle|instrucción|regla|istruzione|regola)(?:s|e?n|es)?"
+    r"^[\s\-*•\d.)(]*(?:[\w'’-]+ ){0,3}(?:instruction|directive|order|rule|policy|constraint|requirement|command"
+    r"|mandate|guideline|anweisung|vorgabe|regel|consigne|règle|instrucción|regla|istruzione|regola)(?:s|e?n|es)?"
     r"(?: \([^)\n]{0,40}\))?\**\s{0,2}[:：–—-]\**\s{0,2}(?=\S)",
     re.IGNORECASE,
 )
