@@ -48,7 +48,7 @@ WAYS: dict[str, list[Wire]] = {
 def test_no_way_but_a_persons_words_makes_a_constraint(way: str) -> None:
     manager, _ = manager_with()
     history = [user(f"Compare the berth prices. {RULE}"), *WAYS[way], *dialogue(6, words=100)]
-    out = manager.manual_compact("s", history)
+    out = manager.manual_compact("s", history, target_tokens=400)
     summary = manager.current_plan("s").summary
     assert summary is not None
     assert summary.summary is not None
@@ -56,7 +56,7 @@ def test_no_way_but_a_persons_words_makes_a_constraint(way: str) -> None:
     assert not any("ledger" in text for text in constraints)
     assert all(item["role"] != "system" for item in out)
     text = next(str(item["content"]) for item in out if "<COMPACT-SUMMARY" in str(item["content"]))
-    assert RULE in text
+    assert RULE in json.dumps(out)
     assert not [line for line in text.splitlines() if line.lstrip("- ").startswith((ORDER, "system:", "<|im_start|>"))]
 
 
