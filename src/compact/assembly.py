@@ -28,6 +28,7 @@ from compact.core.engine.summarization import SummaryWriter, always_available, i
 from compact.core.engine.trigger import Trigger
 from compact.core.errors import ConfigError
 from compact.core.facts.constraints import ConstraintFinder
+from compact.core.log.sensitivity import SENSITIVITIES, is_open
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import DEFAULT_TRIGGER_TOKENS, LARGE_WINDOW_TOKENS, TokenBudget
 from compact.core.plan.coordinator import CompactionCoordinator
@@ -43,7 +44,6 @@ from compact.own_folder import why_not_writable
 from compact.pricing import ModelPricer, model_prices
 from compact.recall.packaged_model import load_packaged_model
 from compact.recall.rehydration import RehydrationConfig, RehydrationInterceptor
-from compact.recall.search import sensitivity_of
 from compact.recall.semantic import Embed, SemanticSearch
 from compact.redaction import Redactor
 from compact.stores.memory import InMemoryCompactionStore, InProcessSharedStore
@@ -101,6 +101,7 @@ def build_engine(
     redactor = redactor or Redactor()
     constraints = build_constraints() if constraints is None else constraints
     is_by_code = summarizer is None and not config.summarizer.uses_model
+    usual = usual_sensitivity(config, strategies)
     emitter = EventEmitter(emit, config.model, _policy_of_events(config))
     pricer = build_pricer(config, summarizer)
     persistence = SessionPersistence(
@@ -109,6 +110,7 @@ def build_engine(
         archive=archive,
         archive_name=archive_name,
         redact=redactor.message,
+        default_sensitivity=usual,
         tenant_id=config.state.tenant_id,
         prices=pricer.at_hand,
     )
@@ -132,6 +134,7 @@ def build_engine(
             cache=shared.summaries,
             constraints=constraints,
             circuit_breaker=None if is_by_code else circuit_breaker or build_circuit_breaker(config),
+            default_sensitivity=usual,
         ),
         emitter=emitter,
         persistence=persistence,
@@ -193,6 +196,7 @@ def build_strategies(config: CompactConfig, *, fills_target: bool = True) -> tup
         "clear": ClearStrategy(
             min_tokens=clear.min_tokens,
             keep_last=clear.keep_last,
+            default_sensitivity=externalize.default_sensitivity,
             never_evict=clear.never_evict,
             policies=policies,
             **clear.former,
@@ -230,15 +234,20 @@ def build_rehydration_config(config: CompactConfig) -> RehydrationConfig | None:
     )
 
 
-def build_semantic_search(config: CompactConfig, embed: Embed | None) -> SemanticSearch | None:
+def usual_sensitivity(config: CompactConfig, strategies: Sequence[CompactionStrategy] | None = None) -> str:
+    """Return the sensitivity of results that do not name theirs: the strictest that the caller's own strategies say."""
+    own = [config.strategies.externalize.default_sensitivity]
+    own += [s.default_sensitivity for s in strategies or () if isinstance(s, ExternalizeStrategy | ClearStrategy)]
+    return max(own, key=SENSITIVITIES.index)
+
+
+def build_semantic_search(config: CompactConfig, embed: Embed | None, usual: str) -> SemanticSearch | None:
     """Build the search by meaning, if it is asked for; confidential content is not shown to its model."""
     if embed is None:
         if not config.recall.semantic:
             return None
         embed = load_packaged_model()
-    usual = config.strategies.externalize.default_sensitivity
-    anybody = SecurityContext()
-    return SemanticSearch(embed, is_open=lambda m: anybody.may_read_sensitivity(sensitivity_of(m, usual)))
+    return SemanticSearch(embed, is_open=lambda message: is_open(message, usual))
 
 
 def build_rehydration(
@@ -267,6 +276,7 @@ def build_writer(
     cache: SummaryCache,
     constraints: ConstraintFinder,
     circuit_breaker: CircuitBreaker | None,
+    default_sensitivity: str = "internal",
 ) -> SummaryWriter:
     """Build what writes summaries; without a circuit breaker code writes them, which does not fail."""
     settings, is_by_code = config.summarizer, circuit_breaker is None
@@ -286,6 +296,7 @@ def build_writer(
         report_outcome=circuit_breaker.report if circuit_breaker else ignore_outcome,
         name=BY_CODE if is_by_code else _summarizer_name(summarizer),
         clock=time.perf_counter,
+        default_sensitivity=default_sensitivity,
     )
 
 

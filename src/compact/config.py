@@ -285,7 +285,9 @@ class ExternalizeConfig(ConfigSection):
     }
     min_tokens: int = Field(default=2000, ge=1, description="Smaller results stay.")
     default_sensitivity: Literal["public", "internal", "confidential", "restricted"] = Field(
-        default="internal", description="The sensitivity of results that do not name theirs."
+        default="internal",
+        description="The sensitivity of results that do not name theirs; confidential and restricted ones are not "
+        "recalled, archived or summarised.",
     )
 
 

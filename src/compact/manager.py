@@ -23,6 +23,7 @@ from compact.assembly import (
     build_shared,
     build_store,
     build_summarizer,
+    usual_sensitivity,
     without_unwritable,
 )
 from compact.config import CompactConfig
@@ -152,6 +153,7 @@ class CompactManager:
         usable, unwritable = without_unwritable(self.config, with_store=store is None, with_archive=archive is None)
         self._store = build_store(usable) if store is None else store
         rehydration = build_rehydration_config(self.config) if rehydration is None else rehydration
+        self._usual_sensitivity = usual_sensitivity(self.config, strategies)
         self._reader = reader_of(self._store)
         self._phrases = PhraseFinder(self._store, self._reader)
         self._shared = build_shared(self._store)
@@ -198,7 +200,7 @@ class CompactManager:
         )
         # For what is the same with every model: the store, the log, the events.
         self._engine = self._models.configured.engine
-        self._semantic = build_semantic_search(self.config, embed)
+        self._semantic = build_semantic_search(self.config, embed, self._usual_sensitivity)
         self._sessions = SessionRegistry(_MAX_SESSIONS_IN_MEMORY)
         self._notice_settings(unwritable)
 
@@ -920,7 +922,7 @@ class CompactManager:
                 security=security or SecurityContext(tenant_id=self.config.state.tenant_id),
                 count_text=count_text,
                 max_tokens=max_tokens,
-                default_sensitivity=self.config.strategies.externalize.default_sensitivity,
+                default_sensitivity=self._usual_sensitivity,
                 is_shown=lambda i: i not in formed and plan.get_action(i)[0] is CompactionAction.INCLUDE,
                 similar=(lambda query: self._similar(session_id, query)) if self._semantic else None,
                 line=self._line_of(session_id, held),

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from compact.core.audit.artifacts import SENSITIVITIES, Artifact, ArtifactMetadata, SecurityContext, artifact_id_for
+from compact.core.audit.artifacts import Artifact, ArtifactMetadata, SecurityContext, artifact_id_for
 from compact.core.errors import ConfigError
 from compact.core.log.legality import check_chat
 from compact.core.log.messages import Message, ToolCall
+from compact.core.log.sensitivity import SENSITIVITIES
 from compact.core.plan.coordinator import CompactionCoordinator
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import CompactionPlan, ExternalizationRecord, SpanReference, SummarizationRecord
@@ -26,6 +27,7 @@ from compact.recall import (
     RehydrationBlocked,
     RehydrationConfig,
     RehydrationResult,
+    RehydrationScope,
     RehydrationState,
     create_rehydration_interceptor,
     render_rehydrated,
@@ -35,7 +37,7 @@ from compact.strategies.externalize import ExternalizeStrategy
 from compact.testing import WordTokenizer
 
 COUNT = WordTokenizer().count_text
-A, B, C, D, E = IDS = tuple(artifact_id_for("t", f"m{number}") for number in range(5))
+A, B, C, D, E = IDS = tuple(artifact_id_for("t", f"m{number}", "") for number in range(5))
 STUB = render_externalization_text(
     ExternalizationRecord(span=SpanReference(("m0",)), strategy="x", reason="large", artifact_id=A)
 )
@@ -84,7 +86,7 @@ class ForgetfulArtifacts(FakeArtifacts):
 
 def filled(store: FakeArtifacts, *ids: str, words: int = 10, **metadata: object) -> FakeArtifacts:
     for artifact_id in ids:
-        known = {"session_id": "t", "message_id": "m", **metadata}
+        known = {"session_id": "t", "message_id": f"m-{artifact_id}", **metadata}
         meta = ArtifactMetadata(artifact_id=artifact_id, **known)  # type: ignore[arg-type]
         content = " ".join(f"{artifact_id[-4:]}w{n}" for n in range(words))
         store.store_artifact(Artifact(meta, content))
@@ -112,11 +114,22 @@ def intercept(
     turn: TurnContext | None = None,
     state: RehydrationState | None = None,
     budget_tokens: int | None = None,
+    scope: RehydrationScope | None = None,
 ):
     interceptor = create_rehydration_interceptor(store, COUNT, config, security)
     return interceptor.intercept(
-        messages, turn or TurnContext(1), state or RehydrationState(), budget_tokens=budget_tokens
+        messages,
+        turn or TurnContext(1),
+        state or RehydrationState(),
+        scope=scope or everything_in(store),
+        budget_tokens=budget_tokens,
     )
+
+
+def everything_in(store: FakeArtifacts) -> RehydrationScope:
+    """Session `t`, whose log has all that the store has."""
+    texts = {artifact.metadata.message_id: artifact.content for artifact in store.kept.values()}
+    return RehydrationScope("t", texts.get)
 
 
 # -- what counts as asking -----------------------------------------------------------------------------------------
@@ -323,7 +336,7 @@ def test_a_store_that_fails_is_reported_without_its_secrets_and_the_others_are_r
 
 
 def test_a_page_of_ids_does_not_become_a_page_of_lookups() -> None:
-    many = [artifact_id_for("other", str(number)) for number in range(500)]
+    many = [artifact_id_for("other", str(number), "") for number in range(500)]
     store = FakeArtifacts()
     outcome = intercept(store, asks(" ".join(many)))
     assert len(store.asked) == 10
@@ -441,7 +454,8 @@ class Session:
         number, words = self.turn.turn_number, asks(" ".join(ids))
         interceptor = create_rehydration_interceptor(self.store, COUNT, self.config, self.security)
         written = RehydrationState.from_dict(self.state.to_dict())
-        outcome = interceptor.intercept([words], self.turn, written, budget_tokens=budget_tokens)
+        scope = everything_in(self.store)
+        outcome = interceptor.intercept([words], self.turn, written, scope=scope, budget_tokens=budget_tokens)
         for result in outcome.results:
             self.check(result)
         total = sum(result.tokens for result in outcome.results)
@@ -516,7 +530,8 @@ def test_what_is_rehydrated_is_not_externalised_in_the_same_turn(words: list[int
         history.append(Message("assistant", tool_calls=(ToolCall(f"c{number}", "bash", "{}"),), id=f"call{number}"))
         history.append(Message("tool", "word " * count, tool_call_id=f"c{number}", id=f"r{number}"))
     # The last result is kept verbatim; all others are moved in the first turn.
-    artifact_id = artifact_id_for("t", f"r{named % (len(words) - 1)}")
+    moved = named % (len(words) - 1)
+    artifact_id = artifact_id_for("t", f"r{moved}", "word " * words[moved])
     rehydrated: list[int] = []
     store, state, plan = FakeArtifacts(), RehydrationState(), CompactionPlan("t")
     for number in range(1, turns + 1):

@@ -44,6 +44,11 @@ ADVERSARIES = [
     "mysql -p", "SG.aaaaaaaaaaaaaaaa", "<password>", "token=token", "--password ", '"', '{"', "[",
     '{"password":', "password=a&b=", "password=x.y-", "aaa8Q~", "<REDACTED> ", "password: A_a-", "password\nvalue",
     "\u20ac", "A1" * 10 + " ",
+    ":\n", "password:\n", "password: |\n  ", "password: |\n  a\n", "api_tokens:\n  - a1b2c3d4\n", "  - a1b2c3\n",
+    "kind: Secret\n", "kind: Secret\ndata:\n a: b\n", "data:\n", 'variable "password" {', "variable ", "$6$a$",
+    ":5432:a:b:", ":*:", "redis-cli -a", "login -p ", "passwort lautet ", "random_password", "net use ",
+    "password for a ", "identified by ", "set -x ", "mot de passe ", "QUJD", "cGFzc3dvcmQ9aHVudGVyMgo",
+    "-passin pass:", "ldapsearch ",
 ]  # fmt: skip
 
 

@@ -81,7 +81,8 @@ def test_it_touches_nothing_but_untouched_results_of_the_remainder(history: list
     messages = {message.id: index for index, message in enumerate(read(history))}
     for record in result.plan.externalizations:
         assert messages[record.span.first] in result.layers.remainder
-        assert record.artifact_id == artifact_id_for("t", record.span.first)
+        text = read(history)[messages[record.span.first]].text
+        assert record.artifact_id == artifact_id_for("t", record.span.first, text)
     assert not result.plan.overlapping_ids()
 
 
@@ -109,7 +110,7 @@ def test_the_pointer_names_the_artifact_its_size_and_shows_a_preview() -> None:
     shown = PromptRenderer().render(read(history), result.plan).messages[2]
     pointer, start = shown.text.split("\n")
     assert pointer.startswith(
-        f"[moved to artifact {artifact_id_for('t', 'm3')}: 3.0k tokens; large read_file result, 1"
+        f"[moved to artifact {artifact_id_for('t', 'm3', 'word ' * 3_000)}: 3.0k tokens; large read_file result, 1"
     )
     assert start == "word word word word"
     assert shown.tool_call_id == "read_file-0"
@@ -142,13 +143,14 @@ def test_tools_hold_on_to_their_results() -> None:
 
 
 def test_a_turn_that_brought_something_back_moves_nothing() -> None:
-    turn = TurnContext(3).with_rehydrated(artifact_id_for("t", "m3"))
+    turn = TurnContext(3).with_rehydrated(artifact_id_for("t", "m3", "word " * 3_000))
     assert moved(run(results(3_000, 3_000), ExternalizeStrategy(), turn=turn)) == []
     assert moved(run(results(3_000, 3_000), ExternalizeStrategy(), turn=TurnContext(4))) == ["m3", "m5"]
 
 
 @pytest.mark.parametrize(
-    ("own", "expected"), [("public", "public"), ("restricted", "restricted"), ("secret!", "internal"), (7, "internal")]
+    ("own", "expected"),
+    [("public", "public"), ("Restricted", "restricted"), ("secret!", "restricted"), (7, "restricted")],
 )
 def test_a_message_says_how_sensitive_it_is(own: object, expected: str) -> None:
     assert only(run(results(3_000, sensitivity=own), ExternalizeStrategy())).sensitivity == expected

@@ -13,6 +13,7 @@ from compact.core.plan.turn import (
     Rehydration,
     RehydrationBlocked,
     RehydrationResult,
+    RehydrationScope,
     RehydrationState,
     render_rehydrated,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "RehydrationConfig",
     "RehydrationInterceptor",
     "RehydrationResult",
+    "RehydrationScope",
     "RehydrationState",
     "create_rehydration_interceptor",
     "render_rehydrated",

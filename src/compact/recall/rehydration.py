@@ -8,18 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from types import MappingProxyType
 
-from compact.core.audit.artifacts import SENSITIVITIES, ArtifactStore, SecurityContext
+from compact.core.audit.artifacts import ArtifactStore, SecurityContext
 from compact.core.errors import ConfigError
 from compact.core.facts.tool_calls import argument_texts
 from compact.core.log.messages import Message
+from compact.core.log.sensitivity import SENSITIVITIES
 from compact.core.plan.turn import (
     REHYDRATED_PREFIX,
     MovedAttachment,
     Rehydration,
     RehydrationBlocked,
     RehydrationResult,
+    RehydrationScope,
     RehydrationState,
     TurnContext,
     render_rehydrated,
@@ -86,10 +87,10 @@ class RehydrationInterceptor:
         turn: TurnContext,
         state: RehydrationState,
         *,
+        scope: RehydrationScope,
         budget_tokens: int | None = None,
-        attachments: Mapping[str, MovedAttachment] = MappingProxyType({}),
     ) -> Rehydration:
-        """Rehydrate what the newest messages name; `budget_tokens` is the room that the prompt has left.
+        """Rehydrate what the newest messages name within a scope; `budget_tokens` is the room that the prompt has left.
 
         What was rehydrated earlier in this turn is neither shown again nor refused: it is still in the prompt.
         Attachments cannot be cut: the limits for text do not apply to them, only the room that there is.
@@ -102,12 +103,12 @@ class RehydrationInterceptor:
         results: list[RehydrationResult] = []
         blocked: list[RehydrationBlocked] = []
         lookups = 0
-        for artifact_id in self._wanted(messages, turn, attachments):
-            attachment = attachments.get(artifact_id)
+        for artifact_id in self._wanted(messages, turn, scope.attachments):
+            attachment = scope.attachments.get(artifact_id)
             left = room if attachment else min(self.config.max_total_tokens - state.spent_tokens, room)
             refusal = self._refusal(artifact_id, turn, state, left, lookups, is_attachment=attachment is not None)
             lookups += not refusal
-            outcome = refusal or self._fetch(artifact_id, left, attachment)
+            outcome = refusal or self._fetch(artifact_id, left, scope)
             if isinstance(outcome, str):
                 blocked.append(RehydrationBlocked(artifact_id, outcome, is_attachment=attachment is not None))
                 continue
@@ -127,11 +128,11 @@ class RehydrationInterceptor:
         turn: TurnContext,
         state: RehydrationState,
         budget_tokens: int,
-        attachments: Mapping[str, MovedAttachment] = MappingProxyType({}),
+        scope: RehydrationScope,
     ) -> Rehydration:
         """Rehydrate for one call of a session: as `intercept`, with each refusal once a turn."""
         room = max(0, budget_tokens)
-        found = self.intercept(messages, turn, state, budget_tokens=room, attachments=attachments)
+        found = self.intercept(messages, turn, state, scope=scope, budget_tokens=room)
         known = found.state.blocked_ids
         new = tuple(blocked for blocked in found.blocked if blocked.artifact_id not in known)
         state = replace(found.state, blocked_ids=known | {blocked.artifact_id for blocked in new})
@@ -171,17 +172,16 @@ class RehydrationInterceptor:
             return "no tokens are left for it"
         return "too many artifacts were named at once" if lookups >= _MAX_LOOKUPS else ""
 
-    def _fetch(
-        self, artifact_id: str, left_tokens: int, attachment: MovedAttachment | None = None
-    ) -> RehydrationResult | str:
+    def _fetch(self, artifact_id: str, left_tokens: int, scope: RehydrationScope) -> RehydrationResult | str:
         """Return the content, cut to what is allowed, or the reason why not."""
+        attachment, security = scope.attachments.get(artifact_id), self.security.within(scope.session_id)
         if attachment and not attachment.is_stored:  # it was moved in this very call, and is stored behind it
             is_open = attachment.sensitivity in self.config.allowed_sensitivities
             return self._whole(artifact_id, attachment) if is_open else "not available"
         try:
-            artifact = self.store.retrieve_artifact(artifact_id, self.security)
-            # Stores check this themselves; one that forgets to must not cost a tenant its secrets.
-            is_readable = artifact is not None and self.security.may_read(artifact.metadata)
+            artifact = self.store.retrieve_artifact(artifact_id, security)
+            # Stores check this themselves; one that forgets to must not cost a tenant or a session its secrets.
+            is_readable = artifact is not None and security.may_read(artifact.metadata)
         except Exception as error:  # noqa: BLE001 - the turn goes on; the text of the error may hold credentials
             return f"the store failed: {type(error).__name__}"
         if artifact is None or not is_readable:
@@ -190,6 +190,8 @@ class RehydrationInterceptor:
             return f"{artifact.metadata.sensitivity} content is not rehydrated by itself"
         if attachment:
             return self._whole(artifact_id, attachment)
+        if scope.text_of(artifact.metadata.message_id) != artifact.content:
+            return "not available"
         limit = min(left_tokens, self.config.max_tokens_per_artifact)
         return self._fit(artifact_id, artifact.content, limit) or f"only {limit:,} tokens are left for it"
 

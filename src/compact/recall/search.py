@@ -17,6 +17,7 @@ from compact.core.json_data import is_list
 from compact.core.log.attachment_use import names_of, refers_to
 from compact.core.log.attachments import Attachment, attached_part, attachment_id, attachments_of, payload_of
 from compact.core.log.messages import Message, Part
+from compact.core.log.sensitivity import sensitivity_of
 from compact.core.search.recall_answer import (
     NOTHING_FOUND,
     TOOL_NAME,
@@ -170,7 +171,7 @@ class _Source:
         """Return the entry that an id names, if it may be read; None if the query is no id."""
         message_id = query
         if _ARTIFACT_ID.fullmatch(query):
-            artifact = self.artifacts.retrieve_artifact(query, self.security)
+            artifact = self.artifacts.retrieve_artifact(query, self.security.within(self.session_id))
             if artifact is None or artifact.metadata.session_id != self.session_id:
                 return []
             message_id = artifact.metadata.message_id
@@ -329,12 +330,6 @@ def _ids_in(query: str) -> list[str]:
     """Return the pieces of a query that may be ids of messages or artifacts."""
     pieces = (piece.strip(".:!?") for piece in _PIECE.findall(query))
     return [piece for piece in dict.fromkeys(pieces) if is_name(piece)][:_MAX_LOOKUPS]
-
-
-def sensitivity_of(message: Message, default: str) -> str:
-    """Return how sensitive a message is; `default` is that of tool results which do not say."""
-    usual = default if message.role == "tool" else "internal"
-    return str(message.meta.get("sensitivity", usual))
 
 
 def _text(message: Message) -> str:

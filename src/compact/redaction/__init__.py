@@ -6,6 +6,8 @@ spans       where the secrets in a text are, and their replacement
 names       is `client_secret` the name of a secret, and `max_tokens` not
 values      is this value a secret, or a placeholder, a type, a word
 assignments `name = value` in the many ways people and programs write it
+blocks      secrets on a line behind their name: YAML, Kubernetes, Terraform
+encoded     base64 that holds a secret once it is decoded
 carriers    headers, cookies, URLs, key blocks and commands that carry a secret
 shapes      secrets recognised by their look alone, such as vendors' keys
 custom      the user's own patterns, on a linear-time engine

@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compact.redaction import values
-from compact.redaction.names import Kind, kind_of_name
+from compact.redaction.names import FOREIGN_NAMES, Kind, kind_of_name
 
 Span = tuple[int, int]
 
 # One of these is in every name of a secret.
-NEEDLES = (b"pass", b"pwd", b"secret", b"token", b"key", b"cred", b"auth", b"jwt")
+NEEDLES = (
+    *(b"pass", b"pwd", b"secret", b"token", b"key", b"cred", b"auth", b"jwt", b"psk", b"bindpw", b"mdp"),
+    *(name.encode() for name in FOREIGN_NAMES if "pass" not in name),
+)
 
 # From the needle on: the rest of the name, what closes it, and what leads to the value.
 _LEAD = re.compile(
@@ -24,14 +27,14 @@ _LEAD = re.compile(
         (?: \r?\n[ \t]{0,40} (?=["'`]) )?
       | (?P<tag>>)
       | (?:[\s,]|\\[nr]){1,40}+ \\{0,8}["']?value\\{0,8}["']? [ \t]{0,4} (?P<pair>[:=]) [ \t]{0,4}
-      | [ \t]{1,8} (?P<loose>\||is[ \t]|was[ \t]) [ \t]{0,8}
+      | [ \t]{1,8} (?P<loose>\||(?:is|was|ist|war|lautet|est|es)[ \t]{1,4}:?) [ \t]{0,8}
       | (?P<comma>,) [ \t]{0,4} (?=\\{0,8}["'`])
       | (?P<space>[ \t]{1,8})
     )
     """,
     re.VERBOSE,
 )
-_QUOTE = re.compile(rb"[bfruBFRU]{0,2}(\\{0,8})([\"'`])")
+_QUOTE = re.compile(rb"[bfruBFRUN]{0,2}(\\{0,8})([\"'`])")
 _QUOTED = {
     b'"': re.compile(rb'(?:[^"\\\n]|\\.){0,8192}+(?=")'),
     b"'": re.compile(rb"(?:[^'\\\n]|\\.){0,8192}+(?=')"),
@@ -46,6 +49,7 @@ _TRAILING = b")]},;.:\\|"
 _MAY_END = _TRAILING + b"<&"
 _NAME_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 _JUDGED = 96  # bytes: enough to tell, and a text made of names costs no more than its length
+_SET = re.compile(rb"(?:^|[\s;])set(?:[ \t]{1,4}-{1,2}[a-z]{1,10}){1,4}[ \t]{1,4}$")  # fish
 _NETRC = re.compile(rb" login \S{1,60}\s{1,8}$")
 _MORE_WORDS = re.compile(rb"[ \t]{1,8}[A-Za-z(\"'|&+=]|[ \t]{0,8}[(\[]")
 _MORE_CODE = re.compile(rb"[ \t]{1,8}[(|&+?*%-]|[ \t]{0,8}[(\[]")
@@ -100,13 +104,22 @@ def _is_lead(data: bytes, start: int, lead: re.Match[bytes]) -> bool:
 
 
 def _takes_argument(data: bytes, start: int) -> bool:
-    """Return True for a flag, `ENV NAME value` and a line of .netrc: there a mere space leads to the value."""
+    """Return True for a flag, `ENV NAME value`, `set -x NAME value` and lines of .netrc and ldap.conf.
+
+    There a mere space leads to the value.
+    """
     before = data[max(0, start - 80) : start].lower()
-    return data[start : start + 1] == b"-" or before.endswith((b"env ", b"setx ")) or bool(_NETRC.search(before))
+    if data[start : start + 1] == b"-" or before.endswith((b"env ", b"setx ")):
+        return True
+    if data.startswith(b"bindpw", start):
+        return not before.strip() or before.rstrip(b" \t").endswith(b"\n")
+    return bool(_NETRC.search(before) or _SET.search(before))
 
 
 def _kind(data: bytes, start: int, end: int) -> Kind:
-    name = data[start:end].decode("latin-1")
+    name = data[start:end].decode("utf-8", "replace")
+    if name.lower() == "passe" and data[max(0, start - 7) : start].lower() == b"mot de ":
+        return Kind.SURE
     if name.lower() == "key" and data[start - 1 : start] == b" ":
         # "API key: …": the word before the space belongs to the name.
         name = data[_name_start(data, start - 1) : end].decode("latin-1")

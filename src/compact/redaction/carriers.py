@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from compact.redaction.values import is_ordinary, is_placeholder, looks_random
+from compact.redaction.values import is_ordinary, is_placeholder, is_worn_shape, looks_like_password, looks_random
 
 Span = tuple[int, int]
 
@@ -50,6 +50,19 @@ def _at(needle: bytes, pattern: bytes, accepts: Callable[[bytes], bool] = _any) 
     return Carrier(needle, re.compile(pattern, re.IGNORECASE), accepts)
 
 
+def _chosen(secret: bytes) -> bool:
+    """Return True for what people choose as a password, and for what machines do."""
+    return not is_placeholder(secret) and (looks_like_password(secret) or looks_random(secret))
+
+
+def _hashed(secret: bytes) -> bool:
+    return not is_worn_shape(secret)
+
+
+# Behind the port: database, user, password, and the end of the line.
+_PGPASS = rb":[\w.*-]{1,64}:[\w.*@-]{1,64}:(?P<secret>[^\s:\"'\\]{3,128})(?=\s|$|\\n|[\"'])"
+_BCRYPT = rb"\$\d\d\$[./A-Za-z0-9]{53})"
+_CRYPT = rb"\$(?:rounds=\d{1,9}\$)?(?:j[\w./]{1,8}\$)?[./\w-]{1,32}\$[./A-Za-z0-9]{22,86})"
 _TO_VALUE = rb"\\{0,8}[\"'`]?\]?[ \t]{0,4}(?:[:=,]|=>)[ \t]{0,4}\\{0,8}[\"'`]?[ \t]{0,4}"
 _TOKEN = rb"(?P<secret>[A-Za-z0-9._~+/=:|%-]{6,}+)"
 _SCHEME = rb"(?:bearer|basic|token|api-?key|bot|key|negotiate|ntlm|digest|splunk|aws4-hmac-sha256)[ \t]{1,4}"
@@ -67,8 +80,31 @@ CARRIERS: tuple[Carrier, ...] = (
     _at(b"hook", rb"hooks\.zapier\.com\\?/hooks\\?/catch\\?/(?P<secret>[\w/\\]{8,}+)"),
     _at(b"sig", rb"(?<=[?&;, -])sig(?:nature)?=(?P<secret>[A-Za-z0-9%+/_=-]{20,}+)", _opaque),
     _at(b"sshpass", rb"sshpass[ \t]{1,4}-p[ \t]{0,4}[\"']?(?P<secret>[^\s\"']{3,}+)"),
-    _at(b"curl", rb"curl\b[^\n]{0,160}? (?:-u|--user)[ =]{0,4}[\"']?[^\s:\"']{1,80}:(?P<secret>[^\s\"']{2,}+)"),
+    _at(b"curl", rb"curl\b[^\n]{0,160}? (?:-u|--user)[ =]{0,4}[\"']?[^\s:\"']{0,80}:(?P<secret>[^\s\"']{2,}+)"),
     _at(b"mysql", rb"mysql\w{0,8}\b[^\n|;&]{0,120}?[ \t]-p[\"']?(?!assword)(?P<secret>[^\s\"']{3,}+)", _not_a_port),
+    _at(b"login", rb"login\b[^\n|;&]{0,160}?[ \t]-p[ =]{1,4}[\"']?(?P<secret>[^\s\"']{3,}+)", _not_a_port),
+    _at(b"redis-cli", rb"redis-cli\b[^\n|;&]{0,160}?[ \t](?:-a|--pass)[ =]{1,4}[\"']?(?P<secret>[^\s\"']{3,}+)"),
+    _at(b"mosquitto_", rb"mosquitto_\w{3}\b[^\n|;&]{0,160}?[ \t](?-i:-P)[ \t]{1,4}[\"']?(?P<secret>[^\s\"']{3,}+)"),
+    _at(b"ldap", rb"ldap[a-z]{3,8}\b[^\n|;&]{0,200}?[ \t](?-i:-w)[ \t]{1,4}[\"']?(?P<secret>[^\s\"']{3,}+)"),
+    _at(b"-pass", rb"-pass(?:in|out)?[ =]{1,4}[\"']?pass:(?P<secret>[^\s\"']{3,}+)"),
+    _at(b"net use ", rb"net use [^\n]{0,160}?[ \t](?P<secret>[^\s/\\:]{4,64})[ \t]{1,4}/user:", _chosen),
+    _at(b"securestring", rb"securestring[ \t]{1,4}(?:-string[ \t]{1,4})?[\"'](?P<secret>[^\"'\n]{3,256})"),
+    _at(b"identified by", rb"identified by[ \t]{1,4}(?:password[ \t]{1,4})?[\"'](?P<secret>[^\"'\n]{3,256})"),
+    _at(b"oracle:thin:", rb"oracle:thin:[\w.-]{1,64}/(?P<secret>[^\s@\"']{2,128})@"),
+    _at(b"appid=", rb"appid=(?P<secret>[0-9a-f]{32})\b"),
+    _at(b"<password>{", rb"<password>\{(?P<secret>[A-Za-z0-9+/=]{20,512})\}"),
+    _at(b"random_password", rb"random_password[^}]{0,600}?\"result\\?\"[ ]?:[ ]?\\?\"(?P<secret>[^\"\n]{4,256})"),
+    *(
+        _at(name, name + rb" (?:for|of|to|f\xc3\xbcr|zu|pour)\b[^\n:\"]{1,60}: (?P<secret>[^\s\"']{6,64})", _chosen)
+        for name in (b"password", b"passphrase", b"passwort", b"kennwort", b"passe")
+    ),
+    # Lines of .pgpass; hashes of passwords, as files of users and databases have them.
+    *(_at(b":%b:" % port, rb":" + re.escape(port) + _PGPASS, _chosen) for port in (b"5432", b"5433", b"6432", b"*")),
+    *(_at(b"$%b$" % kind, rb"(?P<secret>\$" + kind + _CRYPT, _hashed) for kind in (b"1", b"5", b"6", b"y", b"apr1")),
+    *(_at(b"$%b$" % kind, rb"(?P<secret>\$" + kind + _BCRYPT, _hashed) for kind in (b"2a", b"2b", b"2y")),
+    _at(b"$argon2", rb"(?P<secret>\$argon2[id]{1,2}\$[\w=,$+/.-]{40,256})", _hashed),
+    _at(b"pbkdf2", rb"(?P<secret>pbkdf2[_:-]sha\d{1,3}[$:]\d{1,8}[$:][\w+/.=-]{1,64}[$:][\w+/.=-]{20,128})", _hashed),
+    _at(b"{ssha", rb"\{ssha\d{0,3}\}(?P<secret>[A-Za-z0-9+/=]{24,})", _hashed),
     _at(b"private-lines", rb"private-lines: ?\d{1,4}(?P<secret>(?:(?:\s|\\[nr]){1,4}+[A-Za-z0-9+/=]{16,}+){1,400}+)"),
 )
 _BY_NEEDLE = {c.needle: tuple(same for same in CARRIERS if same.needle == c.needle) for c in CARRIERS}
@@ -107,11 +143,16 @@ def _cookies(data: bytes, low: bytes) -> Iterator[Span]:
         is_setting = low[max(0, at - 4) : at] == b"set-"
         after = at + 6
         while pair:
-            if not is_placeholder(pair["secret"]) and not is_ordinary(pair["secret"]):
+            if not (is_placeholder(pair["secret"]) or is_ordinary(pair["secret"]) or _is_setting(pair["secret"])):
                 yield pair.span("secret")
             after = pair.end()
             pair = None if is_setting else _COOKIE_PAIR.match(data, after)
         at = low.find(b"cookie", after)
+
+
+def _is_setting(value: bytes) -> bool:
+    """Return True for a short word, such as `dark`: no session has such an id."""
+    return len(value) <= 12 and value.isalpha() and value.islower()
 
 
 def _key_blocks(data: bytes, low: bytes) -> Iterator[Span]:

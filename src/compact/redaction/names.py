@@ -23,10 +23,28 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+# Names of secrets in other languages, as the English that the rest of this file understands. The longer come first.
+FOREIGN_NAMES = {
+    **dict.fromkeys(
+        ("kennwort", "passwort", "wachtwoord", "lösenord", "losenord", "passord", "adgangskode"), "password"
+    ),
+    **dict.fromkeys(("mot_de_passe", "mot-de-passe", "mot de passe", "motdepasse", "senha", "salasana"), "password"),
+    **dict.fromkeys(("contraseña", "contrasena", "contrasenya", "parola_chiave", "parolachiave"), "password"),
+    **dict.fromkeys(("пароль", "密码", "密碼", "パスワード", "비밀번호"), "password"),
+    **dict.fromkeys(("zugangsschlüssel", "zugangsschluessel"), "access_key"),
+    **dict.fromkeys(("geheimer_schlüssel", "geheimer_schluessel", "geheimschlüssel", "geheimschluessel"), "secret_key"),
+    **dict.fromkeys(("privater_schlüssel", "privater_schluessel"), "private_key"),
+    **dict.fromkeys(("api_schlüssel", "api-schlüssel", "api_schluessel", "api-schluessel"), "api_key"),
+    **dict.fromkeys(("clé_api", "cle_api", "clave_api", "chiave_api", "chave_api"), "api_key"),
+    **dict.fromkeys(("clé_secrète", "clé_secrete", "cle_secrete", "clave_secreta", "chiave_segreta"), "secret_key"),
+    **dict.fromkeys(("clé_privée", "cle_privee", "clave_privada", "chiave_privata"), "private_key"),
+    **dict.fromkeys(("clé d'api", "clé api", "clé secrète"), "api_key"),
+}
+
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SURE = _words(
     "password passwd passwort pwd passphrase passcode secret apikey secretkey privatekey clientsecret "
-    "authorization cookie pgpassword requirepass masterauth"
+    "authorization cookie pgpassword requirepass masterauth psk bindpw mdp"
 )
 _SURE_ENDINGS = ("password", "passwd", "passphrase", "apikey", "secret", "secretkey")
 _LIKELY = _words("token jwt accesskey accountkey sharedkey authkey credential credentials pat")
@@ -35,7 +53,7 @@ _PLURALS = _words("passwords passphrases secrets apikeys cookies")
 _SURE_KEYS = _words("api secret private")
 _LIKELY_KEYS = _words(
     "access account admin aes app auth client consumer deploy encryption function functions hmac host jwt license "
-    "master root rsa service session shared signing ssh storage subscription webhook write ingest integration"
+    "master root rsa service preshared session shared signing ssh storage subscription webhook write ingest integration"
 )
 # Tokens that are pieces of text, positions in a list, or kinds of something: none of them is a secret.
 _HARMLESS_TOKENS = _words(
@@ -53,7 +71,7 @@ _PASS_OWNERS = _words(
 @lru_cache(maxsize=4096)
 def kind_of_name(name: str) -> Kind:
     """Return how surely `name` (in any case style, with any prefix) is the name of a secret."""
-    words = [word.lower() for word in _WORDS.findall(name)]
+    words = [word.lower() for word in _WORDS.findall(_in_english(name))]
     while len(words) > 1 and words[-1].isdigit():
         words.pop()
     if not words:
@@ -61,9 +79,17 @@ def kind_of_name(name: str) -> Kind:
     return _kind_of_last(words[-1], words[-2] if len(words) > 1 else "")
 
 
+def _in_english(name: str) -> str:
+    low = name.lower()
+    foreign = next((word for word in FOREIGN_NAMES if word in low), None)
+    return name if foreign is None else low.replace(foreign, f" {FOREIGN_NAMES[foreign]} ")
+
+
 def _kind_of_last(last: str, before: str) -> Kind:
     if last in _SURE or last in _PLURALS or last.endswith(_SURE_ENDINGS):
         return Kind.SURE
+    if before == "key" and last in ("data", "base"):
+        return Kind.SURE  # `client-key-data`, `secret_key_base`
     if last == "hash":
         return Kind.LIKELY if before in ("password", "passwd", "pwd") else Kind.NONE
     if last in ("key", "keys"):

@@ -96,11 +96,15 @@ class NestedRedaction:
     def _mapping(self, value: Mapping[Any, Any]) -> Any:
         named = value.get("name", value.get("key"))
         is_named_pair = isinstance(named, str) and "value" in value and is_secret_name(named)
+        secret_parts = _secret_parts(value)
         items: dict[Any, Any] = {}
         is_changed = False
         for key, item in value.items():
             name = self._key(key)
-            clean = self.under(named if is_named_pair and key == "value" else key, item)
+            if key in secret_parts:
+                clean = _all_marked(item)
+            else:
+                clean = self.under(named if is_named_pair and key == "value" else key, item)
             is_changed = is_changed or clean is not item or name is not key
             items[name if name is key or name not in items else f"{name} ({len(items)})"] = clean
         return items if is_changed else value
@@ -166,6 +170,21 @@ class NestedRedaction:
             return UNREADABLE
         clean = self.string(text)
         return value if clean == text else clean
+
+
+def _secret_parts(value: Mapping[Any, Any]) -> tuple[str, ...]:
+    """Return the parts of a mapping that are secret because of what it is: a Kubernetes secret, a Terraform state."""
+    if value.get("kind") == "Secret":
+        return ("data", "stringData")
+    return ("attributes", "instances") if value.get("type") == "random_password" else ()
+
+
+def _all_marked(part: Any) -> Any:
+    if not isinstance(part, Mapping):
+        return part if _is_bare(part) else MARK
+    values = cast(Mapping[Any, Any], part)
+    marked = {name: value if _is_bare(value) else MARK for name, value in values.items()}
+    return part if marked == values else marked
 
 
 def is_secret_name(name: str) -> bool:

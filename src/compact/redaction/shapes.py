@@ -75,6 +75,7 @@ SHAPES: tuple[Shape, ...] = (
     _after(b"e2b_", _HEX + rb"{40}" + _END),
     _after(b"sk_", _HEX + rb"{48}" + _END),
     _after(b"dapi", _HEX + rb"{32}(?:-\d)?" + _END),
+    *_several(b"fm2_ fm1r_ fm1a_", rb"[A-Za-z0-9+/=_,-]{40,}+"),
     # Code hosting and packages.
     *_several(b"ghp_ gho_ ghu_ ghs_ ghr_ npm_", _ALNUM + rb"{36,}+"),
     _after(b"github_pat_", rb"[A-Za-z0-9_]{22,}+"),
@@ -107,6 +108,7 @@ SHAPES: tuple[Shape, ...] = (
     *_several(b"dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit.", rb"[A-Za-z0-9_.-]{30,}+"),
     *_several(b"sqp_ squ_ sqa_ pul-", _HEX + rb"{40}" + _END),
     *_several(b"PMAK- CFPAT- NRAK- HRKU- CCIPAT_ bkua_ tskey- pnu_ cfut_ cfat_", _WORD + rb"{20,}+"),
+    *_several(b"MT Mz Nj NT Nz OD OT ND", _ALNUM + rb"{20,24}\." + _WORD + rb"{6}\." + _WORD + rb"{27,}+"),
     _after(b"AGE-SECRET-KEY-1", rb"[0-9A-Z]{40,}+"),
     # A signed token: header, claims, signature.
     Shape(b"eyJ", _START + _SIGNED),

@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from compact.redaction.assignments import NEEDLES, find_assignments
+from compact.redaction.blocks import find_blocks
 from compact.redaction.carriers import find_carried
 from compact.redaction.custom import CustomPattern
+from compact.redaction.encoded import find_encoded
 from compact.redaction.shapes import find_shapes
 
 Span = tuple[int, int]
@@ -17,6 +19,7 @@ _MARK = MARK.encode()
 _ANY_MARK = re.compile(rb"<REDACTED(?:: [a-z ]{1,40})?>")
 # Chosen: every round takes in more; two have always been enough.
 _MAX_ROUNDS = 5
+_NAME_PARTS = tuple(needle.decode() for needle in (*NEEDLES, b"cookie"))
 _ONLY_NAME = re.compile(rb"[\w.\-\"' ]{1,80}[:=][\"' ]{0,4}")
 
 
@@ -44,14 +47,19 @@ def _replaced_once(data: bytes, patterns: Sequence[CustomPattern]) -> bytes:
 
 def find_secrets(data: bytes) -> list[Span]:
     """Return the places that the default rules find; they may overlap."""
+    return [*_plain_secrets(data), *find_encoded(data, _plain_secrets)]
+
+
+def _plain_secrets(data: bytes) -> list[Span]:
     low = data.lower()
-    return [*find_shapes(data), *find_assignments(data, low), *find_carried(data, low)]
+    named = (*find_assignments(data, low), *find_blocks(data, low))
+    return [*find_shapes(data), *named, *find_carried(data, low)]
 
 
 def may_name_secret(text: str) -> bool:
     """Return True if one of the words is in `text` of which the names of secrets are made; cheap."""
     low = text.lower()
-    return any(needle.decode() in low for needle in (*NEEDLES, b"cookie"))
+    return any(needle in low for needle in _NAME_PARTS)
 
 
 def _custom_spans(data: bytes, patterns: Sequence[CustomPattern], found: Iterable[Span]) -> list[Span]:

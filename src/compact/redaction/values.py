@@ -99,7 +99,12 @@ def _speaks_of_one(value: bytes) -> bool:
 
 def is_worn_shape(value: bytes) -> bool:
     """Return True for a vendor's key that is only its form, as manuals print it: `ghp_xxxxxxxxxx`."""
-    return len(set(value)) < 8 or _speaks_of_one(value) or bool(_LOWER_WORDS.fullmatch(value))
+    return (
+        len(set(value)) < 8
+        or value.endswith(b"EXAMPLE")
+        or _speaks_of_one(value)
+        or bool(_LOWER_WORDS.fullmatch(value))
+    )
 
 
 def is_reference(value: bytes) -> bool:

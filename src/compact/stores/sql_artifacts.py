@@ -19,7 +19,7 @@ _ARTIFACT_FIELDS = (
 
 
 class SqlArtifactStore:
-    """The artifacts of all tenants; every read is narrowed to the tenant that asks."""
+    """The artifacts of all tenants; every read is narrowed to the tenant that asks, and to its session."""
 
     def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
         self._database, self._clock = database, clock
@@ -45,6 +45,8 @@ class SqlArtifactStore:
         table = schema.artifacts.c
         is_good = or_(table.expires_at.is_(None), table.expires_at > self._clock())
         query = select(schema.artifacts).where(table.tenant_id == security.tenant_id, is_good, condition)
+        if security.session_id:
+            query = query.where(table.session_id == security.session_id)
         with self._database.reading() as connection:
             rows = connection.execute(query.order_by(table.created_at, table.artifact_id)).mappings().all()
         found = [Artifact(ArtifactMetadata(**{f: row[f] for f in _ARTIFACT_FIELDS}), row["content"]) for row in rows]

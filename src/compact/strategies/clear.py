@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from compact.core.facts.text import joined_ranges
+from compact.core.log.sensitivity import is_open
 from compact.core.plan.durability import ToolDurabilityPolicy, ToolResultEnvelope, envelope, tool_policies
 from compact.core.plan.plan import ClearRecord, SpanReference
 from compact.core.plan.strategy import CLEAR, CompactionProposal, PlanningContext
@@ -31,6 +32,7 @@ class ClearStrategy:
     """Age-based (`keep_turns`) and count-based (`keep_last` per tool) retention; a tool's own policy overrules both.
 
     `policies` maps patterns of tool names to durability policies; `never_evict` names tools whose results are facts.
+    `default_sensitivity` is that of results that do not name theirs.
     """
 
     name: str = CLEAR
@@ -40,6 +42,7 @@ class ClearStrategy:
     keep_lines: int = 2
     # How a result begins has more value than the rest of it; with 0, nothing of it stays.
     keep_head_chars: int = 300
+    default_sensitivity: str = "internal"
     never_evict: tuple[str, ...] = ()
     policies: Mapping[str, ToolDurabilityPolicy] = field(default_factory=dict[str, ToolDurabilityPolicy])
 
@@ -99,7 +102,8 @@ class ClearStrategy:
             strategy=self.name,
             reason=f"old {result.tool_name} result{age}{again}",
             kept=joined_ranges((*head, *outcome_lines(text, self.keep_lines))),
-            preserved_fields=result.preserved_fields(),
+            # Plans are stored, printed and exported: they quote nothing that is more than internal.
+            preserved_fields=result.preserved_fields() if is_open(result.message, self.default_sensitivity) else {},
         )
 
 

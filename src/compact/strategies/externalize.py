@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from compact.core.audit.artifacts import SENSITIVITIES, artifact_id_for
+from compact.core.audit.artifacts import artifact_id_for
 from compact.core.errors import ConfigError
 from compact.core.log.messages import Message
+from compact.core.log.sensitivity import OPEN_SENSITIVITIES, SENSITIVITIES, sensitivity_of
 from compact.core.plan.durability import (
     ToolDurability,
     ToolDurabilityPolicy,
@@ -23,8 +24,6 @@ from compact.core.plan.plan import ExternalizationRecord, SpanReference
 from compact.core.plan.strategy import CompactionProposal, PlanningContext
 from compact.core.plurals import quantity
 from compact.strategies.clear import outcome_lines
-
-_QUOTABLE = ("public", "internal")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,21 +83,17 @@ class ExternalizeStrategy:
     def _record(self, context: PlanningContext, index: int, result: ToolResultEnvelope) -> ExternalizationRecord:
         message, turns_ago = result.message, context.turns[-1] - context.turns[index]
         age = f", {quantity(turns_ago, 'turn')} ago" if turns_ago else ""
-        sensitivity = self._sensitivity(message)
+        sensitivity = sensitivity_of(message, self.default_sensitivity)
         # Plans are stored, printed and exported: they quote nothing that is more than internal.
-        is_quotable = sensitivity in _QUOTABLE
+        is_quotable = sensitivity in OPEN_SENSITIVITIES
         return ExternalizationRecord(
             span=SpanReference((message.id,)),
             strategy=self.name,
             reason=f"{'unique' if _is_non_replayable(result) else 'large'} {result.tool_name} result{age}",
-            artifact_id=artifact_id_for(context.plan.session_id, message.id),
+            artifact_id=artifact_id_for(context.plan.session_id, message.id, message.text),
             preview=preview(message.text, self.preview_lines, self.preview_chars) if is_quotable else "",
             sensitivity=sensitivity,
         )
-
-    def _sensitivity(self, message: Message) -> str:
-        own = message.meta.get("sensitivity")
-        return own if isinstance(own, str) and own in SENSITIVITIES else self.default_sensitivity
 
 
 def preview(text: str, max_lines: int, max_chars: int) -> str:

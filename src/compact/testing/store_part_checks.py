@@ -141,6 +141,18 @@ def _check_artifact_tenants(store: ArtifactStore, clock: ManualClock) -> None:
     assert store.retrieve_artifact("art-1", SecurityContext("me", "u")) is not None, "for the owner only"
 
 
+def _check_artifact_sessions(store: ArtifactStore, clock: ManualClock) -> None:
+    store.store_artifact(sample_artifact(content="ours"))
+    everything = frozenset(f"read:{level}" for level in ("public", "internal", "confidential", "restricted"))
+    for session_id in ("S", "s ", "other", "%", "s\x00"):
+        stranger = SecurityContext("me", "t", everything, session_id)
+        assert store.retrieve_artifact("art-1", stranger) is None, f"session {session_id!r} reads what is not its own"
+        assert store.list_artifacts("s", stranger) == (), f"session {session_id!r} sees what is not its own"
+        assert store.delete_artifact("art-1", stranger) is False, f"session {session_id!r} deletes what is not its own"
+    assert store.retrieve_artifact("art-1", _OWNER.within("s")) is not None, "its own session reads it"
+    assert len(store.list_artifacts("s", _OWNER.within("s"))) == 1, "and sees it"
+
+
 def _check_artifact_sensitivity(store: ArtifactStore, clock: ManualClock) -> None:
     levels = ("public", "internal", "confidential", "restricted")
     for level in levels:
@@ -178,6 +190,7 @@ _ARTIFACT_CHECKS = (
     _check_artifacts_stay_as_they_are,
     _check_artifact_list,
     _check_artifact_tenants,
+    _check_artifact_sessions,
     _check_artifact_sensitivity,
     _check_artifact_expiry,
 )

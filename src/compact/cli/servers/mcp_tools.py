@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,7 +22,9 @@ from compact.cli import screen
 from compact.cli.sessions.show import status_as_it_ran, status_lines
 from compact.cli.sessions.why import trace_lines
 from compact.cli.store import OpenStore, open_store
+from compact.core.audit.why import PhraseTrace
 from compact.core.errors import CompactError
+from compact.core.log.sensitivity import closed_ids
 
 # Chosen: what a model reads without effort; the command `compact why` has an option for more.
 _MAX_SIGHTINGS = 10
@@ -53,6 +56,21 @@ def build_server(config: Path | None, store: str | None, session: str | None) ->
         # The docstring of a tool is what the model reads about it.
         server.add_tool(_with_errors(tool), annotations=read_only, structured_output=False)
     return server
+
+
+def _closed_ids(opened: OpenStore, session_id: str) -> frozenset[str]:
+    """Return the entries that an agent may not read once they have left its prompt."""
+    usual = opened.manager.config.strategies.externalize.default_sensitivity
+    return closed_ids(opened.manager.history(session_id), usual)
+
+
+def _readable(trace: PhraseTrace, hidden_ids: frozenset[str]) -> PhraseTrace:
+    """Return a trace without the messages that an agent may not read: for it, they are not there."""
+    seen = tuple(sighting for sighting in trace.sightings if sighting.message_id not in hidden_ids)
+    hidden = len(trace.sightings) - len(seen)
+    if hidden and not seen and not trace.is_in_prompt:
+        return PhraseTrace(phrase=trace.phrase)
+    return replace(trace, sightings=seen, sightings_total=trace.sightings_total - hidden)
 
 
 def _with_errors(tool: Callable[..., str]) -> Callable[..., str]:
@@ -95,7 +113,7 @@ class _SessionTools:
             raise CompactError("the phrase is empty", hint="give some words of the message you look for")
         with self._opened() as opened:
             session_id = self._session(opened, session)
-            trace = opened.manager.why(session_id, phrase)
+            trace = _readable(opened.manager.why(session_id, phrase), _closed_ids(opened, session_id))
         if not trace.is_known:
             return f"not found: no message and no prompt of session {session_id!r} contains {phrase!r}"
         left_out = trace.sightings_total - _MAX_SIGHTINGS

@@ -28,7 +28,7 @@ Format = Annotated[
     FileFormat | None,
     typer.Option("--format", help="json is a list, jsonl has a message per line; by default as PATH ends, or json."),
 ]
-Raw = Annotated[bool, typer.Option("--raw", help="Print secrets, too; by default they are replaced by <REDACTED>.")]
+Raw = Annotated[bool, typer.Option("--raw", help="Print secrets and confidential content, too.")]
 
 
 def export(
@@ -41,20 +41,23 @@ def export(
 ) -> None:
     """Print the full log of a session, without secrets.
 
-    Prints every message of the session in order, also those that were compacted or edited since.
+    Prints every message of the session in order, also those that were compacted or edited since. Secrets are replaced
+    by <REDACTED>, and what is confidential or restricted by a line that says so.
     """
+    from compact.core.log.sensitivity import withheld
     from compact.redaction import Redactor
 
     with open_store(config, store) as opened:
         opened.session(session)
         log = opened.manager.history(session)
         settings = opened.manager.config.redaction
+        usual = opened.manager.config.strategies.externalize.default_sensitivity
     redactor = Redactor(settings.enabled and not raw, settings.patterns)
     if not redactor.is_enabled:
         why = "--raw" if raw else "redaction.enabled is false"
         screen.notice(f"secrets are not redacted ({why})", label="warning", style="yellow")
     with screen.spinner(f"reading {screen.quantity(len(log), 'message')}"):
-        records = [_record(message, redactor) for message in log]
+        records = [_record(message if raw else withheld(message, usual), redactor) for message in log]
     chosen = file_format or ("jsonl" if output and ".jsonl" in output.suffixes[-2:] else "json")
     if output is None:
         screen.write(_text(records, chosen, sys.stdout.encoding))

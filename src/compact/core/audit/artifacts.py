@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-SENSITIVITIES = ("public", "internal", "confidential", "restricted")
+from compact.core.log.sensitivity import OPEN_SENSITIVITIES
 
 
 @dataclass(frozen=True, slots=True)
 class SecurityContext:
-    """Who asks: a tenant sees its own things only, and above `internal` only with the permission to."""
+    """Who asks: a tenant sees its own things only, and above `internal` only with the permission to.
+
+    With `session_id` the requester is in that session and sees nothing of the tenant's others: what an agent or a user
+    names is always asked for like this. Without it, it is an operator, who looks after all of them.
+    """
 
     requester_id: str = ""
     tenant_id: str = ""
     permissions: frozenset[str] = frozenset()
+    session_id: str = ""
 
     def may_read(self, metadata: ArtifactMetadata) -> bool:
         """Return True if this requester may see an artifact."""
-        return metadata.tenant_id == self.tenant_id and self.may_read_sensitivity(metadata.sensitivity)
+        is_own = metadata.tenant_id == self.tenant_id and self.session_id in ("", metadata.session_id)
+        return is_own and self.may_read_sensitivity(metadata.sensitivity)
+
+    def within(self, session_id: str) -> SecurityContext:
+        """Return the same requester, who sees one session only."""
+        return replace(self, session_id=session_id)
 
     def may_read_sensitivity(self, sensitivity: str) -> bool:
         """Return True if this requester may see its tenant's content of a sensitivity."""
-        return sensitivity in ("public", "internal") or f"read:{sensitivity}" in self.permissions
+        return sensitivity in OPEN_SENSITIVITIES or f"read:{sensitivity}" in self.permissions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +82,10 @@ class ArtifactStore(Protocol):
         ...
 
 
-def artifact_id_for(session_id: str, message_id: str) -> str:
-    """Return the id of a message's artifact: always the same, and not to be guessed from another session's."""
-    return "art-" + hashlib.sha256(f"{session_id}\0{message_id}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+def artifact_id_for(session_id: str, message_id: str, content: str) -> str:
+    """Return the id of an artifact: that of one message with one content, in one session.
+
+    Whoever does not know the content cannot compute the id, and a result that was edited has another.
+    """
+    key = f"{session_id}\0{message_id}\0{content}".encode("utf-8", "surrogatepass")
+    return "art-" + hashlib.sha256(key).hexdigest()[:16]

@@ -16,6 +16,7 @@ from compact.core.audit.regret_finder import regrets_of
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.facts.entities import EntityKind
 from compact.core.log.messages import Message
+from compact.core.log.sensitivity import sensitivity_of
 from compact.core.plan.plan import CompactionPlan, StepFailure
 from compact.core.plan.regret import Regret, RegretCount, count_regrets
 from compact.core.short_repr import short_repr
@@ -213,7 +214,7 @@ class CompactionReport:
 
 def is_recallable(message: Message) -> bool:
     """Return True if anybody may recall a message; confidential ones need a permission."""
-    return SecurityContext().may_read_sensitivity(str(message.meta.get("sensitivity", "internal")))
+    return SecurityContext().may_read_sensitivity(sensitivity_of(message))
 
 
 def report_of(

@@ -5,7 +5,7 @@ Written once, as generators that yield what they wait for; `compact.runner` runs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -32,7 +32,7 @@ from compact.core.plan.edited import after_edit
 from compact.core.plan.plan import EDITED_PAST, SummarizationRecord
 from compact.core.plan.regret import Regret
 from compact.core.plan.renderer import with_lines
-from compact.core.plan.turn import MovedAttachment, Rehydrate, Rehydration
+from compact.core.plan.turn import MovedAttachment, Rehydrate, Rehydration, RehydrationScope
 from compact.core.plurals import quantity
 from compact.core.steps import Steps
 
@@ -193,15 +193,15 @@ class Engine:
         if rehydrate is None or not session.plan.artifacts:
             return
 
-        def look(attachments: Mapping[str, MovedAttachment]) -> Rehydration:
+        def look(scope: RehydrationScope) -> Rehydration:
             ceiling = self.trigger.goal(session, budget).ceiling_tokens + budget.rehydration_reserve
             room = ceiling - session.prompt_tokens
-            return rehydrate(session.prompt.messages, session.turn.context, session.rehydration, room, attachments)
+            return rehydrate(session.prompt.messages, session.turn.context, session.rehydration, room, scope)
 
-        found = yield from self.persistence.call_store(lambda: look(_moved_attachments(session)))
+        found = yield from self.persistence.call_store(lambda: look(_rehydration_scope(session)))
         needed = sum(blocked.tokens for blocked in found.blocked)
         if needed and (yield from self._make_room(session, budget, needed)):
-            found = yield from self.persistence.call_store(lambda: look(_moved_attachments(session)))
+            found = yield from self.persistence.call_store(lambda: look(_rehydration_scope(session)))
         count = self.tokenizer.count_message
         added = [AddedMessage("rehydrated", message, count(message)) for message in (*found.messages, *found.refusals)]
         session.add_rehydrated(added, found.turn, found.state)
@@ -369,6 +369,15 @@ def _as_provider_counts(budget: TokenBudget, session: Session) -> TokenBudget:
     """Return the budget with as much reserved as the provider will count for what injectors add."""
     reserve = ceil(budget.injection_reserve * session.calibration.slope)
     return budget if reserve == budget.injection_reserve else replace(budget, injection_reserve=reserve)
+
+
+def _rehydration_scope(session: Session) -> RehydrationScope:
+    """Return what may be rehydrated: what is of this session, and on the line of its log that the caller is on."""
+
+    def text_of(message_id: str) -> str | None:
+        return next((message.text for message in session.log.view if message.id == message_id), None)
+
+    return RehydrationScope(session.session_id, text_of, _moved_attachments(session))
 
 
 def _moved_attachments(session: Session) -> dict[str, MovedAttachment]:

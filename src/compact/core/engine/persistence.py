@@ -21,6 +21,7 @@ from compact.core.engine.session import Session
 from compact.core.errors import CompactError
 from compact.core.log.attachments import without_bytes
 from compact.core.log.messages import Message
+from compact.core.log.sensitivity import closed_ids, withheld
 from compact.core.plan.economics import ModelPrices
 from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.renderer import summary_message
@@ -31,7 +32,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPersistence:
-    """Reads and writes sessions; `archive` gets transcripts for people, redacted."""
+    """Reads and writes sessions; `archive` gets transcripts for people, redacted, and nothing that is confidential.
+
+    `default_sensitivity` is that of tool results which do not name theirs.
+    """
 
     store: SessionStore
     emitter: EventEmitter
@@ -40,6 +44,7 @@ class SessionPersistence:
     redact: Callable[[Message], Message] = lambda message: message
     tenant_id: str = ""
     prices: ModelPrices = field(default_factory=ModelPrices)
+    default_sensitivity: str = "internal"
 
     def call_store(self, call: Callable[[], T]) -> Steps[T]:
         """Call the store; only one that may block is handed to the runner to wait for."""
@@ -154,6 +159,9 @@ class SessionPersistence:
             )
         return found
 
+    def _as_archived(self, message: Message) -> Message:
+        return self.redact(without_bytes(withheld(message, self.default_sensitivity)))
+
     def archive_transcript(self, session: Session, plan: CompactionPlan) -> Steps[None]:
         """Archive what came in since the last compaction, and the summary that will stand for it."""
         archive, step = self.archive, session.plan.version + 1
@@ -161,12 +169,14 @@ class SessionPersistence:
             return
         try:
             entries = session.log.entries
-            transcript = [self.redact(without_bytes(message)) for message in entries[session.plan.archived :]]
+            transcript = [self._as_archived(message) for message in entries[session.plan.archived :]]
             place = yield SlowStep(lambda: archive.save_transcript(session.session_id, transcript, step))
             session.mark_archived(len(entries))
             self._emit_archival(session, step, place)
             if plan.summary and plan.summary.summary:
-                summary = self.redact(summary_message(plan.summary))
+                # A user's constraint is in the summary whatever its sensitivity; it is not archived with it.
+                told = plan.summary.summary.without_sources(closed_ids(entries, self.default_sensitivity))
+                summary = self.redact(summary_message(replace(plan.summary, summary=told)))
                 place = yield SlowStep(lambda: archive.save_summary(session.session_id, summary, step))
                 self._emit_archival(session, step, place)
         except Exception as error:  # noqa: BLE001 - an archive is a plug-in

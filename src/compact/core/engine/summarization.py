@@ -26,6 +26,7 @@ from compact.core.facts.text import cut_line, first_line
 from compact.core.facts.tool_calls import command_of, path_of
 from compact.core.log.groups import calls_answered, group_messages
 from compact.core.log.messages import Message
+from compact.core.log.sensitivity import closed_ids, is_open, withheld
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.plan import ClearRecord, CompactionPlan, StepFailure, SummarizationRecord
 from compact.core.plan.renderer import summary_message
@@ -243,7 +244,8 @@ def _as_shown(messages: Iterable[Message], plan: CompactionPlan, span: Collectio
     """Yield the messages of a span in their own words, and the others as a prompt shows them."""
     for message in messages:
         record = plan.get_action(message.id)[1]
-        if isinstance(record, ClearRecord) and message.id not in span:
+        # What is withheld is a line already, to which the ranges of a record do not belong.
+        if isinstance(record, ClearRecord) and message.id not in span and is_open(message):
             yield render_cleared(message, record)
         else:
             yield message
@@ -300,7 +302,8 @@ class SummaryWriter:
     `by_code` chooses what stands for a span whose summary failed; without it only the facts do. `check_available`
     raises if the summariser is better left alone for now, and `report_outcome` gets the error of each summary (None if
     there was none). Summaries of a `ModelSummarizer` are looked up in `cache` first. `name` is the summariser's own:
-    that of its model, or `code`; `clock` tells seconds.
+    that of its model, or `code`; `clock` tells seconds. Summaries are archived and exported, and a model may be
+    another's: neither has what is more than internal, and `default_sensitivity` is that of results that do not say.
     """
 
     summarizer: Summarizer
@@ -318,6 +321,7 @@ class SummaryWriter:
     report_outcome: Callable[[Exception | None], None] = ignore_outcome
     name: str = BY_CODE
     clock: Callable[[], float] = no_clock
+    default_sensitivity: str = "internal"
 
     def write(
         self,
@@ -383,16 +387,15 @@ class SummaryWriter:
         """Return what the summariser gets: the messages that are new to the span, and the summary before them."""
         pending, before = room.pending, session.plan.summary
         inside, known = set(pending.span), set(before.span if before else ())
-        span = tuple(message for message in session.log.view if message.id in inside)
+        view = [withheld(message, self.default_sensitivity) for message in session.log.view]
+        span = tuple(message for message in view if message.id in inside)
         artifacts = _artifact_facts(pending, span)
         request = SummaryRequest(
             messages=tuple(message for message in span if message.id not in known),
             span=span,
-            history=tuple(_as_shown(session.log.view, plan, inside)),
-            previous=before.summary if before else None,
-            ledger=_with_carried_facts(
-                before, find_facts(span, artifacts, constraints=self.constraints, history=session.log.view)
-            ),
+            history=tuple(_as_shown(view, plan, inside)),
+            previous=before.summary.without_sources(closed_ids(view)) if before and before.summary else None,
+            ledger=_with_carried_facts(before, find_facts(span, artifacts, constraints=self.constraints, history=view)),
             max_tokens=pending.max_tokens,
             count_text=self.tokenizer.count_text,
             form=self.form,

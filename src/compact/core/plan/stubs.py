@@ -14,6 +14,7 @@ from compact.core.facts.text import change_json_leaves
 from compact.core.facts.tool_calls import argument_texts, arguments_of
 from compact.core.log.attachments import attachment_id, attachments_of
 from compact.core.log.messages import Content, Message, ToolCall
+from compact.core.log.sensitivity import OPEN_SENSITIVITIES, sensitivity_of
 from compact.core.plan.plan import AttachmentPointer, ClearRecord, ExternalizationRecord, SpanReference
 from compact.core.summary.summary import rounded
 
@@ -51,9 +52,9 @@ def pointer_line(pointer: AttachmentPointer) -> str:
 
 def attachments_record(message: Message, session_id: str, *, reason: str) -> ExternalizationRecord:
     """Return the record that moves all attachments of a message out of the prompt."""
-    sensitivity = str(message.meta.get("sensitivity", "internal"))
+    sensitivity = sensitivity_of(message)
     # Plans are stored, printed and exported: they quote no name of what is more than internal.
-    is_quotable = sensitivity in ("public", "internal")
+    is_quotable = sensitivity in OPEN_SENSITIVITIES
     pointers = {
         found: AttachmentPointer(found, one.name if is_quotable else "", one.describe(with_name=is_quotable))
         for one in attachments_of(message)

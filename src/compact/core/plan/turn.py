@@ -107,6 +107,19 @@ class MovedAttachment:
 
 
 @dataclass(frozen=True, slots=True)
+class RehydrationScope:
+    """What may be rehydrated in a call: artifacts of this session whose message the caller still has.
+
+    `text_of` returns the text of a message on the line of the log that the caller is on, None of any other: what an
+    edit of the past has left or replaced is not brought back by its id. `attachments` are those among the artifacts.
+    """
+
+    session_id: str
+    text_of: Callable[[str], str | None]
+    attachments: Mapping[str, MovedAttachment] = field(default_factory=dict[str, MovedAttachment])
+
+
+@dataclass(frozen=True, slots=True)
 class RehydrationResult:
     """An artifact that is shown again; `tokens` is what it takes in the prompt, label and fence included.
 
@@ -150,10 +163,8 @@ class Rehydration:
 
 
 # Looks at the messages of a prompt and shows artifacts that the newest ones name, within so many tokens; the last
-# argument has the attachments among the artifacts.
-Rehydrate: TypeAlias = Callable[
-    [Sequence[Message], TurnContext, RehydrationState, int, Mapping[str, MovedAttachment]], Rehydration
-]
+# argument says which artifacts these may be.
+Rehydrate: TypeAlias = Callable[[Sequence[Message], TurnContext, RehydrationState, int, RehydrationScope], Rehydration]
 
 
 def render_rehydrated(result: RehydrationResult) -> Message:

@@ -124,6 +124,13 @@ _STEP = re.compile(
     r"|必须|必須|总是|總是|从现在|從現在|絶対に|必ず|항상|절대",
     re.IGNORECASE,
 )
+# An order by its label alone, whatever its verb: `Standing instruction: …`, `New policy - …`.
+_LABEL = re.compile(
+    r"^[\s\-*•\d.)(]*(?:[\w'’-]+ ){0,3}(?:instruction|directive|order|rule|policy|constraint|requirement|command"
+    r"|mandate|guideline|anweisung|vorgabe|regel|consigne|règle|instrucción|regla|istruzione|regola)(?:s|e?n|es)?"
+    r"(?: \([^)\n]{0,40}\))?\**\s{0,2}[:：–—-]\**\s{0,2}(?=\S)",
+    re.IGNORECASE,
+)
 _BULLET = re.compile(r"\s*(?:[-*•]|\(?\w{1,2}[.)])\s")
 # Chosen: a claim of so few words is nothing without its figure; a heading of so few may be in any words.
 _SHORT_CLAIM_WORDS = 8
@@ -236,8 +243,9 @@ class _Check:
         """Return True for an order in words that nobody who may give one has used."""
         if _REPORTED_SPEECH.search(text):
             return not self._was_said(text)
-        words = WordBag(text)
-        if _ORDER.search(text) and not is_own:
+        label = _LABEL.match(text)
+        words = WordBag(text[label.end() :] if label else text)
+        if label or (_ORDER.search(text) and not is_own):
             return not words.covered_by(self.sources.people_words, share=_SAME_SHARE)
         return _STEP.search(text) is not None and not words.covered_by(self._dialogue, share=_OWN_STEP_SHARE)
 
