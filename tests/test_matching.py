@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 import dialect_conversations as written
 from compact import CompactConfig, CompactManager, Injector, InsufficientBudget
@@ -29,7 +29,7 @@ from compact.dialects.gateway import Gateway
 from compact.stores.memory import InMemoryCompactionStore
 from compact.testing import WordTokenizer
 from conversations import SMALL_STRATEGIES
-from dialect_conversations import PROTECTED, Call, Step
+from dialect_conversations import Call, Step
 from sizes import SCALE
 
 _log = logging.getLogger(__name__)
@@ -208,7 +208,8 @@ class CallerMachine(RuleBasedStateMachine):
         named: list[Step] = []
         for step in steps:
             self.calls += 1
-            named.append(replace(step, calls=tuple(replace(call, id=f"{call.id}_{self.calls}") for call in step.calls)))
+            calls = tuple(replace(call, id=f"{call.id}_{self.calls}") for call in step.calls)
+            named.append(replace(step, calls=calls, number=self.calls))
         return named
 
     def ask(self, manager: CompactManager, items: list[Wire]) -> list[Wire] | None:
@@ -290,6 +291,4 @@ def _look(message: Message) -> str:
 @pytest.mark.parametrize("dialect", WRITERS)
 def test_matching(dialect: str) -> None:
     machine = type(f"{dialect.title()}Machine", (CallerMachine,), {"dialect": dialect})
-    run_state_machine_as_test(
-        machine, settings=settings(max_examples=15 * SCALE, stateful_step_count=25, deadline=None)
-    )
+    run_state_machine_as_test(machine, settings=settings(max_examples=4 * SCALE, stateful_step_count=15, deadline=None))

@@ -184,7 +184,7 @@ def _all_marked(part: Any) -> Any:
         return part if _is_bare(part) else MARK
     values = cast(Mapping[Any, Any], part)
     marked = {name: value if _is_bare(value) else MARK for name, value in values.items()}
-    return part if marked == values else marked
+    return values if marked == values else marked
 
 
 def is_secret_name(name: str) -> bool:

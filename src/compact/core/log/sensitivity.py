@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from compact.core.log.messages import Message
+from compact.core.plurals import quantity
 
 SENSITIVITIES = ("public", "internal", "confidential", "restricted")
 OPEN_SENSITIVITIES = SENSITIVITIES[:2]
@@ -48,7 +49,7 @@ def withheld(message: Message, default: str = "internal") -> Message:
     flags = {name: value for name, value in message.meta.items() if isinstance(value, bool)}
     return replace(
         message,
-        content=f"[{level} content of {chars:,} characters is not shown here]",
+        content=f"[{level} content of {quantity(chars, 'character')} is not shown here]",
         tool_calls=tuple(replace(call, arguments="{}") for call in message.tool_calls),
         meta={**flags, "sensitivity": level},
         original=None,
