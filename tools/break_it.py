@@ -57,6 +57,10 @@ BREAKS = (
     Break("a new time in a summarised message is not seen", "core/log/log.py", "(shown.as_is(entry.id) and differs_in_time(entry, item))", "differs_in_time(entry, item)", "tests/test_changing_clients.py::test_a_time_in_a_message_that_is_summarised_is_no_clock"),
     Break("a trimmed list loses its summary", "core/log/log.py", "- kept - trimmed", "- kept", "tests/test_changing_clients.py::test_a_trimmed_list_that_is_whole_again_doubles_nothing"),
     Break("old words stay in the summary of an edited past", "core/plan/edited.py", "summary=summary.without_sources(gone)", "summary=summary", "tests/core/log/test_log.py::test_an_edit_inside_the_summarised_past_leaves_the_summary_of_the_rest"),
+    Break("the newest message stays behind a summary after an edit", "core/plan/edited.py", "standing = present - _newest(view)", "standing = present", "tests/core/plan/test_edited.py::test_what_is_the_newest_message_now_is_not_left_out"),
+    Break("an edited pin stands behind the summary", "core/plan/edited.py", "(*plan.pinned, *first, *pinned)", "(*plan.pinned, *first)", "tests/core/plan/test_edited.py::test_a_pinned_message_that_was_edited_stands_before_the_summary"),
+    Break("a list from before an edit is taken for the edited one", "core/engine/session.py", "self.prompt if is_of_line else None, prompt", "self.prompt, prompt", "tests/test_matching.py::test_a_list_from_before_an_edit_is_not_the_edited_one"),
+    Break("what an edit brings back is shown as it was", "core/engine/engine.py", "session.show_unseen(match, self.tokenizer.count_message)", "pass", "tests/test_matching.py::test_a_cleared_message_is_shown_as_it_is_once_its_summary_is_gone"),
     Break("another conversation under a used id is not noticed", "core/log/log.py", "return max(entry.line for entry in self.entries) + 1", "return self.line", "tests/stores/test_reuse.py"),
     # -- event loops
     Break("threads that write pass one another until one gives up", "stores/database.py", "with self._turn_to_write(), self._engine.begin()", "with self._engine.begin()", "tests/stores/test_database.py::test_threads_that_write_wait_for_their_turn"),

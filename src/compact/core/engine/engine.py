@@ -238,12 +238,15 @@ class Engine:
         session.find_regrets(match)
         session.set_budget(budget)
         if match.branched:
-            remaining = after_edit(session.plan, session.log.view, self.tokenizer.count_message)
+            remaining = after_edit(
+                session.plan, session.log.view, self.tokenizer.count_message, self.compactor.rules.pins
+            )
             if remaining is not session.plan or match.is_new_line:
                 version = session.plan.version + 1
                 edited = replace(remaining, version=version, reason=EDITED_PAST, origin=None, held=False, run=None)
                 edited = with_lines(edited, session.log.view)
                 session.adopt(replace(edited, tokens_before=session.prompt_tokens))
+                session.show_unseen(match, self.tokenizer.count_message)
             new_ids = tuple(message.id for message in match.new)
             self.emitter.emit(session, HistoryBranchedEvent, left_ids=match.left_ids, new_ids=new_ids)
         if self._has_compacted_itself(session, match):
@@ -306,7 +309,7 @@ class Engine:
             earlier = yield from self.persistence.plan_of(session, version)
             undone = session.plan.summary
             restored = replace(
-                after_edit(earlier, session.log.view, self.tokenizer.count_message),
+                after_edit(earlier, session.log.view, self.tokenizer.count_message, self.compactor.rules.pins),
                 version=session.plan.version + 1,
                 reason=f"version {version} was restored",
                 tokens_before=session.prompt_tokens,

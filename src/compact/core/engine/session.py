@@ -228,6 +228,13 @@ class Session:
         self.injected, self.failures = (), ()
         return match
 
+    def show_unseen(self, match: Match, count_message: Callable[[Message], int]) -> None:
+        """Show entries as the caller has them that a plan stood for, and the plan of now does not."""
+        shown = [form for form in match.unseen if self.plan.get_action(form.id)[0] is CompactionAction.INCLUDE]
+        for message_id in self.log.show_forms(shown):
+            self._tokens[message_id] = count_message(self.log.forms[message_id])
+            self.stored = replace(self.stored, formed_ids=self.stored.formed_ids | {message_id})
+
     def note_once(self, what: str) -> bool:
         """Return True the first time that something is noted: whoever reads notices is told once in a session."""
         is_first = what not in self._noted

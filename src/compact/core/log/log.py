@@ -57,7 +57,7 @@ class Match:
     `owners` names the log entry of each item of the caller's list ("" for text that we made, and for a form that is not
     taken). `rejoined` is set when the caller returns to entries it had left: they are new to its line, but not to the
     log. `is_new_line` is set when the list is another conversation than any that the log has. `formed` are the entries
-    that the caller has in a new form.
+    that the caller has in a new form, and `unseen` are the forms of entries that something else stands for.
     """
 
     new: tuple[Message, ...]
@@ -67,6 +67,7 @@ class Match:
     left_ids: tuple[str, ...] = ()
     is_new_line: bool = False
     formed: tuple[str, ...] = ()
+    unseen: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +247,8 @@ class Log:
         line = self._line_of(matched, items)
         is_new_line = line > max((entry.line for entry in self.entries), default=0)
         self.line = line
-        formed = tuple(form.id for form in forms.values() if self._take_form(form, shown))
+        formed = tuple(form.id for form in forms.values() if shown.as_is(form.id) and self._take_form(form))
+        unseen = tuple(form for form in forms.values() if not shown.as_is(form.id))
         new, own = self._append(items), KnownList()
         fresh = iter(new)
         for n, place in enumerate(places):
@@ -267,7 +269,14 @@ class Log:
         else:
             self._raw = own
         has_rejoined = any(is_known for _, is_known in items)
-        return Match(new, own.owners, branched, has_rejoined, left_ids, is_new_line, formed)
+        return Match(new, own.owners, branched, has_rejoined, left_ids, is_new_line, formed, unseen)
+
+    def show_forms(self, forms: Iterable[Message]) -> tuple[str, ...]:
+        """Show entries in the forms that the caller has, now that nothing else stands for them; return the changed."""
+        taken = tuple(form.id for form in forms if self._take_form(form))
+        if taken:
+            self.view = [self.forms.get(entry.id, entry) for entry in self.view]
+        return taken
 
     def _change_view(self, gone: set[str], new: Sequence[Message], own: KnownList) -> tuple[tuple[str, ...], bool]:
         """Take entries out of the view, and put new ones behind what they follow in the caller's list.
@@ -343,9 +352,9 @@ class Log:
                 return False
         return False
 
-    def _take_form(self, form: Message, shown: Shown) -> bool:
-        """Show an entry in this form from now on; return False if it has it, or if something else stands for it."""
-        if not shown.as_is(form.id) or form.original == self._now(form.id).original:
+    def _take_form(self, form: Message) -> bool:
+        """Show an entry in this form from now on; return False if it has it."""
+        if form.original == self._now(form.id).original:
             return False
         self.forms[form.id] = form
         return True

@@ -24,9 +24,15 @@ _HIDING = (CompactionAction.SUMMARIZE, CompactionAction.DROP)
 
 
 def after_edit(
-    plan: CompactionPlan, view: Sequence[Message], count_message: Callable[[Message], int]
+    plan: CompactionPlan,
+    view: Sequence[Message],
+    count_message: Callable[[Message], int],
+    pins: Callable[[Message], bool] = lambda message: False,
 ) -> CompactionPlan:
-    """Return the part of a plan that stands on these messages; the same plan if all of it does."""
+    """Return the part of a plan that stands on these messages; the same plan if all of it does.
+
+    What `pins` says True for stands before the summary, in the order of the list.
+    """
     present = {message.id for message in view}
     # A message that was left out far back may be the newest one now, or one that equals it: the model must see that.
     standing = present - _newest(view)
@@ -42,7 +48,7 @@ def after_edit(
     if is_whole and pinned == plan.pinned:
         return plan
     left = replace(plan, records=tuple(kept), pinned=pinned)
-    return left if left.summary is None else replace(left, pinned=_standing_before(left.summary, left, view))
+    return left if left.summary is None else replace(left, pinned=_standing_before(left.summary, left, view, pins))
 
 
 def _newest(view: Sequence[Message]) -> set[str]:
@@ -51,11 +57,15 @@ def _newest(view: Sequence[Message]) -> set[str]:
     return {view[place].id for place in groups[-1].indices} if groups else set()
 
 
-def _standing_before(summary: SummarizationRecord, plan: CompactionPlan, view: Sequence[Message]) -> tuple[str, ...]:
-    """Return what stands before a summary: what stood there, and what comes before all that it stands for."""
+def _standing_before(
+    summary: SummarizationRecord, plan: CompactionPlan, view: Sequence[Message], pins: Callable[[Message], bool]
+) -> tuple[str, ...]:
+    """Return what stands before a summary: what stood there, what comes before all that it stands for, and new pins."""
     covered = frozenset(summary.span)
     first = (message.id for message in takewhile(lambda message: message.id not in covered, view))
-    return tuple(dict.fromkeys((*plan.pinned, *first)))
+    last = max(place for place, message in enumerate(view) if message.id in covered)
+    pinned = (message.id for message in view[:last] if pins(message) and message.id not in covered)
+    return tuple(dict.fromkeys((*plan.pinned, *first, *pinned)))
 
 
 def _without_changed(
