@@ -60,7 +60,7 @@ BREAKS = (
     Break("the newest message stays behind a summary after an edit", "core/plan/edited.py", "standing = present - _newest(view)", "standing = present", "tests/core/plan/test_edited.py::test_what_is_the_newest_message_now_is_not_left_out"),
     Break("an edited pin stands behind the summary", "core/plan/edited.py", "(*plan.pinned, *first, *pinned)", "(*plan.pinned, *first)", "tests/core/plan/test_edited.py::test_a_pinned_message_that_was_edited_stands_before_the_summary"),
     Break("a list from before an edit is taken for the edited one", "core/engine/session.py", "self.prompt if is_of_line else None, prompt", "self.prompt, prompt", "tests/test_matching.py::test_a_list_from_before_an_edit_is_not_the_edited_one"),
-    Break("what an edit brings back is shown as it was", "core/engine/engine.py", "session.show_unseen(match, self.tokenizer.count_message)", "pass", "tests/test_matching.py::test_a_cleared_message_is_shown_as_it_is_once_its_summary_is_gone"),
+    Break("what an edit brings back is shown as it was", "core/engine/engine.py", "session.show_unseen(match, self.tokenizer.count_message)", "pass", "tests/test_matching.py::test_walks_that_failed_once"),
     Break("another conversation under a used id is not noticed", "core/log/log.py", "return max(entry.line for entry in self.entries) + 1", "return self.line", "tests/stores/test_reuse.py"),
     # -- event loops
     Break("threads that write pass one another until one gives up", "stores/database.py", "with self._turn_to_write(), self._engine.begin()", "with self._engine.begin()", "tests/stores/test_database.py::test_threads_that_write_wait_for_their_turn"),
@@ -99,7 +99,7 @@ BREAKS = (
     # -- the plan
     Break("protected messages are not pinned", "core/plan/layers.py", 'or bool(marks.get(self.protected_flag) or marks.get("protected"))', "", "tests/core/plan/test_layers.py"),
     Break("the newest question may go", "core/plan/layers.py", "recent.add(newest_ask)", "pass", "tests/core/plan/test_layers.py tests/core/plan/test_coordinator.py"),
-    Break("nothing is cut at the floor", "core/plan/coordinator.py", "start = context = _with_bare_stubs(context)", "return context", "tests/core/plan/test_constraint_guard.py"),
+    Break("nothing is cut at the floor", "core/plan/coordinator.py", "start = context = _with_bare_stubs(context)", "return context", "tests/core/plan/test_coordinator.py"),
     Break("the ceiling is not checked", "core/plan/coordinator.py", "if after > goal.ceiling_tokens:", "if False:", "tests/core/plan/test_coordinator.py::test_any_target_is_met_or_the_error_has_the_parts"),
     Break("the trigger is a share of the budget", "core/plan/budget.py", "round(self.trigger_pct * self.input_tokens)", "round(self.trigger_pct * self.ceiling_tokens)", "tests/core/plan/test_budget.py"),
     Break("a prompt may be larger than the largest input", "core/plan/budget.py", "min(self.max_context_tokens - self.output_reserve, self.input_tokens)", "(self.max_context_tokens - self.output_reserve)", "tests/core/plan/test_budget.py"),
@@ -129,7 +129,6 @@ BREAKS = (
     # -- the engine
     Break("a repair costs nothing", "core/plan/coordinator.py", "repairs=_repairs(messages, count_message),", "", "tests/test_manager.py"),
     Break("nothing leaves as a last resort", "core/plan/coordinator.py", "context = _with_last_resort(context)", "pass", "tests/test_insufficient_budget.py::test_what_is_left_out_without_a_summary_is_told_and_is_taken_in_by_the_next_summary"),
-    Break("the newest is cut before what is older", "core/plan/coordinator.py", "if older.total_tokens() <= context.goal.ceiling_tokens:", "if False:", "tests/core/plan/test_coordinator.py::test_a_result_that_takes_a_large_share_is_cut_and_what_is_small_beside_it_stays tests/core/plan/test_coordinator.py::test_an_older_reply_is_cut_before_the_newest_result"),
     Break("room that is left stays empty", "core/plan/shortening.py", "filled = self._filled(list(zip(candidates, records, strict=True)), spare)", "filled = records", "tests/core/plan/test_shortening.py::test_one_long_line_is_cut_inside_and_uses_the_room_there_is"),
     Break("compact again and again", "core/engine/trigger.py", "if session.is_exhausted and", "if False and", "tests/test_manager.py"),
     Break("a cap takes other parts too", "core/plan/coordinator.py", "return replace(layers, remainder=layers.remainder - tools,", "return replace(layers, remainder=layers.remainder,", "tests/core/engine/test_caps.py"),
@@ -153,7 +152,7 @@ BREAKS = (
     Break("the archive has what is confidential", "core/engine/persistence.py", "without_bytes(withheld(message, self.default_sensitivity))", "without_bytes(message)", "tests/security/test_sensitivity.py::test_the_archive_has_a_line_in_its_place_and_all_of_the_rest"),
     Break("a summariser gets what is confidential", "core/engine/summarization.py", "view = [withheld(message, self.default_sensitivity) for message in session.log.view]", "view = list(session.log.view)", "tests/security/test_sensitivity.py::test_a_summarisers_model_is_not_shown_it"),
     Break("a YAML block is not read", "redaction/blocks.py", "yield from _named_blocks(data)", "pass", "tests/redaction/test_real_carriers.py"),
-    Break("base64 is not decoded", "redaction/spans.py", "*find_encoded(data, _plain_secrets)", "", "tests/redaction/test_real_carriers.py"),
+    Break("base64 is not decoded", "redaction/spans.py", "*find_encoded(data, _plain_secrets)", "", "tests/redaction/test_real_carriers.py::test_a_secret_in_base64_goes"),
     Break("names are words like all others", "core/search/ranking.py", "scores.append((-named, -score, -seq))", "scores.append((0.0, -score, -seq))", "tests/core/search/test_search.py::test_names_come_first_however_often_their_parts_occur_elsewhere"),
     Break("words are found as they are written only", "core/search/search_terms.py", "stem(word) if word.isascii() and word.isalpha() else word", "word", "tests/core/search/test_search.py::test_a_question_finds"),
     Break("words of questions count", "core/search/search_terms.py", "(stops if word in stop_terms else terms)[word] = None", "terms[word] = None", "tests/core/search/test_search.py"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
 
@@ -86,6 +87,11 @@ def test_names_in_other_languages_count_in_data_too() -> None:
     data = {"Kennwort": "x y z", "mot_de_passe": "x", "clé_api": "x", "senha": "x", "Schlüssel": "x", "mots": "x"}
     clean = Redactor().value(data)
     assert [name for name, value in clean.items() if value == MARK] == ["Kennwort", "mot_de_passe", "clé_api", "senha"]
+
+
+def test_a_secret_in_base64_goes() -> None:
+    encoded = base64.b64encode(b"DB_HOST=db.example.org\nDB_PASSWORD=walnut7pigeon\n").decode()
+    assert encoded not in Redactor().text(f"config: {encoded}")
 
 
 def test_a_picture_and_a_digest_in_base64_stay() -> None:
