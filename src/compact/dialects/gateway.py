@@ -58,16 +58,17 @@ class Gateway:
             self._is_decided, self._scanned = found is not None, len(items)
             self._switch_to(found or _likely(items, get_dialect(likely)))
         self._is_chat_as_is = (
-            self.dialect is CHAT and not self._translator.knows_meta and not self._has_any_marks(items)
+            self.dialect is CHAT
+            and not self._translator.knows_meta
+            # In all of them: a caller may mark what it has sent before.
+            and not any(isinstance(item, dict) and META in item for item in items)
+            and not self._has_cache_marks(items)
         )
 
-    def _has_any_marks(self, items: Sequence[Any]) -> bool:
-        """Return True if a list has marks of ours or for a provider's cache, or had some: callers move these."""
-        self._has_marks = self._has_marks or any(
-            META in item or without_cache_marks(item) is not item
-            for item in items[self._checked :]
-            if isinstance(item, dict)
-        )
+    def _has_cache_marks(self, items: Sequence[Any]) -> bool:
+        """Return True if a list has marks for a provider's cache, or had some: callers move them."""
+        fresh = items[self._checked :]
+        self._has_marks = self._has_marks or any(without_cache_marks(item) is not item for item in fresh)
         return self._has_marks
 
     @property
