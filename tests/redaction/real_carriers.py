@@ -944,7 +944,7 @@ variable "image_digest" {
 [[package]]
 name = "rich"
 version = "13.7.1"
-source = { registry = "https://pypi.org/simple" }
+source = { registry = "https://packages.example.org/simple" }
 sdist = { url = "https://files.example.org/rich-13.7.1.tar.gz", hash = "sha256:«h64»", size = 221843 }
 ---
 "node_modules/left-pad": {

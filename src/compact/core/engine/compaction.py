@@ -186,9 +186,8 @@ class Compactor:
         try:
             return self.plan(session, replace(goal, may_drop=False), prefetched)
         except InsufficientBudget:
-            pass
-        room = session.drop_rehydrated()
-        return self.plan(session, replace(goal, ceiling_tokens=goal.ceiling_tokens + room), prefetched)
+            room = session.drop_rehydrated()
+            return self.plan(session, replace(goal, ceiling_tokens=goal.ceiling_tokens + room), prefetched)
 
     def _with_constraints(self, session: Session, result: CompactionResult, goal: Goal) -> CompactionResult:
         """Return the result, repaired if its prompt would lack a constraint, as far as there is room."""
