@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
@@ -73,9 +74,22 @@ def start_server() -> Server:
     return server
 
 
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """A server that somebody else has started, in which databases may be created: another version, for instance."""
+
+    address: str
+
+    def get_uri(self, name: str) -> str:
+        return urlsplit(self.address)._replace(path=f"/{name}").geturl()
+
+
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    """One server for all tests; none of them may stop it."""
+    """One server for all tests; none of them may stop it. `COMPACT_TEST_POSTGRESQL` names one that runs already."""
+    if address := os.environ.get("COMPACT_TEST_POSTGRESQL"):
+        yield Server(Path(), Elsewhere(address))
+        return
     started = start_server()
     try:
         yield started

@@ -18,7 +18,7 @@ from compact.core.engine.events import CompactionErrorEvent
 from compact.stores import database
 from compact.stores.database import Database
 from stores.conftest import Server
-from stores.worker import history, manager_on
+from stores.worker import finish, history, manager_on, start, write_on
 
 
 def test_a_file_is_private_and_its_log_is_written_ahead(tmp_path: Path) -> None:
@@ -83,6 +83,28 @@ def test_a_forked_process_makes_its_own_connections(postgres_url: str) -> None:
     assert in_a_fork(lambda: connection_number() != ours)
     assert connection_number() == ours
     database.close()
+
+
+def test_opening_a_file_once_more_takes_no_lock_from_those_who_have_it_open(tmp_path: Path, sqlite_url: str) -> None:
+    """A process that closes a file loses all its locks on it (POSIX), also those of other connections.
+
+    Another process then takes itself for the last one, and removes the write-ahead log of those that still write.
+    """
+    one, one_sink = manager_on(sqlite_url)
+    other, other_sink = manager_on(sqlite_url)
+    with one, other:
+        one.preflight("s", history(4))
+        other.preflight("other", history(4))
+        for length in (8, 12):
+            finish(start(write_on, url=sqlite_url, log=str(tmp_path / "acknowledged"), preflights=3))
+            assert Path(f"{sqlite_url.removeprefix('sqlite:///')}-wal").exists(), "the log of open connections is gone"
+            one.preflight("s", history(length))
+            other.preflight("other", history(length))
+        assert [len(one.history(name)) for name in ("s", "other")] == [12, 12]
+        assert one_sink.of(CompactionErrorEvent) == other_sink.of(CompactionErrorEvent) == []
+    with sqlite3.connect(sqlite_url.removeprefix("sqlite:///")) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    connection.close()
 
 
 def test_a_read_sees_one_moment(url: str) -> None:

@@ -6,11 +6,14 @@ import random
 import time
 from pathlib import Path
 
+import pytest
+
 from compact.core.engine.events import CompactionErrorEvent
+from sizes import SOAK
+from soak_counts import SoakCounts
 from stores.worker import history, manager_on, start, violations, write_on
 
-PREFLIGHTS = 200
-KILLS = 6
+PREFLIGHTS, KILLS = (1_600, 80) if SOAK else (200, 6)
 
 
 def acknowledged(log: Path) -> int:
@@ -19,7 +22,8 @@ def acknowledged(log: Path) -> int:
     return int(lines[-1]) if lines else 0
 
 
-def test_what_was_acknowledged_survives_kill_9(url: str, tmp_path: Path) -> None:
+@pytest.mark.soak
+def test_what_was_acknowledged_survives_kill_9(url: str, tmp_path: Path, soak: SoakCounts) -> None:
     chance, log = random.Random(4711), tmp_path / "acknowledged"
     kills = 0
     while acknowledged(log) < PREFLIGHTS:
@@ -36,6 +40,7 @@ def test_what_was_acknowledged_survives_kill_9(url: str, tmp_path: Path) -> None
         _, err = process.communicate(timeout=60)
         assert process.returncode in (0, -9), err[-3000:]
         check(url, acknowledged(log))
+        soak.add(faults=process.returncode == -9)
     assert kills == KILLS
 
 

@@ -224,6 +224,18 @@ def write_on(url: str, log: str, preflights: int) -> None:
             acknowledged.flush()
 
 
+def summarize_for_ever(url: str) -> None:
+    """Begins a summary that it never ends, and says when it has begun."""
+
+    def summarize(request: SummaryRequest) -> StructuredSummary:
+        sys.stdout.write("begun\n")
+        sys.stdout.flush()
+        time.sleep(600)
+        return StructuredSummary()
+
+    manager_on(url, summarizer=summarize)[0].preflight("s", history(96))
+
+
 def prepare(urls: list[str], name: str) -> None:
     """Opens databases at the same moments as others do: one for each line that it is sent."""
     for url in urls:
@@ -283,4 +295,6 @@ def finish(process: subprocess.Popen[str], *, timeout_seconds: float = 120) -> A
 
 
 if __name__ == "__main__":
-    {task.__name__: task for task in (play, write_on, prepare, crowd)}[sys.argv[1]](**json.loads(sys.argv[2]))
+    {task.__name__: task for task in (play, write_on, prepare, crowd, summarize_for_ever)}[sys.argv[1]](
+        **json.loads(sys.argv[2])
+    )

@@ -5,6 +5,8 @@
     {session}/summary-001.json                   the summary that came of it
     {session}/events.jsonl                       every event of the session (in S3: {session}/events/*.jsonl)
 
+With a tenant, all of it is under `tenants/{tenant}/`.
+
 What is archived is never overwritten. If a step is there already, equal content is left as it is, and other content
 gets a number: `summary-001-2.json`, `summary-001-3.json`, …
 """
@@ -61,6 +63,14 @@ def folder_name(session_id: str) -> str:
     readable = re.sub(r"[^A-Za-z0-9_]+", "-", session_id)[:_READABLE_CHARS].strip("-") or "session"
     digest = sha256(session_id.encode("utf-8", "surrogatepass")).digest()
     return f"{readable}--{b32encode(digest[:_HASH_BYTES]).decode('ascii').lower()}"
+
+
+def tenant_place(tenant_id: str) -> str:
+    """Return where under the root the sessions of a tenant are: apart, as two tenants may use one session id.
+
+    What a former version wrote for a tenant, right under the root, stays there.
+    """
+    return f"tenants/{folder_name(tenant_id)}" if tenant_id else ""
 
 
 def _is_safe(session_id: str) -> bool:

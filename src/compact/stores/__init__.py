@@ -5,6 +5,7 @@ memory_events  events among them
 scanning       what readers ask, for stores that can only load a session
 entry_text     a log entry as JSON
 event_text     an event as JSON
+packing        texts as SQLite keeps them
 sql            sessions in SQLite or PostgreSQL, with
   sql_branches   the views of callers
   sql_calls      model calls, and what each prompt was made of

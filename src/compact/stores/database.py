@@ -10,15 +10,23 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    SQLAlchemyError,
+)
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import NullPool
 
@@ -27,15 +35,20 @@ from compact.core.errors import ConfigError
 from compact.extras import install_line
 from compact.own_folder import keep_out_of_git
 from compact.stores import schema
+from compact.stores.packing import unpacked
 
 # Chosen: how long a turn may wait for another writer, or for a server to answer.
 _BUSY_TIMEOUT_SECONDS = 2
 # Chosen: fifty agents in one process write for a second or two; who waits longer than this waits for a disk that hangs.
 _TURN_TIMEOUT_SECONDS = 10
+# Chosen: more than a statement may take on the server.
+_STATEMENT_SECONDS, _ANSWER_TIMEOUT_SECONDS = 30, 35
 # Chosen: an agent must not wait for a dead server at every turn.
 _PAUSE_SECONDS = 5.0
 # Of what a server answers, only this means that it is not there: no connection, no room, shutting down.
 _OUTAGES = ("08", "53", "57P")
+# The oldest SQLite whose full-text index, upserts and triggers do what is needed here.
+_MIN_SQLITE = (3, 31, 0)
 _HINT = "check state.url, the server, free disk space and permissions"
 
 
@@ -65,6 +78,8 @@ class Database:
         except ModuleNotFoundError as error:
             message = f"PostgreSQL needs the package {error.name}"
             raise ConfigError(message, field="state.url", hint=install_line("postgres")) from error
+        if self._path:
+            _check_sqlite_version(sqlite3.sqlite_version_info)
         reading = {"only_reads": True} if self._path else {"isolation_level": "REPEATABLE READ"}
         self._reader = self._engine.execution_options(**reading)
         self._lock = threading.Lock()
@@ -92,6 +107,16 @@ class Database:
             self._prepare("read")
             with self._reader.connect() as connection:
                 yield connection
+
+    def first_row(self, query: QuickStatement, values: Mapping[str, Any]) -> Sequence[Any] | None:
+        """Return the first row that one query finds; SQLite is asked without all that a transaction takes."""
+        if self._path is None:
+            with self.reading() as connection:
+                return connection.execute(query.statement, values).first()
+        with self._reported("read"):
+            self._prepare("read")
+            with closing(self._engine.raw_connection()) as connection, closing(connection.cursor()) as cursor:
+                return query.run(cursor, [values]).fetchone()
 
     @contextmanager
     def writing(self) -> Generator[Connection]:
@@ -122,6 +147,22 @@ class Database:
         finally:
             turn.release()
 
+    def shrink(self) -> None:
+        """Give free pages of a SQLite file back to the disk; PostgreSQL does so by itself.
+
+        The file is written anew, for which there must be room beside it.
+        """
+        if self._path is None:
+            return
+        with self._reported("write"):
+            self._prepare("write")
+            with self._turn_to_write(), closing(self._engine.raw_connection()) as connection:
+                cursor = connection.cursor()
+                cursor.execute("VACUUM")
+                # What was written anew is in the write-ahead log until then.
+                cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                cursor.close()
+
     def close(self) -> None:
         """Close all connections; those that a thread still uses when it is done with them."""
         self._is_closed = True
@@ -137,14 +178,15 @@ class Database:
             self._check_file()
             return
         with self._lock:
+            if self._is_prepared:  # by a thread that was here first
+                return
             if self._is_read_only:
                 self._check_readable()
                 return
             if self._path:
                 self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 keep_out_of_git(self._path.parent)
-                # Created by us first, so that nobody else can read it even for a moment.
-                os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+                _create_private(self._path)
                 self._file = self._found_file()
             with self._engine.begin() as connection:
                 schema.prepare(connection)
@@ -202,6 +244,77 @@ class Database:
                 self._engine.dispose()
 
 
+class QuickStatement:
+    """A statement that every call makes: compiled once, and for SQLite run by the driver itself.
+
+    What SQLAlchemy does around each takes longer there than the statement does.
+    """
+
+    def __init__(self, statement: Any, columns: Sequence[str] | None = None) -> None:
+        """Compile a statement; `columns` are those that an insert or an update has values for."""
+        self.statement = statement
+        dialect = sqlite.dialect()
+        compiled = statement.compile(dialect=dialect, column_keys=columns)
+        self._sql = str(compiled)
+        # In the order of the question marks, each with what makes of a value what the database gets.
+        types = {name: compiled.binds[name].type.dialect_impl(dialect) for name in compiled.positiontup}
+        self._values = [(name, types[name].bind_processor(dialect)) for name in compiled.positiontup]
+
+    def execute(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> int:
+        """Run it in a transaction, once for each of the rows of values; return how many rows it has written."""
+        if connection.dialect.name != "sqlite":
+            return connection.execute(self.statement, list(rows)).rowcount
+        with closing(connection.connection.cursor()) as cursor:
+            return self.run(cursor, rows).rowcount
+
+    def run(self, cursor: Any, rows: Sequence[Mapping[str, Any]]) -> Any:
+        """Run it with a cursor of the driver, and return the cursor."""
+        values = [[bind(row[name]) if bind else row[name] for name, bind in self._values] for row in rows]
+        try:
+            return cursor.execute(self._sql, values[0]) if len(values) == 1 else cursor.executemany(self._sql, values)
+        except sqlite3.Error as error:
+            # As SQLAlchemy does, but without the values: they are content.
+            raise DBAPIError.instance(self._sql, None, error, sqlite3.Error) from error
+
+
+# One thread at a time creates a file; others open it when it is closed again.
+_creating = threading.Lock()
+
+
+def _create_private(path: Path) -> None:
+    """Create a file that is not there, so that nobody else can read what SQLite will write, even for a moment.
+
+    One that is there is not touched: whoever closes a file loses all locks that the process has on it (POSIX), also
+    those of connections that are in use, and another process would remove their write-ahead log.
+    """
+    with _creating:
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except FileExistsError:
+            if not os.access(path, os.W_OK):
+                os.close(os.open(path, os.O_RDWR))  # raises, and says more than SQLite would
+
+
+def _after_fork() -> None:
+    global _creating  # a thread that is gone may hold it
+    _creating = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _check_sqlite_version(found: tuple[int, ...]) -> None:
+    """Raise ConfigError for a SQLite that is too old: it would fail later, and say less."""
+    if found < _MIN_SQLITE:
+        needed, has = (".".join(map(str, version)) for version in (_MIN_SQLITE, found))
+        raise ConfigError(
+            f"SQLite {has} is too old: Compact needs {needed} or newer",
+            field="state.url",
+            hint="use a Python that was built with a newer SQLite, or PostgreSQL: postgresql://user@host:5432/name",
+        )
+
+
 def _is_outage(error: Exception) -> bool:
     if not isinstance(error, OSError | OperationalError | InterfaceError | PoolTimeoutError):
         return False
@@ -240,6 +353,9 @@ def _sqlite(address: URL) -> Engine:
         cursor = connection.cursor()
         _switch_to_wal(cursor)
         cursor.execute("PRAGMA synchronous=NORMAL")
+        # Triggers of our own tables call a function of ours, which builds of SQLite may not trust unless told so.
+        cursor.execute("PRAGMA trusted_schema=ON")
+        connection.create_function(schema.UNPACK, 1, unpacked, deterministic=True)
         cursor.close()
 
     @event.listens_for(engine, "begin")
@@ -275,12 +391,12 @@ def _read_only_sqlite(path: Path) -> Engine:
 
 
 def _postgresql(address: URL, *, read_only: bool = False) -> Engine:
-    timeouts = f"-c lock_timeout={_BUSY_TIMEOUT_SECONDS * 1000} -c statement_timeout=30000"
+    timeouts = f"-c lock_timeout={_BUSY_TIMEOUT_SECONDS * 1000} -c statement_timeout={_STATEMENT_SECONDS * 1000}"
     if read_only:
         timeouts += " -c default_transaction_read_only=on"
     # A server that vanished from the network is noticed by us, not by the defaults of TCP, which take minutes.
     vanished = {"tcp_user_timeout": 4000, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 2}
-    return create_engine(
+    engine = create_engine(
         address.set(drivername="postgresql+psycopg"),
         connect_args={"connect_timeout": _BUSY_TIMEOUT_SECONDS, "options": timeouts, **vanished},
         pool_pre_ping=True,
@@ -288,3 +404,41 @@ def _postgresql(address: URL, *, read_only: bool = False) -> Engine:
         max_overflow=20,
         pool_timeout=5,
     )
+    connect_limited = _limited_connection()
+
+    @event.listens_for(engine, "do_connect")
+    def connect(_: object, __: object, arguments: Any, settings: Any) -> Any:  # pyright: ignore[reportUnusedFunction]
+        return connect_limited(*arguments, **settings)
+
+    return engine
+
+
+def _limited_connection() -> Callable[..., Any]:
+    """Return what connects to a server and hangs up if it does not answer: one that is frozen keeps its connections.
+
+    Its own time limit for a statement does not help then, and neither do those of TCP: its machine still answers.
+    """
+    import psycopg  # only loaded where it is used
+    from psycopg import waiting
+
+    class LimitedConnection(psycopg.Connection[Any]):
+        """A connection that is closed when its server is silent for too long."""
+
+        def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
+            """Wait for the server, as long as that may take."""
+            return super().wait(self._limited(gen), *args, **kwargs)
+
+        def _limited(self, gen: Any) -> Generator[Any, Any, Any]:
+            end = time.monotonic() + _ANSWER_TIMEOUT_SECONDS
+            try:
+                state = next(gen)
+                while True:
+                    ready = yield state
+                    if ready == waiting.Ready.NONE and time.monotonic() > end:
+                        self.pgconn.finish()
+                        raise psycopg.OperationalError(f"no answer for {_ANSWER_TIMEOUT_SECONDS} seconds")
+                    state = gen.send(ready)
+            except StopIteration as done:
+                return done.value
+
+    return LimitedConnection.connect

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
+from compact.core.audit.store import StoreError
 from compact.core.log.entries import read_entry, read_own_entry
 from compact.core.log.messages import Message, ToolCall
 
@@ -37,7 +38,19 @@ def _read(data: dict[str, Any]) -> Message:
 
 def content_hash(body: str) -> str:
     """Return the fingerprint of a message as `dump_message` wrote it."""
-    return hashlib.sha256(body.encode()).hexdigest()
+    return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def check_hash(body: str, stored_hash: str, *, what: str) -> None:
+    """Raise StoreError if a text is not the one that a fingerprint was made of; `what` names it.
+
+    A fingerprint may have been cut: as much of it as there is must be the same.
+    """
+    if not stored_hash or not content_hash(body).startswith(stored_hash):
+        raise StoreError(
+            f"{what} is not what was written: it was changed outside of Compact, or the disk is damaged",
+            hint="restore the store from a backup, or delete the session",
+        )
 
 
 def _to_json(data: object) -> str:

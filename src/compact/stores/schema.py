@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -26,8 +27,9 @@ from sqlalchemy import (
 )
 
 from compact.core.audit.store import StoreError
+from compact.stores.packing import packed, unpacked
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _ESCAPED = "\x01"
 metadata = MetaData()
 _Key = BigInteger().with_variant(Integer, "sqlite")
@@ -46,6 +48,22 @@ class Exact(TypeDecorator[str]):
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
         """Return the text as it came."""
         return json.loads(value[1:]) if value and value.startswith(_ESCAPED) else value
+
+
+class Packed(Exact):
+    """Text that comes back exactly, and that SQLite keeps packed."""
+
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> Any:
+        """Return the text as the database gets it."""
+        if value and dialect.name == "sqlite" and isinstance(small := packed(value), bytes):
+            return small
+        return super().process_bind_param(value, dialect)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
+        """Return the text as it came."""
+        return unpacked(value) if isinstance(value, bytes) else super().process_result_value(value, dialect)
 
 
 def _is_odd(text: str) -> bool:
@@ -79,7 +97,7 @@ messages = Table(
     Column("session_id", Exact, primary_key=True),
     Column("seq", Integer, primary_key=True),
     Column("message_id", Exact, nullable=False),
-    Column("body", Text, nullable=False),
+    Column("body", Packed, nullable=False),
     Column("content_hash", String(64), nullable=False),
     Column("tokens", Integer, nullable=False),
     Column("created_at", Float, nullable=False),
@@ -95,11 +113,12 @@ search = Table(
     Column("session_id", Exact, nullable=False),
     Column("seq", Integer, nullable=False),
     Column("length", Integer, nullable=False),
-    Column("words", Text, nullable=False),
+    Column("words", Packed, nullable=False),
     UniqueConstraint("tenant_id", "session_id", "seq"),
 )
 
-# Sessions whose entries were written by a former version, until somebody searches them.
+# Sessions whose entries are not all in the index, until somebody searches them: written by a former version, or
+# thousands at once.
 unindexed = Table(
     "compact_unindexed",
     metadata,
@@ -125,7 +144,7 @@ plans = Table(
     Column("tenant_id", Exact, primary_key=True),
     Column("session_id", Exact, primary_key=True),
     Column("version", Integer, primary_key=True),
-    Column("body", Text, nullable=False),
+    Column("body", Packed, nullable=False),
     Column("created_at", Float, nullable=False),
 )
 
@@ -136,10 +155,12 @@ summaries = Table(
     Column("session_id", Exact, primary_key=True),
     Column("span_key", String(64), primary_key=True),
     Column("version", Integer),
-    Column("message_ids", Text),
-    Column("body", Text),
+    Column("message_ids", Packed),
+    Column("body", Packed),
     Column("claimed_at", Float, nullable=False),
     Column("finished_at", Float),
+    # The process that writes it, by `compact.waiting.processes`; empty for a claim that outlives its process.
+    Column("owner", String(80), nullable=False, server_default=""),
 )
 
 model_calls = Table(
@@ -156,13 +177,13 @@ model_calls = Table(
     Column("evicted", Integer, nullable=False),
     Column("tokens_estimated", Integer, nullable=False),
     Column("tokens_reported", Integer),
-    Column("parts", Text, nullable=False),
+    Column("parts", Packed, nullable=False),
     Column("branch", Integer, nullable=False),
-    Column("limits", Text, nullable=False),
-    Column("reason", Exact, nullable=False),
+    Column("limits", Packed, nullable=False),
+    Column("reason", Packed, nullable=False),
     Column("added", Text, nullable=False),
     Column("at", Float, nullable=False),
-    Column("details", Text, nullable=False, server_default="{}"),
+    Column("details", Packed, nullable=False, server_default="{}"),
     Index("compact_model_calls_by_session", "tenant_id", "session_id", "number"),
 )
 
@@ -173,7 +194,7 @@ added = Table(
     Column("tenant_id", Exact, primary_key=True),
     Column("session_id", Exact, primary_key=True),
     Column("content_hash", String(64), primary_key=True),
-    Column("body", Text, nullable=False),
+    Column("body", Packed, nullable=False),
     Column("created_at", Float, nullable=False),
 )
 
@@ -187,8 +208,8 @@ artifacts = Table(
     Column("sensitivity", String, nullable=False),
     Column("tool_name", Exact, nullable=False),
     Column("tokens", Integer, nullable=False),
-    Column("content", Exact, nullable=False),
-    Column("expires_at", Float),
+    Column("content", Packed, nullable=False),
+    Column("expires_at", Float, index=True),
     Column("created_at", Float, nullable=False),
 )
 
@@ -198,7 +219,7 @@ summary_cache = Table(
     Column("key", String(64), primary_key=True),
     Column("tenant_id", Exact, nullable=False),
     Column("session_id", Exact, nullable=False),
-    Column("body", Text, nullable=False),
+    Column("body", Packed, nullable=False),
     Column("created_at", Float, nullable=False),
     Column("used_at", Float, nullable=False, index=True),
     Index("compact_summary_cache_by_session", "tenant_id", "session_id"),
@@ -221,7 +242,7 @@ events = Table(
     Column("ended_at", Float),
     Column("received_at", Float, nullable=False),
     Column("size", Integer, nullable=False),
-    Column("body", Text, nullable=False),
+    Column("body", Packed, nullable=False),
     UniqueConstraint("tenant_id", "event_key"),
     Index("compact_events_in_order", "tenant_id", "number", "size"),
     Index("compact_events_by_trace", "tenant_id", "trace_id", "number"),
@@ -238,14 +259,19 @@ BY_SESSION = (
 
 # Terms are compared as they are: what a word is, and its stem, is decided by us and not by the database.
 TSVECTOR = "array_to_tsvector(string_to_array(words, ' '))"
+# Half a SHA-256: enough to tell events apart, and it stands in two places for each.
+EVENT_KEY_CHARS = 32
+# What SQLite calls to read a packed text; every connection that writes has it.
+UNPACK = "compact_unpacked"
 _FULL_TEXT = {
     "sqlite": (
         "CREATE VIRTUAL TABLE IF NOT EXISTS compact_terms USING fts5("
         "words, content='compact_search', content_rowid='number', detail='none', tokenize=\"ascii tokenchars '_'\")",
         "CREATE TRIGGER IF NOT EXISTS compact_terms_in AFTER INSERT ON compact_search BEGIN "
-        "INSERT INTO compact_terms(rowid, words) VALUES (new.number, new.words); END",
+        f"INSERT INTO compact_terms(rowid, words) VALUES (new.number, {UNPACK}(new.words)); END",
         "CREATE TRIGGER IF NOT EXISTS compact_terms_out AFTER DELETE ON compact_search BEGIN "
-        "INSERT INTO compact_terms(compact_terms, rowid, words) VALUES ('delete', old.number, old.words); END",
+        "INSERT INTO compact_terms(compact_terms, rowid, words) "
+        f"VALUES ('delete', old.number, {UNPACK}(old.words)); END",
     ),
     "postgresql": (f"CREATE INDEX IF NOT EXISTS compact_terms ON compact_search USING gin (({TSVECTOR}))",),
 }
@@ -272,11 +298,13 @@ def prepare(connection: Connection) -> None:
     if found is None:
         _create(connection)
         connection.execute(insert(schema_version).values(version=SCHEMA_VERSION))
-    elif found in (1, 2):
+    elif found in (1, 2, 3):
         if found == 1:
             _migrate_from_1(connection)
         metadata.create_all(connection)
-        _migrate_from_2(connection)
+        if found < 3:
+            _migrate_from_2(connection)
+        _migrate_from_3(connection)
         connection.execute(update(schema_version).values(version=SCHEMA_VERSION))
     else:
         raise _unknown_version(found)
@@ -332,6 +360,21 @@ def _migrate_from_1(connection: Connection) -> None:
 def _migrate_from_2(connection: Connection) -> None:
     """Add what is recorded of a call beside its size; of the calls until now it is not known."""
     connection.execute(text("ALTER TABLE compact_model_calls ADD COLUMN details TEXT NOT NULL DEFAULT '{}'"))
+
+
+def _migrate_from_3(connection: Connection) -> None:
+    """Note whose a claim is, read packed words, and name events by shorter hashes; all else stays as it is written."""
+    # Of the claims until now it is not known; they go by the clock alone.
+    if "owner" not in {column["name"] for column in inspect(connection).get_columns(summaries.name)}:
+        connection.execute(text("ALTER TABLE compact_summaries ADD COLUMN owner VARCHAR(80) NOT NULL DEFAULT ''"))
+    expiry = "CREATE INDEX IF NOT EXISTS ix_compact_artifacts_expires_at ON compact_artifacts (expires_at)"
+    connection.execute(text(expiry))
+    connection.execute(text(f"UPDATE compact_events SET event_key = substr(event_key, 1, {EVENT_KEY_CHARS})"))
+    if connection.dialect.name == "sqlite":
+        for name in ("compact_terms_in", "compact_terms_out"):
+            connection.execute(text(f"DROP TRIGGER IF EXISTS {name}"))
+        for statement in _FULL_TEXT["sqlite"]:
+            connection.execute(text(statement))
 
 
 def _found_version(connection: Connection) -> int | None:

@@ -42,8 +42,9 @@ from compact.core.plan.plan import CompactionPlan
 from compact.core.search.ranking import rank
 from compact.core.search.search_terms import read_query
 from compact.stores import schema, sql_branches, sql_calls, sql_search
-from compact.stores.database import Database
+from compact.stores.database import Database, QuickStatement
 from compact.stores.entry_text import content_hash, dump_message
+from compact.stores.packing import read_ids, written_ids
 from compact.stores.sql_artifacts import SqlArtifactStore
 from compact.stores.sql_calls import stored_message
 from compact.stores.sql_events import SqlEventStore, delete_events
@@ -52,13 +53,19 @@ from compact.stores.sql_shared import SqlSummaryCache, SqlSummaryClaims
 # Chosen: longer than a commit takes, shorter than anybody notices.
 _MAX_CONFLICT_PAUSE_SECONDS = 0.05
 
+# Chosen: 128 bits of a SHA-256, which notice any change, at half the room.
+_HASH_CHARS = 32
+
 # What every preflight asks and writes is built once: building it takes longer than running it.
 _SESSIONS = schema.sessions.c
 _OWN = and_(_SESSIONS.tenant_id == bindparam("tenant"), _SESSIONS.session_id == bindparam("session"))
-_HEAD = select(_SESSIONS.last_seq, _SESSIONS.plan_version, _SESSIONS.branch).where(_OWN)
-_ADVANCE = update(schema.sessions).where(
-    _OWN, *(_SESSIONS[spec.name] == bindparam(f"expected_{spec.name}") for spec in fields(SessionHead))
+_HEAD = QuickStatement(select(_SESSIONS.last_seq, _SESSIONS.plan_version, _SESSIONS.branch).where(_OWN))
+_HEAD_FIELDS = tuple(spec.name for spec in fields(SessionHead))
+_ADVANCE = QuickStatement(
+    update(schema.sessions).where(_OWN, *(_SESSIONS[name] == bindparam(f"expected_{name}") for name in _HEAD_FIELDS)),
+    (*_HEAD_FIELDS, "updated_at"),
 )
+_ADD_MESSAGES = QuickStatement(insert(schema.messages), tuple(column.name for column in schema.messages.c))
 
 
 class SqlCompactionStore(PlanMethods):
@@ -66,10 +73,11 @@ class SqlCompactionStore(PlanMethods):
 
     blocks = True
 
-    def __init__(self, database: Database, *, tenant_id: str = "", clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, database: Database, *, tenant_id: str = "", clock: Callable[[], float] | None = None) -> None:
+        self.claims = SqlSummaryClaims(database, tenant_id=tenant_id, clock=clock)
+        clock = clock or time.time
         self._database, self._tenant_id, self._clock = database, tenant_id, clock
         self.artifacts = SqlArtifactStore(database, clock=clock)
-        self.claims = SqlSummaryClaims(database, tenant_id=tenant_id, clock=clock)
         self.summaries = SqlSummaryCache(database, tenant_id=tenant_id, clock=clock)
         self.events = SqlEventStore(database, tenant_id=tenant_id, clock=clock)
 
@@ -77,11 +85,11 @@ class SqlCompactionStore(PlanMethods):
 
     def head(self, session_id: str) -> SessionHead:
         """Return how far a session has come."""
-        with self._database.reading() as connection:
-            return self._head(connection, session_id) or SessionHead()
+        row = self._database.first_row(_HEAD, {"tenant": self._tenant_id, "session": session_id})
+        return SessionHead(*row) if row else SessionHead()
 
     def _head(self, connection: Connection, session_id: str) -> SessionHead | None:
-        row = connection.execute(_HEAD, {"tenant": self._tenant_id, "session": session_id}).first()
+        row = connection.execute(_HEAD.statement, {"tenant": self._tenant_id, "session": session_id}).first()
         return SessionHead(*row) if row else None
 
     def load(self, session_id: str) -> StoredSession | None:
@@ -107,10 +115,17 @@ class SqlCompactionStore(PlanMethods):
     def commit(self, commit: Commit) -> SessionHead:
         """Write what a call adds, in one transaction."""
         after, now = commit.head_after, self._clock()
+        keys = {"tenant_id": self._tenant_id, "session_id": commit.session_id}
+        # All that takes long is done before other writers must wait.
+        rows = [{**keys, **_message_row(stored), "created_at": now} for stored in commit.messages]
+        index_rows = sql_search.index_rows(keys, commit.messages)
         try:
             with self._database.writing() as connection:
                 self._advance(connection, commit, after, now)
-                self._add(connection, commit, after, now)
+                if rows:
+                    _ADD_MESSAGES.execute(connection, rows)
+                    sql_search.add_to_index(connection, keys, index_rows)
+                self._add(connection, commit, now)
         except (IntegrityError, VersionConflict) as error:
             # Processes that try again at the same moment lose again, so each waits for a time of its own.
             time.sleep(random.uniform(0, _MAX_CONFLICT_PAUSE_SECONDS))
@@ -126,29 +141,23 @@ class SqlCompactionStore(PlanMethods):
             return
         expected = {f"expected_{name}": value for name, value in asdict(commit.expected).items()}
         own = {"tenant": self._tenant_id, "session": commit.session_id}
-        if connection.execute(_ADVANCE, {**own, **expected, **moved}).rowcount != 1:
+        if _ADVANCE.execute(connection, [{**own, **expected, **moved}]) != 1:
             raise VersionConflict(f"session {commit.session_id!r} is no longer at {commit.expected}")
 
-    def _add(self, connection: Connection, commit: Commit, after: SessionHead, now: float) -> None:
+    def _add(self, connection: Connection, commit: Commit, now: float) -> None:
         keys: dict[str, Any] = {"tenant_id": self._tenant_id, "session_id": commit.session_id}
-        if commit.messages:
-            rows = [{**keys, **_message_row(stored), "created_at": now} for stored in commit.messages]
-            connection.execute(insert(schema.messages), rows)
-            sql_search.add_terms(connection, self._tenant_id, commit.session_id, commit.messages)
         if commit.is_branch:
             sql_branches.add_branch(connection, keys, commit, now=now)
         for plan in (*commit.superseded, commit.plan):
             if plan:
-                row = {**keys, "version": plan.version, "body": json.dumps(plan.to_dict()), "created_at": now}
+                row = {**keys, "version": plan.version, "body": _plan_text(plan), "created_at": now}
                 connection.execute(insert(schema.plans), row)
         sql_calls.add_call(connection, keys, commit, now=now)
 
     def _messages(self, connection: Connection, session_id: str) -> tuple[StoredMessage, ...]:
         table = schema.messages.c
         rows = connection.execute(
-            select(table.seq, table.body, table.tokens)
-            .where(self._own(schema.messages, session_id))
-            .order_by(table.seq)
+            select(*sql_calls.ENTRY).where(self._own(schema.messages, session_id)).order_by(table.seq)
         )
         return tuple(stored_message(row) for row in rows)
 
@@ -164,7 +173,7 @@ class SqlCompactionStore(PlanMethods):
             .where(self._own(schema.plans, session_id))
             .where(schema.plans.c.version == version)
         ).scalar_one_or_none()
-        return CompactionPlan.from_dict(json.loads(body)) if body else CompactionPlan(session_id, version)
+        return _read_plan(body) if body else CompactionPlan(session_id, version)
 
     def plans(self, session_id: str) -> tuple[PlanVersion, ...]:
         """Return every plan that was ever in force."""
@@ -173,7 +182,7 @@ class SqlCompactionStore(PlanMethods):
             rows = connection.execute(
                 select(table.body, table.created_at).where(self._own(schema.plans, session_id)).order_by(table.version)
             )
-            return tuple(PlanVersion(CompactionPlan.from_dict(json.loads(body)), at) for body, at in rows)
+            return tuple(PlanVersion(_read_plan(body), at) for body, at in rows)
 
     def report_usage(
         self,
@@ -186,7 +195,8 @@ class SqlCompactionStore(PlanMethods):
         """Write what the provider counted for the newest call."""
         told = reported_cache(cache_read_tokens, cache_write_tokens)
         with self._database.writing() as connection:
-            sql_calls.report_usage(connection, self._own(schema.model_calls, session_id), tokens, told)
+            keys = {"tenant_id": self._tenant_id, "session_id": session_id}
+            sql_calls.report_usage(connection, keys, tokens, told)
 
     def delete(self, session_id: str) -> bool:
         """Remove a session and all that belongs to it."""
@@ -194,6 +204,10 @@ class SqlCompactionStore(PlanMethods):
             gone = [connection.execute(delete(t).where(self._own(t, session_id))) for t in schema.BY_SESSION]
             delete_events(connection, self._tenant_id, session_id)
         return gone[0].rowcount == 1
+
+    def shrink(self) -> None:
+        """Give the room of what was deleted back to the disk."""
+        self._database.shrink()
 
     def close(self) -> None:
         """Close all connections."""
@@ -256,7 +270,7 @@ class SqlCompactionStore(PlanMethods):
     def message(self, session_id: str, message_id: str) -> StoredMessage | None:
         """Return one log entry by its id."""
         table = schema.messages.c
-        query = select(table.seq, table.body, table.tokens).where(self._own(schema.messages, session_id))
+        query = select(*sql_calls.ENTRY).where(self._own(schema.messages, session_id))
         with self._database.reading() as connection:
             query = query.where(table.message_id == bindparam("wanted_id"))
             row = connection.execute(query, {"wanted_id": message_id}).first()
@@ -265,7 +279,7 @@ class SqlCompactionStore(PlanMethods):
     def messages(self, session_id: str, *, after_seq: int = 0, limit: int = 100) -> tuple[StoredMessage, ...]:
         """Return at most `limit` log entries that follow a place in the log, oldest first."""
         table = schema.messages.c
-        query = select(table.seq, table.body, table.tokens).where(self._own(schema.messages, session_id))
+        query = select(*sql_calls.ENTRY).where(self._own(schema.messages, session_id))
         query = query.where(table.seq > after_seq).order_by(table.seq).limit(limit)
         with self._database.reading() as connection:
             return tuple(stored_message(row) for row in connection.execute(query))
@@ -279,7 +293,7 @@ class SqlCompactionStore(PlanMethods):
 
     def search(self, session_id: str, words: str, limit: int) -> tuple[StoredMessage, ...]:
         """Return log entries that match a query, best first."""
-        sql_search.index_former_entries(self._database, self._tenant_id, session_id)
+        sql_search.index_waiting_entries(self._database, self._tenant_id, session_id)
         with self._database.reading() as connection:
             head = self._head(connection, session_id)
             if head is None:
@@ -287,14 +301,14 @@ class SqlCompactionStore(PlanMethods):
             index = sql_search.SqlTermIndex(connection, self._tenant_id, session_id, head.last_seq)
             best = rank(read_query(words), index, limit)
             table = schema.messages.c
-            query = select(table.seq, table.body, table.tokens).where(self._own(schema.messages, session_id))
+            query = select(*sql_calls.ENTRY).where(self._own(schema.messages, session_id))
             rows = connection.execute(query.where(table.seq.in_(best)))
             found = {row.seq: stored_message(row) for row in rows}
         return tuple(found[seq] for seq in best)
 
     def sessions_with(self, words: str) -> frozenset[str]:
         """Return the sessions that have a log entry with all the words in it."""
-        sql_search.index_former_entries(self._database, self._tenant_id)
+        sql_search.index_waiting_entries(self._database, self._tenant_id)
         with self._database.reading() as connection:
             return sql_search.search_sessions(connection, self._tenant_id, words)
 
@@ -308,9 +322,22 @@ def _message_row(stored: StoredMessage) -> dict[str, Any]:
         "seq": stored.seq,
         "message_id": stored.message.id,
         "body": body,
-        "content_hash": content_hash(body),
+        "content_hash": content_hash(body)[:_HASH_CHARS],
         "tokens": stored.tokens,
     }
+
+
+def _plan_text(plan: CompactionPlan) -> str:
+    data = plan.to_dict()
+    # A summary stands for thousands of messages, and each plan names all of them.
+    data["records"] = [{**record, "span": written_ids(record["span"])} for record in data["records"]]
+    return json.dumps(data)
+
+
+def _read_plan(body: str) -> CompactionPlan:
+    data = json.loads(body)
+    data["records"] = [{**record, "span": list(read_ids(record["span"]))} for record in data["records"]]
+    return CompactionPlan.from_dict(data)
 
 
 def _info(row: Row[*tuple[Any, ...]]) -> SessionInfo:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from sqlalchemy import ColumnElement, and_, delete, insert, or_, select
+from sqlalchemy import ColumnElement, and_, bindparam, delete, insert, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from compact.core.audit.artifacts import Artifact, ArtifactMetadata, SecurityContext
@@ -29,6 +29,9 @@ class SqlArtifactStore:
         row = {name: getattr(artifact.metadata, name) for name in _ARTIFACT_FIELDS}
         values = {**row, "content": artifact.content, "created_at": self._clock()}
         with suppress(IntegrityError), self._database.writing() as connection:
+            # Of every tenant: nobody reads what has expired, and an index finds it.
+            expired = schema.artifacts.c.expires_at <= bindparam("now")
+            connection.execute(delete(schema.artifacts).where(expired), {"now": self._clock()})
             connection.execute(insert(schema.artifacts), values)
 
     def retrieve_artifact(self, artifact_id: str, security: SecurityContext) -> Artifact | None:

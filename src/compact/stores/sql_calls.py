@@ -11,23 +11,34 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as insert_postgresql
 from sqlalchemy.dialects.sqlite import insert as insert_sqlite
 
 from compact.core.audit.records import AddedMessage, BranchView, Commit, ModelCall, SentPrompt, StoredMessage
 from compact.core.plan.plan import CompactionPlan
 from compact.stores import schema, sql_branches
-from compact.stores.entry_text import content_hash, dump_message, load_message
+from compact.stores.database import QuickStatement
+from compact.stores.entry_text import check_hash, content_hash, dump_message, load_message
 
 _CALLS, _ADDED, _MESSAGES = schema.model_calls, schema.added, schema.messages
 _CALL_FIELDS = tuple(spec.name for spec in fields(ModelCall))
-_ADD_CALL = insert(_CALLS)
+_ADD_CALL = QuickStatement(insert(_CALLS), tuple(column.name for column in _CALLS.c if column.name != "number"))
+# The newest call of a session, what a provider counted for it, and what it told.
+_NEWEST = (
+    select(func.max(_CALLS.c.number))
+    .where(_CALLS.c.tenant_id == bindparam("tenant"), _CALLS.c.session_id == bindparam("session"))
+    .scalar_subquery()
+)
+_REPORT = QuickStatement(update(_CALLS).where(_CALLS.c.number == _NEWEST).values(tokens_reported=bindparam("reported")))
+_REPORT_DETAILS = update(_CALLS).where(_CALLS.c.number == _NEWEST).values(details=bindparam("new_details"))
 # What is injected is often the same from call to call: it is written once.
 _ADD_MESSAGE = {
     "sqlite": insert_sqlite(_ADDED).on_conflict_do_nothing(),
     "postgresql": insert_postgresql(_ADDED).on_conflict_do_nothing(),
 }
+# What a log entry is read from.
+ENTRY = tuple(_MESSAGES.c[name] for name in ("seq", "message_id", "body", "content_hash", "tokens"))
 # Databases limit how many values one query may name; 500 is below the limit of each. Chosen.
 _MAX_VALUES = 500
 
@@ -43,7 +54,7 @@ def add_call(connection: Connection, keys: Mapping[str, str], commit: Commit, *,
         named.append((entry.kind, content_hash(body)))
         row = {**keys, "content_hash": named[-1][1], "body": body, "created_at": now}
         connection.execute(_ADD_MESSAGE[connection.dialect.name], row)
-    connection.execute(_ADD_CALL, {**keys, **_call_row(call), "added": json.dumps(named), "at": now})
+    _ADD_CALL.execute(connection, [{**keys, **_call_row(call), "added": json.dumps(named), "at": now}])
 
 
 def calls_of(connection: Connection, own: ColumnElement[bool], *, after: int = 0) -> tuple[ModelCall, ...]:
@@ -69,14 +80,14 @@ def last_report(connection: Connection, own: ColumnElement[bool]) -> ModelCall |
     return _call(row, connection.execute(before).scalar_one() + 1)
 
 
-def report_usage(connection: Connection, own: ColumnElement[bool], tokens: int, told: Mapping[str, int]) -> None:
+def report_usage(connection: Connection, keys: Mapping[str, str], tokens: int, told: Mapping[str, int]) -> None:
     """Write what a provider counted for the newest call, and what it `told` of its cache."""
-    newest = select(func.max(_CALLS.c.number)).where(own).scalar_subquery()
-    values: dict[str, Any] = {"tokens_reported": tokens}
+    own = {"tenant": keys["tenant_id"], "session": keys["session_id"]}
     if told:
-        known = connection.execute(select(_CALLS.c.details).where(_CALLS.c.number == newest)).scalar()
-        values["details"] = json.dumps({**json.loads(known or "{}"), **told})
-    connection.execute(update(_CALLS).where(_CALLS.c.number == newest).values(values))
+        known = connection.execute(select(_CALLS.c.details).where(_CALLS.c.number == _NEWEST), own).scalar()
+        details = {"new_details": json.dumps({**json.loads(known or "{}"), **told})}
+        connection.execute(_REPORT_DETAILS, {**own, **details})
+    _REPORT.execute(connection, [{**own, "reported": tokens}])
 
 
 def sent_prompt(
@@ -113,7 +124,12 @@ def added_of(connection: Connection, keys: Mapping[str, str], *, after: int) -> 
 
 
 def stored_message(row: Row[*tuple[Any, ...]]) -> StoredMessage:
-    """Return the log entry of a row with `seq`, `body` and `tokens`."""
+    """Return the log entry of a row that has the columns `ENTRY`.
+
+    Raises:
+        StoreError: It is not what was written.
+    """
+    check_hash(row.body, row.content_hash, what=f"log entry {row.message_id!r}")
     return StoredMessage(row.seq, load_message(row.body), row.tokens)
 
 
@@ -145,7 +161,7 @@ def _entries_at(connection: Connection, keys: Mapping[str, str], places: Sequenc
     table = _MESSAGES.c
     found: dict[int, Row[*tuple[Any, ...]]] = {}
     for start in range(0, len(places), _MAX_VALUES):
-        query = select(table.seq, table.body, table.tokens).where(_own(_MESSAGES, keys))
+        query = select(*ENTRY).where(_own(_MESSAGES, keys))
         rows = connection.execute(query.where(table.seq.in_(places[start : start + _MAX_VALUES])))
         found.update({row.seq: row for row in rows})
     return (stored_message(found[place]) for place in places)

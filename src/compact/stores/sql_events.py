@@ -149,10 +149,11 @@ class SqlEventStore:
 
     def named(self, session_id: str, name: str) -> tuple[StoredEvent, ...]:
         """Return the spans of a session that have this name, oldest first."""
-        query = select(_EVENTS).where(
-            self._own, _COLUMNS.session_id == session_id, _COLUMNS.body.contains(name, autoescape=True)
-        )
-        return tuple(event for event in self._read(query.order_by(_COLUMNS.number)) if event.has_name(name))
+        query = select(_EVENTS).where(self._own, _COLUMNS.session_id == session_id).order_by(_COLUMNS.number)
+        # Of a long session there may be many events, and few of the name: they are not all held at once.
+        with self._database.reading() as connection:
+            found = (_event(row) for row in connection.execute(query) if name in row.body)
+            return tuple(event for event in found if event.has_name(name))
 
     def traces(
         self, *, session_id: str = "", with_errors: bool = False, offset: int = 0, limit: int = 50
@@ -254,7 +255,7 @@ def _as_sent(event: StoredEvent) -> Mapping[str, Any]:
 def _digest(key: EventKey) -> str:
     """Return a key as a text of one length: ids may be longer than an index takes."""
     joined_key = "\0".join(f"{len(part)}:{part}" for part in key)
-    return hashlib.sha256(joined_key.encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(joined_key.encode("utf-8", "surrogatepass")).hexdigest()[: schema.EVENT_KEY_CHARS]
 
 
 def _row(event: StoredEvent) -> dict[str, Any]:

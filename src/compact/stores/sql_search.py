@@ -16,11 +16,13 @@ from compact.core.log.messages import Message
 from compact.core.plurals import quantity
 from compact.core.search.search_terms import EntryTerms, entry_terms, read_query
 from compact.stores import schema
-from compact.stores.database import Database
+from compact.stores.database import Database, QuickStatement
 from compact.stores.entry_text import load_message
 
 # Chosen: so many entries are indexed in some ten milliseconds, and other writers do not wait longer than that.
 _BATCH = 100
+# Chosen: so many take less than a second; more arrive at once only when a history is brought from elsewhere.
+MAX_INDEXED_AT_ONCE = 5_000
 # SQLite takes 999 values in a statement, or more in newer versions.
 _READ_AT_ONCE = 500
 
@@ -44,6 +46,7 @@ _HOLDERS = "WITH matching AS {once} ({matching}) SELECT seq FROM matching " + _O
 _NEWEST = "WITH matching AS {once} ({matching}) SELECT seq FROM matching " + _OWN + " ORDER BY seq DESC LIMIT :limit"
 _SESSIONS = "WITH matching AS {once} ({matching}) SELECT DISTINCT session_id FROM matching WHERE tenant_id = :tenant_id"
 
+_ADD_ROWS = QuickStatement(insert(schema.search), ("tenant_id", "session_id", "seq", "length", "words"))
 _ROWS = schema.search.c
 _TERMS = (
     select(_ROWS.seq, _ROWS.length, _ROWS.words)
@@ -136,14 +139,31 @@ def _session_term(tenant_id: str, session_id: str) -> str:
 # -- writing --------------------------------------------------------------------------------------------------------
 
 
-def add_terms(connection: Connection, tenant_id: str, session_id: str, stored: Sequence[StoredMessage]) -> None:
-    """Put new entries into the index."""
-    rows = [_row(tenant_id, session_id, entry.seq, entry.message) for entry in stored]
-    connection.execute(insert(schema.search), rows)
+def index_rows(keys: Mapping[str, str], stored: Sequence[StoredMessage]) -> Sequence[Mapping[str, Any]] | None:
+    """Return what the index gets of new entries; None if they are so many that they wait until somebody searches.
+
+    Reading the words of a message takes longer than all else that is done to store it: no turn waits for those of
+    thousands. It is done before the transaction: no other writer waits for it.
+    """
+    if len(stored) > MAX_INDEXED_AT_ONCE:
+        return None
+    return [_row(keys["tenant_id"], keys["session_id"], entry.seq, entry.message) for entry in stored]
 
 
-def index_former_entries(database: Database, tenant_id: str, session_id: str | None = None) -> None:
-    """Put entries that a former version wrote into the index: of a session, or of all that have some."""
+def add_to_index(connection: Connection, keys: Mapping[str, str], rows: Sequence[Mapping[str, Any]] | None) -> None:
+    """Put what `index_rows` returned into the index, or note that a session is to be indexed."""
+    if rows:
+        _ADD_ROWS.execute(connection, rows)
+    elif rows is None:
+        new = insert_postgresql if connection.dialect.name == "postgresql" else insert_sqlite
+        connection.execute(new(schema.unindexed).on_conflict_do_nothing(), dict(keys))
+
+
+def index_waiting_entries(database: Database, tenant_id: str, session_id: str | None = None) -> None:
+    """Put entries into the index that were not when they came: of a session, or of all that have some.
+
+    A former version wrote them, or they were too many at once.
+    """
     table = schema.unindexed.c
     waiting = select(table.session_id).where(table.tenant_id == bindparam("tenant"))
     if session_id is not None:
@@ -152,7 +172,7 @@ def index_former_entries(database: Database, tenant_id: str, session_id: str | N
         found = connection.execute(waiting, {"tenant": tenant_id, "session": session_id}).scalars().all()
     if found and database.is_read_only:
         raise StoreError(
-            f"not in the index yet: {quantity(len(found), 'session')} of a former version",
+            f"not in the index yet: {quantity(len(found), 'session')}, long or of a former version",
             hint="search once without --read-only",
         )
     for name in found:

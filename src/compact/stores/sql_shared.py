@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import astuple
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, select, text, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from compact.core.audit.records import PrefetchedSummary
@@ -17,45 +17,69 @@ from compact.core.summary.summarizer import SummaryCacheKey
 from compact.core.summary.summary import StructuredSummary
 from compact.stores import schema
 from compact.stores.database import Database
+from compact.stores.packing import read_ids, written_ids
+from compact.waiting.processes import has_ended, process_name
 
 # Chosen: a summary takes seconds to write, and asking twenty times a second costs a database little.
 _POLL_SECONDS = 0.05
+# Chosen: what has expired is not used; it only takes room.
+_SECONDS_BETWEEN_REMOVALS = 3_600.0
+# Chosen: no summary takes a day to write; what is claimed for longer is to outlive the process that claims it.
+_LONGEST_WRITING_SECONDS = 86_400.0
+_SERVER_TIME = text("SELECT extract(epoch FROM clock_timestamp())")
 
 
 class SqlSummaryClaims:
-    """One row per span; inserting it is the claim."""
+    """One row per span; inserting it is the claim.
 
-    def __init__(self, database: Database, *, tenant_id: str = "", clock: Callable[[], float] = time.time) -> None:
+    A claim names its process: on one machine it is known at once that its owner has ended. Claims of other machines
+    become stale by the clock of the database, which is the same for all of them.
+    """
+
+    def __init__(self, database: Database, *, tenant_id: str = "", clock: Callable[[], float] | None = None) -> None:
         self._database, self._tenant_id, self._clock = database, tenant_id, clock
 
     def claim(self, session_id: str, span_key: str, *, stale_after_seconds: float) -> bool:
         """Return True for the one caller that is to write the summary of a span."""
-        table, now = schema.summaries, self._clock()
+        table, owner = schema.summaries, "" if stale_after_seconds > _LONGEST_WRITING_SECONDS else process_name()
         keys = {"tenant_id": self._tenant_id, "session_id": session_id, "span_key": span_key}
         try:
             with self._database.writing() as connection:
-                connection.execute(insert(table).values(**keys, claimed_at=now))
+                now = self._now(connection)
+                connection.execute(insert(table).values(**keys, claimed_at=now, owner=owner))
                 return True
         except IntegrityError:
+            standing = and_(self._span(session_id, span_key), table.c.finished_at.is_(None))
             with self._database.writing() as connection:
-                taken = connection.execute(
-                    update(table)
-                    .where(self._span(session_id, span_key), table.c.finished_at.is_(None))
-                    .where(table.c.claimed_at < now - stale_after_seconds)
-                    .values(claimed_at=now)
-                )
+                now = self._now(connection)
+                found = connection.execute(select(table.c.owner).where(standing)).scalar_one_or_none()
+                is_stale = table.c.claimed_at < now - stale_after_seconds
+                if found and has_ended(found):
+                    is_stale = table.c.owner == found
+                taken = connection.execute(update(table).where(standing, is_stale).values(claimed_at=now, owner=owner))
                 return taken.rowcount == 1
 
     def finish(self, session_id: str, span_key: str, summary: StructuredSummary | None) -> None:
-        """Store the summary of a claimed span, or give the claim up; a summary that is there stays."""
+        """Store the summary of a claimed span, or give the claim up; a summary that is there stays.
+
+        Who took too long, and whose claim another process has by now, gives up nothing.
+        """
         table = schema.summaries
         unfinished = and_(self._span(session_id, span_key), table.c.finished_at.is_(None))
         with self._database.writing() as connection:
             if summary is None:
-                connection.execute(delete(table).where(unfinished))
+                connection.execute(delete(table).where(unfinished, table.c.owner.in_(("", process_name()))))
             else:
-                values = {"body": json.dumps(summary.to_dict()), "finished_at": self._clock()}
+                values = {"body": json.dumps(summary.to_dict()), "finished_at": self._now(connection)}
                 connection.execute(update(table).where(unfinished), values)
+
+    def _now(self, connection: Connection) -> float:
+        """Return the time that all who claim go by: that of the server, where there is one."""
+        if self._clock is not None:
+            return self._clock()
+        if connection.dialect.name == "postgresql":
+            return float(connection.execute(_SERVER_TIME).scalar_one())
+        return time.time()
 
     def finished(self, session_id: str, span_key: str) -> StructuredSummary | None:
         """Return the summary of a span, once it is written."""
@@ -66,7 +90,7 @@ class SqlSummaryClaims:
 
     def store_prefetched(self, session_id: str, span_key: str, prefetched: PrefetchedSummary) -> None:
         """Write what a finished summary stands for."""
-        own, ids = self._span(session_id, span_key), json.dumps(prefetched.message_ids)
+        own, ids = self._span(session_id, span_key), json.dumps(written_ids(prefetched.message_ids))
         with self._database.writing() as connection:
             values = {"version": prefetched.version, "message_ids": ids}
             connection.execute(update(schema.summaries).where(own), values)
@@ -86,7 +110,7 @@ class SqlSummaryClaims:
         if row is None:
             return None
         summary = StructuredSummary.from_dict(json.loads(row.body))
-        return PrefetchedSummary(tuple(json.loads(row.message_ids)), version, summary)
+        return PrefetchedSummary(read_ids(json.loads(row.message_ids)), version, summary)
 
     def wait(self, session_id: str, span_key: str, *, timeout_seconds: float) -> StructuredSummary | None:
         """Wait for the summary that another process writes; None if it gives the claim up or takes too long."""
@@ -94,11 +118,15 @@ class SqlSummaryClaims:
         while time.monotonic() < deadline:
             with self._database.reading() as connection:
                 table = schema.summaries.c
-                row = connection.execute(select(table.body).where(self._span(session_id, span_key))).first()
+                row = connection.execute(
+                    select(table.body, table.owner).where(self._span(session_id, span_key))
+                ).first()
             if row is None:
                 return None
             if row.body:
                 return StructuredSummary.from_dict(json.loads(row.body))
+            if has_ended(row.owner):
+                return None
             time.sleep(_POLL_SECONDS)
         return None
 
@@ -123,6 +151,7 @@ class SqlSummaryCache:
     ) -> None:
         self._database, self._tenant_id, self._clock = database, tenant_id, clock
         self._max_entries, self._ttl_seconds = max_entries, ttl_seconds
+        self._expired_removed_at = float("-inf")
 
     def get(self, key: SummaryCacheKey) -> StructuredSummary | None:
         """Return a summary that is still good."""
@@ -145,8 +174,16 @@ class SqlSummaryCache:
             connection.execute(delete(table).where(table.c.key == _hashed(key)))
             connection.execute(insert(table), row)
         with self._database.writing() as connection:
+            self._remove_expired(connection, now)
             if (connection.execute(select(func.count()).select_from(table)).scalar_one()) > self._max_entries:
                 self._evict(connection)
+
+    def _remove_expired(self, connection: Connection, now: float) -> None:
+        """Remove what is too old to be used, once in a while: it is looked for among all of them."""
+        if now - self._expired_removed_at >= min(_SECONDS_BETWEEN_REMOVALS, self._ttl_seconds):
+            self._expired_removed_at = now
+            expired = schema.summary_cache.c.created_at < bindparam("before")
+            connection.execute(delete(schema.summary_cache).where(expired), {"before": now - self._ttl_seconds})
 
     def _evict(self, connection: Connection) -> None:
         """Remove what is too much, by a count that no other process is acting on at the same time.

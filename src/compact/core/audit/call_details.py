@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from functools import lru_cache
 from typing import Any
 
 from compact.core.plan.economics import Prices
@@ -33,8 +34,18 @@ class CallDetails:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, without what is not known."""
-        plain = asdict(self)
-        plain["failures"] = list(plain["failures"])
+        # By hand: it is done for every prompt, and `asdict` takes longer than all else that is recorded of a call.
+        plain = {
+            "model": self.model,
+            "prices": _plain_prices(self.prices),
+            "prices_uncompacted": _plain_prices(self.prices_uncompacted),
+            "tokens_uncompacted": self.tokens_uncompacted,
+            "tokens_cached": self.tokens_cached,
+            "cache_read_tokens": self.cache_read_tokens,
+            "cache_write_tokens": self.cache_write_tokens,
+            "contents": {part: dict(tokens) for part, tokens in self.contents.items()},
+            "failures": [asdict(failure) for failure in self.failures],
+        }
         return {name: value for name, value in plain.items() if value not in (None, "", [], {})}
 
     @classmethod
@@ -46,6 +57,15 @@ class CallDetails:
                 known[name] = Prices(**known[name])
         known["failures"] = tuple(StepFailure(**failure) for failure in known.get("failures", ()))
         return cls(**known)
+
+
+def _plain_prices(prices: Prices | None) -> dict[str, Any] | None:
+    return dict(_priced(prices)) if prices else None
+
+
+@lru_cache(maxsize=64)
+def _priced(prices: Prices) -> Mapping[str, Any]:
+    return asdict(prices)
 
 
 def reported_cache(cache_read_tokens: int | None, cache_write_tokens: int | None) -> dict[str, int]:

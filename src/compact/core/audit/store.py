@@ -173,7 +173,11 @@ class SummaryClaims(Protocol):
     """Sees to it that a span is summarised once, whoever asks first."""
 
     def claim(self, session_id: str, span_key: str, *, stale_after_seconds: float) -> bool:
-        """Return True for the one caller that is to write the summary of a span; a stale claim can be claimed again."""
+        """Return True for the one caller that is to write the summary of a span; a stale claim can be claimed again.
+
+        A store that knows at once that the process of a claim has ended takes the claim for stale then, unless it is
+        for more than a day: such a claim outlives its process.
+        """
         ...
 
     def finish(self, session_id: str, span_key: str, summary: StructuredSummary | None) -> None:
@@ -286,6 +290,15 @@ class TracedStore(Protocol):
     @property
     def events(self) -> EventStore:
         """The events of the sessions in this store."""
+        ...
+
+
+@runtime_checkable
+class ShrinkingStore(Protocol):
+    """What a store adds if deleting alone does not give its room back."""
+
+    def shrink(self) -> None:
+        """Give the room of what was deleted back to the disk; others may have to wait for it."""
         ...
 
 

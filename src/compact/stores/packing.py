@@ -1,0 +1,164 @@
+"""Texts as SQLite keeps them: packed, because logs, plans and events repeat the same names again and again.
+
+PostgreSQL packs long texts by itself, so there they stay texts. What a former version wrote is text in SQLite, too, and
+is read as it is.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any, TypeAlias
+
+from compact.core.audit.store import StoreError
+
+# Chosen: shorter texts hardly become shorter.
+_MIN_CHARS = 64
+# Chosen: higher levels take twice the time and save a few percent.
+_LEVEL = 4
+# The first byte of what is packed: which of the dictionaries below it was packed with.
+_FORMAT = 1
+# What texts are expected to have, the most frequent last. A changed dictionary is another one, under the next format:
+# stores that were written with this one need it for ever.
+_DICTIONARIES = {
+    1: (
+        b'the this that with from have which when not are for file error result import return self def class N'
+        b'one True False raise if else elif while and or in is lambda print(f"'
+        b'{"schema_version": "v2.0", "ledger": [["task", "constraint", "decision", "open_item", "artifact", "]'
+        b'], "decisions": [], "tool_outcomes": [], "open_items": [], "facts": [], "narrative": "", "excerpts":'
+        b' [["\\u2026", " more calls: ", ""], ["agent:", "user:", "\\u2192", "check": null, "writing": {"summari'
+        b'zer": "by code", "instead_of": "", "seconds": 0.0, "is_counted": true}}'
+        b'{"session_id": "", "version": 1, "records": [{"action": "summarize", "span": [["m", 1, 9]], "strateg'
+        b'y": "summarize", "reason": "", "artifacts": [], "summary": {"action": "externalize", "artifact_id": '
+        b'"art-", "sensitivity": "internal"}, {"action": "drop"}, {"action": "clear", "span": ["m"], "strategy'
+        b'": "clear", "reason": "old read_file result, 5 turns ago", "tokens_before": 1, "tokens_after": 1, "k'
+        b'ept": [[0, 100]], "preserved_fields": {}, "kept_arguments": null}], "pinned": [], "origin": "", "hel'
+        b'd": [], "shows_gaps": true, "lines": {}, "regrets": {"found": [], "log_length": 1}, "run": {"seconds'
+        b'": 0.0, "failures": [], "model": "gpt-4o", "change": {"economics": {"notes": []}, "prices_after": nu'
+        b'll, "summary_model": "", "summary_prices": null}}'
+        b'{"type":"trace","trace_id":"","name":"","started_at":"'
+        b'"compact.summary_created","input_messages":1,"summary_tokens":1,"compression_ratio":0.2,"summary":"<'
+        b'COMPACT-SUMMARY v1>\\n( earlier messages; recall finds them by words or id)\\n## What happened\\n'
+        b'"compact.archival","step":1,"storage_adapter":"fs","place":"/archive/transcript-pre-compact-001.json'
+        b'l","summary-001.json"'
+        b'"compact.proposal_generated","proposals":1,"tokens_freed":1,"compact.content_cleared","message_ids":'
+        b'["m","tokens_before":1,"tokens_after":1,"tokens_freed":1,"changed_again":0,"message_count":1,'
+        b'"compact.completed","messages_before":1,"messages_after":1,"proposals":{"clear":1,"summarize":1},"ec'
+        b'onomics":{"prefix_kept_tokens":1,"prefix_broken_tokens":1,"rewrite_cost":0.0,"summary_cost":0.0,"sav'
+        b'ing_per_call":0.0,"break_even_calls":2,"currency":"USD","notes":[]}'
+        b'"2026-01-01T00:00:00.000000Z","2027-01-01T00:00:00.000000Z","2028-01-01T00:00:00.000000Z'
+        b'{"type":"span","trace_id":"","span_id":"","kind":"event","name":"compact.trigger_decision","started_'
+        b'at":"2026-11-16T20:02:36.346652Z","data":{"event":"compact.trigger_decision","status":"ok","session_'
+        b'id":"","turn_number":1,"plan_version":1,"triggered":false,"reason":"1,000 tokens, 57.4% of 128,000; '
+        b'below the trigger of 108,800","policy":{"enabled":true,"trigger_pct":0.85,"prefetch_pct":0.7,"target'
+        b'_pct":0.5,"trigger_tokens":null,"target_tokens":null,"hard_cap_buffer":1500,"output_reserve":0,"part'
+        b'_caps":{},"keep_recent_turns":6,"keep_tool_io_pairs":4,"keep_attachment_turns":3,"roles_never_prune"'
+        b':["system","developer"],"protected_flag":"protected","summary_form":"task_state","cadence":"batched"'
+        b',"expected_calls":20,"strategy":"task_state"},"kept":{},"pruned_count":0,"note":"","focus":"","prote'
+        b'cted_ids":[],"protected_labels":{},"duration_seconds":0.0,"output":"},"parent_id":"","ended_at":"202'
+        b'6-11-16T20:02:36.346652Z","status":"ok"}'
+        b'{"type":"span","trace_id":"","span_id":"","kind":"event","name":"compact.token_estimate","started_at'
+        b'":"2026-11-16T20:02:36.346652Z","data":{"event":"compact.token_estimate","status":"ok","session_id":'
+        b'"","turn_number":1,"plan_version":1,"model":"gpt-4o","t_est":1000,"max_tokens":128000,"usage_pct":0.'
+        b'5,"breakdown":{"system":8,"developer":0,"tools_schema":0,"messages":1},"parts":{"system":8,"summary"'
+        b':1,"dialogue":1,"tool_results":1,"stubs":1,"overhead":3},"duration_seconds":0.0},"parent_id":"","end'
+        b'ed_at":"2026-11-16T20:02:36.346652Z","status":"ok"}'
+        b'{"type":"span","trace_id":"","span_id":"","kind":"operation","name":"compact.preflight","started_at"'
+        b':"2026-11-16T20:02:36.346652Z","data":{"event":"compact.operation_ended","status":"ok","session_id":'
+        b'"","turn_number":1,"plan_version":1,"operation":"preflight","duration_seconds":0.0,"error_type":""},'
+        b'"parent_id":"","ended_at":"2026-11-16T20:02:36.346652Z","status":"ok"}'
+        b'{"type":"span","trace_id":"","span_id":"","kind":"event","name":"compact.prompt_ready","started_at":'
+        b'"2026-11-16T20:02:36.346652Z","data":{"event":"compact.prompt_ready","status":"ok","session_id":"","'
+        b'turn_number":1,"plan_version":1,"model":"gpt-4o","tokens":1,"max_tokens":128000,"usage_pct":0.5,"mes'
+        b'sages":1,"duration_seconds":0.0},"parent_id":"","ended_at":"2026-11-16T20:02:36.346652Z","status":"o'
+        b'k"}'
+        b'{"model": "gpt-4o", "prices": {"fresh": 2.5e-06, "cache_read": 1.25e-06, "cache_write": 2.5e-06, "ou'
+        b'tput": 1e-05, "currency": "USD"}, "prices_uncompacted": null, "tokens_uncompacted": 1, "tokens_cache'
+        b'd": 1, "contents": {"dialogue": {"user": 1, "assistant": 1}, "tool_results": {"": 1}, "stubs": {"rea'
+        b'd_file": 1, "user": 5}}}'
+        b'{"window": 128000, "ceiling": 126500, "trigger": 108800, "prefetch": 89600, "target": 64000}{"system'
+        b'": 8, "summary": 1, "dialogue": 1, "tool_results": 1, "stubs": 1, "overhead": 3}'
+        b' session_{"id":"m1","wire":{"role":"system","content":"{"id":"m1","wire":{"role":"user","content":"{'
+        b'"id":"m1","wire":{"role":"assistant","content":null,"tool_calls":[{"id":"call_","type":"function","f'
+        b'unction":{"name":"read_file","arguments":"{\\"path\\": \\"src/.py\\"}"}}]}}{"id":"m1","wire":{"role":"to'
+        b'ol","tool_call_id":"call_","content":"'
+    )
+}  # fmt: skip
+
+# Ids of messages as they are written: one by one, or where numbers go up by one, the text before them, the first and
+# the last.
+WrittenIds: TypeAlias = list[str | tuple[str, int, int]]
+
+
+def packed(text: str) -> str | bytes:
+    """Return a text as SQLite keeps it: as bytes where that takes less room."""
+    if len(text) < _MIN_CHARS:
+        return text
+    packer = zlib.compressobj(_LEVEL, zdict=_DICTIONARIES[_FORMAT])
+    data = text.encode("utf-8", "surrogatepass")
+    small = packer.compress(data) + packer.flush()
+    return bytes((_FORMAT,)) + small if len(small) < len(data) else text
+
+
+def unpacked(stored: str | bytes | None) -> str | None:
+    """Return the text that `packed` made a stored value of.
+
+    Raises:
+        StoreError: The bytes are damaged, or of a format that this build does not know.
+    """
+    if not isinstance(stored, bytes):
+        return stored
+    dictionary = _DICTIONARIES.get(stored[0]) if stored else None
+    try:
+        if dictionary is not None:
+            reader = zlib.decompressobj(zdict=dictionary)
+            data = reader.decompress(stored[1:])
+            if reader.eof and not reader.unused_data:
+                return data.decode("utf-8", "surrogatepass")
+    except (zlib.error, UnicodeDecodeError) as error:
+        raise _damaged() from error
+    raise _damaged()
+
+
+def _damaged() -> StoreError:
+    return StoreError(
+        "a row of the store is damaged: it is not what was written",
+        hint="check the disk, and restore the store from a backup; other sessions in it can be used",
+    )
+
+
+def written_ids(ids: Iterable[str]) -> WrittenIds:
+    """Return ids with each run of numbers (`m7`, `m8`, `m9`) as one entry; a summary may stand for thousands."""
+    written: WrittenIds = []
+    for message_id in ids:
+        head, number = _split(message_id)
+        last = written[-1] if written else None
+        if number is None:
+            written.append(message_id)
+        elif isinstance(last, tuple) and last[0] == head and last[2] + 1 == number:
+            written[-1] = (head, last[1], number)
+        else:
+            written.append((head, number, number))
+    return [
+        f"{entry[0]}{entry[1]}" if not isinstance(entry, str) and entry[1] == entry[2] else entry for entry in written
+    ]
+
+
+def read_ids(written: Sequence[Any]) -> tuple[str, ...]:
+    """Return the ids that `written_ids` wrote, perhaps read back from JSON; ids one by one are as good."""
+    return tuple(
+        chain.from_iterable(
+            (entry,) if isinstance(entry, str) else (f"{entry[0]}{number}" for number in range(entry[1], entry[2] + 1))
+            for entry in written
+        )
+    )
+
+
+def _split(message_id: str) -> tuple[str, int | None]:
+    """Return what stands before the number that an id ends with, and the number, if it is written as we would."""
+    head = message_id.rstrip("0123456789")
+    digits = message_id[len(head) :]
+    if not 0 < len(digits) <= 15 or not digits.isascii() or (digits[0] == "0" and len(digits) > 1):
+        return message_id, None
+    return head, int(digits)
