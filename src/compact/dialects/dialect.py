@@ -11,7 +11,8 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import is_
+from itertools import repeat
+from operator import contains, is_
 from typing import Any, Protocol, TypeAlias, cast
 
 from compact.core.errors import InvalidHistory
@@ -98,6 +99,14 @@ def fields_of(value: object) -> Mapping[str, Any]:
 def without(item: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     """Return a copy of an item without some of its keys."""
     return {key: value for key, value in item.items() if key not in keys}
+
+
+def has_own_marks(items: Sequence[Any]) -> bool:
+    """Return True if an item of a list has our `meta`."""
+    try:
+        return any(map(contains, items, repeat(META)))  # most lists have only dicts, and this is quick
+    except TypeError:
+        return any(isinstance(item, Mapping) and META in item for item in items)
 
 
 def is_cache_point(part: object) -> bool:

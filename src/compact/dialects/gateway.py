@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from operator import is_
 from typing import Any
 
 from compact.dialects import CHAT, DIALECTS, detect, get_dialect
 from compact.dialects.chat import check_parts
-from compact.dialects.dialect import META, NATIVE, Dialect, without, without_cache_marks
+from compact.dialects.dialect import META, NATIVE, Dialect, has_own_marks, without, without_cache_marks
 from compact.dialects.objects import PlainItems, check_items, is_reply, plain_item, same_start
-from compact.dialects.translation import Translator
+from compact.dialects.translation import ShownList, Translator
 
 
 @dataclass(slots=True)
@@ -25,7 +24,8 @@ class Gateway:
     _is_decided: bool = False
     # True while lists are Chat Completions without marks of ours: then there is nothing to translate.
     _is_chat_as_is: bool = True
-    _has_learned: bool = False
+    # How often the session had been read from its store when its prompt was learned.
+    _learned: int | None = None
     _has_marks: bool = False
     _scanned: int = 0
     _incoming: Sequence[Any] = ()
@@ -61,7 +61,7 @@ class Gateway:
             self.dialect is CHAT
             and not self._translator.knows_meta
             # In all of them: a caller may mark what it has sent before.
-            and not any(isinstance(item, dict) and META in item for item in items)
+            and not has_own_marks(items)
             and not self._has_cache_marks(items)
         )
 
@@ -71,28 +71,38 @@ class Gateway:
         self._has_marks = self._has_marks or any(without_cache_marks(item) is not item for item in fresh)
         return self._has_marks
 
-    @property
-    def must_learn(self) -> bool:
-        """True if what this session was shown before, perhaps in another process, is not known here yet."""
-        return not self._has_learned
+    def must_learn(self, reads: int) -> bool:
+        """Return True if the prompt of a session that was read so many times from its store is not known here yet."""
+        return self._learned != reads
 
-    def learn(self, shown: Sequence[Any], *, summary_place: int | None = None) -> None:
-        """Recognise what a session was shown before, should it come back; `summary_place` says where its summary is."""
-        self._has_learned = True
-        if shown and (not self._is_chat_as_is or any(map(_is_marked, shown))):
+    def learn(self, shown: ShownList, reads: int) -> None:
+        """Recognise what a session was shown before, should it come back."""
+        self._learned = reads
+        if shown.entries and (not self._is_chat_as_is or any(map(_is_marked, shown.entries))):
             self._is_chat_as_is = False  # what comes back has lost its marks; they are known here
-            self._translator.learn(shown, summary_place=summary_place)
+            self._translator.learn(shown)
 
-    def to_entries(self, items: Sequence[Any]) -> Sequence[Any]:
-        """Return a caller's list, which a dialect was selected for, as entries of the log."""
-        items = self._objects.plain if self._selected is items else items
-        self._incoming = items
+    def to_entries(self, items: Sequence[Any], lists: Sequence[ShownList] = ()) -> Sequence[Any]:
+        """Return a caller's list, which a dialect was selected for, as entries of the log.
+
+        `lists` are those that its session knows.
+        """
+        at_hand = self.entries_at_hand(items)
+        if at_hand is None:
+            at_hand = self._translator.entries(self._incoming, lists)
+            self._understood = self._objects
+        return at_hand
+
+    def entries_at_hand(self, items: Sequence[Any]) -> Sequence[Any] | None:
+        """Do what `to_entries` does, if no other lists are needed for it; return None if they are."""
+        self._incoming = items = self._objects.plain if self._selected is items else items
         if self._is_chat_as_is:
             check_parts(items[self._checked :], self._checked)
             entries = items
         else:
-            entries = self._translator.entries(items)
-        self._understood = self._objects
+            entries = self._translator.entries_at_hand(items)
+        if entries is not None:
+            self._understood = self._objects
         return entries
 
     def to_items(self, entries: Sequence[Any], *, summary_place: int | None = None) -> list[Any]:
@@ -103,7 +113,7 @@ class Gateway:
     def _read_objects(self, items: Sequence[Any], named: str | Dialect | None) -> Sequence[Any]:
         """Return a list with data in place of objects; a dialect of somebody else's reads its own objects."""
         is_known = named is None or isinstance(named, str) or named in DIALECTS.values()
-        self._selected, self._checked = items, same_start(self._understood.own, items)
+        self._selected, self._checked = items, same_start(self._understood, items)
         if is_known:
             check_items(items[self._checked :], self._checked)
         dump = plain_item if is_known else _as_it_is
@@ -115,13 +125,14 @@ class Gateway:
     def _to_plain_items(self, entries: Sequence[Any], summary_place: int | None) -> list[Any]:
         if not self._is_chat_as_is:
             return self._translator.items(entries, summary_place=summary_place)
-        if len(entries) == len(self._incoming) and all(map(is_, entries, self._incoming)):
-            return list(entries)
+        items = list(entries)
+        if items == self._incoming:  # nothing was changed, and the caller's list has no marks of ours
+            return items
         return [without(entry, META, NATIVE) if _is_marked(entry) else entry for entry in entries]
 
     def _switch_to(self, dialect: Dialect) -> None:
         if dialect is not self.dialect:
-            self._translator, self._has_learned = Translator(dialect), False
+            self._translator, self._learned = Translator(dialect), None
 
 
 def _as_it_is(item: Any) -> Any:

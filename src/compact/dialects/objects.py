@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
-from functools import cache, cached_property
+from functools import cache
 from importlib import import_module
 from itertools import takewhile
 from operator import is_
@@ -41,10 +41,15 @@ _A_DICT = 'pass a dict such as {"role": "user", "content": "…"}'
 
 @dataclass(frozen=True)
 class PlainItems(Generic[T]):
-    """A caller's items as plain data, and the way back to its own objects."""
+    """A caller's items as plain data, and the way back to its own objects.
 
-    own: Sequence[T]
+    `is_plain` is set if all items are data as they are, and `are_dicts` if all of them are dicts besides.
+    """
+
+    own: list[T]
     plain: list[Any]
+    is_plain: bool
+    are_dicts: bool = False
 
     @classmethod
     def read(
@@ -54,17 +59,18 @@ class PlainItems(Generic[T]):
 
         `start` is how many of the first items are as they were.
         """
-        own = tuple(items)  # the caller goes on with its list
+        own = list(items)  # the caller goes on with its list
         if before is None or before.is_plain:
             # Nothing was made of the items before: those that are still there are as they were.
-            return cls(own, [*own[:start], *map(dump, own[start:])])
+            fresh = own[start:]
+            data = list(map(dump, fresh))
+            if not all(map(is_, fresh, data)):
+                return cls(own, [*own[:start], *data], is_plain=False)
+            are_dicts = (not start or (before is not None and before.are_dicts)) and set(map(type, fresh)) <= {dict}
+            return cls(own, own, is_plain=True, are_dicts=are_dicts)
         known = {id(item): data for item, data in zip(before.own, before.plain, strict=True)}
-        return cls(own, [_same_or_new(dump(item), item, known.get(id(item))) for item in own])
-
-    @cached_property
-    def is_plain(self) -> bool:
-        """True if all items are data as they are."""
-        return all(map(is_, self.own, self.plain))
+        plain = [_same_or_new(dump(item), item, known.get(id(item))) for item in own]
+        return cls(own, plain, all(map(is_, own, plain)))
 
     def restore(self, sent: Sequence[Any], build: Callable[[Any], T] | None = None) -> list[T]:
         """Return the caller's own object for data that was not changed, and what `build` makes of all other."""
@@ -78,18 +84,17 @@ class PlainItems(Generic[T]):
         return restored
 
 
-def same_start(before: Sequence[Any], items: Sequence[Any]) -> int:
-    """Return how many items a list begins with that the list before began with, too.
+def same_start(known: PlainItems[Any], items: Sequence[Any]) -> int:
+    """Return how many items a list begins with that the list before, which is `known`, began with, too.
 
     They are the very same objects, or equal dicts: a proxy reads every request anew. The last one does not count, since
     the caller may have been at work on it.
     """
-    before, start = before[:-1], items[: max(0, len(before) - 1)]
-    if len(start) == len(before):
-        # In C: on most calls all of them are the same.
-        is_same = all(map(is_, before, start))
-        if is_same or (set(map(type, start)) == {dict} and list(start) == list(before)):
-            return len(before)
+    before = known.own[:-1]
+    start = list(items[: len(before)])
+    # In C: on most calls all of them are the same. What is the same object is not compared further.
+    if len(start) == len(before) and (before == start if known.are_dicts else all(map(is_, before, start))):
+        return len(before)
     return sum(1 for _ in takewhile(_is_as_before, zip(before, start, strict=False)))
 
 

@@ -7,13 +7,14 @@ are not read again, and whatever nobody has changed is given back as the caller'
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import blake2b
 from operator import is_
 from typing import Any, cast
 
+from compact.core.log.alignment import common_pairs
 from compact.core.log.messages import copy_plain
 from compact.dialects.dialect import (
     META,
@@ -31,6 +32,8 @@ from compact.dialects.dialect import (
 _MAX_WRITTEN = 20_000
 # Chosen: items of ours that look the same are stubs of equal results; a caller has no more of them in its list.
 _MAX_ALIKE = 50
+# Chosen: so many items may be others than they were, each where it stood, without a look at other lists.
+_MAX_OTHERS = 3
 # Chosen: neighbours that a dialect puts together and a caller may have in pieces; the cost grows with its square.
 _MAX_JOINED = 12
 
@@ -53,10 +56,64 @@ class _KnownBlock:
         """The same block as it is sent, and will look when it comes back."""
         return _KnownBlock(tuple(map(copy_plain, self.items)), self.items, self.entries) if self.has_meta else self
 
+    @property
+    def as_marked(self) -> _KnownBlock:
+        """The same block as its caller has marked it, if it came back as it was sent."""
+        if self.has_meta or not any(META in entry for entry in self.entries):
+            return self
+        return _KnownBlock(_with_meta_again(Block(self.items, self.entries)), self.items, self.entries)
+
     @cached_property
     def look(self) -> str:
         """What the items are recognised by when they come back."""
         return _look(self.items)
+
+    @cached_property
+    def digests(self) -> tuple[bytes, ...]:
+        """What tells the items, as they were seen, from others."""
+        return tuple(map(_digest, self.seen))
+
+    def again(self, there: Sequence[Any]) -> _KnownBlock:
+        """Return the same block with the caller's items of now."""
+        return _KnownBlock(tuple(map(copy_plain, there)), tuple(map(_without_meta, there)), self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownList:
+    """A list that a session knows, as entries: the caller's own, or what a plan has shown of it.
+
+    `owners` has the id of the log's entry for each of `entries`, "" for text of ours; the caller's own list has none.
+    `summary_place` is the place of the session's summary in it.
+    """
+
+    entries: Sequence[Any]
+    owners: Sequence[str] = ()
+    summary_place: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _BlockParts:
+    """All that is in some blocks, one after the other: put together once, and not again at every call."""
+
+    blocks: list[_KnownBlock] = field(default_factory=list[_KnownBlock])
+    seen: list[Any] = field(default_factory=list[Any])
+    items: list[Any] = field(default_factory=list[Any])
+    entries: list[Entry] = field(default_factory=list[Entry])
+
+    def of(self, blocks: list[_KnownBlock]) -> _BlockParts:
+        """Return what is in other blocks; these are nearly always the same but for the last."""
+        same = max(0, min(len(self.blocks), len(blocks)) - 1)
+        if not _are_same(self.blocks[:same], blocks[:same]):
+            same = 0
+        left, new = self.blocks[same:], blocks[same:]
+        seen = self.seen[: len(self.seen) - sum(len(block.seen) for block in left)]
+        items = self.items[: len(self.items) - sum(len(block.items) for block in left)]
+        entries = self.entries[: len(self.entries) - sum(len(block.entries) for block in left)]
+        for block in new:
+            seen += block.seen
+            items += block.items
+            entries += block.entries
+        return _BlockParts(blocks, seen, items, entries)
 
 
 @dataclass(slots=True)
@@ -67,11 +124,13 @@ class Translator:
     # The blocks of the caller's last list, and those of the last prompt that it was given.
     _current: list[_KnownBlock] = field(default_factory=list[_KnownBlock])
     _written: list[_KnownBlock] = field(default_factory=list[_KnownBlock])
-    # Items that we made or changed, by their looks: they may come back anywhere in a list. Several may look the same.
+    # Items that we made and that are not read as what they are, by their looks: they may come back anywhere in a list.
+    # Several may look the same.
     _own: dict[str, list[_KnownBlock]] = field(default_factory=dict[str, list[_KnownBlock]])
     # The caller's last list: its own objects, and how they looked, so that a change made in place is seen.
     _given: list[Any] = field(default_factory=list[Any])
     _seen: list[Any] = field(default_factory=list[Any])
+    _parts: _BlockParts = field(default_factory=_BlockParts)
     # True once a caller had a mark for a provider's cache on another item than before.
     _moves_marks: bool = False
     # True once an item had a `meta`: what is given back looks different then, and is known by its place first.
@@ -91,57 +150,81 @@ class Translator:
     @property
     def knows_meta(self) -> bool:
         """True if items were seen with a `meta` of ours, which those that come back do not have."""
-        return bool(self._own)
+        return self._has_seen_meta or bool(self._own)
 
-    def entries(self, items: Sequence[Any]) -> list[Entry]:
-        """Return a caller's list as entries of the log; only what is new is read."""
-        known, place = self._longest_known(items)
-        taken = _Taken.of(known) if self._own else _Taken()
-        fresh = self._with_last_known(list(self._read(items, place, taken)), place)
+    def entries(self, items: Sequence[Any], lists: Sequence[ShownList] = ()) -> list[Entry]:
+        """Return a caller's list as entries of the log; only what is new is read.
+
+        A list that does not begin with the last one is compared with all `lists` that the session knows.
+        """
+        at_hand = self.entries_at_hand(items)
+        return self._taken_over(items, [], 0, self._aligned(items, lists)) if at_hand is None else at_hand
+
+    def entries_at_hand(self, items: Sequence[Any]) -> list[Entry] | None:
+        """Return a caller's list as entries, if these can be told from what was read and written last; else None."""
+        known, place, is_whole = self._longest_known(items)
+        if is_whole:
+            return self._taken_over(items, known, place, {})
+        in_place = self._in_place(items)
+        return self._taken_over(items, [], 0, in_place) if in_place else None
+
+    def _taken_over(
+        self, items: Sequence[Any], known: list[_KnownBlock], place: int, aligned: Mapping[int, _KnownBlock]
+    ) -> list[Entry]:
+        """Take over a caller's list: it begins with what is known, up to a place, and has `aligned` behind that."""
+        taken = _Taken.of([*known, *aligned.values()]) if self._own else _Taken()
+        fresh = self._with_last_known(list(self._read(items, place, taken, aligned)), place)
         self._current, self._given = [*known, *fresh], list(items)
-        self._seen = [item for block in self._current for item in block.seen]
+        self._parts = self._parts.of(self._current)
+        self._seen = self._parts.seen
         for block in fresh:
-            if block.has_meta:
-                self._remember_own(block)  # it is sent without its `meta`, and has it again when it comes back
-                self._has_seen_meta = True
-        return [entry for block in self._current for entry in block.entries]
+            self._has_seen_meta = self._has_seen_meta or block.has_meta
+        return list(self._parts.entries)
 
     def items(self, entries: Sequence[Any], *, summary_place: int | None = None) -> list[Any]:
         """Return a prompt as the caller's items: its own objects wherever nothing was changed.
 
         `summary_place` is the place of the session's summary in the prompt, which only the plan knows.
         """
-        own = [entry for known in self._current for entry in known.entries]
-        if len(own) == len(entries) and all(map(is_, own, entries)):
+        own = self._parts if self._parts.blocks is self._current else self._parts.of(self._current)
+        if _are_same(own.entries, entries):
             if self._has_seen_meta:
                 self._written = [known.as_sent for known in self._current]
-            return [item for known in self._current for item in known.items]
-        summary = _PlacedSummary.at(entries, summary_place)
-        joined = self.dialect.join(list(self._blocks(entries, summary)))
-        blocks = [summary.unmarked(block) for block in joined]
+            return list(own.items)
+        blocks = self._prompt_blocks(entries, summary_place)
         self._remember_written(blocks)
         return [item for block in blocks for item in block.items]
 
-    def learn(self, entries: Sequence[Any], *, summary_place: int | None = None) -> None:
-        """Recognise a prompt that was shown before, perhaps by another process, should it come back.
-
-        Where a dialect puts neighbours together, a caller that adds to its list may have them in pieces.
-        """
-        if not entries:
-            return
-        self.items(entries, summary_place=summary_place)
+    def _prompt_blocks(self, entries: Sequence[Any], summary_place: int | None) -> list[Block]:
         summary = _PlacedSummary.at(entries, summary_place)
-        marked = summary.marked(entries, 0)
-        apart = [block for entry in marked for block in self.dialect.write([entry])]
-        for start in range(len(apart)):
+        joined = self.dialect.join(list(self._blocks(entries, summary)))
+        return [summary.unmarked(block) for block in joined]
+
+    def learn(self, shown: ShownList) -> None:
+        """Recognise a prompt that was shown before, perhaps by another process, should it come back."""
+        if not shown.entries:
+            return
+        # Another process has gone on since: what was read and written here before is not the last any more.
+        self._current, self._given, self._seen, self._written = [], [], [], []
+        self._has_seen_meta = self._has_seen_meta or any(META in entry for entry in shown.entries)
+        self._remember_written(self._prompt_blocks(shown.entries, shown.summary_place))
+        self._remember_pieces(shown)
+
+    def _remember_pieces(self, shown: ShownList) -> None:
+        """Recognise what is ours in a prompt also where it is joined with fewer neighbours than there are now."""
+        summary = _PlacedSummary.at(shown.entries, shown.summary_place)
+        marked = summary.marked(shown.entries, 0)
+        apart = [list(self.dialect.write([entry])) for entry in marked]
+        ours = [place for place, owner in enumerate(shown.owners) if not owner]
+        starts = sorted({place for own in ours for place in range(max(0, own - _MAX_JOINED + 1), own + 1)})
+        for start in starts:
             for end in range(start + 1, min(start + _MAX_JOINED, len(apart)) + 1):
-                joined = self.dialect.join(apart[start:end])
+                joined = self.dialect.join([block for blocks in apart[start:end] for block in blocks])
                 if len(joined) != 1 or len(joined[0].items) != 1:
                     break
                 block = summary.unmarked(joined[0])
-                if self._is_known_by_looks_alone(block):
-                    seen = tuple(map(copy_plain, block.items))
-                    self._remember_own(_KnownBlock(seen, block.items, block.entries))
+                if "" in shown.owners[start:end] and self._is_known_by_looks_alone(block):
+                    self._remember_own(_KnownBlock(_as_sent(block), block.items, block.entries))
 
     def _is_known_by_looks_alone(self, block: Block) -> bool:
         """Return True if a block is not what its items would be read as, but for calls that are known by their place.
@@ -149,23 +232,97 @@ class Translator:
         Such are the summary, and text in place of a result.
         """
         read = [entry for found in self.dialect.read(block.items, 0) for entry in found.entries]
-        ids, own = ([e.get("tool_call_id") for e in both if e.get("role") == "tool"] for both in (read, block.entries))
-        return ids == own and read != list(block.entries)
+        shown = [_without_meta(entry) for entry in block.entries]
+        ids, own = ([e.get("tool_call_id") for e in both if e.get("role") == "tool"] for both in (read, shown))
+        return ids == own and read != shown
 
-    def _longest_known(self, items: Sequence[Any]) -> tuple[list[_KnownBlock], int]:
-        """Return the blocks that a list begins with, of what was read or of what was written last time."""
+    def _longest_known(self, items: Sequence[Any]) -> tuple[list[_KnownBlock], int, bool]:
+        """Return the blocks that a list begins with, of what was read or of what was written last time.
+
+        The third says that these are all that there are, but for the last one: what follows is new.
+        """
         # The last block that was read may have been cut short by the end of the list.
         before = self._current[:-1]
         place = len(self._seen) - len(self._current[-1].seen) if self._current else 0
         if 0 < place <= len(items):
-            start = items[:place]
-            if all(map(is_, self._given, start)) and self._seen[:place] == list(start):
+            start = list(items[:place])
+            if _are_same(self._given[:place], start) and self._seen[:place] == start:
                 # The very same objects, and nobody has changed them.
-                return self._with_last_sent(before, place, items)
-        found = (_matching(blocks, items) for blocks in (before, self._written))
+                return *self._with_last_sent(before, place, items), True
+        found = [_matching(blocks, items) for blocks in (before, self._written)]
         known, end, has_moved = max(found, key=lambda match: match[1])
         self._moves_marks = self._moves_marks or has_moved
-        return known, end
+        is_last = len(found[0][0]) == len(before) > 0 or len(found[1][0]) >= len(self._written) - 1 > 0
+        return known, end, is_last or not (self._current or self._written)
+
+    def _in_place(self, items: Sequence[Any]) -> dict[int, _KnownBlock]:
+        """Return the blocks of the last list by their places, if only few items of it are others than they were."""
+        if len(items) < len(self._seen):
+            return {}
+        found, place, others = dict[int, _KnownBlock](), 0, 0
+        for block in self._current[:-1]:
+            there = items[place : place + len(block.seen)]
+            if all(map(_is_same, block.seen, there)):
+                self._moves_marks = self._moves_marks or tuple(there) != block.seen
+                found[place] = block
+            elif len(block.seen) > 1 or (others := others + 1) > _MAX_OTHERS:
+                return {}
+            place += len(block.seen)
+        return found
+
+    def _aligned(self, items: Sequence[Any], lists: Sequence[ShownList]) -> dict[int, _KnownBlock]:
+        """Return the blocks that are in a list, by their places, of the known list that most of it is in."""
+        digests = list(map(_digest, items))
+        best: dict[int, _KnownBlock] = {}
+        tried, most = set[tuple[bytes, ...]](), 0
+        for blocks in self._known_lists(lists):
+            known = tuple(digest for block in blocks for digest in block.digests)
+            places = {} if known in tried else dict(common_pairs(known, digests))
+            tried.add(known)
+            if len(places) > most:
+                best, most = dict(self._whole_blocks(blocks, places)), len(places)
+            if most == len(items):
+                break
+        for place, block in best.items():
+            self._moves_marks = self._moves_marks or tuple(items[place : place + len(block.seen)]) != block.seen
+        return best
+
+    def _whole_blocks(
+        self, blocks: Sequence[_KnownBlock], places: Mapping[int, int]
+    ) -> Iterator[tuple[int, _KnownBlock]]:
+        """Yield blocks all items of which are in a list, next to each other, with their places there."""
+        start, end = 0, None
+        for block in blocks:
+            first, count = places.get(start), len(block.seen)
+            is_there = first is not None and all(places.get(start + n) == first + n for n in range(count))
+            if first is not None and is_there and (first == end or self._is_read_alone(block)):
+                yield first, block
+                end = first + count
+            else:
+                end = None
+            start += count
+
+    def _is_read_alone(self, block: _KnownBlock) -> bool:
+        """Return False for results that are known by their number behind a call: they are read with those before."""
+        own = [entry.get("tool_call_id") for entry in block.entries if entry.get("role") == "tool"]
+        read = (entry for found in self.dialect.read(block.items, 0) for entry in found.entries) if own else ()
+        return own == [entry.get("tool_call_id") for entry in read if entry.get("role") == "tool"]
+
+    def _known_lists(self, lists: Sequence[ShownList]) -> Iterator[list[_KnownBlock]]:
+        # Of two that fit as well, the one with the caller's marks: an item without is not the one that had them.
+        if self._has_seen_meta:
+            yield [block.as_marked for block in self._current]
+        yield self._current
+        yield self._written
+        for shown in lists:
+            summary = _PlacedSummary.at(shown.entries, shown.summary_place)
+            apart = list(self._blocks(shown.entries, summary))
+            self._remember_pieces(shown)
+            seen_as = _as_sent if shown.owners else _with_meta_again
+            # Where a dialect puts neighbours together, a caller may have them as they were.
+            for blocks in (self.dialect.join(apart), apart):
+                unmarked = map(summary.unmarked, blocks)
+                yield [_KnownBlock(seen_as(block), block.items, block.entries) for block in unmarked]
 
     def _with_last_known(self, fresh: list[_KnownBlock], place: int) -> list[_KnownBlock]:
         """Return blocks that were just read; if the first is the last one of the list before, with its entries.
@@ -193,52 +350,28 @@ class Translator:
         is_as_sent = any(META in entry for entry in last.entries) and tuple(items[place:end]) == last.seen
         return ([*before, last], end) if is_as_sent else (before, place)
 
-    def _read(self, items: Sequence[Any], place: int, taken: _Taken) -> Iterator[_KnownBlock]:
-        """Read the items from a place on; `taken` is what the list has already."""
+    def _read(
+        self, items: Sequence[Any], place: int, taken: _Taken, aligned: Mapping[int, _KnownBlock]
+    ) -> Iterator[_KnownBlock]:
+        """Read the items from a place on but for those that are known, `aligned`; `taken` is what there is of ours."""
         fresh: list[Any] = []
-        # Those that still have their `meta` are known first: others may look the same without it.
-        with_meta = self._known_with_meta(items, place, taken) if self._own else {}
-        # And so are those that never had any: an item that was marked may look the same once it is not.
-        without_meta = self._looks_without_meta() if self._has_seen_meta and place < len(self._seen) else Counter[str]()
-        for position in range(place, len(items)):
-            item = items[position]
-            look = _look((item,)) if without_meta else ""
-            own = with_meta.get(position)
-            if own is None and without_meta[look] <= 0 and self._own:
-                own = self._own_like(item, taken)
-            if own is None:
-                without_meta[look] -= 1
-                fresh.append(item)
+        position = place
+        while position < len(items):
+            known = aligned.get(position) or (self._own_like(items[position], taken) if self._own else None)
+            if known is None:
+                fresh.append(items[position])
+                position += 1
                 continue
             yield from self._read_fresh(fresh, position - len(fresh))
             fresh = []
-            yield _KnownBlock((copy_plain(item),), (_without_meta(item),), own.entries)
+            count = len(known.seen)
+            yield known.again(items[position : position + count])
+            position += count
         yield from self._read_fresh(fresh, len(items) - len(fresh))
 
-    def _looks_without_meta(self) -> Counter[str]:
-        """Return how the caller's own items of the last list looked that had no `meta`, and how many of each."""
-        blocks = (block for block in self._current if len(block.items) == 1 and not block.has_meta)
-        return Counter(
-            block.look
-            for block in blocks
-            if not any(block.entries is own.entries for own in self._own.get(block.look, ()))
-        )
-
-    def _known_with_meta(self, items: Sequence[Any], place: int, taken: _Taken) -> dict[int, _KnownBlock]:
-        """Return what items with a `meta` are that were seen with it before, by their places."""
-        found: dict[int, _KnownBlock] = {}
-        for position in range(place, len(items)):
-            item = items[position]
-            if _has_meta(item):
-                known = self._own_like(_without_meta(item), taken, item[META])
-                found |= {position: known} if known else {}
-        return found
-
-    def _own_like(self, item: Any, taken: _Taken, meta: Any = None) -> _KnownBlock | None:
+    def _own_like(self, item: Any, taken: _Taken) -> _KnownBlock | None:
         """Return the block of ours that an item looks like; None if the list has all of those already."""
         for known in self._own.get(_look((item,)), ()):
-            if meta is not None and any(entry.get(META) != meta for entry in known.entries):
-                continue
             if not taken.has(known):
                 taken.add(known)
                 return known
@@ -285,16 +418,10 @@ class Translator:
             known = callers.get(id(block.items)) or before.get(position)
             if known is None or known.seen != block.items or known.entries != block.entries:
                 known = _KnownBlock(tuple(copy_plain(item) for item in block.items), block.items, block.entries)
-            if id(block.items) not in callers and not self._are_plain_results(block):
-                self._remember_own(known)
+                if id(block.items) not in callers and self._is_known_by_looks_alone(block):
+                    self._remember_own(known)
             written.append(known)
         self._written = written
-
-    def _are_plain_results(self, block: Block) -> bool:
-        """Return True for results that are read as what they are: where they have no ids, others look the same."""
-        if any(entry.get("role") != "tool" for entry in block.entries):
-            return False
-        return [entry for found in self.dialect.read(block.items, 0) for entry in found.entries] == list(block.entries)
 
     def _remember_own(self, known: _KnownBlock) -> None:
         if len(known.items) != 1:
@@ -402,6 +529,24 @@ def _without_marks_or_list(item: Any) -> Any:
     return plain
 
 
+def _with_meta_again(block: Block) -> tuple[Any, ...]:
+    """Return the items of a block as its caller has them: with the marks that their entries have."""
+    metas = [entry[META] for entry in block.entries if META in entry]
+    items = _as_sent(block)
+    if not metas or not isinstance(items[0], dict):
+        return items
+    return {**cast(dict[str, Any], items[0]), META: metas[0]}, *items[1:]
+
+
+def _as_sent(block: Block) -> tuple[Any, ...]:
+    return tuple(map(copy_plain, block.items))
+
+
+def _digest(item: Any) -> bytes:
+    """Return what tells an item from others, marks for a provider's cache apart."""
+    return blake2b(look_of([_without_marks_or_list(item)]).encode(errors="surrogatepass"), digest_size=16).digest()
+
+
 def _look(items: Sequence[Any]) -> str:
     return look_of([without_cache_marks(item) for item in items])
 
@@ -423,6 +568,10 @@ def _with_meta(entry: Entry, metas: Sequence[Any]) -> Entry:
     if not all(isinstance(meta, dict) for meta in metas):
         return {**entry, META: metas[0]}  # not for us to judge: whoever reads the entry says what is wrong with it
     return {**entry, META: {key: value for meta in metas for key, value in meta.items()}}
+
+
+def _are_same(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    return len(some) == len(others) and all(map(is_, some, others))
 
 
 def look_of(items: Sequence[Any]) -> str:

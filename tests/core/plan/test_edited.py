@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compact.core.log.messages import Message
+from compact.core.log.messages import Message, ToolCall
 from compact.core.plan.edited import after_edit
 from compact.core.plan.plan import CompactionPlan, DropRecord, SpanReference, SummarizationRecord
 from compact.core.summary.summary import StructuredSummary
@@ -24,7 +24,8 @@ def summarised(ids: Sequence[str], pinned: tuple[str, ...] = ()) -> CompactionPl
 
 
 def edited(plan: CompactionPlan, view: Sequence[Message]) -> CompactionPlan:
-    return after_edit(plan, view, WordTokenizer().count_message, lambda message: bool(message.meta.get("protected")))
+    known = {message.id for message in view if not message.id.startswith("new")}
+    return after_edit(plan, view, WordTokenizer().count_message, known=known, pins=lambda m: bool(m.meta))
 
 
 def test_a_plan_whose_messages_are_all_there_stays() -> None:
@@ -50,3 +51,33 @@ def test_a_pinned_message_that_was_edited_stands_before_the_summary() -> None:
 
 def test_a_message_that_is_gone_is_not_pinned_any_more() -> None:
     assert edited(summarised(["b", "c"], pinned=("a",)), messages("b", "c", "d", "e")).pinned == ()
+
+
+def test_without_a_summary_every_message_is_in_its_place() -> None:
+    """A rewind to before what was summarised: a pin that stood before the summary is the newest message now."""
+    assert edited(summarised(["c", "d"], pinned=("a", "b")), messages("a", "b")).pinned == ()
+
+
+def test_a_pin_that_was_put_into_the_past_stands_before_the_summary_with_the_others() -> None:
+    view = messages("a", "b", "c", "d", "e")
+    view.insert(1, Message("user", "Never touch the migrations.", id="new", meta={"protected": True}))
+    assert edited(summarised(["a", "b", "d"], pinned=("c",)), view).pinned == ("new", "c")
+
+
+def test_what_a_plan_knew_stays_on_its_side_of_the_summary() -> None:
+    """What was asked, and a pin behind it, stand behind a summary of what came later: an undo gives just that back."""
+    view = messages("asked", "pin", "a", "b", "c")
+    view[1] = Message("assistant", "Never touch the migrations.", id="pin", meta={"protected": True})
+    plan = summarised(["a", "b"])
+    assert edited(plan, view) is plan
+    assert edited(plan, [Message("user", "text", id="new"), *view]).pinned == ("new",)
+
+
+def test_a_call_and_its_results_stand_on_one_side_of_the_summary() -> None:
+    """The result was edited, and its caller has protected it: the call is shown again, and stands before it."""
+    view = messages(*"abcdefghi")
+    call = Message("assistant", "", id="call", tool_calls=(ToolCall("c1", "read_file", "{}"),))
+    view[3:3] = [call, Message("tool", "42", id="new", tool_call_id="c1", meta={"protected": True})]
+    left = edited(summarised([*"abc", "call", "old", *"defgh"]), view)
+    assert left.summary is not None
+    assert left.pinned == ("call", "new")

@@ -7,18 +7,21 @@ lost its oldest items. Only what is left is compared item by item with everythin
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 from itertools import accumulate, pairwise
 from typing import Any, cast
 
 from compact.core.log.forms import identity_of
 from compact.core.log.messages import Message
 
-# Comparing two long, repetitive middles costs the product of their lengths; beyond this, repeats count as new. Chosen.
-_MAX_PAIRINGS = 4_000_000
+# Finding the most that two lists have in common takes time with the square of what they have not. Beyond so many items,
+# which take a tenth of a second, less than the most will do. Chosen.
+_MAX_DIFFERENCES = 500
+# Lists that differ in more are compared piece by piece, each until it differs in so many. Chosen.
+_PIECE_DIFFERENCES = 100
 # Chosen: what an agent adds to its list before the next call is a small part of it.
 _MIN_MATCHED = 0.6
 # Chosen: how many places are tried where a list that lost its oldest items may go on.
@@ -40,7 +43,18 @@ class Alignment:
     @property
     def matched(self) -> int:
         """How many items are known, as they are or changed."""
-        return len(self.places) - self.places.count(None) + len(self.changed)
+        return self.unchanged + len(self.changed)
+
+    @property
+    def unchanged(self) -> int:
+        """How many items are known as they are."""
+        return len(self.places) - self.places.count(None)
+
+    @property
+    def known_until(self) -> int:
+        """How many items there are up to the last one that is known."""
+        last = (n for n in range(len(self.places) - 1, -1, -1) if self.places[n] is not None or n in self.changed)
+        return next(last, -1) + 1
 
 
 def align(known: Sequence[object], incoming: Sequence[object]) -> Alignment:
@@ -114,11 +128,97 @@ def _anywhere(known: Sequence[object], incoming: Sequence[object]) -> Alignment:
     places.extend(range(len(known) - end, len(known)))
     left = [fingerprint(entry) for entry in known[start : len(known) - end]]
     right = [fingerprint(entry) for entry in incoming[start : len(incoming) - end]]
-    matcher = SequenceMatcher(None, left, right, autojunk=len(left) * len(right) > _MAX_PAIRINGS)
-    for block in matcher.get_matching_blocks():
-        for offset in range(block.size):
-            places[start + block.b + offset] = start + block.a + offset
+    for place, n in common_pairs(left, right):
+        places[start + n] = start + place
     return Alignment(places, _changed_between(known, incoming, places))
+
+
+def common_pairs(known: Sequence[Hashable], incoming: Sequence[Hashable]) -> list[tuple[int, int]]:
+    """Return the places in both lists of what they have in common in the same order, as much as is quick to find."""
+    pairs, x, y = _common_start(known, incoming, _MAX_DIFFERENCES)
+    if x == len(known) and y == len(incoming):
+        return pairs
+    return max(_paired_by_number(known, incoming), _paired_in_pieces(known, incoming), key=len)
+
+
+def _paired_in_pieces(known: Sequence[Hashable], incoming: Sequence[Hashable]) -> list[tuple[int, int]]:
+    pairs: list[tuple[int, int]] = []
+    x = y = 0
+    while x < len(known) and y < len(incoming):
+        # What a piece may reach is no more than what it may differ in and what it has in common: a few times that.
+        piece, x_end, y_end = _common_start(known[x:], incoming[y:], _PIECE_DIFFERENCES)
+        pairs += [(x + place, y + n) for place, n in piece]
+        x, y = x + x_end, y + y_end
+    return pairs
+
+
+def _common_start(
+    known: Sequence[Hashable], incoming: Sequence[Hashable], most: int
+) -> tuple[list[tuple[int, int]], int, int]:
+    """Return the longest common subsequence (Myers, 1986) and how far it goes in both lists.
+
+    It goes to their ends, unless they differ in more than `most` items.
+    """
+    # By diagonal, how far a path with so many differences comes in the known list.
+    furthest, steps = {1: 0}, list[dict[int, int]]()
+    for differences in range(most + 1):
+        steps.append(dict(furthest))
+        for diagonal in range(-differences, differences + 1, 2):
+            x, _ = _entered(furthest, diagonal, differences)
+            while x < len(known) and 0 <= x - diagonal < len(incoming) and known[x] == incoming[x - diagonal]:
+                x += 1
+            furthest[diagonal] = x
+            if x >= len(known) and x - diagonal >= len(incoming):
+                return _traced(steps, x, x - diagonal), x, x - diagonal
+    inside = ((x, x - diagonal) for diagonal, x in furthest.items() if (diagonal - most) % 2 == 0)
+    x, y = max((end for end in inside if end[0] <= len(known) and 0 <= end[1] <= len(incoming)), key=sum)
+    return _traced(steps, x, y), x, y
+
+
+def _entered(furthest: Mapping[int, int], diagonal: int, differences: int) -> tuple[int, bool]:
+    """Return where a path enters a diagonal, and whether by a new item rather than by leaving out a known one."""
+    above, below = furthest.get(diagonal + 1, -1), furthest.get(diagonal - 1, -1)
+    is_new = diagonal == -differences or (diagonal != differences and below < above)
+    return (above if is_new else below + 1), is_new
+
+
+def _traced(steps: Sequence[Mapping[int, int]], x: int, y: int) -> list[tuple[int, int]]:
+    """Return the pairs on the path that ended here, in order."""
+    pairs: list[tuple[int, int]] = []
+    for differences in range(len(steps) - 1, -1, -1):
+        start, is_new = _entered(steps[differences], x - y, differences)
+        while x > start:
+            x, y = x - 1, y - 1
+            pairs.append((x, y))
+        x, y = (x, y - 1) if is_new else (x - 1, y)
+    return pairs[::-1]
+
+
+def _paired_by_number(known: Sequence[Hashable], incoming: Sequence[Hashable]) -> list[tuple[int, int]]:
+    """Return pairs of equal items, the first with the first and so on, as many of them as are in order."""
+    places: dict[Hashable, list[int]] = {}
+    for place, item in enumerate(known):
+        places.setdefault(item, []).append(place)
+    seen, pairs = Counter[Hashable](), list[tuple[int, int]]()
+    for n, item in enumerate(incoming):
+        if seen[item] < len(places.get(item, ())):
+            pairs.append((places[item][seen[item]], n))
+        seen[item] += 1
+    return _rising(pairs)
+
+
+def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return as many of the pairs as can be so that the first number of each is larger than that before it."""
+    ends, at, before = list[int](), list[int](), list[int]()
+    for number, (place, _) in enumerate(pairs):
+        length = bisect_left(ends, place)
+        before.append(at[length - 1] if length else -1)
+        ends[length : length + 1], at[length : length + 1] = [place], [number]
+    number, chosen = at[-1] if at else -1, list[tuple[int, int]]()
+    while number >= 0:
+        chosen.append(pairs[number])
+        number = before[number]
+    return chosen[::-1]
 
 
 def _changed_between(

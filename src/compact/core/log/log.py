@@ -27,19 +27,23 @@ SUMMARY_MARK = "<COMPACT-SUMMARY v"
 class KnownList:
     """A list that the caller may send back: its items, and the log entries each item stands for.
 
-    `owners` has the id of the entry where an item is that entry unchanged, and "" where the text is ours.
+    `owners` has the id of the entry where an item is that entry unchanged, and "" where the text is ours; `ours` are
+    the places of those.
     """
 
     originals: list[object] = field(default_factory=list[object])
     ids: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
     owners: list[str] = field(default_factory=list[str])
+    ours: list[int] = field(default_factory=list[int])
 
     def copy(self) -> KnownList:
         """Return a list of its own with the same items."""
-        return KnownList(list(self.originals), list(self.ids), list(self.owners))
+        return KnownList(list(self.originals), list(self.ids), list(self.owners), list(self.ours))
 
     def add(self, original: object, ids: tuple[str, ...], owner: str) -> None:
         """Append one item."""
+        if not owner:
+            self.ours.append(len(self.owners))
         self.originals.append(original)
         self.ids.append(ids)
         self.owners.append(owner)
@@ -72,9 +76,13 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a plan shows of the log: which entries as they are, and whether a summary stands for others."""
+    """What a plan shows of the log: which entries as they are, and whether a summary stands for others.
+
+    `always_as_is` is true for an entry that every plan so far has shown as it is.
+    """
 
     as_is: Callable[[str], bool] = lambda message_id: True
+    always_as_is: Callable[[str], bool] = lambda message_id: True
     has_summary: bool = False
 
 
@@ -99,6 +107,8 @@ class Log:
         self._by_id: dict[str, Message] = {}
         # Entries that the caller has left and may return to, by fingerprint.
         self._left: dict[str, list[Message]] = {}
+        # The last number that was put behind an id that is taken.
+        self._last_number: dict[str, int] = {}
 
     @classmethod
     def restored(
@@ -120,6 +130,7 @@ class Log:
         twin = Log()
         twin.entries, twin.view, twin.line = list(self.entries), list(self.view), self.line
         twin._raw, twin._by_id, twin.forms = self._raw.copy(), dict(self._by_id), dict(self.forms)
+        twin._last_number = dict(self._last_number)
         twin._left = {fingerprint: list(entries) for fingerprint, entries in self._left.items()}
         return twin
 
@@ -130,6 +141,10 @@ class Log:
     def view_ids(self) -> list[str]:
         """The ids of the current line, in order."""
         return [message.id for message in self.view]
+
+    def ids_until(self, length: int) -> frozenset[str]:
+        """Return the ids of the first entries, which are all there were when the log was so long."""
+        return frozenset(entry.id for entry in self.entries[:length])
 
     def get(self, message_id: str) -> Message | None:
         """Return an entry of the log by its id, in the form that it has now."""
@@ -148,17 +163,17 @@ class Log:
         *,
         output: KnownList,
         read: Callable[[object, str], Message],
-        earlier: KnownList | None = None,
+        earlier: Callable[[], Iterable[KnownList] | None] = tuple,
         shown: Shown = _ALL,
-    ) -> Match:
+    ) -> Match | None:
         """Find what is new in a caller's list and append it; on an edited past, start a branch.
 
-        `output` is the newest prompt, `earlier` the one that a compaction has just replaced: a caller that retries
-        sends it once more. `shown` is what the plan shows.
+        `output` is the newest prompt. `earlier` gives the prompts of earlier plans, the newest first: a caller that
+        retries, or goes back, may send one of them. It is asked only if the list is none of the others, and may answer
+        None if it cannot tell yet: then nothing is changed, and None returned. `shown` is what the plan shows.
         """
-        lists = (self._raw, output, earlier) if earlier else (self._raw, output)
         # The longer one first: a repaired prompt is the raw history with a little more behind it.
-        for sent in sorted(lists, key=lambda sent: -len(sent.originals)):
+        for sent in sorted((self._raw, output), key=lambda sent: -len(sent.originals)):
             known = len(sent.originals)
             if not known and self.view:
                 continue  # nothing was shown yet: that is no prefix of anything
@@ -170,8 +185,10 @@ class Log:
                 new = self._append(items)
                 self._extend_view(new)
                 has_rejoined = len(self.entries) - before < len(new)
-                return Match(new, owners + [message.id for message in new], rejoined=has_rejoined)
-        return self._changed(incoming, output, read, shown)
+                owners += [message.id for message in new]
+                return Match(new, owners, rejoined=has_rejoined)
+        found = self._best_alignment(incoming, output, earlier, shown)
+        return self._changed(incoming, *found, output, read, shown) if found else None
 
     def _read_new(
         self,
@@ -219,9 +236,10 @@ class Log:
 
     def _record(self, message: Message) -> Message:
         """Append an entry under its own id, or under a new one if it has none or the id is taken."""
-        own, number = message.id or f"m{len(self.entries) + 1}", 2
+        own = message.id or f"m{len(self.entries) + 1}"
         while own in self._by_id:
-            own, number = f"{message.id or 'm'}-{number}", number + 1
+            number = self._last_number[message.id] = self._last_number.get(message.id, 1) + 1
+            own = f"{message.id or 'm'}-{number}"
         entry = replace(message, id=own, line=self.line)
         self.entries.append(entry)
         self._by_id[own] = entry
@@ -234,12 +252,13 @@ class Log:
     def _changed(
         self,
         incoming: Sequence[object],
+        alignment: Alignment,
+        sent: KnownList,
         output: KnownList,
         read: Callable[[object, str], Message],
         shown: Shown,
     ) -> Match:
         """Match a list that does not begin with a known one: keep what is still there, append what is new."""
-        alignment, sent = self._best_alignment(incoming, output)
         forms = self._forms_in(incoming, alignment, sent, read, shown)
         places = [alignment.changed[n] if n in forms else place for n, place in enumerate(alignment.places)]
         items = self._read_new(incoming, [n for n, place in enumerate(places) if place is None], read)
@@ -303,19 +322,37 @@ class Log:
         is_longer = not left and ids[: len(before)] == [entry.id for entry in before]
         return tuple(entry.id for entry in left), not is_longer
 
-    def _best_alignment(self, incoming: Sequence[object], output: KnownList) -> tuple[Alignment, KnownList]:
-        """Return the known list that most of a caller's list is in, and where its items are there."""
+    def _best_alignment(
+        self,
+        incoming: Sequence[object],
+        output: KnownList,
+        earlier: Callable[[], Iterable[KnownList] | None],
+        shown: Shown,
+    ) -> tuple[Alignment, KnownList] | None:
+        """Return the known list that most of a caller's list is in, and where its items are there; None without one."""
         lists = [self._raw, output]
         if len(self._raw.ids) != len(self.view):  # a trimmed list, which may be whole again
             lists.append(KnownList())
             lists[-1].add_entries(self.view)
         found: list[tuple[Alignment, KnownList]] = []
-        for sent in lists:
+
+        def is_whole(sent: KnownList) -> bool:
             alignment = align(sent.originals, incoming)
             found.append((alignment, sent))
-            if alignment.matched + len(alignment.lost) >= len(sent.originals):
-                break  # all of it is there: no need to compare with others, item by item
-        return max(found, key=lambda pair: pair[0].matched)
+            if alignment.matched < alignment.known_until:
+                return False  # there is something unknown between what is known: perhaps another list has it
+            if not all(shown.always_as_is(i) for place in alignment.changed.values() for i in sent.ids[place]):
+                return False  # perhaps it is what an earlier plan has put in its place
+            has_all = alignment.matched + len(alignment.lost) >= len(sent.originals)
+            return has_all or alignment.matched == len(incoming)
+
+        # Where all of one is there, and only new items behind it, it is not compared with others, item by item.
+        if not any(map(is_whole, lists)):
+            others = earlier()
+            if others is None:
+                return None
+            any(map(is_whole, others))
+        return max(found, key=lambda pair: (pair[0].unchanged, pair[0].matched))
 
     def _forms_in(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from math import floor
 
 from compact.core.short_repr import short_repr
@@ -98,8 +99,7 @@ class TokenBudget:
     @property
     def trigger_tokens(self) -> int:
         """From here on the history is compacted."""
-        limit = self.ceiling_tokens if self.trigger_limit_tokens is None else self.trigger_limit_tokens
-        return min(self.share_tokens, self.ceiling_tokens, limit)
+        return _trigger(self.trigger_pct, self.input_tokens, self.ceiling_tokens, self.trigger_limit_tokens)
 
     @property
     def share_tokens(self) -> int:
@@ -127,24 +127,15 @@ class TokenBudget:
     @property
     def prefetch_tokens(self) -> int:
         """From here on a summary is prefetched; a compaction ends below it, or the next one would start at once."""
-        return self._below_trigger(self.prefetch_pct)
+        return _below_trigger(self.prefetch_pct, self.trigger_pct, self.input_tokens, self.trigger_tokens)
 
     @property
     def target_tokens(self) -> int:
         """Down to here a compaction goes."""
         limit = self.target_limit_tokens
-        return min(self._below_trigger(self.target_pct) if limit is None else limit, self.prefetch_tokens)
-
-    def _below_trigger(self, share: float) -> int:
-        """Return a share of the input, moved down in proportion where reserves or a low trigger leave less.
-
-        Thresholds that fell together would have the history compacted at every call.
-        """
-        if share >= self.trigger_pct:
-            share = min(share * self.trigger_pct / _USUAL_TRIGGER_PCT, self.trigger_pct)
-        full_trigger = self.trigger_pct * self.input_tokens
-        scale = self.trigger_tokens / full_trigger if full_trigger else 0.0
-        return round(share * self.input_tokens * scale)
+        if limit is None:
+            limit = _below_trigger(self.target_pct, self.trigger_pct, self.input_tokens, self.trigger_tokens)
+        return min(limit, self.prefetch_tokens)
 
     def lowered(self, limit_tokens: int, *, limits_input: bool = False) -> TokenBudget:
         """Return the budget for a limit below the known one: of the window, or of the input alone.
@@ -208,6 +199,26 @@ class TokenBudget:
             0.5
         """
         return used_tokens / self.max_context_tokens
+
+
+# These are asked for a dozen times in a call, and are the same from call to call.
+@lru_cache(maxsize=1024)
+def _trigger(trigger_pct: float, input_tokens: int, ceiling_tokens: int, limit_tokens: int | None) -> int:
+    limit = ceiling_tokens if limit_tokens is None else limit_tokens
+    return min(round(trigger_pct * input_tokens), ceiling_tokens, limit)
+
+
+@lru_cache(maxsize=1024)
+def _below_trigger(share: float, trigger_pct: float, input_tokens: int, trigger_tokens: int) -> int:
+    """Return a share of the input, moved down in proportion where reserves or a low trigger leave less.
+
+    Thresholds that fell together would have the history compacted at every call.
+    """
+    if share >= trigger_pct:
+        share = min(share * trigger_pct / _USUAL_TRIGGER_PCT, trigger_pct)
+    full_trigger = trigger_pct * input_tokens
+    scale = trigger_tokens / full_trigger if full_trigger else 0.0
+    return round(share * input_tokens * scale)
 
 
 @dataclass(frozen=True, slots=True)

@@ -652,7 +652,7 @@ def _with_last_resort(context: PlanningContext) -> PlanningContext:
     """Leave out what cannot be made smaller until the prompt fits: in the end all but what is pinned and the newest.
 
     The oldest goes first, then the summary; then the newest messages are cut to bare stubs, and at last what was asked
-    goes, if that is not the newest message itself.
+    goes, if that is not the newest message itself, or the newest that is shown.
     """
     if not context.messages:
         return context
@@ -671,7 +671,9 @@ def _with_last_resort(context: PlanningContext) -> PlanningContext:
         context = context if _fits(context) else _with_bare_stub(context, index)
     last = next(group for group in context.groups if len(context.messages) - 1 in group.indices)
     asked = newest & shown - context.layers.pinned - {*last.indices}
-    return context if _fits(context) or not asked else _dropping(context, sorted(asked))
+    if _fits(context) or not asked or shown.isdisjoint(last.indices):
+        return context
+    return _dropping(context, sorted(asked))
 
 
 def _fits(context: PlanningContext) -> bool:

@@ -7,9 +7,8 @@ alone is taken out. The new messages are shown as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
-from itertools import takewhile
 from operator import is_
 
 from compact.core.log.groups import group_messages
@@ -27,11 +26,14 @@ def after_edit(
     plan: CompactionPlan,
     view: Sequence[Message],
     count_message: Callable[[Message], int],
+    *,
+    known: Container[str],
     pins: Callable[[Message], bool] = lambda message: False,
 ) -> CompactionPlan:
     """Return the part of a plan that stands on these messages; the same plan if all of it does.
 
-    What `pins` says True for stands before the summary, in the order of the list.
+    `known` are the messages that the plan was made for: each stays on the side of the summary that it was on. Of the
+    others, what `pins` says True for stands before the summary, and so does what comes before all that it stands for.
     """
     present = {message.id for message in view}
     # A message that was left out far back may be the newest one now, or one that equals it: the model must see that.
@@ -43,12 +45,11 @@ def after_edit(
         elif isinstance(record, SummarizationRecord):
             left = _without_changed(record, view, standing, count_message)
             kept += [left] if left else []
-    pinned = tuple(i for i in plan.pinned if i in present)
+    left = replace(plan, records=tuple(kept))
     is_whole = len(kept) == len(plan.records) and all(map(is_, kept, plan.records))
-    if is_whole and pinned == plan.pinned:
-        return plan
-    left = replace(plan, records=tuple(kept), pinned=pinned)
-    return left if left.summary is None else replace(left, pinned=_standing_before(left.summary, left, view, pins))
+    # Without a summary there is nothing to stand before: every message is in its place.
+    pinned = _standing_before(left.summary, plan, view, known, pins) if left.summary else ()
+    return plan if is_whole and pinned == plan.pinned else replace(left, pinned=pinned)
 
 
 def _newest(view: Sequence[Message]) -> set[str]:
@@ -58,14 +59,26 @@ def _newest(view: Sequence[Message]) -> set[str]:
 
 
 def _standing_before(
-    summary: SummarizationRecord, plan: CompactionPlan, view: Sequence[Message], pins: Callable[[Message], bool]
+    summary: SummarizationRecord,
+    plan: CompactionPlan,
+    view: Sequence[Message],
+    known: Container[str],
+    pins: Callable[[Message], bool],
 ) -> tuple[str, ...]:
-    """Return what stands before a summary: what stood there, what comes before all that it stands for, and new pins."""
-    covered = frozenset(summary.span)
-    first = (message.id for message in takewhile(lambda message: message.id not in covered, view))
-    last = max(place for place, message in enumerate(view) if message.id in covered)
-    pinned = (message.id for message in view[:last] if pins(message) and message.id not in covered)
-    return tuple(dict.fromkeys((*plan.pinned, *first, *pinned)))
+    """Return what stands before what is left of a plan's summary; a call and its results stand together."""
+    covered, stood = frozenset(summary.span), frozenset(plan.pinned)
+    places = [place for place, message in enumerate(view) if message.id in covered]
+
+    def stands_before(group: Sequence[Message], place: int) -> bool:
+        shown = [m.id for m in group if m.id in known and plan.get_action(m.id)[0] not in _HIDING]
+        return not stood.isdisjoint(shown) if shown else place < places[0] or any(map(pins, group))
+
+    before: list[str] = []
+    for indices in (group.indices for group in group_messages(view) if group.indices[0] < places[-1]):
+        group = [view[place] for place in indices]
+        if covered.isdisjoint(m.id for m in group) and stands_before(group, indices[0]):
+            before += [message.id for message in group]
+    return tuple(before)
 
 
 def _without_changed(

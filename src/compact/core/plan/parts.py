@@ -29,6 +29,8 @@ class PromptPart(StrEnum):
     RESERVED = "reserved"  # set aside for injectors; only in errors
 
 
+# By name, in the order of a prompt: an enum is slow to go through, and this is done at every call.
+_NAMES = {part: part.value for part in PromptPart}
 # What is really sent, in its order: everything but what is only set aside.
 SENT_PARTS = tuple(part for part in PromptPart if part is not PromptPart.RESERVED)
 # What is of several roles or tools, and is told apart by them.
@@ -68,17 +70,16 @@ def source_of(message: Message, tools: Mapping[str, str]) -> str:
 
 def contents_in_order(tokens: Mapping[tuple[PromptPart, str], int]) -> dict[str, dict[str, int]]:
     """Return the tokens of each part by role or tool, in the order of a prompt and the largest first."""
-    parts: dict[str, dict[str, int]] = {}
-    for part in PromptPart:
-        sources = {source: count for (of, source), count in tokens.items() if of is part and count}
-        if sources:
-            parts[part.value] = dict(sorted(sources.items(), key=lambda item: (-item[1], item[0])))
-    return parts
+    parts: dict[PromptPart, dict[str, int]] = {}
+    for (part, source), count in sorted(tokens.items(), key=lambda item: (-item[1], item[0][1])):
+        if count:
+            parts.setdefault(part, {})[source] = count
+    return {name: parts[part] for part, name in _NAMES.items() if part in parts}
 
 
 def in_order(tokens: Mapping[PromptPart, int]) -> dict[str, int]:
     """Return the parts that there are, by name, in the order of a prompt."""
-    return {part.value: tokens[part] for part in PromptPart if tokens.get(part)}
+    return {name: tokens[part] for part, name in _NAMES.items() if tokens.get(part)}
 
 
 def ledger_share(record: SummarizationRecord) -> float:

@@ -379,7 +379,7 @@ class CompactionPlan:
     def artifacts(self) -> tuple[ExternalizationRecord, ...]:
         """Every artifact that the prompt names: those the summary took in, then those whose pointer stands."""
         standing = (one for pointer in self.externalizations for one in pointer.each())
-        return (*(self.summary.artifacts if self.summary else ()), *standing)
+        return (*(summary.artifacts if (summary := self.summary) else ()), *standing)
 
     @property
     def drops(self) -> tuple[DropRecord, ...]:
@@ -389,7 +389,7 @@ class CompactionPlan:
     @property
     def summary(self) -> SummarizationRecord | None:
         """The one summary of the prompt, if there is one."""
-        return self.summarizations[-1] if self.summarizations else None
+        return next((record for record in reversed(self.records) if isinstance(record, SummarizationRecord)), None)
 
     def overlapping_ids(self) -> tuple[str, ...]:
         """Return messages that more than one record claims; precedence decides, then the newer record.
