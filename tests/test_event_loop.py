@@ -19,10 +19,16 @@ import pytest
 
 from compact import CompactConfig, CompactManager, StructuredSummary, SummaryRequest
 from compact.adapters.support import SessionFinder, UsageFeedback, aobserve_usage
-from compact.core.steps import SlowStep, Steps
+from compact.core.audit.records import Commit, SessionHead
+from compact.core.errors import WaitTimeout
+from compact.core.steps import SlowStep, Steps, StoreStep
 from compact.runner import arun_steps
+from compact.stores.memory import InMemoryCompactionStore
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import Wire, WordTokenizer, user
+from compact.waiting.limits import WaitLimits
+from sizes import SOAK
+from soak_counts import SoakCounts
 
 HELLO = [user("Hello")]
 _LINES = (
@@ -316,8 +322,166 @@ async def longest_stall(folder: Path, tokens: int, window: int) -> float:
     return longest.seconds
 
 
-# Measured on two quiet cores: 18 ms and 45 ms. The limits are those of a machine that does other things as well.
-@pytest.mark.parametrize(("tokens", "limit"), [(120_000, 0.100), (1_000_000, 0.250)])
-def test_the_loop_gets_its_turn(tmp_path: Path, tokens: int, limit: float) -> None:
+# Measured on two quiet cores: 18 ms and 45 ms. The limits are those of a machine that does other things as well; a soak
+# wants the 50 ms that are promised.
+@pytest.mark.soak
+@pytest.mark.parametrize(("tokens", "limit"), [(120_000, 0.050 if SOAK else 0.100), (1_000_000, 0.250)])
+def test_the_loop_gets_its_turn(tmp_path: Path, tokens: int, limit: float, soak: SoakCounts) -> None:
     stalls = [asyncio.run(longest_stall(tmp_path / str(n), tokens, tokens)) for n in range(3)]
+    least, most = 1000 * min(stalls), 1000 * max(stalls)
+    soak.figure(f"{tokens:,} tokens compacted: the loop waited {least:.0f} to {most:.0f} ms at most, in three runs")
     assert min(stalls) < limit, f"longest stalls in ms: {[round(1000 * stall, 1) for stall in stalls]}"
+
+
+# -- calls of a store -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("asks_store", [False, True], ids=["worker first", "store thread first"])
+def test_steps_that_ask_a_store_go_on_in_its_thread(asks_store: bool) -> None:
+    threads: list[str] = []
+
+    def noted() -> str:
+        threads.append(threading.current_thread().name)
+        return threads[-1]
+
+    def steps() -> Steps[list[str]]:
+        noted()
+        first = yield StoreStep(noted, "store")
+        noted()
+        second = yield StoreStep(noted, "store")
+        noted()
+        return [first, second]
+
+    asked = asyncio.run(arun_steps(steps(), WaitLimits(store_seconds=5.0), asks_store=asks_store))
+    assert asked == [threads[1], threads[3]]
+    assert all(name.startswith("compact-store") for name in threads[0 if asks_store else 1 :]), threads
+    assert len(set(threads[1:])) == 1, threads
+
+
+def test_a_store_that_hangs_is_left_and_its_late_answer_goes_nowhere() -> None:
+    end, answered = threading.Event(), threading.Event()
+    seen: list[object] = []
+
+    def hangs() -> str:
+        end.wait(10)
+        answered.set()
+        return "too late"
+
+    def slow() -> str:
+        end.set()
+        assert answered.wait(10)
+        time.sleep(0.2)  # the steps wait for this, and the thread of the store could go on with them
+        return "slow"
+
+    def steps() -> Steps[str]:
+        seen.append((yield StoreStep(lambda: "in time", "a store")))
+        try:
+            seen.append((yield StoreStep(hangs, "a store")))
+        except WaitTimeout:
+            seen.append("left")
+        seen.append((yield SlowStep(slow)))
+        return "done"
+
+    assert asyncio.run(arun_steps(steps(), WaitLimits(store_seconds=0.2), asks_store=True)) == "done"
+    assert seen == ["in time", "left", "slow"]
+
+
+def test_what_a_store_grants_in_the_moment_of_a_cancel_is_given_back() -> None:
+    granting, granted = threading.Event(), threading.Event()
+    given_back: list[object] = []
+
+    def claim() -> str:
+        granting.set()
+        assert granted.wait(10)
+        return "a claim"
+
+    def steps() -> Steps[None]:
+        claimed = yield StoreStep(claim, "store")
+        try:
+            yield StoreStep(lambda: given_back.append("asked again"), "store")
+        except GeneratorExit:
+            given_back.append(claimed)
+            raise
+
+    async def run() -> None:
+        task = asyncio.create_task(arun_steps(steps(), WaitLimits(store_seconds=10.0), asks_store=True))
+        while not granting.is_set():
+            await asyncio.sleep(0.001)
+        task.cancel()
+        await asyncio.sleep(0.01)
+        assert not task.done(), "the store is waited for"
+        granted.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
+    assert given_back == ["a claim"]
+
+
+# -- a prompt that is known before it is stored -----------------------------------------------------------------------
+
+
+class SlowToWrite(InMemoryCompactionStore):
+    """Writes when it is let."""
+
+    blocks = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_write = threading.Event()
+
+    def commit(self, commit: Commit) -> SessionHead:
+        assert self.may_write.wait(10)
+        return super().commit(commit)
+
+
+def test_a_prompt_is_there_before_it_is_stored_and_a_new_plan_only_once_it_is(tmp_path: Path) -> None:
+    store, history = SlowToWrite(), long_session(12_000)
+
+    async def run() -> None:
+        async with manager_at(tmp_path, window=9_000, store=store) as manager, asyncio.timeout(60):
+            prompt, stored = await manager.abegin_preflight("s", HELLO)
+            assert prompt[0] is HELLO[0]
+            assert not stored.done()
+            assert store.head("s").last_seq == 0, "it is not written yet"
+            store.may_write.set()
+            assert await stored == prompt
+            assert store.head("s").last_seq == 1
+
+            store.may_write.clear()
+            compacted = asyncio.create_task(manager.abegin_preflight("long", history))
+            await asyncio.sleep(1.0)
+            assert not compacted.done(), "a plan that nobody has stored may be lost"
+            store.may_write.set()
+            prompt, stored = await compacted
+            assert stored.done()
+            assert prompt != history
+            assert len(manager.plans("long")) == 1
+
+    asyncio.run(run())
+
+
+def test_a_preflight_that_was_begun_and_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:
+    asked = threading.Event()
+
+    class Asked(SlowToWrite):
+        def head(self, session_id: str) -> SessionHead:
+            asked.set()
+            time.sleep(0.1)
+            return super().head(session_id)
+
+    store = Asked()
+    store.may_write.set()
+
+    async def run() -> None:
+        async with manager_at(tmp_path, store=store) as manager, asyncio.timeout(60):
+            task = asyncio.create_task(manager.abegin_preflight("s", HELLO))
+            while not asked.is_set():
+                await asyncio.sleep(0.001)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert not manager.is_busy("s")
+            assert await manager.apreflight("s", HELLO) == HELLO
+
+    asyncio.run(run())

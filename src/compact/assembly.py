@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from compact.archive import FilesystemArchive, Retention, S3Archive
+from compact.archive.names import tenant_place
 from compact.background import InProcessPrefetcher
 from compact.config import MODEL_SUMMARY_TOKENS, CompactConfig
 from compact.constraints import LearnedConstraints
@@ -114,11 +115,13 @@ def build_engine(
         tenant_id=config.state.tenant_id,
         prices=pricer.at_hand,
     )
+    claim_seconds = _CODE_CLAIM_SECONDS if is_by_code else _MODEL_CLAIM_SECONDS
     claiming = SummaryClaiming(
         claims=shared.claims,
         persistence=persistence,
         emitter=emitter,
-        claim_seconds=_CODE_CLAIM_SECONDS if is_by_code else _MODEL_CLAIM_SECONDS,
+        claim_seconds=claim_seconds,
+        wait_seconds=min(claim_seconds, config.policy.max_wait_seconds),
     )
     compactor = Compactor(
         tokenizer=tokenizer,
@@ -295,6 +298,7 @@ def build_writer(
         check_available=circuit_breaker.check if circuit_breaker else always_available,
         report_outcome=circuit_breaker.report if circuit_breaker else ignore_outcome,
         name=BY_CODE if is_by_code else _summarizer_name(summarizer),
+        timeout_seconds=settings.timeout_seconds,
         clock=time.perf_counter,
         default_sensitivity=default_sensitivity,
     )
@@ -459,7 +463,7 @@ def build_event_writer(config: CompactConfig, store: SessionStore, redactor: Red
         return None
     from compact.telemetry import event_store  # only loaded where it is used
 
-    return event_store.build_event_writer(store.events, keep_days=config.state.events_days, redact=redactor.value)
+    return event_store.build_event_writer(store.events, keep_days=config.state.events_days, redact=redactor.event)
 
 
 def build_shared(store: SessionStore) -> SharedStore:
@@ -469,14 +473,14 @@ def build_shared(store: SessionStore) -> SharedStore:
 
 def build_archive(config: CompactConfig) -> FilesystemArchive | S3Archive | None:
     """Build the archive of transcripts for people."""
-    storage = config.storage
+    storage, tenant = config.storage, tenant_place(config.state.tenant_id)
     retention = Retention(storage.keep_days, storage.max_mb)
     if storage.adapter == "fs":
-        return FilesystemArchive(storage.path, retention=retention)
+        return FilesystemArchive(Path(storage.path, tenant), retention=retention)
     if storage.adapter == "s3":
         return S3Archive(
             storage.bucket,
-            storage.prefix,
+            "/".join(part for part in (storage.prefix.rstrip("/"), tenant) if part),
             kms_key_id=storage.kms_key_id,
             region=storage.region,
             endpoint_url=storage.endpoint_url,

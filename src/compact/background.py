@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from compact.core.engine.session import Session
+from compact.core.steps import SlowStep
 
 _log = logging.getLogger("compact")
 # Chosen: how much a prompt must have grown before a session is looked at again.
@@ -36,7 +38,10 @@ class _Attempt:
         self.done.set()
 
 
-@dataclass(slots=True)
+_live: WeakSet[InProcessPrefetcher] = WeakSet()
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class InProcessPrefetcher:
     """Runs `prefetch` in a few threads that end when there is no work; they do not hold up the end of the process.
 
@@ -60,6 +65,9 @@ class InProcessPrefetcher:
     _is_closed: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def __post_init__(self) -> None:
+        _live.add(self)
+
     def __call__(self, session: Session) -> None:
         """Start prefetching, unless that is under way or was done for this session as it is."""
         with self._lock:
@@ -81,11 +89,18 @@ class InProcessPrefetcher:
         return before.done.is_set() and before.is_outgrown_by(session)
 
     def running(self, session: Session) -> Callable[[], object] | None:
-        """Return how to wait for what is being prefetched for a session; None if nothing is."""
+        """Return the step that waits for what is being prefetched for a session; None if nothing is."""
         attempt = self._attempts.get(session)
         if attempt is None or attempt.done.is_set():
             return None
-        return lambda: self._wait_for(attempt)
+
+        def wait() -> None:
+            self._wait_for(attempt)
+
+        # What nobody has begun is written at once, which is work; all else is waiting.
+        with self._lock:
+            is_work = self.is_quick and attempt in self._waiting
+        return wait if is_work else SlowStep(wait, "the summary that is being prefetched")
 
     def _wait_for(self, attempt: _Attempt) -> None:
         with self._lock:
@@ -137,3 +152,22 @@ class InProcessPrefetcher:
                 self._finish(self._waiting.pop())
         if not self.wait(self.close_seconds):
             _log.warning("a summary is still being prefetched after %g s; closed without it", self.close_seconds)
+
+    def reset_after_fork(self) -> None:
+        """Start anew in a copy of the process: the threads, and what they had begun, are the original's."""
+        self._lock, self._threads = threading.Lock(), 0
+        for attempt in self._unfinished:
+            attempt.done = threading.Event()  # a thread that is gone may hold its lock
+            attempt.end()
+        self._waiting.clear()
+        self._unfinished.clear()
+        self._attempts.clear()
+
+
+def _after_fork() -> None:
+    for prefetcher in tuple(_live):
+        prefetcher.reset_after_fork()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)

@@ -176,6 +176,13 @@ class CompactPolicy(ConfigSection):
         description="A compaction below the trigger is done only if it pays for itself within this many calls.",
     )
 
+    max_wait_seconds: float = Field(
+        default=240.0,
+        gt=0,
+        description="The most time that one call waits for summaries, other processes, injectors, the archive and the "
+        "store, all together. Then it goes on without them, and an event says so.",
+    )
+
     @field_validator("part_caps", mode="before")
     @classmethod
     def _shares_are_numbers(cls, value: Any) -> Any:
@@ -506,6 +513,12 @@ class StateConfig(ConfigSection):
     )
     tenant_id: str = Field(
         default="", description="The tenant of these sessions; no tenant sees the sessions of another."
+    )
+    timeout_seconds: float = Field(
+        default=15.0,
+        gt=0,
+        description="The most time for one answer of the store. Then a call goes on without it; what is not stored yet "
+        "is stored with a later call.",
     )
     events_days: float = Field(
         default=14, ge=0, le=3_650, description="How long events are kept for `compact view`, redacted; 0 keeps none."

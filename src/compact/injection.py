@@ -169,7 +169,7 @@ class Injection:
             reserve_tokens=injector.reserve_tokens,
             count_text=self.tokenizer.count_text,
         )
-        answer: object = yield SlowStep(lambda: injector.inject(context))
+        answer: object = yield SlowStep(lambda: injector.inject(context), f"the injector {injector.name!r}")
         messages = self._messages(injector.name, answer)
         added = [AddedMessage("injected", message, self.tokenizer.count_message(message)) for message in messages]
         tokens = sum(entry.tokens for entry in added)

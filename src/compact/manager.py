@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import warnings
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
@@ -46,6 +47,7 @@ from compact.core.audit.store import SessionReader, SessionStore, StoreError
 from compact.core.audit.why import PhraseTrace
 from compact.core.engine.engine import Engine
 from compact.core.engine.events import CompactionEvent, ContentRecalledEvent, NoticeEvent
+from compact.core.engine.prompt import CurrentPrompt
 from compact.core.engine.session import Session
 from compact.core.engine.status import SessionStatus, status_of
 from compact.core.errors import CompactError, ConfigError, InvalidHistory, UnknownSession
@@ -62,6 +64,7 @@ from compact.core.steps import Steps
 from compact.core.summary.summarizer import Summarizer
 from compact.dialects import Dialect
 from compact.dialects.gateway import Gateway
+from compact.dialects.translation import ShownList
 from compact.injection import Injector
 from compact.model_engines import ModelEngineBuilder, ModelEngines, ReportedOverflow, Tools
 from compact.pricing import listed_prices
@@ -77,9 +80,12 @@ from compact.stores.scanning import reader_of
 from compact.summarizers.circuit_breaker import CircuitBreaker
 from compact.telemetry.emitters import AnySink
 from compact.telemetry.exporters import ExportSettings, build_dispatcher
+from compact.tokens.exact import TiktokenTokenizer
 from compact.tokens.usage import reported_usage
+from compact.waiting.limits import WaitLimits
 
 M = TypeVar("M")
+T = TypeVar("T")
 # Chosen. The store has all sessions, and loads again what left memory.
 _MAX_SESSIONS_IN_MEMORY = 1_000
 # Chosen: how long a deletion waits until the events that are on their way are written, and can be deleted.
@@ -165,7 +171,7 @@ class CompactManager:
             on_event,
             archive=chosen_archive,
             event_writer=self._event_writer,
-            redact=self._redactor.value,
+            redact=self._redactor.event,
             metadata=event_metadata,
         )
         self._prefetcher = build_prefetcher(self.config, self._prefetch, is_quick=summarizer is None)
@@ -202,7 +208,11 @@ class CompactManager:
         self._engine = self._models.configured.engine
         self._semantic = build_semantic_search(self.config, embed, self._usual_sensitivity)
         self._sessions = SessionRegistry(_MAX_SESSIONS_IN_MEMORY)
+        self._background_limits = WaitLimits(store_seconds=self.config.state.timeout_seconds)
+        self._limits = replace(self._background_limits, call_seconds=self.config.policy.max_wait_seconds)
         self._notice_settings(unwritable)
+        if isinstance(self._engine.tokenizer, TiktokenTokenizer):
+            self._engine.tokenizer.start_loading()
 
     def __repr__(self) -> str:
         sessions = len(self._sessions)
@@ -221,6 +231,14 @@ class CompactManager:
         if not self._redactor.is_enabled:
             warning = "redaction is switched off: archives and exports hold secrets as they are"
             self._events(NoticeEvent(session_id="", message=warning, severity="high"))
+
+    def _run(self, steps: Steps[T]) -> T:
+        """Run the steps of a call in this thread, within the limits of its waiting."""
+        return run_steps(steps, self._limits)
+
+    async def _arun(self, steps: Steps[T]) -> T:
+        """Run the steps of a call in an event loop, within the limits of its waiting."""
+        return await arun_steps(steps, self._limits, asks_store=self._store.blocks)
 
     # -- before a model call ----------------------------------------------------------------------------------------
 
@@ -271,7 +289,7 @@ class CompactManager:
         beside = _Beside(tools, instructions, output_tokens, model, dialect)
         held = self._enter(session_id, messages)
         with held.lock.hold():
-            return run_steps(self._preflight(held, messages, beside))
+            return self._run(self._preflight(held, messages, beside))
 
     async def apreflight(
         self,
@@ -294,13 +312,93 @@ class CompactManager:
         held = self._enter(session_id, messages)
         async with held.lock.ahold():
             # A copy: the work is done in another thread, while the loop may add to the list.
-            return await arun_steps(self._preflight(held, list(messages), beside))
+            return await self._arun(self._preflight(held, list(messages), beside))
 
-    def _preflight(self, held: HeldSession, messages: Sequence[M], beside: _Beside) -> Steps[list[M]]:
+    async def abegin_preflight(
+        self,
+        session_id: str,
+        messages: Sequence[M],
+        *,
+        tools: Tools = (),
+        instructions: str = "",
+        output_tokens: int = 0,
+        model: str = "",
+        dialect: str | Dialect | None = None,
+    ) -> tuple[list[M], asyncio.Task[list[M]]]:
+        """Do what `apreflight` does, and return as soon as the prompt is known, while it is still being stored.
+
+        For a program that asks the model itself, such as a proxy: the store and the model work at the same time.
+
+        Args:
+            session_id: Names the conversation.
+            messages: The history, as for `preflight`.
+            tools: The tool schemas that are sent beside the messages, so that they are counted.
+            instructions: The instructions that are sent beside the messages, so that they are counted.
+            output_tokens: The tokens that the request sets aside for its answer.
+            model: The model that the request is for, if it is not the configured one.
+            dialect: The wire format of the messages; by default it is recognised.
+
+        Returns:
+            The messages to send, and the task that ends once they are stored. Await it before the answer is passed on:
+            then nothing that anybody has seen can be lost. A prompt with a new plan is returned when it is stored.
+
+        Raises:
+            InsufficientBudget: What must stay takes more tokens than there are.
+            InvalidHistory: The list cannot be read as messages.
+
+        Example:
+            >>> import asyncio
+            >>> async def call_model():
+            ...     prompt, stored = await manager.abegin_preflight("chat-1", history)
+            ...     answer = {"role": "assistant", "content": "…"}  # ask the model for it here
+            ...     return [*(await stored), answer] == [*prompt, answer]
+            >>> asyncio.run(call_model())
+            True
+        """
+        beside = _Beside(tools, instructions, output_tokens, model, dialect)
+        held = self._enter(session_id, messages)
+        known: asyncio.Future[list[M]] = asyncio.get_running_loop().create_future()
+        task = asyncio.ensure_future(self._abegun(held, list(messages), beside, known))
+        try:
+            await asyncio.wait((known, task), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.wait((task,))
+            raise
+        return (known.result() if known.done() else await task), task
+
+    async def _abegun(
+        self, held: HeldSession, messages: Sequence[M], beside: _Beside, known: asyncio.Future[list[M]]
+    ) -> list[M]:
+        loop = known.get_loop()
+
+        def tell(items: list[M]) -> None:
+            # From a thread: the task may be cancelled, or over, by the time that the loop gets to it.
+            loop.call_soon_threadsafe(lambda: known.done() or known.set_result(items))
+
+        async with held.lock.ahold():
+            return await self._arun(self._preflight(held, messages, beside, tell))
+
+    def _preflight(
+        self,
+        held: HeldSession,
+        messages: Sequence[M],
+        beside: _Beside,
+        on_known: Callable[[list[M]], None] | None = None,
+    ) -> Steps[list[M]]:
         call = yield from self._begin(held, beside)
         entries = yield from self._to_entries(call, held.gateway, messages)
-        prompt = yield from call.engine.preflight(held.session, entries, call.budget)
-        return cast(list[M], held.gateway.to_items(prompt, summary_place=held.session.prompt.summary_place))
+
+        def to_items(prompt: list[object]) -> list[M]:
+            return cast(list[M], held.gateway.to_items(prompt, summary_place=held.session.prompt.summary_place))
+
+        def tell(prompt: list[object]) -> None:
+            if on_known:
+                on_known(to_items(prompt))
+
+        on_prompt = tell if on_known else None
+        prompt = yield from call.engine.preflight(held.session, entries, call.budget, on_known=on_prompt)
+        return to_items(prompt)
 
     def manual_compact(
         self,
@@ -345,7 +443,7 @@ class CompactManager:
         asked = _Asked(note or "", _checked_focus(focus), target_tokens)
         held = self._enter(session_id, messages)
         with held.lock.hold():
-            return run_steps(self._manual_compact(held, messages, beside, asked))
+            return self._run(self._manual_compact(held, messages, beside, asked))
 
     async def amanual_compact(
         self,
@@ -370,7 +468,7 @@ class CompactManager:
         asked = _Asked(note or "", _checked_focus(focus), target_tokens)
         held = self._enter(session_id, messages)
         async with held.lock.ahold():
-            return await arun_steps(self._manual_compact(held, list(messages), beside, asked))
+            return await self._arun(self._manual_compact(held, list(messages), beside, asked))
 
     def _manual_compact(
         self, held: HeldSession, messages: Sequence[M], beside: _Beside, asked: _Asked
@@ -400,11 +498,16 @@ class CompactManager:
     def _to_entries(self, call: _Call, gateway: Gateway, messages: Sequence[object]) -> Steps[Sequence[object]]:
         """Return a caller's list as entries of the log, in whatever dialect it is."""
         gateway.select_dialect(messages, call.dialect, likely=call.likely_dialect)
-        if gateway.must_learn:
-            yield from call.engine.refresh(call.session)
-            prompt = call.session.prompt
-            gateway.learn(prompt.items.originals, summary_place=prompt.summary_place)
-        return gateway.to_entries(messages)
+        session = call.session
+        yield from call.engine.refresh(session)
+        if gateway.must_learn(session.reads):
+            gateway.learn(_shown(session.prompt), session.reads)
+        entries = gateway.entries_at_hand(messages)
+        if entries is not None:
+            return entries
+        own = ShownList([message.original for message in session.log.view])
+        prompts = [session.prompt, *(yield from call.engine.earlier_prompts(session))]
+        return gateway.to_entries(messages, (own, *map(_shown, prompts)))
 
     def plan(
         self,
@@ -454,8 +557,9 @@ class CompactManager:
         held = self._sessions.find(session_id)
         call = self._call(held, _Beside(tools, instructions, output_tokens, model, dialect))
         with held.lock.hold():
-            run_steps(call.engine.refresh(held.session))
-            entries = run_steps(self._to_entries(call, held.gateway.fork(), messages))
+            self._run(call.engine.refresh(held.session))
+            self._run(call.engine.read_plans(held.session))
+            entries = self._run(self._to_entries(call, held.gateway.fork(), messages))
             trial = held.session.fork()
         return call.engine.silent().dry_run(
             trial, entries, call.budget, now=now, target_tokens=target_tokens, focus=_checked_focus(focus)
@@ -492,7 +596,7 @@ class CompactManager:
             4100
         """
         with self._open(session_id) as session:
-            run_steps(self._observe_usage(session, usage))
+            self._run(self._observe_usage(session, usage))
 
     async def aobserve_usage(self, session_id: str, usage: object) -> None:
         """`observe_usage` for an event loop; same arguments, result and errors.
@@ -501,8 +605,14 @@ class CompactManager:
             >>> import asyncio
             >>> asyncio.run(manager.aobserve_usage("chat-1", 4_200))
         """
-        async with self._aopen(session_id) as session:
-            await arun_steps(self._observe_usage(session, usage))
+        held = self._sessions.find(session_id)
+        async with held.lock.ahold():
+            await self._arun(self._observe_usage_of(held, usage))
+        await self._aforget_oldest()
+
+    def _observe_usage_of(self, held: HeldSession, usage: object) -> Steps[None]:
+        yield from self._refresh(held)
+        yield from self._observe_usage(held.session, usage)
 
     def _observe_usage(self, session: Session, usage: object) -> Steps[None]:
         reported = reported_usage(usage)
@@ -621,7 +731,7 @@ class CompactManager:
             trial = session.fork()
         chosen = self._models.of_session(trial)
         trial.set_budget(chosen.budget_of(trial))
-        return run_steps(chosen.engine.prefetch_summary(trial, waits=True))
+        return run_steps(chosen.engine.prefetch_summary(trial, waits=True), self._background_limits)
 
     def prepare_summary(self, session_id: str) -> bool:
         """Deprecated: use `prefetch_summary`."""
@@ -630,7 +740,8 @@ class CompactManager:
 
     def _prefetch(self, session: Session) -> bool:
         """Do the work of the prefetcher, off the critical path."""
-        return run_steps(self._models.of_session(session).engine.prefetch_summary(session))
+        engine = self._models.of_session(session).engine
+        return run_steps(engine.prefetch_summary(session), self._background_limits)
 
     # -- what happened, and why -------------------------------------------------------------------------------------
 
@@ -1009,7 +1120,7 @@ class CompactManager:
             (2, 0, ())
         """
         with self._open(session_id) as session:
-            return run_steps(self._undo(session))
+            return self._run(self._undo(session))
 
     async def aundo(self, session_id: str) -> CompactionPlan:
         """`undo` for an event loop; same arguments, result and errors.
@@ -1019,7 +1130,7 @@ class CompactManager:
             >>> plan = asyncio.run(manager.aundo("chat-1"))
         """
         async with self._aopen(session_id) as session:
-            return await arun_steps(self._undo(session))
+            return await self._arun(self._undo(session))
 
     def _undo(self, session: Session) -> Steps[CompactionPlan]:
         plans = yield from self._engine.persistence.call_store(lambda: self._store.plans(session.session_id))
@@ -1047,7 +1158,7 @@ class CompactManager:
             1
         """
         with self._open(session_id) as session:
-            return run_steps(self._restore(session, version))
+            return self._run(self._restore(session, version))
 
     async def arestore(self, session_id: str, version: int) -> CompactionPlan:
         """`restore` for an event loop; same arguments, result and errors.
@@ -1057,7 +1168,7 @@ class CompactManager:
             >>> plan = asyncio.run(manager.arestore("chat-1", 0))
         """
         async with self._aopen(session_id) as session:
-            return await arun_steps(self._restore(session, version))
+            return await self._arun(self._restore(session, version))
 
     def _restore(self, session: Session, version: int) -> Steps[CompactionPlan]:
         yield from self._engine.restore(session, version)
@@ -1074,18 +1185,18 @@ class CompactManager:
         """Hold a session that is known, here or in the store."""
         held = self._sessions.find(session_id)
         with held.lock.hold():
-            run_steps(self._refresh(held))
+            self._run(self._refresh(held))
             yield held.session
-        run_steps(self._forget_oldest())
+        self._run(self._forget_oldest())
 
     @asynccontextmanager
     async def _aopen(self, session_id: str) -> AsyncGenerator[Session]:
         """Do what `_open` does in an event loop: a thread that waits for a session could be one that it needs."""
         held = self._sessions.find(session_id)
         async with held.lock.ahold():
-            await arun_steps(self._refresh(held))
+            await self._arun(self._refresh(held))
             yield held.session
-        await arun_steps(self._forget_oldest())
+        await self._aforget_oldest()
 
     def _refresh(self, held: HeldSession) -> Steps[None]:
         """Take in what other processes wrote to a session; raise if there is no such session."""
@@ -1147,7 +1258,7 @@ class CompactManager:
         held = self._sessions.pop(session_id)
         if held:
             with held.lock.hold():
-                if not run_steps(self._engine.persistence.flush(held.session)):
+                if not self._run(self._engine.flush(held.session)):
                     self._sessions.register(held)
                     return
         self._forget_shared(session_id)
@@ -1162,7 +1273,7 @@ class CompactManager:
         held = self._sessions.pop(session_id)
         if held:
             async with held.lock.ahold():
-                if not await arun_steps(self._engine.persistence.flush(held.session)):
+                if not await self._arun(self._engine.flush(held.session)):
                     self._sessions.register(held)
                     return
         self._forget_shared(session_id)
@@ -1170,7 +1281,7 @@ class CompactManager:
     def _forget_oldest(self) -> Steps[None]:
         while held := self._sessions.pop_excess():
             try:
-                is_written = yield from self._engine.persistence.flush(held.session)
+                is_written = yield from self._engine.flush(held.session)
             except BaseException:  # the call was cancelled
                 self._sessions.register(held)
                 raise
@@ -1180,6 +1291,10 @@ class CompactManager:
                 self._sessions.register(held)
                 return
             self._forget_shared(held.session.session_id)
+
+    async def _aforget_oldest(self) -> None:
+        if self._sessions.has_excess:  # nearly always not, and then no thread is needed to find that out
+            await self._arun(self._forget_oldest())
 
     def _forget_shared(self, session_id: str) -> None:
         if isinstance(self._shared, InProcessSharedStore):
@@ -1223,7 +1338,7 @@ class CompactManager:
             self._prefetcher.close()
         for held in self._sessions:
             with held.lock.hold():
-                run_steps(self._engine.persistence.flush(held.session, fallback=_LOST))
+                self._run(self._engine.flush(held.session, fallback=_LOST))
         self._close_outputs()
 
     async def aclose(self) -> None:
@@ -1239,7 +1354,7 @@ class CompactManager:
             await run_blocking(self._prefetcher.close)
         for held in self._sessions:
             async with held.lock.ahold():
-                await arun_steps(self._engine.persistence.flush(held.session, fallback=_LOST))
+                await self._arun(self._engine.flush(held.session, fallback=_LOST))
         await run_blocking(self._close_outputs)
 
     def _close_outputs(self) -> None:
@@ -1297,6 +1412,10 @@ class _Call:
     def likely_dialect(self) -> str:
         """What plain text is taken for, which could be in any dialect: what the model's own provider takes."""
         return "anthropic" if self.model.startswith("claude") else "chat"
+
+
+def _shown(prompt: CurrentPrompt) -> ShownList:
+    return ShownList(prompt.items.originals, prompt.items.owners, prompt.summary_place)
 
 
 def _checked_focus(focus: object) -> str:

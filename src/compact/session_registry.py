@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Generator, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from weakref import WeakSet
 
 from compact.core.engine.session import Session
 from compact.dialects.gateway import Gateway
@@ -95,6 +97,9 @@ class HeldSession:
     gateway: Gateway = field(default_factory=Gateway)
 
 
+_live: WeakSet[SessionRegistry] = WeakSet()
+
+
 class SessionRegistry:
     """Sessions by id, the least recently used first; safe between threads."""
 
@@ -102,6 +107,7 @@ class SessionRegistry:
         self._max_sessions = max_sessions
         self._sessions: OrderedDict[str, HeldSession] = OrderedDict()
         self._lock = threading.Lock()
+        _live.add(self)
 
     def find(self, session_id: str) -> HeldSession:
         """Return a session; a new one that is not registered yet if there is none."""
@@ -111,8 +117,11 @@ class SessionRegistry:
     def use(self, session_id: str) -> HeldSession:
         """Return a session, registered as the most recently used."""
         with self._lock:
-            held = self._sessions.setdefault(session_id, HeldSession(Session(session_id)))
-            self._sessions.move_to_end(session_id)
+            held = self._sessions.get(session_id)
+            if held is None:
+                held = self._sessions[session_id] = HeldSession(Session(session_id))
+            else:
+                self._sessions.move_to_end(session_id)
             return held
 
     def register(self, held: HeldSession) -> None:
@@ -129,13 +138,18 @@ class SessionRegistry:
         with self._lock:
             return self._sessions.pop(session_id, None)
 
+    @property
+    def has_excess(self) -> bool:
+        """True if there are more sessions than there may be."""
+        return len(self._sessions) > self._max_sessions
+
     def pop_excess(self) -> HeldSession | None:
         """Remove the least recently used session if there are too many; return it with its lock taken.
 
         One that a call is in stays.
         """
         with self._lock:
-            if len(self._sessions) <= self._max_sessions:
+            if not self.has_excess:
                 return None
             found = next((held for held in self._sessions.values() if held.lock.take_if_free()), None)
             return self._sessions.pop(found.session.session_id) if found else None
@@ -146,3 +160,24 @@ class SessionRegistry:
     def __iter__(self) -> Iterator[HeldSession]:
         with self._lock:
             return iter(tuple(self._sessions.values()))
+
+    def reset_after_fork(self) -> None:
+        """Drop the sessions that a call is in, in a copy of the process: its thread is not there, and holds the lock.
+
+        The store has what the call had written, and the next one goes on from there.
+        """
+        self._lock = threading.Lock()
+        for session_id, held in tuple(self._sessions.items()):
+            if held.lock.is_held:
+                del self._sessions[session_id]
+            else:
+                held.lock = SessionLock()
+
+
+def _after_fork() -> None:
+    for registry in tuple(_live):
+        registry.reset_after_fork()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)

@@ -21,7 +21,7 @@ from sizes import SCALE
 Writer = Callable[[Sequence[Step]], list[Any]]
 windows = st.sampled_from([260, 500, 1200])
 few = settings(
-    max_examples=25 * SCALE,
+    max_examples=15 * SCALE,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -21,7 +21,7 @@ CODE = (
 )
 MEGABYTE = 1_000_000
 
-NOTICEABLE_SECONDS = 1  # below this, nobody minds how it grows
+NOTICEABLE_SECONDS = 2  # below this, nobody minds how it grows
 
 # Each at 1 MB.
 NAMED = [

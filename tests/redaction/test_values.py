@@ -244,3 +244,30 @@ NOISE = st.lists(
 def test_twice_is_once_in_scrambled_text_too(text: str) -> None:
     once = Redactor().text(text)
     assert Redactor().text(once) == once
+
+
+EVENTS_REDACTOR = Redactor()
+
+
+@given(st.dictionaries(st.text(max_size=12) | st.sampled_from(SECRET_NAMES), json_values, max_size=4))
+@example({"model": "gpt-4o", "message": "password=hunter2"})
+def test_an_event_is_redacted_as_any_data_is_however_often_its_texts_come(data: dict[str, Any]) -> None:
+    first, again = EVENTS_REDACTOR.event(deepcopy(data)), EVENTS_REDACTOR.event(deepcopy(data))
+    assert first == again == Redactor().value(data)
+
+
+def test_what_is_known_of_the_texts_of_events_is_bounded_and_holds_no_secret() -> None:
+    redactor = Redactor()
+    for number in range(5_000):
+        assert redactor.event({"id": f"call-{number}", "note": "password=hunter2"})["note"] == f"password={MARK}"
+    known = redactor._known_clean
+    assert 0 < len(known) <= 2_048
+    assert not any("hunter2" in text for text in known)
+
+
+def test_a_callback_is_asked_for_every_text_of_every_event() -> None:
+    seen: list[str] = []
+    redactor = Redactor(callback=lambda text: seen.append(text) or text)
+    for _ in range(2):
+        redactor.event({"model": "gpt-4o"})
+    assert seen.count("gpt-4o") == 2

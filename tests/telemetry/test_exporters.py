@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+import time
+import weakref
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -85,6 +88,26 @@ def test_everything_arrives_in_order_and_in_batches() -> None:
     assert worker.waiting == worker.dropped == 0
     worker.close()
     assert recording.closed == 1
+
+
+def test_a_worker_that_waits_holds_no_event_that_was_sent() -> None:
+    """Nobody read it, and it may know a whole session."""
+    recording = Recording()
+    worker = ExportWorker(recording)
+    outgoing: list[weakref.ref[Callable[[], Any]]] = []
+    for _ in range(2):
+        compute: Any = lambda: None  # noqa: E731
+        outgoing.append(weakref.ref(compute))
+        worker(CompactionReportEvent(session_id="s", compute_report=compute))
+        del compute
+        assert worker.flush(30)
+    recording.sent.clear()
+    ends_at = time.monotonic() + 3  # the thread lets go after it has said that it sent them
+    while any(ref() for ref in outgoing) and time.monotonic() < ends_at:
+        gc.collect()
+        time.sleep(0.01)
+    assert [ref() for ref in outgoing] == [None, None]
+    worker.close()
 
 
 def test_close_loses_nothing() -> None:

@@ -6,6 +6,7 @@
     ├── ConfigError          a configuration that makes no sense
     ├── InvalidHistory       a history that cannot be read as messages
     ├── UnknownSession       a question about a session that never was
+    ├── WaitTimeout          something that was waited for took too long
     └── SummaryFailed        no summary that can be used
         ├── SummaryEmpty            it says nothing
         ├── SummaryTruncated        it was cut off
@@ -214,6 +215,30 @@ class UnknownSession(CompactError, KeyError):
     def __init__(self, session_id: str) -> None:
         super().__init__(f"nothing is known of session {session_id!r}", hint="preflight it first, or check the id")
         self.session_id = session_id
+
+
+class WaitTimeout(CompactError):
+    """A store, a summariser, an archive or another process did not answer in time.
+
+    `preflight` goes on without the answer, and an event says so; other calls that need a store raise it.
+
+    Attributes:
+        what: What did not answer.
+        seconds: How long it was waited for.
+
+    Example:
+        >>> from compact.core.errors import WaitTimeout
+        >>> print(WaitTimeout("the store", 15, limited_by="state.timeout_seconds"))
+        the store did not answer within 15 s
+        hint: find out why it hangs, or raise state.timeout_seconds
+    """
+
+    code = "wait_timeout"
+
+    def __init__(self, what: str, seconds: float, *, limited_by: str) -> None:
+        self.what, self.seconds = what, seconds
+        hint = f"find out why it hangs, or raise {limited_by}"
+        super().__init__(f"{what} did not answer within {seconds:.3g} s", hint=hint)
 
 
 class SummaryFailed(CompactError):

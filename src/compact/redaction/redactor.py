@@ -11,6 +11,8 @@ from compact.redaction.nested import NestedRedaction
 from compact.redaction.spans import replaced
 
 CALLBACK_FAILED = "<REDACTED: callback failed>"
+# Chosen: names and ids are shorter, and so many of them come again with the events of every call.
+_SHORT_CHARS, _MOST_KNOWN = 64, 2_048
 
 
 class Redactor:
@@ -26,6 +28,8 @@ class Redactor:
         self._patterns = compile_patterns(patterns) if enabled else ()
         # Of a callback of the user nothing is taken for granted.
         self._callback: Callable[[str], object] | None = callback
+        # Short texts of events in which no secret was found.
+        self._known_clean: set[str] = set()
 
     @property
     def is_enabled(self) -> bool:
@@ -44,6 +48,22 @@ class Redactor:
         if not self._is_enabled:
             return value
         return NestedRedaction(self.text, reads_everything=bool(self._patterns or self._callback)).value(value)
+
+    def event(self, data: Any) -> Any:
+        """Return the data of an event without secrets: what `value` returns, without reading the same names again."""
+        if not self._is_enabled or self._callback:  # a callback has the last word on every text, each time
+            return self.value(data)
+        return NestedRedaction(self._text_once, reads_everything=bool(self._patterns)).value(data)
+
+    def _text_once(self, text: str) -> str:
+        if text in self._known_clean:
+            return text
+        clean = self.text(text)
+        if clean is text and len(text) <= _SHORT_CHARS:
+            if len(self._known_clean) >= _MOST_KNOWN:
+                self._known_clean.clear()
+            self._known_clean.add(text)
+        return clean
 
     def message(self, message: Message) -> Message:
         """Return a message without secrets; its role and ids stay, and JSON stays JSON."""

@@ -4,6 +4,7 @@ extractive       by code, without a model: the default
 forms            what each form of a summary by code lists, and what it gives its room to
 entries          lines of such lists: a decision with its reason, a file with its changes
 chronicle        the story: chosen pieces step by step
+reach            how far back lines are chosen from
 llm/             by a model: prompts, answers, merging
 clients/         the models' clients: OpenAI, Anthropic, litellm; retries and errors
 spending         limits on what the summaries of a session may cost

@@ -17,6 +17,7 @@ from compact.core.summary.summary import StructuredSummary, render_summary_text
 from compact.core.summary.verification import lacking
 from compact.summarizers.chronicle import leads, told
 from compact.summarizers.forms import FORMS, SummaryForm
+from compact.summarizers.reach import places_to_read
 
 # All of these are chosen; `python benchmarks/fidelity` measures what comes of them.
 # What the summary message takes beyond its text, and what the label of an excerpt takes.
@@ -49,7 +50,7 @@ def extractive_summary(request: SummaryRequest) -> StructuredSummary:
     history = request.history or span
     inside = {message.id for message in span}
     places = [place for place, message in enumerate(history) if message.id in inside]
-    selection = Selection(history, count_text=request.count_text)
+    selection = Selection(history, count_text=request.count_text, places=places_to_read(history, request.previous))
     factors = form.factors(selection.pieces, history, places, ledger) if form.has_factors else []
     if request.focus:
         factors = piece_factors(request.focus, selection.pieces, factors)

@@ -100,6 +100,11 @@ class Dispatcher:
         self._sinks = CompositeEventEmitter(sinks)
         self._metadata = dict(metadata or {})
 
+    @property
+    def has_sinks(self) -> bool:
+        """False if nobody gets the events."""
+        return bool(self._sinks)
+
     def __call__(self, event: CompactionEvent) -> None:
         if self._sinks:  # without a sink, no clock has to be read
             self._sinks(add_context(event, self._metadata))

@@ -269,6 +269,7 @@ class ExportWorker:
                 lost = None
             with self._changed:
                 self._finish_batch(lost)
+            del batch  # its events know whole sessions, and the wait for the next ones may be long
 
     def _finish_batch(self, lost: int | None) -> None:
         """Count what was lost of a batch; None is all of it."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 
 from compact.core.errors import ConfigError
@@ -23,6 +24,8 @@ _PLUGS: dict[str, Callable[[str], Callable[[str], int]]] = {
 }
 _lock = Lock()
 _loaded: dict[tuple[str, str], Callable[[str], int] | None] = {}
+# By encoding: the threads that load a vocabulary before it is needed.
+_loading: dict[str, Thread] = {}
 
 
 class TiktokenTokenizer:
@@ -54,6 +57,17 @@ class TiktokenTokenizer:
     def __repr__(self) -> str:
         return f"TiktokenTokenizer({self._encoding!r})"
 
+    def start_loading(self) -> None:
+        """Have the vocabulary loaded in a thread, once in a process: half a second that the first count need not wait.
+
+        Python's other threads wait meanwhile, because the package does not let them go on; better before the first
+        turn than in it.
+        """
+        if ("toktok", self._encoding) not in _loaded and self._encoding not in _loading:
+            name, encoding = "compact-vocabulary", self._encoding
+            loader = _loading[encoding] = Thread(target=_usual_plug, args=(encoding,), name=name, daemon=True)
+            loader.start()
+
     def count_text(self, text: str) -> int:
         """Return the tokens of a bare text; what looks like a special token is ordinary text."""
         if len(text) < LONG:
@@ -84,7 +98,7 @@ class TiktokenTokenizer:
             # Without the second plug the first is off by a token here and there: better than no count.
             counter = _plug("tiktoken", self._encoding) or _plug("toktok", self._encoding)
         else:
-            counter = _plug("toktok", self._encoding) or _plug("tiktoken", self._encoding)
+            counter = _usual_plug(self._encoding)
         if counter is None:
             raise _nothing_installed(self._encoding)
         return counter
@@ -105,6 +119,20 @@ def _plug(name: str, encoding: str) -> Callable[[str], int] | None:
                 except ImportError:
                     _loaded[key] = None
     return _loaded[key]
+
+
+def _usual_plug(encoding: str) -> Callable[[str], int] | None:
+    return _plug("toktok", encoding) or _plug("tiktoken", encoding)
+
+
+def _finish_loading() -> None:
+    """Wait for vocabularies that are being loaded: a copy of the process would have half of one, and its lock."""
+    for loader in list(_loading.values()):
+        loader.join()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(before=_finish_loading)
 
 
 def _nothing_installed(encoding: str) -> ConfigError:

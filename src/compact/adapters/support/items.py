@@ -7,12 +7,14 @@ from operator import is_
 from typing import Any
 
 from compact.core.json_data import is_list, is_mapping
-from compact.dialects.dialect import without
+from compact.dialects.dialect import has_own_marks, without
 from compact.dialects.translation import META
 
 
 def without_meta(items: Sequence[Any]) -> list[Any]:
     """Return a caller's items without our `meta`, which every provider rejects; items that have none as they are."""
+    if not has_own_marks(items):
+        return list(items)
     return [without(item, META) if is_mapping(item) and META in item else item for item in items]
 
 

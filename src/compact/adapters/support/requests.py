@@ -6,6 +6,7 @@ stops because of a failure here: the failure is reported as an event, and the re
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -75,12 +76,14 @@ class PreparedRequest:
     """What to send for a request.
 
     `items` is None if the framework's own messages are to be sent: because compaction failed, with this `error`, or
-    because the adapter wanted none. `session_id` is empty if it could not be found out.
+    because the adapter wanted none. `session_id` is empty if it could not be found out. `stored` ends once it is
+    stored what is sent; None if it is.
     """
 
     session_id: str
     items: list[Any] | None = None
     error: Exception | None = None
+    stored: asyncio.Task[list[Any]] | None = None
 
     def items_or(self, own: Sequence[Any]) -> list[Any]:
         """Return the items to send: those prepared, or the caller's own without our `meta`."""
@@ -125,10 +128,19 @@ class RequestPreparer(Generic[R]):
 
     async def aprepare(self, request: R) -> PreparedRequest:
         """Return what to send for a request, without blocking the event loop."""
+        return await self._or_fall_back(request, self._acompacted)
+
+    async def abegin(self, request: R) -> PreparedRequest:
+        """Do what `aprepare` does, and return as soon as it is known what to send: `stored` is to be awaited."""
+        return await self._or_fall_back(request, self._abegun)
+
+    async def _or_fall_back(
+        self, request: R, compacted: Callable[[R, str], Awaitable[PreparedRequest]]
+    ) -> PreparedRequest:
         session_id = ""
         try:
             session_id = self._session_of(request)
-            return await self._acompacted(request, session_id)
+            return await compacted(request, session_id)
         except Exception as error:  # noqa: BLE001 - as in `prepare`
             return self._fall_back(session_id, error)
 
@@ -145,6 +157,13 @@ class RequestPreparer(Generic[R]):
             return PreparedRequest(session_id)
         items = await self.manager.apreflight(session_id, outgoing.items, **outgoing.options)
         return PreparedRequest(session_id, outgoing.restore(items))
+
+    async def _abegun(self, request: R, session_id: str) -> PreparedRequest:
+        outgoing = self._read(request, session_id)
+        if outgoing is None:
+            return PreparedRequest(session_id)
+        items, stored = await self.manager.abegin_preflight(session_id, outgoing.items, **outgoing.options)
+        return PreparedRequest(session_id, outgoing.restore(items), stored=stored)
 
     def _fall_back(self, session_id: str, error: Exception) -> PreparedRequest:
         if self._strict:

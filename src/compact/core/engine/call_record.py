@@ -55,7 +55,7 @@ def _cached_tokens(session: Session) -> int:
     """Return the tokens at the beginning of the prompt that went out with the call before, instructions included."""
     shared = shared_slots(session.prompt.slots, session.last_sent)
     fixed_tokens = session.budget.fixed_tokens if session.budget else 0
-    return fixed_tokens + sum(session.prompt.slot_tokens[:shared]) if shared else 0
+    return fixed_tokens + session.prompt.leading_tokens(shared) if shared else 0
 
 
 def _limits(session: Session) -> Mapping[str, int]:

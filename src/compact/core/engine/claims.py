@@ -21,18 +21,24 @@ from compact.core.summary.summary import StructuredSummary
 _CLAIM_ROUNDS = 3
 # The key that is claimed by whoever prefetches a session's next summary, whatever its span.
 _PREFETCH = "prefetch"
+# What is waited for in errors.
+_WRITER = "the process that writes the summary"
 # A claim that does not become stale (a hundred years, in seconds): it is released when another plan is in force.
 _UNTIL_RELEASED = 100 * 365 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryClaiming:
-    """Claims summaries before they are written; a claim is held for `claim_seconds` at most."""
+    """Claims summaries before they are written; a claim is held for `claim_seconds` at most.
+
+    Nobody waits longer than `wait_seconds` for what another process writes, not even a thread that was left behind.
+    """
 
     claims: SummaryClaims
     persistence: SessionPersistence
     emitter: EventEmitter
     claim_seconds: float = 30.0
+    wait_seconds: float = 30.0
 
     def write_once(
         self,
@@ -50,7 +56,7 @@ class SummaryClaiming:
             for _ in range(_CLAIM_ROUNDS):
                 if (yield from ask(lambda: claims.claim(session_id, key, stale_after_seconds=hold))):
                     break
-                done = yield SlowStep(lambda: claims.wait(session_id, key, timeout_seconds=hold))
+                done = yield SlowStep(self._waiting_for(session_id, key), _WRITER)
                 if done:
                     return done
         except Exception as error:  # noqa: BLE001 - a store is a plug-in
@@ -58,11 +64,11 @@ class SummaryClaiming:
             return (yield from write())
         try:
             summary = yield from write()
-        except GeneratorExit:
-            self._release_at_once(session, key)
-            raise
         except Exception:
             yield from self._release(session, key, None)
+            raise
+        except BaseException:
+            self._release_at_once(session, key)
             raise
         yield from self._release(session, key, summary)
         return summary
@@ -72,9 +78,12 @@ class SummaryClaiming:
             yield from self.persistence.call_store(lambda: self.claims.finish(session.session_id, key, summary))
         except Exception as error:  # noqa: BLE001 - a store is a plug-in
             self.emitter.error(session, error, fallback="the summary is used, but not shared")
+        except BaseException:
+            self._release_at_once(session, key)
+            raise
 
     def _release_at_once(self, session: Session, key: str) -> None:
-        """Release a claim of a call that was cancelled: it cannot wait for anything any more."""
+        """Release a claim of a call that was cancelled or interrupted: it cannot wait for anything any more."""
         try:
             self.claims.finish(session.session_id, key, None)
         except Exception as error:  # noqa: BLE001 - a store is a plug-in
@@ -155,7 +164,7 @@ class SummaryClaiming:
                 return False
             for round_ in range(2 if waits else 1):
                 if round_:
-                    yield SlowStep(lambda: claims.wait(session_id, _PREFETCH, timeout_seconds=hold))
+                    yield SlowStep(self._waiting_for(session_id, _PREFETCH), _WRITER)
                 if (yield from ask(lambda: claims.claim(session_id, _PREFETCH, stale_after_seconds=hold))):
                     return True
         except Exception as error:  # noqa: BLE001 - a store is a plug-in
@@ -196,7 +205,11 @@ class SummaryClaiming:
         except Exception as error:  # noqa: BLE001 - a store is a plug-in
             self.emitter.error(session, error, fallback="continued without knowing who prefetches a summary")
             return None
-        return lambda: claims.wait(session_id, _PREFETCH, timeout_seconds=hold)
+        return self._waiting_for(session_id, _PREFETCH)
+
+    def _waiting_for(self, session_id: str, key: str) -> Callable[[], StructuredSummary | None]:
+        """Return how to wait for what another process writes."""
+        return lambda: self.claims.wait(session_id, key, timeout_seconds=self.wait_seconds)
 
 
 def _key_of(message_ids: tuple[str, ...], version: int, note: str = "", focus: str = "") -> str:

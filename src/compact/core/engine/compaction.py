@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from compact.core.errors import InsufficientBudget
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.facts.text import one_line
 from compact.core.log.groups import calls_answered, group_messages
-from compact.core.log.legality import repair_chat
+from compact.core.log.legality import Repair, repair_chat
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.constraint_guard import ConstraintGuard
 from compact.core.plan.coordinator import (
@@ -294,11 +294,21 @@ class Compactor:
 
     def render(self, session: Session) -> None:
         """Make the prompt of a session anew, from its log and plan."""
-        rendered = self.renderer.render(session.log.view, session.plan)
+        prompt, repairs = self._built(session, session.plan)
+        session.show(prompt)
+        if repairs:
+            self.emitter.repairs(session, repairs)
+
+    def prompt_of(self, session: Session, plan: CompactionPlan) -> CurrentPrompt:
+        """Return what another plan shows of a session's log."""
+        return self._built(session, plan)[0]
+
+    def _built(self, session: Session, plan: CompactionPlan) -> tuple[CurrentPrompt, Sequence[Repair]]:
+        rendered = self.renderer.render(session.log.view, plan)
         slots, repairs = repair_chat(rendered.slots)
         prompt = CurrentPrompt.built(
             session.log,
-            session.plan,
+            plan,
             rendered,
             slots,
             rules=self.rules,
@@ -306,9 +316,7 @@ class Compactor:
             count_message=self.tokenizer.count_message,
             like=session.like,
         )
-        session.show(prompt)
-        if repairs:
-            self.emitter.repairs(session, repairs)
+        return prompt, repairs
 
 
 def _strategy_failure(failure: StrategyFailure, instead: str) -> StepFailure:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any
 
 from compact.core.audit.freed import ContentChange, content_changes
-from compact.core.audit.report import report_of
+from compact.core.audit.report import CompactionReport, report_of
 from compact.core.engine.events import (
     CompactionCheckStartedEvent,
     CompactionCompletedEvent,
@@ -53,6 +52,24 @@ def _discard(event: CompactionEvent) -> None:
     """Drop an event."""
 
 
+class _Once:
+    """Compute a report when it is first asked for; whoever keeps the event does not keep the session it is about."""
+
+    __slots__ = ("_compute", "_report")
+
+    def __init__(self, compute: Callable[[], CompactionReport]) -> None:
+        self._compute: Callable[[], CompactionReport] | None = compute
+        self._report: CompactionReport | None = None
+
+    def __call__(self) -> CompactionReport:
+        compute = self._compute
+        if compute:  # two threads that ask at once compute the same
+            self._report = compute()
+            self._compute = None
+        assert self._report
+        return self._report
+
+
 @dataclass(frozen=True, slots=True)
 class EventEmitter:
     """Emits events to a sink."""
@@ -61,17 +78,26 @@ class EventEmitter:
     model: str = ""
     policy: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
+    @property
+    def is_heard(self) -> bool:
+        """False if the sink says that nobody gets its events: then they need not be made."""
+        return bool(getattr(self.sink, "has_sinks", True))
+
     def silent(self) -> EventEmitter:
         """Return an emitter whose events go nowhere."""
         return replace(self, sink=_discard)
 
     def emit(self, session: Session, event: type[CompactionEvent], **fields: Any) -> None:
         """Emit an event of a session; `fields` are those that the event has beside the common ones."""
-        self.sink(event(**_common(session), **fields))
+        if self.is_heard:
+            self.sink(event(**_common(session), **fields))
 
     @contextmanager
     def operation(self, session: Session, operation: str) -> Generator[None]:
         """Emit when something that takes time starts and ends, and whether it failed."""
+        if not self.is_heard:
+            yield
+            return
         is_check = operation in ("preflight", "manual_compact")
         start = CompactionCheckStartedEvent if is_check else OperationStartedEvent
         started = start(**_common(session), operation=operation)
@@ -96,6 +122,8 @@ class EventEmitter:
 
     def estimate(self, session: Session, budget: TokenBudget, used_tokens: int) -> None:
         """Emit how large the prompt is."""
+        if not self.is_heard:
+            return
         parts = session.tokens_by_part()
         breakdown = {
             "system": parts.get(PromptPart.SYSTEM, 0),
@@ -208,7 +236,7 @@ class EventEmitter:
         The report is made when somebody reads the event, on the history as it is now: the turn does not wait for it.
         """
         view, log, plan = tuple(session.log.view), tuple(session.log.entries), session.plan
-        compute_report = cache(lambda: report_of(view, before, plan, constraints=constraints, log=log))
+        compute_report = _Once(lambda: report_of(view, before, plan, constraints=constraints, log=log))
         self.emit(session, CompactionReportEvent, compute_report=compute_report)
 
     def error(self, session: Session, error: Exception, *, fallback: str, message: str | None = None) -> None:

@@ -5,9 +5,11 @@ Written once, as generators that yield what they wait for; `compact.runner` runs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
+from typing import TypeVar
 
 from compact.core.audit.records import AddedMessage
 from compact.core.audit.store import VersionConflict
@@ -16,9 +18,10 @@ from compact.core.engine.emitter import EventEmitter
 from compact.core.engine.events import HistoryBranchedEvent
 from compact.core.engine.persistence import SessionPersistence
 from compact.core.engine.prefetch import Prefetch, prefetch_goal, smaller_rules
-from compact.core.engine.session import Session, TriggerDecision
+from compact.core.engine.prompt import CurrentPrompt
+from compact.core.engine.session import UNKNOWN_HEAD, Session, TriggerDecision
 from compact.core.engine.trigger import Trigger
-from compact.core.errors import InsufficientBudget
+from compact.core.errors import CompactError, InsufficientBudget, WaitTimeout
 from compact.core.log.attachment_use import names_of
 from compact.core.log.attachments import attached_part, attachment_id, attachments_of
 from compact.core.log.legality import check_chat
@@ -29,15 +32,18 @@ from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import TokenBudget
 from compact.core.plan.coordinator import CompactionResult
 from compact.core.plan.edited import after_edit
-from compact.core.plan.plan import EDITED_PAST, SummarizationRecord
+from compact.core.plan.plan import EDITED_PAST, CompactionPlan, SummarizationRecord
 from compact.core.plan.regret import Regret
 from compact.core.plan.renderer import with_lines
 from compact.core.plan.turn import MovedAttachment, Rehydrate, Rehydration, RehydrationScope
 from compact.core.plurals import quantity
 from compact.core.steps import Steps
 
-# Chosen: one lost race is usual where processes share a session, several in a row are rare; each is on record.
-_MAX_TRIES = 6
+T = TypeVar("T")
+
+# Measured with eight processes that write to one session without a pause, on two busy cores: 6 tries were too few for
+# one turn in 20, 20 for one in 100.
+_MAX_TRIES = 20
 # What Ariadne takes in one request: above it, what is told of the input is cut.
 _LARGE_INPUT_BYTES = 262_144
 # Chosen: an agent's own summary stands behind its instructions, perhaps behind a greeting.
@@ -84,8 +90,19 @@ class Engine:
         pricing = replace(self.compactor.pricing, emitter=emitter)
         return replace(self, compactor=replace(self.compactor, emitter=emitter, pricing=pricing))
 
-    def preflight(self, session: Session, incoming: Sequence[object], budget: TokenBudget) -> Steps[list[object]]:
-        """Return the list to send: the whole way of one call."""
+    def preflight(
+        self,
+        session: Session,
+        incoming: Sequence[object],
+        budget: TokenBudget,
+        *,
+        on_known: Callable[[list[object]], None] | None = None,
+    ) -> Steps[list[object]]:
+        """Return the list to send: the whole way of one call.
+
+        With `on_known`, that gets the list before it is stored, unless this call made a new plan: then it has to be in
+        the store before anybody sees it.
+        """
 
         def compact_if_needed(budget: TokenBudget) -> Steps[None]:
             used = self.trigger.used_tokens(session, budget)
@@ -100,7 +117,11 @@ class Engine:
                 self.prefetch.start(session)
 
         with self.emitter.operation(session, "preflight"):
-            return (yield from self._with_store(session, incoming, budget, compact_if_needed))
+            return (
+                yield from self._whole_or_not(
+                    session, self._with_store(session, incoming, budget, compact_if_needed, on_known)
+                )
+            )
 
     def _should_prefetch(self, session: Session, budget: TokenBudget) -> bool:
         return self.trigger.enabled and self.trigger.used_tokens(session, budget) >= budget.prefetch_tokens
@@ -130,7 +151,22 @@ class Engine:
             yield from self.compactor.compact(session, goal, "manual", note)
 
         with self.emitter.operation(session, "manual_compact"):
-            return (yield from self._with_store(session, incoming, budget, compact_now))
+            return (yield from self._whole_or_not(session, self._with_store(session, incoming, budget, compact_now)))
+
+    def _whole_or_not(self, session: Session, steps: Steps[T]) -> Steps[T]:
+        """Run the steps of a call; if they break off in the middle of something, the session is as it was before.
+
+        What we raise ourselves, and a call that is cancelled where it waits, leave a session that is whole. A session
+        that the store has is read from there again: copying it before each call would cost more the longer it is.
+        """
+        before = None if session.is_stored else session.fork()
+        try:
+            return (yield from steps)
+        except (CompactError, GeneratorExit):
+            raise
+        except BaseException:
+            session.go_back_to(before or Session(session.session_id))
+            raise
 
     def _with_store(
         self,
@@ -138,16 +174,24 @@ class Engine:
         incoming: Sequence[object],
         window: TokenBudget,
         work: Callable[[TokenBudget], Steps[None]],
+        on_known: Callable[[list[object]], None] | None = None,
     ) -> Steps[list[object]]:
-        """Ingest the list, do the work and store what is new; if another process was quicker, do it again on that."""
+        """Ingest the list, do the work and store what is new; if another process was quicker, do it again on that.
+
+        The session is up to date at first: its list was read with what it knows. What `on_known` was told then stays
+        as it is: it was made of all that this process could know.
+        """
         if not incoming:
             return []
+        if session.kept_lists:
+            yield from self._store_kept_lists(session, "still unsaved; tried again at the next call")
         match, added, emitted, budget = Match((), []), None, frozenset[Regret](), window
         for attempt in range(_MAX_TRIES):
-            yield from self.persistence.catch_up(session, self.compactor.render)
+            if attempt:
+                yield from self.refresh(session)
             budget = _as_provider_counts(window, session)
             before = session.plan.summary
-            match = self.ingest(session, incoming, budget)
+            match = yield from self._ingested(session, incoming, budget)
             if match.is_new_line:
                 yield from self.compactor.claiming.discard_prefetched(session, before)
             if attempt == 0:
@@ -155,19 +199,53 @@ class Engine:
             self.emitter.regrets(session, [regret for regret in session.new_regrets if regret not in emitted])
             emitted |= frozenset(session.new_regrets)
             yield from work(budget)
-            yield from self._rehydrate(session, budget)
+            try:
+                yield from self._rehydrate(session, budget)
+            except WaitTimeout as error:
+                self.emitter.error(session, error, fallback="continued without what the newest messages name")
             if self.inject:  # once in a call, and after all reduction: nothing is compacted for what is injected
                 added = (yield from self.inject(session)) if added is None else added
                 session.inject(added)
-            if (yield from self._save(session, self.trigger.estimated_tokens(session, budget))):
+            estimated = self.trigger.estimated_tokens(session, budget)
+            told = None if attempt or session.has_unsaved_plan else on_known
+            if (yield from self._save(session, estimated, partial(_tell, told, session, incoming, match))):
                 break
+        else:
+            session.keep_list(incoming)
+            self.emitter.error(session, _lost_races(session), fallback="sent unsaved; stored later, at the next call")
         self.emitter.prompt_ready(session, budget, self.trigger.used_tokens(session, budget))
         return session.output(incoming, match)
 
-    def _save(self, session: Session, estimated_tokens: int | None) -> Steps[bool]:
+    def _store_kept_lists(self, session: Session, fallback: str) -> Steps[None]:
+        """Store what earlier calls could not, because other processes were quicker each time."""
+        for _ in range(_MAX_TRIES):
+            yield from self.persistence.catch_up(session, self.compactor.render)
+            while session.kept_lists and session.budget is not None and not session.is_deleted:
+                yield from self._ingested(session, session.kept_lists[0], session.budget)
+                if not (yield from self._save(session, None)):
+                    break
+                session.drop_kept_list()
+            else:
+                return
+        self.emitter.error(session, _lost_races(session), fallback=fallback)
+
+    def flush(self, session: Session, *, fallback: str = "kept in memory") -> Steps[bool]:
+        """Write what is not stored yet, behind what other processes have stored since; return False if that fails."""
+        if not session.kept_lists:
+            if (yield from self.persistence.flush(session, fallback=fallback)):
+                return True
+            if session.stored.head != UNKNOWN_HEAD:
+                return False  # the store failed
+            session.keep_list([message.original for message in session.log.view])
+        yield from self._store_kept_lists(session, fallback)
+        return not session.kept_lists and (yield from self.persistence.flush(session, fallback=fallback))
+
+    def _save(
+        self, session: Session, estimated_tokens: int | None, before_commit: Callable[[], None] = lambda: None
+    ) -> Steps[bool]:
         """Write what is new; return False if another process was quicker."""
         before = session.stored.head.plan_version
-        is_saved = yield from self.persistence.save(session, estimated_tokens)
+        is_saved = yield from self.persistence.save(session, estimated_tokens, before_commit)
         if self.prefetch and self.prefetch.is_quick:
             replaced = range(before, session.stored.head.plan_version)
             yield from self.compactor.claiming.end_plans(session, replaced)
@@ -230,17 +308,45 @@ class Engine:
         """Bring a session up to what its store knows."""
         yield from self.persistence.catch_up(session, self.compactor.render)
 
-    def ingest(self, session: Session, incoming: Sequence[object], budget: TokenBudget) -> Match:
-        """Match a caller's list with the log and bring the prompt up to date."""
+    def _ingested(self, session: Session, incoming: Sequence[object], budget: TokenBudget) -> Steps[Match]:
+        """Do what `ingest` does; if the list may be a prompt of an earlier plan, read those first."""
+        match = self.ingest(session, incoming, budget)
+        while match is None:
+            yield from self.read_plans(session)
+            match = self.ingest(session, incoming, budget)
+        return match
+
+    def read_plans(self, session: Session) -> Steps[None]:
+        """Have a session know the plans that it had before, in whatever process."""
+        session.learn_plans((yield from self.persistence.earlier_plans(session)))
+
+    def earlier_prompts(self, session: Session) -> Steps[list[CurrentPrompt]]:
+        """Return what earlier plans of a session show of its log, the newest first."""
+
+        def prompts() -> Iterator[CurrentPrompt] | None:
+            return session.earlier_prompts(lambda plan: self.compactor.prompt_of(session, plan))
+
+        if prompts() is None:
+            yield from self.read_plans(session)
+        return list(prompts() or ())
+
+    def ingest(self, session: Session, incoming: Sequence[object], budget: TokenBudget) -> Match | None:
+        """Match a caller's list with the log and bring the prompt up to date.
+
+        Return None if the session must know its earlier plans for that.
+        """
         if session.set_model(self.emitter.model, self.tokenizer):
             self.compactor.render(session)
-        match = session.ingest(incoming, self.tokenizer.count_message)
+        match = session.ingest(
+            incoming, self.tokenizer.count_message, lambda plan: self.compactor.prompt_of(session, plan)
+        )
+        if match is None:
+            return None
         session.find_regrets(match)
         session.set_budget(budget)
         if match.branched:
-            remaining = after_edit(
-                session.plan, session.log.view, self.tokenizer.count_message, self.compactor.rules.pins
-            )
+            new = {message.id for message in match.new}
+            remaining = self._after_edit(session, session.plan, known={m.id for m in session.log.view} - new)
             if remaining is not session.plan or match.is_new_line:
                 version = session.plan.version + 1
                 edited = replace(remaining, version=version, reason=EDITED_PAST, origin=None, held=False, run=None)
@@ -260,6 +366,10 @@ class Engine:
         else:
             session.extend_prompt(match.new, self.compactor.renderer, self.compactor.rules)
         return match
+
+    def _after_edit(self, session: Session, plan: CompactionPlan, *, known: Container[str]) -> CompactionPlan:
+        count, pins = self.tokenizer.count_message, self.compactor.rules.pins
+        return after_edit(plan, session.log.view, count, known=known, pins=pins)
 
     def _has_compacted_itself(self, session: Session, match: Match) -> bool:
         """Return True, once, if the caller has put a summary of its own in place of messages, or begins with one."""
@@ -309,7 +419,7 @@ class Engine:
             earlier = yield from self.persistence.plan_of(session, version)
             undone = session.plan.summary
             restored = replace(
-                after_edit(earlier, session.log.view, self.tokenizer.count_message, self.compactor.rules.pins),
+                self._after_edit(session, earlier, known=session.log.ids_until(earlier.regrets.log_length)),
                 version=session.plan.version + 1,
                 reason=f"version {version} was restored",
                 tokens_before=session.prompt_tokens,
@@ -323,10 +433,8 @@ class Engine:
             if (yield from self._save(session, None)):
                 yield from self.compactor.claiming.discard_prefetched(session, undone)
                 return
-        raise VersionConflict(
-            f"version {version} was not restored: other processes keep writing to session {session.session_id!r}",
-            hint="try again",
-        )
+        conflict = _lost_races(session)
+        raise VersionConflict(f"version {version} was not restored: {conflict.message}", hint=conflict.hint)
 
     def prefetch_summary(self, session: Session, *, waits: bool = False) -> Steps[bool]:
         """Write the summary that the next compaction will need, on a fork; return False if it needs none.
@@ -342,13 +450,13 @@ class Engine:
                 pending = yield from self._summary_to_prefetch(session, session.budget)
                 if pending:
                     yield from self.compactor.writer.prefetch(session, pending)
-        except GeneratorExit:
-            claiming.cancel_prefetch(session)
-            raise
         except Exception as error:
             fallback = "no summary was prefetched; it is written when it is needed"
             self.emitter.error(session, error, fallback=fallback)
             yield from claiming.end_prefetch(session)
+            raise
+        except BaseException:
+            claiming.cancel_prefetch(session)
             raise
         yield from claiming.end_prefetch(session)
         return pending is not None
@@ -366,6 +474,20 @@ class Engine:
         rules = smaller_rules(self.compactor.rules_of(session, goal))
         will_do = result.tokens_after <= goal.settle_tokens and result.rules in rules
         return result.pending_summary if will_do else None
+
+
+def _tell(
+    on_known: Callable[[list[object]], None] | None, session: Session, incoming: Sequence[object], match: Match
+) -> None:
+    if on_known:
+        on_known(session.output(incoming, match))
+
+
+def _lost_races(session: Session) -> VersionConflict:
+    return VersionConflict(
+        f"other processes keep writing to session {session.session_id!r}: {_MAX_TRIES} tries were too late",
+        hint="try again, or let one process at a time work on a session",
+    )
 
 
 def _as_provider_counts(budget: TokenBudget, session: Session) -> TokenBudget:

@@ -12,8 +12,8 @@ from typing import TypeVar
 from compact.core.audit.archive import PrunedArchive, StorageAdapter
 from compact.core.audit.artifacts import Artifact, ArtifactMetadata
 from compact.core.audit.call_details import reported_cache
-from compact.core.audit.records import AddedMessage, Commit, SessionHead
-from compact.core.audit.store import SessionStore, VersionConflict
+from compact.core.audit.records import AddedMessage, Commit, SessionHead, StoredSession
+from compact.core.audit.store import SessionStore, StoreError, VersionConflict
 from compact.core.engine.call_record import model_call
 from compact.core.engine.emitter import EventEmitter
 from compact.core.engine.events import ArchivalEvent, VersionConflictEvent
@@ -25,7 +25,8 @@ from compact.core.log.sensitivity import closed_ids, withheld
 from compact.core.plan.economics import ModelPrices
 from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.renderer import summary_message
-from compact.core.steps import SlowStep, Steps
+from compact.core.plurals import quantity
+from compact.core.steps import SlowStep, Steps, StoreStep
 
 T = TypeVar("T")
 
@@ -48,7 +49,7 @@ class SessionPersistence:
 
     def call_store(self, call: Callable[[], T]) -> Steps[T]:
         """Call the store; only one that may block is handed to the runner to wait for."""
-        return (yield call) if self.store.blocks else call()
+        return (yield StoreStep(call, self.store)) if self.store.blocks else call()
 
     def catch_up(self, session: Session, render: Callable[[Session], None]) -> Steps[None]:
         """Take over what another process has written since."""
@@ -65,18 +66,33 @@ class SessionPersistence:
                 return
             session.mark_lost()  # with its file, say
             return
-        session.reload(stored)
-        render(session)
+        before = session.fork()
+        try:
+            _check_whole(stored)
+            session.reload(stored)
+            render(session)
+        except BaseException as error:  # what a store holds may be torn, and reading it may be interrupted
+            session.go_back_to(before)
+            if not isinstance(error, Exception):
+                raise
+            self.emitter.error(session, error, fallback="continued with what is in memory")
+            return
         session.take_stored_as_sent()
 
-    def save(self, session: Session, estimated_tokens: int | None) -> Steps[bool]:
-        """Write what is new; return False if another process was quicker and the call must be made again."""
+    def save(
+        self, session: Session, estimated_tokens: int | None, before_commit: Callable[[], None] = lambda: None
+    ) -> Steps[bool]:
+        """Write what is new; return False if another process was quicker and the call must be made again.
+
+        `before_commit` is called once it is settled what is written, before it is.
+        """
         if session.is_deleted:
             return True
         commit = session.unsaved()
         if estimated_tokens is not None:
             added = tuple(map(_as_recorded, (*session.turn.rehydrated, *session.injected)))
             commit = replace(commit, call=model_call(session, estimated_tokens, self.prices), added=added)
+        before_commit()
         try:
             head = yield from self._commit(session, commit)
         except VersionConflict as conflict:
@@ -99,7 +115,10 @@ class SessionPersistence:
         return head
 
     def flush(self, session: Session, *, fallback: str = "kept in memory") -> Steps[bool]:
-        """Write what an earlier failure of the store has kept back; return False if it could not be written."""
+        """Write what an earlier failure of the store has kept back; return False if it could not be written.
+
+        If that is because another process was quicker, the session is marked as outdated.
+        """
         commit = session.unsaved()
         if session.is_deleted or not (commit.messages or commit.plan or commit.view_ids is not None):
             return True
@@ -107,6 +126,8 @@ class SessionPersistence:
             session.mark_saved((yield from self._commit(session, commit)))
         except VersionConflict as conflict:
             self.emitter.emit(session, VersionConflictEvent, message=conflict.message)
+            session.mark_outdated()
+            return False
         except Exception as error:  # noqa: BLE001 - a store is a plug-in
             self.emitter.error(session, error, fallback=fallback)
             return False
@@ -146,6 +167,15 @@ class SessionPersistence:
             artifact = Artifact(metadata, content)
             yield from self.call_store(lambda artifact=artifact: self.store.artifacts.store_artifact(artifact))
 
+    def earlier_plans(self, session: Session) -> Steps[tuple[CompactionPlan, ...]]:
+        """Return every plan that the store has of a session; none if it fails."""
+        try:
+            plans = yield from self.call_store(lambda: self.store.plans(session.session_id))
+        except Exception as error:  # noqa: BLE001 - a store is a plug-in
+            self.emitter.error(session, error, fallback="a prompt of an earlier plan is not recognised")
+            return ()
+        return tuple(entry.plan for entry in plans)
+
     def plan_of(self, session: Session, version: int) -> Steps[CompactionPlan]:
         """Return an earlier plan; version 0 is the one that changes nothing."""
         if version == 0:
@@ -160,7 +190,8 @@ class SessionPersistence:
         return found
 
     def _as_archived(self, message: Message) -> Message:
-        return self.redact(without_bytes(withheld(message, self.default_sensitivity)))
+        # A copy: what code has read in an entry stays with the entry, and is not to be redacted with it.
+        return self.redact(replace(without_bytes(withheld(message, self.default_sensitivity))))
 
     def archive_transcript(self, session: Session, plan: CompactionPlan) -> Steps[None]:
         """Archive what came in since the last compaction, and the summary that will stand for it."""
@@ -170,14 +201,14 @@ class SessionPersistence:
         try:
             entries = session.log.entries
             transcript = [self._as_archived(message) for message in entries[session.plan.archived :]]
-            place = yield SlowStep(lambda: archive.save_transcript(session.session_id, transcript, step))
+            place = yield SlowStep(lambda: archive.save_transcript(session.session_id, transcript, step), "the archive")
             session.mark_archived(len(entries))
             self._emit_archival(session, step, place)
             if plan.summary and plan.summary.summary:
                 # A user's constraint is in the summary whatever its sensitivity; it is not archived with it.
                 told = plan.summary.summary.without_sources(closed_ids(entries, self.default_sensitivity))
                 summary = self.redact(summary_message(replace(plan.summary, summary=told)))
-                place = yield SlowStep(lambda: archive.save_summary(session.session_id, summary, step))
+                place = yield SlowStep(lambda: archive.save_summary(session.session_id, summary, step), "the archive")
                 self._emit_archival(session, step, place)
         except Exception as error:  # noqa: BLE001 - an archive is a plug-in
             self.emitter.error(session, error, fallback="continued without archiving; the log has everything")
@@ -189,12 +220,22 @@ class SessionPersistence:
         if not isinstance(archive, PrunedArchive):
             return
         try:
-            yield SlowStep(archive.prune)
+            yield SlowStep(archive.prune, "the archive")
         except Exception as error:  # noqa: BLE001 - an archive is a plug-in
             self.emitter.error(session, error, fallback="nothing was removed from the archive; all was written")
 
     def _emit_archival(self, session: Session, step: int, place: str) -> None:
         self.emitter.emit(session, ArchivalEvent, step=step, storage_adapter=self.archive_name, place=place)
+
+
+def _check_whole(stored: StoredSession) -> None:
+    """Raise StoreError unless a session that was read has all of its entries."""
+    found, written = len(stored.messages), stored.head.last_seq
+    if found != written:
+        raise StoreError(
+            f"session {stored.session_id!r} was read with {found:,} of {quantity(written, 'message')}",
+            hint="check the store, or restore it from a backup",
+        )
 
 
 def _as_recorded(added: AddedMessage) -> AddedMessage:

@@ -9,13 +9,14 @@ from typing import TypeAlias
 from compact.core.engine.claims import SummaryClaiming
 from compact.core.engine.emitter import EventEmitter
 from compact.core.engine.session import Session, TriggerDecision
+from compact.core.errors import WaitTimeout
 from compact.core.log.groups import group_messages
 from compact.core.log.messages import Message
 from compact.core.plan.layers import KeepRules, partition
 from compact.core.plan.strategy import Goal
 from compact.core.steps import SlowStep, Steps
 
-# Call it to wait for a summary that is being written.
+# A step that waits for a summary that is being written.
 Wait: TypeAlias = Callable[[], object]
 
 
@@ -59,14 +60,17 @@ class Prefetch:
 
     def wait(self, session: Session) -> Steps[None]:
         """Wait for the summary that is being written for a session, here or in another process, if one is."""
-        here = self.running(session)
-        if here:
-            yield here if self.is_quick else SlowStep(here)
-        if self.is_quick:  # the turn is as quick as another process
-            return
-        elsewhere = yield from self.claiming.prefetch_elsewhere(session)
-        if elsewhere:
-            yield SlowStep(elsewhere)
+        try:
+            here = self.running(session)
+            if here:
+                yield here
+            if self.is_quick:  # the turn is as quick as another process
+                return
+            elsewhere = yield from self.claiming.prefetch_elsewhere(session)
+            if elsewhere:
+                yield SlowStep(elsewhere, "the process that prefetches the summary")
+        except WaitTimeout as error:
+            self.emitter.error(session, error, fallback="continued without waiting for the prefetched summary")
 
 
 def prefetch_goal(goal: Goal, growth_tokens: int) -> Goal:

@@ -77,6 +77,8 @@ class CurrentPrompt:
 
     def extend(self, new: Sequence[Message], tokens: Sequence[int], renderer: PromptRenderer, rules: KeepRules) -> None:
         """Put new messages behind the prompt; everything before them stays byte for byte."""
+        if not new:
+            return
         self.rendered = renderer.extend(self.rendered, new)
         self.items.add_entries(new)
         self.covered += len(new)
@@ -137,6 +139,10 @@ class CurrentPrompt:
         """The tokens of what people, the agent and tools said, by part and by role or tool."""
         said = {key: tokens for key, tokens in self.tokens_by_source.items() if key[0] in SAID_PARTS}
         return contents_in_order(said)
+
+    def leading_tokens(self, slots: int) -> int:
+        """Return the tokens of so many slots at the beginning; counted from the end, which is nearer at most calls."""
+        return self.tokens - sum(self.slot_tokens[slots:])
 
     def _add_slot(self, message: Message, tokens: int, part: PromptPart) -> None:
         self.tokens_by_source[part, self.source_of(message)] += tokens

@@ -5,9 +5,9 @@ A session is the only owner of its state: others read its attributes and change 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from compact.core.audit.records import AddedMessage, Commit, ModelCall, SessionHead, StoredMessage, StoredSession
 from compact.core.audit.regret_finder import RegretFinder, read_regrets
@@ -30,8 +30,10 @@ from compact.core.summary.summarizer import Spending
 _OURS = "\0"
 # How many earlier prompts are recognised when they come back; a call may be retried again and again. Chosen.
 _REMEMBERED_PROMPTS = 32
+# How many earlier plans are tried for a list that is not known otherwise. Chosen.
+_REMEMBERED_PLANS = 8
 # A head that no session has: the next call must read the store again.
-_UNKNOWN_HEAD = SessionHead(last_seq=-1)
+UNKNOWN_HEAD = SessionHead(last_seq=-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,8 @@ class Session:
         self._exhausted: CompactionInputs | None = None
         self._tokens: dict[str, int] = {}
         self._tails: tuple[PromptTail, ...] = ()
-        self._previous: CurrentPrompt | None = None
+        # The plans before the one in force, oldest first; None if they are in the store, and were not needed yet.
+        self._earlier_plans: tuple[CompactionPlan, ...] | None = ()
         # What the newest list brought back; and what reads the log under the plan in force, made when it is needed.
         self.new_regrets: tuple[Regret, ...] = ()
         self._regret_finder: RegretFinder | None = None
@@ -145,7 +148,11 @@ class Session:
         self.failures: tuple[StepFailure, ...] = ()
         # The newest item of the caller's, whose kind our own messages take.
         self._like: object = None
+        # How often it was read from its store.
+        self.reads = 0
         self._noted: set[str] = set()
+        # Lists of the caller's whose entries other processes have kept from being stored, oldest first.
+        self.kept_lists: tuple[tuple[object, ...], ...] = ()
 
     @classmethod
     def resumed(cls, stored: StoredSession) -> Session:
@@ -159,6 +166,7 @@ class Session:
 
         What only this process knows stays: the window, what it showed behind the log, what it sent last.
         """
+        self.reads += 1
         entries = [entry.message for entry in stored.messages]
         by_id = {message.id: message for message in entries}
         forms = {message_id: form.applied(by_id[message_id]) for message_id, form in stored.forms.items()}
@@ -166,7 +174,8 @@ class Session:
         self._tokens = {entry.message.id: entry.tokens for entry in stored.messages}
         self._tokens |= {message_id: form.tokens for message_id, form in stored.forms.items()}
         self._like = entries[-1].original if entries else None
-        self.plan, self.prompt, self._previous = stored.plan, CurrentPrompt(), None
+        self.plan, self.prompt = stored.plan, CurrentPrompt()
+        self._earlier_plans = None if stored.plan.version > 1 else ()
         self._regret_finder = None
         self.turn_number = sum(message.role == "user" for message in entries)
         # What was rehydrated for this turn is not in the prompt any more, and may be again.
@@ -195,15 +204,43 @@ class Session:
         twin.stored, twin.last_sent = self.stored, self.last_sent
         twin.rehydration, twin.spending, twin.queued_version = self.rehydration, self.spending, self.queued_version
         twin._tokens, twin._tails, twin._deletion = dict(self._tokens), self._tails, self._deletion
-        twin._previous, twin._like = self._previous, self._like
+        twin._earlier_plans, twin._like, twin.kept_lists = self._earlier_plans, self._like, self.kept_lists
         return twin
+
+    def go_back_to(self, before: Session) -> None:
+        """Be what another session is, an older fork or a new one: what has changed since was left half done."""
+        self.log, self.prompt, self._tokens = before.log, before.prompt, before._tokens
+        self.plan, self.calibration, self.budget = before.plan, before.calibration, before.budget
+        self.model, self._counted_by = before.model, before._counted_by
+        self.turn_number, self.turn, self.injected = before.turn_number, before.turn, before.injected
+        self.decision, self.declined, self._exhausted = before.decision, before.declined, before._exhausted
+        self.stored, self.last_sent, self.rehydration = before.stored, before.last_sent, before.rehydration
+        self.queued_version, self._tails = before.queued_version, before._tails
+        self._earlier_plans, self.reads = before._earlier_plans, self.reads + 1
+        self._like, self.kept_lists = before._like, before.kept_lists
+        self._regret_finder, self.new_regrets, self.failures = None, (), ()
+
+    def keep_list(self, incoming: Sequence[object]) -> None:
+        """Keep a list that could not be stored, so that it is stored later; one that it goes on from is in it."""
+        others = (kept for kept in self.kept_lists if tuple(incoming[: len(kept)]) != kept)
+        self.kept_lists = (*others, tuple(incoming))
+
+    def drop_kept_list(self) -> None:
+        """Note that the oldest of the lists that were kept is stored."""
+        self.kept_lists = self.kept_lists[1:]
 
     # -- the caller's list ------------------------------------------------------------------------------------------
 
-    def ingest(self, incoming: Sequence[object], count_message: Callable[[Message], int]) -> Match:
+    def ingest(
+        self,
+        incoming: Sequence[object],
+        count_message: Callable[[Message], int],
+        prompt_of: Callable[[CompactionPlan], CurrentPrompt] = lambda plan: CurrentPrompt(),
+    ) -> Match | None:
         """Match a caller's list with the log, append what is new and count it, once.
 
-        Messages are counted as they are read, before any is appended: a counter that fails changes nothing.
+        Messages are counted as they are read, before any is appended: a counter that fails changes nothing. `prompt_of`
+        makes the prompt of an earlier plan. Return None if these must be read first, and do nothing.
         """
         counted: dict[int, int] = {}
 
@@ -212,7 +249,9 @@ class Session:
             counted[id(message.original)] = count_message(message)
             return message
 
-        match = self._match(incoming, read)
+        match = self._match(incoming, read, prompt_of)
+        if match is None:
+            return None
         for message_id in match.formed:
             self._tokens[message_id] = counted[id(self.log.forms[message_id].original)]
         for message in match.new:
@@ -222,7 +261,8 @@ class Session:
         self._like = incoming[-1] if incoming else self._like
         if match.branched or match.rejoined:
             self.stored = replace(self.stored, has_branched=True)
-        self.stored = replace(self.stored, formed_ids=self.stored.formed_ids.union(match.formed))
+        if match.formed:
+            self.stored = replace(self.stored, formed_ids=self.stored.formed_ids.union(match.formed))
         if self.turn.context.turn_number != self.turn_number:
             self.turn = TurnState(TurnContext(self.turn_number))
         self.injected, self.failures = (), ()
@@ -230,7 +270,7 @@ class Session:
 
     def show_unseen(self, match: Match, count_message: Callable[[Message], int]) -> None:
         """Show entries as the caller has them that a plan stood for, and the plan of now does not."""
-        shown = [form for form in match.unseen if self.plan.get_action(form.id)[0] is CompactionAction.INCLUDE]
+        shown = [form for form in match.unseen if _is_shown(self.plan, form.id)]
         for message_id in self.log.show_forms(shown):
             self._tokens[message_id] = count_message(self.log.forms[message_id])
             self.stored = replace(self.stored, formed_ids=self.stored.formed_ids | {message_id})
@@ -241,7 +281,12 @@ class Session:
         self._noted.add(what)
         return is_first
 
-    def _match(self, incoming: Sequence[object], read: Callable[[object, str], Message]) -> Match:
+    def _match(
+        self,
+        incoming: Sequence[object],
+        read: Callable[[object, str], Message],
+        prompt_of: Callable[[CompactionPlan], CurrentPrompt],
+    ) -> Match | None:
         """Match a caller's list with the log; what stood behind the log in an earlier prompt is ours, not new."""
         for tail in self._tails:
             end = tail.start + len(tail.items)
@@ -249,27 +294,52 @@ class Session:
                 self._remember(tail)
                 break
         else:
-            return self._match_log(incoming, read)
+            return self._match_log(incoming, read, prompt_of)
 
         def read_in_place(item: object, _: str) -> Message:
             # Errors name the place in the caller's own list.
             return read(item, f"messages[{next(n for n, own in enumerate(incoming) if own is item)}]")
 
         without = [*incoming[: tail.start], *incoming[end:]]
-        match = self._match_log(without, read_in_place)
+        match = self._match_log(without, read_in_place, prompt_of)
+        if match is None:
+            return None
         owners = [*match.owners[: tail.start], *[_OURS] * len(tail.items), *match.owners[tail.start :]]
         return replace(match, owners=owners)
 
-    def _match_log(self, incoming: Sequence[object], read: Callable[[object, str], Message]) -> Match:
+    def _match_log(
+        self,
+        incoming: Sequence[object],
+        read: Callable[[object, str], Message],
+        prompt_of: Callable[[CompactionPlan], CurrentPrompt],
+    ) -> Match | None:
         plan = self.plan
-        shown = Shown(lambda i: plan.get_action(i)[0] is CompactionAction.INCLUDE, plan.summary is not None)
-        return self.log.match(incoming, output=self.prompt.items, read=read, earlier=self._earlier, shown=shown)
 
-    @property
-    def _earlier(self) -> KnownList | None:
-        """The prompt before the newest one, as long as nothing has happened since."""
-        before = self._previous
-        return before.items if before and before.items.originals and before.covered == len(self.log.view) else None
+        def always_as_is(message_id: str) -> bool:
+            plans = (plan, *self._earlier_plans) if self._earlier_plans is not None else ()
+            return bool(plans) and all(_is_shown(plan, message_id) for plan in plans)
+
+        shown = Shown(lambda i: _is_shown(plan, i), always_as_is, plan.summary is not None)
+
+        def earlier() -> Iterator[KnownList] | None:
+            prompts = self.earlier_prompts(prompt_of)
+            return None if prompts is None else (prompt.items for prompt in prompts)
+
+        return self.log.match(incoming, output=self.prompt.items, read=read, earlier=earlier, shown=shown)
+
+    def earlier_prompts(self, prompt_of: Callable[[CompactionPlan], CurrentPrompt]) -> Iterator[CurrentPrompt] | None:
+        """Return what earlier plans show of the caller's line, the newest first; None if the plans were not read."""
+        if self._earlier_plans is None:
+            return None
+        line = {message.id for message in self.log.view}
+        plans = (plan for plan in reversed(self._earlier_plans) if plan.records)
+        standing = (plan for plan in plans if all(line.issuperset(record.span) for record in plan.records))
+        return map(prompt_of, islice(standing, _REMEMBERED_PLANS))
+
+    def learn_plans(self, plans: Iterable[CompactionPlan]) -> None:
+        """Take over the plans that were in force before this one."""
+        own = self.stored.unsaved_plans
+        self._earlier_plans = (*(plan for plan in plans if plan.version < self.plan.version), *own)
 
     def _remember(self, tail: PromptTail) -> None:
         others = (other for other in self._tails if other != tail)
@@ -278,7 +348,7 @@ class Session:
     def output(self, incoming: Sequence[object], match: Match) -> list[object]:
         """Return the prompt to send, with the caller's own objects wherever nothing was changed."""
         self.last_sent = self.prompt.slots
-        added = self._written_tail()
+        added = self._written_tail() if self.turn.rehydrated or self.injected else []
         if added:
             self._remember(PromptTail(len(self.prompt.items.owners), tuple(self._written_tail())))
         items = self.prompt.items
@@ -293,8 +363,8 @@ class Session:
 
     def _is_shown_as_sent(self, incoming: Sequence[object]) -> bool:
         """Return True if our own texts in a caller's list are those of now: a stub may have become shorter."""
-        items = zip(self.prompt.items.owners, incoming, self.prompt.items.originals, strict=False)
-        return all(owner or item == original for owner, item, original in items)
+        items = self.prompt.items
+        return all(incoming[place] == items.originals[place] for place in items.ours)
 
     def _written_tail(self) -> list[object]:
         """Return what stands behind the log in the newest prompt, in the caller's form."""
@@ -355,12 +425,12 @@ class Session:
     @property
     def rehydrated_tokens(self) -> int:
         """The tokens of what was rehydrated for this turn."""
-        return sum(entry.tokens for entry in self.turn.rehydrated)
+        return sum(entry.tokens for entry in self.turn.rehydrated) if self.turn.rehydrated else 0
 
     @property
     def injected_tokens(self) -> int:
         """The tokens of what injectors added to the newest prompt."""
-        return sum(entry.tokens for entry in self.injected)
+        return sum(entry.tokens for entry in self.injected) if self.injected else 0
 
     def tokens_by_part(self) -> dict[PromptPart, int]:
         """Return the tokens of each part of the newest prompt; together they are what is estimated for the request."""
@@ -400,16 +470,16 @@ class Session:
         """Put a new plan version in force; a version that the store has not seen yet is kept for it."""
         if self.plan.version not in (plan.version, self.stored.head.plan_version):
             self.stored = replace(self.stored, unsaved_plans=(*self.stored.unsaved_plans, self.plan))
+        if self._earlier_plans is not None and plan.version != self.plan.version:
+            self._earlier_plans = (*self._earlier_plans, self.plan)[-_REMEMBERED_PROMPTS:]
         regrets = Regrets(self.regrets, len(self.log.entries))
         self.plan, self._regret_finder = replace(plan, regrets=regrets, archived=self.plan.archived), None
         if is_compaction:
             self.calibration = self.calibration.after_compaction()
 
     def show(self, prompt: CurrentPrompt) -> None:
-        """Take a prompt that was made anew; the one before it may come back, unless the past was edited."""
-        line = {message.id for message in self.log.view}
-        is_of_line = all(line.issuperset(ids) for ids in self.prompt.items.ids)
-        self._previous, self.prompt = self.prompt if is_of_line else None, prompt
+        """Take a prompt that was made anew."""
+        self.prompt = prompt
 
     def show_forms(self, message_ids: Sequence[str]) -> bool:
         """Show entries in the forms that the caller has by now; return False if the prompt must be made anew."""
@@ -518,6 +588,19 @@ class Session:
         log, tokens = self.log, self._tokens
         return {i: EntryForm.between(log.recorded(i), log.forms[i], tokens[i]) for i in ids}
 
+    @property
+    def has_unsaved_plan(self) -> bool:
+        """True if the store has not seen the plan in force."""
+        return self.plan.version != self.stored.head.plan_version
+
+    @property
+    def is_stored(self) -> bool:
+        """True if the store has everything."""
+        head, stored = self.stored.head, self.stored
+        if (len(self.log), self.plan.version) != (head.last_seq, head.plan_version):
+            return False
+        return not (stored.is_new_branch or stored.unsaved_plans)
+
     def mark_saved(self, head: SessionHead) -> None:
         """Note that the store has everything."""
         artifact_ids = frozenset(record.artifact_id for record in self.plan.artifacts)
@@ -525,7 +608,7 @@ class Session:
 
     def mark_outdated(self) -> None:
         """Note that another process has written to the store: the next call must read it first."""
-        self.stored = replace(self.stored, head=_UNKNOWN_HEAD)
+        self.stored = replace(self.stored, head=UNKNOWN_HEAD)
 
     def mark_lost(self) -> None:
         """Note that the store has lost the session: it gets all of it again."""
@@ -543,3 +626,8 @@ class Session:
     def mark_queued(self, version: int | None) -> None:
         """Remember the plan version for which a job queue was asked for a summary; None to ask again."""
         self.queued_version = version
+
+
+def _is_shown(plan: CompactionPlan, message_id: str) -> bool:
+    """Return True if a plan shows an entry as it is."""
+    return plan.get_action(message_id)[0] is CompactionAction.INCLUDE

@@ -25,7 +25,7 @@ from compact.core.facts.ledger import REQUIRED, Fact, FactKind, Ledger, merged
 from compact.core.facts.text import cut_line, first_line
 from compact.core.facts.tool_calls import command_of, path_of
 from compact.core.log.groups import calls_answered, group_messages
-from compact.core.log.messages import Message
+from compact.core.log.messages import Message, copy_plain
 from compact.core.log.sensitivity import closed_ids, is_open, withheld
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.plan import ClearRecord, CompactionPlan, StepFailure, SummarizationRecord
@@ -53,6 +53,10 @@ _MIN_HALVED_TOKENS = 24
 _MIN_MODEL_TOKENS = 32
 # Chosen: asking for more would be a list of everything; what is still missing then is named in the report.
 _MAX_MISSING_ASKED = 20
+# Chosen: no text of use has so many characters to a token; most have about four.
+_MAX_CHARS_PER_TOKEN, _USUAL_CHARS_PER_TOKEN = 50, 4
+# Chosen: a client of a model keeps to its time limit by itself, and says better what took so long.
+_MODEL_LIMIT_SECONDS = 5.0
 _TOO_LONG = (SummaryTooLong, SummaryTruncated)
 _NO_ANSWER = (SummaryRefused, SummaryEmpty, SummaryEchoed, SummaryUnreadable)
 
@@ -135,6 +139,7 @@ class SummaryDrafting:
     summarizer: Summarizer
     emitter: EventEmitter
     may_be_empty: bool = False
+    timeout_seconds: float | None = None
 
     @property
     def is_model(self) -> bool:
@@ -152,11 +157,13 @@ class SummaryDrafting:
     def draft(self, session: Session, request: SummaryRequest, room: SummaryRoom) -> Steps[StructuredSummary]:
         """Return a summary that fits, with what was checked in it; raise what went wrong."""
 
+        given = _copied(request) if self._is_foreign else request
+
         def call_summarizer() -> object:
-            return self.summarizer(request)
+            return self.summarizer(given)
 
         def call_summarizer_again() -> object:
-            return self.summarizer(replace(request, missing=asked_again))
+            return self.summarizer(replace(given, missing=asked_again))
 
         first = self._checked((yield self._step(call_summarizer)), request, room)
         asked_again = self._facts_to_ask_for(first, request)
@@ -172,11 +179,23 @@ class SummaryDrafting:
 
     def _step(self, call: Callable[[], object]) -> Callable[[], object]:
         """Return the call as a step: what code writes is soon done, but a model or a user's function may take long."""
-        return SlowStep(call) if self.is_model or not self.may_be_empty else call
+        if not self._is_foreign:
+            return call
+        own_limit = 0.0 if not self.is_model else _MODEL_LIMIT_SECONDS
+        seconds = None if self.timeout_seconds is None else self.timeout_seconds + own_limit
+        return SlowStep(call, "the summariser", seconds, "summarizer.timeout_seconds")
+
+    @property
+    def _is_foreign(self) -> bool:
+        """True if a model or a user's function writes, of which nothing is known."""
+        return self.is_model or not self.may_be_empty
 
     def _checked(self, answer: object, request: SummaryRequest, room: SummaryRoom) -> Draft:
         if not isinstance(answer, StructuredSummary):
             raise TypeError(f"a summariser returns a StructuredSummary, not {type(answer).__name__}")
+        if self._is_foreign and (chars := _chars_in(answer)) > _MAX_CHARS_PER_TOKEN * max(room.max_tokens, 1_000):
+            # Not counted: checking and counting megabytes takes longer than the turn may.
+            raise SummaryTooLong(tokens=chars // _USUAL_CHARS_PER_TOKEN, max_tokens=room.max_tokens)
         summary, ungrounded = grounded(answer, request.span, _with_message_ids(request.ledger, request))
         if self._is_empty(summary):
             raise SummaryEmpty(
@@ -232,6 +251,30 @@ class SummaryDrafting:
         required = sum(fact.kind in REQUIRED for fact in request.ledger)
         check = SummaryCheck(required, asked_again, tuple(appended), draft.ungrounded)
         return replace(summary, check=check)
+
+
+def _copied(request: SummaryRequest) -> SummaryRequest:
+    """Return the request with messages of its own: a summariser may edit what it gets, but not the log."""
+    copies: dict[int, Message] = {}
+
+    def copied(messages: Iterable[Message]) -> tuple[Message, ...]:
+        for message in messages:
+            if id(message) not in copies:
+                parts = message.content if isinstance(message.content, str) else copy_plain(list(message.content or ()))
+                content = None if message.content is None else parts
+                copies[id(message)] = replace(message, content=content, original=copy_plain(message.original))
+        return tuple(copies[id(message)] for message in messages)
+
+    spans = {"messages": copied(request.messages), "span": copied(request.span), "history": copied(request.history)}
+    return replace(request, **spans)
+
+
+def _chars_in(summary: StructuredSummary) -> int:
+    """Return about how long a summary is, without reading it."""
+    texts = [summary.narrative, *summary.facts, *(item.item for item in summary.open_items)]
+    texts += [outcome.outcome for outcome in summary.tool_outcomes] + [fact.text for fact in summary.ledger]
+    texts += [text for decision in summary.decisions for text in (decision.decision, decision.rationale)]
+    return sum(map(len, texts))
 
 
 def _with_message_ids(ledger: Ledger, request: SummaryRequest) -> Ledger:
@@ -320,6 +363,8 @@ class SummaryWriter:
     check_available: Callable[[], None] = always_available
     report_outcome: Callable[[Exception | None], None] = ignore_outcome
     name: str = BY_CODE
+    # The most that one answer of the summariser may take; None for one that keeps to a time of its own.
+    timeout_seconds: float | None = None
     clock: Callable[[], float] = no_clock
     default_sensitivity: str = "internal"
 
@@ -409,7 +454,12 @@ class SummaryWriter:
 
     @property
     def _drafting(self) -> SummaryDrafting:
-        return SummaryDrafting(summarizer=self.summarizer, emitter=self.emitter, may_be_empty=self.may_be_empty)
+        return SummaryDrafting(
+            summarizer=self.summarizer,
+            emitter=self.emitter,
+            may_be_empty=self.may_be_empty,
+            timeout_seconds=self.timeout_seconds,
+        )
 
     def _write_once(self, session: Session, request: SummaryRequest, room: SummaryRoom) -> Steps[SummarizationRecord]:
         """Return the one summary of this span, whoever wrote it; one that was written for more room is cut."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import count
@@ -122,16 +122,18 @@ class _CutMessage:
     words: tuple[str, ...]
 
 
-def cut_into_pieces(messages: Sequence[Message]) -> list[Piece]:
+def cut_into_pieces(messages: Sequence[Message], places: Collection[int] | None = None) -> list[Piece]:
     """Return every piece of a history, in order; those of a tool result know the call that it answers.
 
-    Of a very long text only the two ends are cut into pieces.
+    Of a very long text only the two ends are cut into pieces. With `places`, only the messages there are.
     """
     groups = group_messages(messages)
     answered = calls_answered(messages, groups)
     callers = {place: group.indices[0] for group in groups for place in group.indices[1:]}
     pieces: list[Piece] = []
     for place, message in enumerate(messages):
+        if places is not None and place not in places:
+            continue
         call, step, has_numbers = answered.get(place), (place, -1), False
         if call is not None:
             caller = messages[callers[place]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import fsum
@@ -31,9 +31,14 @@ class Selection:
     """A history in pieces, and which of them are shown; what a piece adds only shrinks as others are shown."""
 
     def __init__(
-        self, messages: Sequence[Message], *, count_text: Callable[[str], int], weights: ScoreWeights | None = None
+        self,
+        messages: Sequence[Message],
+        *,
+        count_text: Callable[[str], int],
+        weights: ScoreWeights | None = None,
+        places: Collection[int] | None = None,
     ) -> None:
-        self.pieces = cut_into_pieces(messages)
+        self.pieces = cut_into_pieces(messages, places)
         self._scores = HistoryScores(self.pieces)
         self._count_text = count_text
         ages = _ages(messages)
@@ -46,6 +51,9 @@ class Selection:
         self._unit_weights = self._per_unit(weights or ScoreWeights())
         self._factors: Sequence[float] = ()
         self._costs: dict[int, int] = {}
+        # What one label stands before: all pieces of one step that have one origin. In numbers, which hash quickly.
+        numbers: dict[tuple[Step, str], int] = {}
+        self._labels = [numbers.setdefault((piece.step, piece.origin.value), len(numbers)) for piece in self.pieces]
 
     def _cost(self, index: int) -> int:
         """Return the tokens of a piece and of the line end behind it, counted once."""
@@ -107,7 +115,8 @@ class Selection:
         room = max_tokens
         fitting = [index for index in candidates if self._cost(index) <= room]
         shares = self._shares(fitting, few_lines) if few_lines else {}
-        labelled: set[tuple[Step, Origin]] = set()
+        labels = self._labels
+        labelled: set[int] = set()
         taken: set[int] = set()
 
         def brings(index: int) -> tuple[int, ...]:
@@ -115,8 +124,8 @@ class Selection:
             return (index,) if lead in taken or lead == index else (lead, index)
 
         def cost(indices: Iterable[int]) -> int:
-            labels = {label for index in indices if (label := self._label(index)) not in labelled}
-            return sum(map(self._cost, indices)) + label_tokens * len(labels)
+            new_labels = {labels[index] for index in indices} - labelled
+            return sum(map(self._cost, indices)) + label_tokens * len(new_labels)
 
         def density(index: int) -> float:
             needed = brings(index)
@@ -136,7 +145,7 @@ class Selection:
             elif now > 0:
                 room -= cost(needed)
                 self.mark_shown(needed)
-                labelled.update(map(self._label, needed))
+                labelled.update(labels[index] for index in needed)
                 taken.update(needed)
                 chosen += needed
         return chosen
@@ -155,10 +164,6 @@ class Selection:
             lines.sort(key=lambda index: (-self.gain(index) / self._cost(index), index))
             shares |= {index: few_lines / (few_lines + rank) for rank, index in enumerate(lines)}
         return shares
-
-    def _label(self, index: int) -> tuple[Step, Origin]:
-        """Return what one label stands before: all pieces of one step that have one origin."""
-        return self.pieces[index].step, self.pieces[index].origin
 
 
 def _ages(messages: Sequence[Message]) -> list[float]:

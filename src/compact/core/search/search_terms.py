@@ -222,11 +222,11 @@ class _Stems(dict[str, str]):
     What it learns of a text goes with it, since the text may be a secret; what every conversation has is known.
     """
 
-    def __init__(self) -> None:
-        super().__init__(_common_stems())
-
     def __missing__(self, word: str) -> str:
-        found = self[word] = stem(word) if word.isascii() and word.isalpha() else word
+        found = _common_stems().get(word)
+        if found is None:
+            found = stem(word) if word.isascii() and word.isalpha() else word
+        self[word] = found
         return found
 
 

@@ -1,0 +1,50 @@
+"""How far back code reads when it chooses the lines of a summary.
+
+All of a history that is read again for each summary makes a session slower the longer it lasts. What a summary had no
+room for, the next one has none for either: it has more to choose from. So of a very long history the newest part is
+read, and of the rest what the summary before shows and what people wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compact.core.facts.tool_calls import is_typed
+from compact.core.log.groups import group_messages
+from compact.core.log.messages import Message
+from compact.core.summary.summary import StructuredSummary
+
+# Chosen: about 250,000 tokens, which take some seconds to read; nearly every session is shorter. Of a longer one whose
+# older part is summarised already, less is read.
+MAX_CHARS = 1_000_000
+MAX_CHARS_WITH_SUMMARY = 400_000
+# Chosen: of what people wrote before that.
+MAX_TYPED_CHARS = 100_000
+
+
+def places_to_read(history: Sequence[Message], previous: StructuredSummary | None) -> frozenset[int] | None:
+    """Return the places of a history that lines are chosen from; None for all of it.
+
+    A call and its results are read together.
+    """
+    sizes = [_chars(message) for message in history]
+    if sum(sizes) <= MAX_CHARS:
+        return None
+    quoted = {excerpt.source_id for excerpt in previous.excerpts} if previous else set[str]()
+    room, typed_room = MAX_CHARS_WITH_SUMMARY if quoted else MAX_CHARS, MAX_TYPED_CHARS
+    groups = group_messages(history)
+    first_ask = next((group.indices for group in groups if is_typed(history[group.indices[0]])), ())
+    found = set(first_ask)
+    for group in reversed(groups):
+        size = sum(sizes[place] for place in group.indices)
+        room -= size
+        if room >= 0 or any(history[place].id in quoted for place in group.indices):
+            found.update(group.indices)
+        elif is_typed(history[group.indices[0]]) and size <= typed_room:
+            typed_room -= size
+            found.update(group.indices)
+    return frozenset(found)
+
+
+def _chars(message: Message) -> int:
+    return len(message.text) + sum(len(call.arguments) for call in message.tool_calls)

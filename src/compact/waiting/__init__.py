@@ -1,0 +1,5 @@
+"""What a call waits for, and how long.
+
+limits       how long a call waits, and the threads that are left behind when it stops
+processes    whether the process that holds a claim has ended
+"""
