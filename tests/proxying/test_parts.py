@@ -333,7 +333,7 @@ def test_a_failed_compaction_is_an_event_without_the_text_of_the_error(monkeypat
 
     sink = RecordingSink()
     manager = CompactManager(on_event=sink)
-    monkeypatch.setattr(manager, "apreflight", broken)
+    monkeypatch.setattr(manager, "abegin_preflight", broken)
     raw = json.dumps({"model": "m", "messages": OPENING}).encode()
     incoming = IncomingBody(endpoint=CHAT_COMPLETIONS, raw=raw, path="/v1/chat/completions")
     outcomes = [

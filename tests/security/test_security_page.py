@@ -56,6 +56,15 @@ TRIED_BY: dict[str, tuple[str, ...]] = {
         "security/test_sensitivity.py::test_export_and_mcp_withhold_it_and_raw_export_does_not",
         "recall/test_semantic.py",
     ),
+    "A request that misuses the proxy": (
+        "proxying/test_attackers.py::test_no_target_of_a_request_reaches_another_server",
+        "proxying/test_attackers.py::test_no_header_of_a_request_chooses_the_server",
+        "proxying/test_attackers.py::test_nothing_in_a_body_chooses_the_server",
+        "proxying/test_attackers.py::test_a_redirect_is_passed_on_and_not_followed",
+        "proxying/test_attackers.py::test_no_request_hides_in_the_body_of_another",
+        "proxying/test_attackers.py::test_a_key_is_used_for_the_request_that_brought_it_and_for_no_other",
+        "proxying/test_parts.py::test_a_given_name_is_used_but_never_with_another_key",
+    ),
     "A malicious page in the operator's browser": (
         "viewer/test_access.py::test_a_name_of_somebody_else_is_refused",
         "viewer/test_access.py::test_writes_need_the_page_s_own_token",

@@ -18,7 +18,7 @@ from compact.proxy.aws_signing import AwsSigner, signing_scope
 from compact.proxy.body_encodings import UnreadableBody, unpack_body
 from compact.proxy.caller_keys import SessionsOfKeys
 from compact.proxy.client_request import ClientDisconnected, ClientRequest, Message, Receive, Scope, Send
-from compact.proxy.compaction import IncomingBody, RequestCompactor, capture_event
+from compact.proxy.compaction import IncomingBody, RequestCompactor, capture_event, log_failure
 from compact.proxy.headers import TOKEN_HEADER, Headers, for_upstream, unpacked
 from compact.proxy.managers import Managers
 from compact.proxy.outcome import HEADER, RequestOutcome
@@ -66,7 +66,7 @@ class ProxyApp:
         self._upstream = Upstream(settings.upstream, timeout_seconds=settings.timeout_seconds)
         self._signer = AwsSigner()
         self._sessions_of_keys = SessionsOfKeys(settings.max_sessions_per_key)
-        self._later: set[asyncio.Task[None]] = set()
+        self._later: set[asyncio.Task[Any]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -131,6 +131,7 @@ class ProxyApp:
             response = await self._send(request, outgoing)
             if outgoing.retry and outcome:
                 response, outcome = await outgoing.retry(response, outcome, send=partial(self._send_again, request))
+            await _until_stored(outcome)
             passed = await self._passed(request, response, outcome)
         except ClientDisconnected:
             return
@@ -191,6 +192,8 @@ class ProxyApp:
         name = request.by_name.get(SESSION_HEADER_KEY, b"")
         incoming = IncomingBody(endpoint=endpoint, raw=raw, path=request.path, key=request.key, session_name=name)
         outcome = await self._compactor.compact(incoming)
+        if outcome.stored:
+            self._keep(outcome.stored)
         if outcome.session_id:
             for session_id in self._sessions_of_keys.use(request.key, outcome.session_id):
                 self._do_later(self.managers.forget(session_id))
@@ -230,9 +233,20 @@ class ProxyApp:
 
     def _do_later(self, work: Coroutine[Any, Any, None]) -> None:
         """Have something done in the background; `close` waits for it."""
-        task = asyncio.ensure_future(work)
+        self._keep(asyncio.ensure_future(work))
+
+    def _keep(self, task: asyncio.Task[Any]) -> None:
         self._later.add(task)
         task.add_done_callback(self._later.discard)
+
+
+async def _until_stored(outcome: RequestOutcome | None) -> None:
+    """Wait until it is stored what was sent: an answer that the agent has seen is never about what could be lost."""
+    if outcome is None or outcome.stored is None:
+        return
+    await asyncio.wait((outcome.stored,))
+    if not outcome.stored.cancelled() and isinstance(error := outcome.stored.exception(), Exception):
+        log_failure(error)
 
 
 def _body_message(data: bytes, *, more: bool) -> Message:

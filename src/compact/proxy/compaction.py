@@ -13,6 +13,7 @@ from compact.adapters.support import (
     SENT_UNCHANGED,
     OutgoingRequest,
     PreparedRequest,
+    RecentDict,
     RequestPreparer,
     UsageFeedback,
     report_failure,
@@ -37,6 +38,8 @@ from compact.proxy.sessions import SessionNames, answer_fingerprint, call_text
 from compact.runner import run_short
 
 _log = logging.getLogger("compact.proxy")
+# Chosen: JSON of this size is read in a millisecond or two; a thread for it takes as long on a busy machine.
+_READ_AT_ONCE_BYTES = 262_144
 _captured: ContextVar[list[CompactionEvent] | None] = ContextVar("compact_proxy_captured", default=None)
 
 
@@ -98,6 +101,8 @@ class RequestCompactor:
 
     def __init__(self, manager_for: Callable[[str, int], CompactManager], *, offers_recall: bool = True) -> None:
         self._manager_for = manager_for
+        # Those that were asked for last: a new one is made in a thread, and one that is known needs none.
+        self._managers: RecentDict[tuple[str, int], CompactManager] = RecentDict()
         self._offers_recall = offers_recall
         self._recalling = OfferedSessions()
         self.hidden_exchanges = ExchangeMemory()
@@ -106,7 +111,7 @@ class RequestCompactor:
 
     async def compact(self, incoming: IncomingBody) -> RequestOutcome:
         """Return what to send instead of a request, and what to say about it."""
-        conversation = await run_short(lambda: _read_conversation(incoming))
+        conversation = await _read_without_blocking(incoming)
         if conversation is None:
             return RequestOutcome("skipped", reason="no-conversation")
         kept_by = incoming.endpoint.history_kept_by(conversation.body)
@@ -127,6 +132,7 @@ class RequestCompactor:
             call=conversation.call,
             model=conversation.model,
             window_tokens=conversation.window_tokens,
+            stored=prepared.stored,
         )
         items = prepared.items
         if same_objects(items, conversation.items) and not self._offers(conversation, outcome.session_id, outcome.plan):
@@ -151,7 +157,7 @@ class RequestCompactor:
             return PreparedRequest("", error=error)
         # What was reported for the last call is taken in before this one is measured.
         await self._usage.aapply(manager, conversation.session_id)
-        return await preparer.aprepare(conversation)
+        return await preparer.abegin(conversation)
 
     def _read(self, conversation: _ReadConversation, session_id: str) -> OutgoingRequest:
         conversation.call, endpoint = self._usage.begin(session_id), conversation.source.endpoint
@@ -181,7 +187,11 @@ class RequestCompactor:
         return replace(outcome, body=conversation.with_items(items))
 
     async def _manager_of(self, model: str, window_tokens: int) -> CompactManager:
-        return await run_short(lambda: self._manager_for(model, window_tokens))
+        known = self._managers.get((model, window_tokens))
+        if known is None:
+            known = await run_short(lambda: self._manager_for(model, window_tokens))
+            self._managers[model, window_tokens] = known
+        return known
 
     def note_usage(self, outcome: RequestOutcome, usage: Mapping[str, Any]) -> None:
         """Keep what was reported for a call until it is applied, unless its session has sent another call since."""
@@ -201,6 +211,12 @@ class RequestCompactor:
         """Have the manager correct its estimate by what was reported for the session's newest call, once."""
         manager = await self._manager_of(outcome.model, outcome.window_tokens)
         await self._usage.aapply(manager, outcome.session_id)
+
+
+async def _read_without_blocking(incoming: IncomingBody) -> _ReadConversation | None:
+    if len(incoming.raw) <= _READ_AT_ONCE_BYTES:
+        return _read_conversation(incoming)
+    return await run_short(lambda: _read_conversation(incoming))
 
 
 def _read_conversation(incoming: IncomingBody) -> _ReadConversation | None:

@@ -32,11 +32,20 @@ def for_upstream(headers: Headers, host: bytes, *, new_length: int | None = None
     # A client that asked whether to continue (Expect: 100-continue) was answered by our server.
     sent = [(name, value) for name, value in sent if name.lower() not in (*_OURS, b"expect")]
     if new_length is None:
-        return sent
+        return _with_one_length(sent)
     length = (b"Content-Length", str(new_length).encode())
     renewed = [(name, length[1]) if name.lower() == b"content-length" else (name, value) for name, value in sent]
     renewed = [pair for pair in renewed if pair[0].lower() not in (b"transfer-encoding", b"content-encoding")]
     return renewed if any(name.lower() == b"content-length" for name, _ in renewed) else [*renewed, length]
+
+
+def _with_one_length(headers: Headers) -> Headers:
+    """Return a request's headers without its length, if its body comes in chunks (RFC 9112, section 6.3).
+
+    Of two, one server believes the one and the next server the other, and what is between is a request of its own.
+    """
+    is_chunked = any(name.lower() == b"transfer-encoding" for name, _ in headers)
+    return [pair for pair in headers if not is_chunked or pair[0].lower() != b"content-length"]
 
 
 def unpacked(headers: Headers) -> Headers:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
+from typing import Any
 
 from compact.proxy.recall.offer import RecallOffer
 
@@ -40,6 +42,8 @@ class RequestOutcome:
     # known when the response begins.
     recall: RecallOffer | None = None
     recalls: int = 0
+    # Ends once it is stored what is sent; no answer is passed on before.
+    stored: asyncio.Task[Any] | None = None
 
     @property
     def header(self) -> tuple[bytes, bytes]:
