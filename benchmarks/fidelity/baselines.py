@@ -10,9 +10,9 @@ import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fidelity.facts import Facts
-from fidelity.specifics import find_bounded, specific_strings
-from fidelity.transcripts import Wire, content_text, is_typed, message_text, text_of
+from compact.measuring.needs import SessionNeeds
+from compact.measuring.recordings import Wire, content_text, is_typed, message_text, text_of
+from compact.measuring.specifics import find_bounded, specific_strings
 
 CLEARED = "[tool result cleared]"
 HEAD_SHARE = 0.25
@@ -27,7 +27,7 @@ class Job:
 
     messages: Sequence[Wire]
     chars: int
-    facts: Facts
+    facts: SessionNeeds
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,21 +7,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from compact.measuring.needs import SessionNeeds
+from compact.measuring.recordings import Recording, Wire, content_text, is_typed, text_of
+from compact.measuring.scores import Scores, score
 from fidelity.cache import CHAIN_ROUNDS, cached_facts
-from fidelity.facts import Facts
 from fidelity.product import Failure, check_output, new_manager
-from fidelity.scores import Scores, score
-from fidelity.transcripts import (
-    CUT_SHARE,
-    Transcript,
-    Wire,
-    content_text,
-    cut_place,
-    is_typed,
-    load_transcripts,
-    text_of,
-    token_counts,
-)
+from fidelity.transcripts import CUT_SHARE, cut_place, load_transcripts, token_counts
 
 BUDGET_PCT = 12.5
 SUMMARY_HEAD = "<COMPACT-SUMMARY v"
@@ -73,7 +64,7 @@ class Chain:
 
 
 @lru_cache(maxsize=1)
-def load_chains(folder: Path) -> list[tuple[Transcript, list[Facts]]]:
+def load_chains(folder: Path) -> list[tuple[Recording, list[SessionNeeds]]]:
     """The longest transcripts and their facts at every cut but the last, behind which there is no future."""
     known = {transcript.id: transcript for transcript in load_transcripts(folder)}
     facts = cached_facts(folder)[2]
@@ -98,7 +89,7 @@ def _typed(text: str) -> Wire:
 
 
 def look(
-    name: str, number: int, before: Sequence[Wire], after: Sequence[Wire], target: int, facts: Facts | None
+    name: str, number: int, before: Sequence[Wire], after: Sequence[Wire], target: int, facts: SessionNeeds | None
 ) -> Round:
     """Measure one round's output and hold it against the gates."""
     kept = text_of(after)

@@ -13,17 +13,17 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from compact.measuring.needs import SessionNeeds
 from fidelity import tables
 from fidelity.baselines import BASELINES
 from fidelity.cache import cached_facts
 from fidelity.chained import chains_of
-from fidelity.facts import Facts
 from fidelity.floors import NATURAL_FLOORS, RECALL_FLOORS, SAMPLE_FLOORS, shortfalls
+from fidelity.means import mean_scores
 from fidelity.natural import MODEL_SUMMARY, SYSTEMS, NaturalTask, load_compactions, natural_means
 from fidelity.product import Failure
 from fidelity.running import PRODUCT, Outcome, Task, load, longest_first, map_tasks
 from fidelity.sample.rows import sample_folder
-from fidelity.scores import mean_scores
 from fidelity.transcripts import data_folder
 
 BUDGETS = (25.0, 12.5, 6.25)
@@ -142,7 +142,7 @@ def _run(title: str, tasks: Sequence[Callable[[], R]], jobs: int) -> list[R]:
         return map_tasks(tasks, jobs, lambda: bar.advance(line))
 
 
-def _chosen(facts: Sequence[Facts], options: argparse.Namespace) -> list[int]:
+def _chosen(facts: Sequence[SessionNeeds], options: argparse.Namespace) -> list[int]:
     """The places that `--only` and `--limit` leave."""
     seen: Counter[str] = Counter()
     places: list[int] = []

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from compact.measuring.needs import SessionNeeds
+from compact.measuring.recordings import Wire
+from compact.measuring.scores import COLUMNS, Scores, mean, score
 from fidelity.cache import cached_facts
-from fidelity.facts import Facts
 from fidelity.product import Failure
 from fidelity.running import Room, keep
-from fidelity.scores import COLUMNS, Scores, mean, score
-from fidelity.transcripts import NATURAL, Wire, load_transcripts, read_rows, text_tokens
+from fidelity.transcripts import NATURAL, load_transcripts, read_rows, text_tokens
 
 MODEL_SUMMARY = "llm summary"
 SYSTEMS = ("compact", MODEL_SUMMARY, "recency", "coverage", "prototype")
@@ -26,7 +27,7 @@ class Compaction:
 
     messages: tuple[Wire, ...]
     summary: str
-    facts: Facts
+    facts: SessionNeeds
 
     @property
     def room(self) -> Room:

@@ -11,8 +11,9 @@ from itertools import count
 from compact import CompactConfig, CompactManager
 from compact.core.log.entries import read_entry
 from compact.core.log.legality import check_chat
-from fidelity.specifics import specific_names
-from fidelity.transcripts import MODEL, Wire, text_of, token_counts
+from compact.measuring.recordings import Wire, text_of
+from compact.measuring.specifics import specific_names
+from fidelity.transcripts import MODEL, token_counts
 
 WINDOW = 1_000_000
 _NOWHERE = {"state": {"url": "memory:"}, "storage": {"adapter": "none"}, "telemetry": {"exporter": "none"}}

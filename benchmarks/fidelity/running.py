@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from compact import InsufficientBudget
+from compact.measuring.needs import Need, SessionNeeds
+from compact.measuring.recordings import Recording, Wire, text_of
+from compact.measuring.scores import Scores, missed, score
 from fidelity.baselines import BASELINES, Job
 from fidelity.cache import cached_facts
-from fidelity.facts import Facts, Need
 from fidelity.product import Failure, check_output, check_repeatable, compact_once
-from fidelity.scores import Scores, missed, score
-from fidelity.transcripts import Transcript, Wire, load_transcripts, text_of
+from fidelity.transcripts import load_transcripts
 
 PRODUCT = "compact"
 # One in so many outputs is made again, to see that it comes out the same.
@@ -57,7 +58,7 @@ class Task:
 
 
 @lru_cache(maxsize=1)
-def load(folder: Path) -> tuple[list[Transcript], list[Facts]]:
+def load(folder: Path) -> tuple[list[Recording], list[SessionNeeds]]:
     """Transcripts and their facts, once per process."""
     return load_transcripts(folder), cached_facts(folder)[0]
 
@@ -106,7 +107,7 @@ def room_of(messages: Sequence[Wire], tokens: int, share: float, *, chars_per_to
 
 
 def keep(
-    system: str, messages: Sequence[Wire], room: Room, facts: Facts, *, repeat: bool = False
+    system: str, messages: Sequence[Wire], room: Room, facts: SessionNeeds, *, repeat: bool = False
 ) -> tuple[str, list[Failure]]:
     """The text that a system keeps of some messages, and the gates it failed on the way."""
     if system != PRODUCT:

@@ -9,11 +9,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from compact.measuring.scores import COLUMNS, mean
 from fidelity.chained import Round
 from fidelity.natural import NaturalOutcome
 from fidelity.product import Failure
 from fidelity.running import Outcome
-from fidelity.scores import COLUMNS, mean
 
 Means = Mapping[str, Mapping[str, float | None]]
 GATES = ("legal", "budget", "invented", "deterministic", "idempotent", "survives", "one summary", "constraint", "task")

@@ -9,6 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from compact.measuring import needs, recordings, scores, specifics
+from compact.measuring.needs import Commons, SessionNeeds, needs_of, typed_lines_of
+from compact.measuring.recordings import Recording, Wire, argument_values, interface_names, text_of
+from compact.measuring.scores import Scores, missed, score
+from compact.measuring.specifics import find_bounded, specific_names, specific_strings
 from compact.testing import assistant, system, tool_exchange, user
 
 _BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
@@ -17,22 +22,10 @@ sys.path.insert(0, str(_BENCHMARKS))
 from fidelity import cache, command  # noqa: E402
 from fidelity.baselines import BASELINES, Job, cover, head_tail, mask, recency  # noqa: E402
 from fidelity.chained import CONSTRAINTS, look, with_constraints  # noqa: E402
-from fidelity.facts import Commons, Facts, facts_of, typed_lines_of  # noqa: E402
 from fidelity.floors import FLOORS, shortfalls  # noqa: E402
+from fidelity.means import mean_scores  # noqa: E402
 from fidelity.product import check_output, compact_once, invented_strings  # noqa: E402
-from fidelity.scores import Scores, mean_scores, missed, score  # noqa: E402
-from fidelity.specifics import find_bounded, specific_names, specific_strings  # noqa: E402
-from fidelity.transcripts import (  # noqa: E402
-    Transcript,
-    Wire,
-    argument_values,
-    cut_place,
-    domain_of,
-    interface_names,
-    text_of,
-    token_counts,
-    transcript_of,
-)
+from fidelity.transcripts import cut_place, domain_of, token_counts, transcript_of  # noqa: E402
 
 EARLIER = [
     user("Please book the blue cabin for the Marlowe family, their code is ZX4471."),
@@ -44,18 +37,20 @@ EARLIER = [
 ]
 
 
-def facts_for(future: list[Wire], *, earlier: list[Wire] | None = None, policy: str = "", others: int = 0) -> Facts:
+def facts_for(
+    future: list[Wire], *, earlier: list[Wire] | None = None, policy: str = "", others: int = 0
+) -> SessionNeeds:
     """What a future needs of the earlier messages, among so many other sources that say the same."""
     messages = [*(earlier or EARLIER), *future]
-    transcript = Transcript("one", "cc-one", policy, tuple(messages))
-    crowd = [Transcript(f"other{n}", f"cc-other{n}", "", tuple(messages)) for n in range(others)]
+    transcript = Recording("one", "cc-one", policy, tuple(messages))
+    crowd = [Recording(f"other{n}", f"cc-other{n}", "", tuple(messages)) for n in range(others)]
     cut = len(messages) - len(future)
     # Forty that say nothing: a word of one transcript in forty-one is rare.
-    silent = [Transcript(f"silent{n}", "cc-silent", "", (user("hm"),)) for n in range(40)]
-    return facts_of("one", transcript, future, cut, token_counts(messages), Commons([transcript, *crowd, *silent]))
+    silent = [Recording(f"silent{n}", "cc-silent", "", (user("hm"),)) for n in range(40)]
+    return needs_of("one", transcript, future, cut, token_counts(messages), Commons([transcript, *crowd, *silent]))
 
 
-def strings(facts: Facts) -> set[str]:
+def strings(facts: SessionNeeds) -> set[str]:
     """The strings that are needed."""
     return {need.string for need in facts.needs}
 
@@ -107,7 +102,7 @@ def test_arguments_count_by_their_values_alone() -> None:
 def test_system_messages_are_held_apart() -> None:
     """The system prompt is outside budget and metric."""
     read = transcript_of({"id": "a", "source": "tau2", "messages": [system("Be kind."), user("Hello there")]})
-    assert (read.system, len(read.messages), read.domain) == ("Be kind.", 1, "service")
+    assert (read.system, len(read.messages), domain_of(read.source)) == ("Be kind.", 1, "service")
 
 
 @pytest.mark.parametrize(
@@ -298,12 +293,20 @@ def test_the_benchmark_has_an_extractor_of_its_own() -> None:
     """Only front doors, the counter and the legality check of the product are imported."""
     allowed = {
         "compact",
+        "compact.core.json_data",
         "compact.core.log.entries",
         "compact.core.log.legality",
         "compact.core.log.tokenizer",
+        "compact.measuring",
+        "compact.measuring.needs",
+        "compact.measuring.recordings",
+        "compact.measuring.scores",
+        "compact.measuring.specifics",
         "compact.tokens",
     }
-    sources = "\n".join(path.read_text(encoding="utf-8") for path in (_BENCHMARKS / "fidelity").glob("*.py"))
+    metrics = [Path(module.__file__) for module in (needs, recordings, scores, specifics)]
+    files = [*(_BENCHMARKS / "fidelity").glob("*.py"), *metrics]
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in files)
     assert set(re.findall(r"^\s*(?:from|import) (compact[\w.]*)", sources, re.MULTILINE)) <= allowed
 
 

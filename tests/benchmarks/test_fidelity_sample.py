@@ -24,7 +24,7 @@ from fidelity.chained import chains_of
 from fidelity.floors import SAMPLE_FLOORS, shortfalls
 from fidelity.running import load
 from fidelity.sample.rows import KINDS, SESSIONS, sample_folder, sample_rows
-from fidelity.transcripts import DOMAINS, token_counts
+from fidelity.transcripts import DOMAINS, domain_of, token_counts
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,7 @@ def test_constraints_stay_over_eight_rounds() -> None:
 def test_every_conversation_has_something_of_each_kind_to_keep() -> None:
     """Long enough that a cut hurts; a column without needs would measure nothing."""
     transcripts, facts = load(sample_folder())
-    assert {transcript.domain for transcript in transcripts} == set(DOMAINS)
+    assert {domain_of(transcript.source) for transcript in transcripts} == set(DOMAINS)
     assert len(facts) == SESSIONS * len(KINDS)
     for transcript, one in zip(transcripts, facts, strict=True):
         assert 10_000 <= sum(token_counts(transcript.messages)) <= 30_000

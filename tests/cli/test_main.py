@@ -71,7 +71,7 @@ def test_alone_it_prints_its_help(cli):
         (["run", "x.json", "--wat"], "No such option: --wat"),
         (["plan", "x.json", "--limit", "many"], "Invalid value for '--limit'"),
         (["run", "gone.json"], "there is no file gone.json"),
-        (["inspect", "."], ". is a directory"),
+        (["inspect", "."], "there is no log in the folder ."),
     ],
 )
 def test_errors_are_two_lines(cli, arguments, said):

@@ -8,7 +8,8 @@ settings      loads the configuration of a command
 store         opens the store that a command works on
 config        `compact config`
 doctor        `compact doctor`
-transcripts/  commands on a transcript file: run, plan, inspect
+transcripts/  commands on a transcript file: run, plan, inspect, import
+audit/        `compact audit`
 sessions/     commands on the sessions of a store: sessions, show, diff, why, report, recall, undo, export, prune
 servers/      commands that run until they are stopped: view, proxy, worker
 demo/         `compact demo`

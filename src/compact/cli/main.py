@@ -13,10 +13,12 @@ import typer
 from compact import __version__
 from compact.cli import config, doctor, screen
 from compact.cli.ascii_text import ERROR_HANDLER
+from compact.cli.audit import audit
 from compact.cli.demo import demo
 from compact.cli.servers import mcp, proxy, view, worker
 from compact.cli.sessions import diff, export, prune, recall, report, sessions, show, undo, why
-from compact.cli.transcripts import inspect, plan, run
+from compact.cli.simulation import simulate
+from compact.cli.transcripts import inspect, logs, plan, run
 from compact.core.errors import CompactError
 
 OK, UNEXPECTED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -37,6 +39,9 @@ app.command("demo")(demo.demo)
 app.command("run")(run.run)
 app.command("plan")(plan.plan)
 app.command("inspect")(inspect.inspect)
+app.command("import")(logs.import_logs)
+app.command("audit")(audit.audit)
+app.command("simulate")(simulate.simulate)
 app.command("sessions")(sessions.sessions)
 app.command("show")(show.show)
 app.command("view")(view.view)

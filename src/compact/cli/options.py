@@ -13,7 +13,11 @@ from compact.core.errors import CompactError
 
 File = Annotated[
     str,
-    typer.Argument(metavar="FILE", help="A transcript in JSON or JSONL, plain or gzipped; - reads standard input."),
+    typer.Argument(
+        metavar="FILE",
+        help="A transcript in JSON or JSONL, plain or gzipped, or a log of an agent, or a folder of them; - reads "
+        "standard input.",
+    ),
 ]
 Index = Annotated[
     int, typer.Option("--index", metavar="N", min=0, help="Which transcript, if the file has several; the first is 0.")

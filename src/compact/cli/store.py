@@ -54,6 +54,13 @@ class OpenStore:
         return found
 
 
+def check_store_url(store: str | None) -> None:
+    """Raise if what `--store` names is not the URL of a store."""
+    if store is not None and not store.startswith(("sqlite:///", "postgresql://")):
+        hint = "use sqlite:///PATH or postgresql://USER@HOST/NAME"
+        raise StoreError(f"--store {store!r} is not the URL of a store", hint=hint)
+
+
 @contextmanager
 def open_store(
     path: Path | None, store: str | None, *, may_be_new: bool = False, read_only: bool = False
@@ -62,9 +69,7 @@ def open_store(
 
     With `may_be_new`, the configured store may not exist yet; one named with `--store` must: it may be misspelt.
     """
-    if store is not None and not store.startswith(("sqlite:///", "postgresql://")):
-        hint = "use sqlite:///PATH or postgresql://USER@HOST/NAME"
-        raise StoreError(f"--store {store!r} is not the URL of a store", hint=hint)
+    check_store_url(store)
     config = without_side_effects(load_config(path, store=store))
     if not (may_be_new and store is None and _is_missing_file(config.state.url)):
         _check_exists(config.state.url)

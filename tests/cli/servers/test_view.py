@@ -87,6 +87,16 @@ def test_it_tells_its_address_and_answers_there(store: str) -> None:
         assert httpx.get(f"{url}api/sessions/a%2Fb%20c").json()["plan_version"] > 0
 
 
+def test_it_shows_a_log_of_an_agent_and_keeps_nothing_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    log = Path(__file__).parents[2] / "agent_logs" / "samples" / "pi.jsonl"
+    with started(str(log), "--port", "0") as (address, _):
+        url, _, fragment = address.partition("#")
+        assert fragment == "/s/pi-0b1c"
+        assert httpx.get(f"{url}api/sessions/pi-0b1c").json()["plan_version"] == 0
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_it_ends_at_once_even_while_somebody_looks(store: str, how: signal.Signals) -> None:
     with started("--store", store, "--port", "0") as (address, process):

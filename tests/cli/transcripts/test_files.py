@@ -143,7 +143,7 @@ def test_what_is_no_file(tmp_path: Path):
     """A missing file, a directory and a name that cannot be one are told apart."""
     for source, said in (
         (tmp_path / "gone", "there is no file"),
-        (tmp_path, "is a directory"),
+        (tmp_path, "there is no log in the folder"),
         ("a\0b", "cannot read"),
     ):
         with pytest.raises(TranscriptError, match=said):

@@ -8,6 +8,8 @@ import socket
 import sys
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
@@ -15,7 +17,7 @@ import typer
 
 from compact.cli import screen
 from compact.cli.options import ConfigFile, Store
-from compact.cli.settings import load_config
+from compact.cli.settings import load_config, without_side_effects
 from compact.cli.store import open_store
 from compact.core.errors import CompactError, ConfigError
 from compact.extras import install_line
@@ -45,12 +47,19 @@ Token = Annotated[
 ]
 OneSession = Annotated[str | None, typer.Option("--session", metavar="ID", help="Open this session.")]
 NoOpen = Annotated[bool, typer.Option("--no-open", help="Do not open a browser.")]
+Log = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="LOG", help="A log of an agent, or a folder of them, to show instead of the store; nothing is kept."
+    ),
+]
 ReadOnly = Annotated[
     bool, typer.Option("--read-only", help="Write nothing to the store: no undo, no events, no new tables.")
 ]
 
 
 def view(
+    log: Log = None,
     host: Host = "127.0.0.1",
     port: Port = 5175,
     token: Token = None,
@@ -60,7 +69,7 @@ def view(
     store: Store = None,
     config: ConfigFile = None,
 ) -> None:
-    """Open the viewer: the sessions of a store in the browser.
+    """Open the viewer: the sessions of a store or of a log.
 
     Reads the store, and receives events from agents whose telemetry exporter is ariadne (the format and port of
     Ariadne, a local trace viewer). Only this machine can reach it, unless you give --host and a token. Stop it with
@@ -71,6 +80,31 @@ def view(
     _check_packages()
     secret = token if token is not None else os.environ.get(_TOKEN_VARIABLE, "")
     viewer = ViewerSettings(host=host, port=port, token=secret, is_read_only=read_only)
+    with ExitStack() as cleanup:
+        if log is not None:
+            store, session = _import(log, session, store, config, cleanup)
+        _open(viewer, session, store, config, opens=not no_open)
+
+
+def _import(
+    log: str, session: str | None, store: str | None, config: Path | None, cleanup: ExitStack
+) -> tuple[str, str | None]:
+    """Put an agent's logs into a store that goes when the viewer ends; return it, and the only session of it."""
+    from compact.cli.transcripts.files import read_transcripts
+    from compact.cli.transcripts.logs import import_transcripts
+
+    if store is not None:
+        raise CompactError("a log is shown from a store of its own", hint="leave out --store, or import it first")
+    folder = cleanup.enter_context(TemporaryDirectory(prefix="compact-view-"))
+    url = f"sqlite:///{folder}/state.db"
+    transcripts = read_transcripts(log)
+    rows = list(import_transcripts(transcripts, without_side_effects(load_config(config, store=url))))
+    screen.notice(f"{screen.quantity(len(rows), 'session')} read from {log}; nothing of it is kept")
+    return url, session or (rows[0][0] if len(rows) == 1 else None)
+
+
+def _open(viewer: ViewerSettings, session: str | None, store: str | None, config: Path | None, *, opens: bool) -> None:
+    host, port, read_only = viewer.host, viewer.port, viewer.is_read_only
     may_be_new = session is None and not read_only
     with open_store(config, store, may_be_new=may_be_new, read_only=read_only) as opened:
         if session is not None:
@@ -81,7 +115,7 @@ def view(
         settings = opened.manager.config.model_copy(update={"state": load_config(config, store=store).state})
     with closing(_listen(host, port)) as listening:
         viewer = replace(viewer, port=listening.getsockname()[1])
-        _run(viewer, listening, settings, session=session, opens=not no_open)
+        _run(viewer, listening, settings, session=session, opens=opens)
 
 
 def _run(

@@ -12,6 +12,7 @@ from compact.cli import screen
 from compact.cli.options import AsJson, ConfigFile, Store, Yes, confirm
 from compact.cli.sessions.sessions import session_data, show_sessions
 from compact.cli.store import open_store
+from compact.core.audit.store import ShrinkingStore
 from compact.core.errors import CompactError
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def prune(
             _ask(found, older_than, yes)
             # Listed again: a session that was used while the question was open stays.
             deleted = [info for info in _unused(opened.manager, before) if opened.manager.delete(info.session_id)]
+            if isinstance(opened.manager.store, ShrinkingStore):
+                opened.manager.store.shrink()
     if as_json:
         listed = [session_data(info) for info in (found if dry_run else deleted)]
         screen.write_json({"older_than": older_than, "dry_run": dry_run, "deleted": len(deleted), "sessions": listed})

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from compact.cli.screen import is_terminal, json_text, notice, quantity, spinner
+from compact.cli.transcripts.agent_logs import KNOWN, describe, find_logs
 from compact.cli.transcripts.requests import FileTranscript, read_request
 from compact.core.errors import CompactError
 from compact.core.json_data import is_list
@@ -19,7 +20,8 @@ from compact.core.json_data import is_list
 STANDARD_INPUT = "-"
 _GZIP_MAGIC = b"\x1f\x8b"
 _FORMATS = (
-    "use a JSON list of messages, a request (`messages`, `input` or `contents`), or JSONL with a message per line"
+    "use a JSON list of messages, a request (`messages`, `input` or `contents`), JSONL with a message per line, "
+    f"or a log of {KNOWN}"
 )
 
 
@@ -30,20 +32,34 @@ class TranscriptError(CompactError, ValueError):
 
 
 def read_transcript(source: str, index: int = 0) -> FileTranscript:
-    """Return the transcript in a file or in standard input; `index` chooses one of several."""
-    name = "standard input" if source == STANDARD_INPUT else source
-    data = _read_bytes(source)
-    with spinner(f"reading {name}"):
-        text = _decode(_decompress(data, name), name)
-        if not text.strip():
-            raise TranscriptError(f"{name} is empty", hint=_FORMATS)
-        transcripts = _find_transcripts(_parse_values(text, source, name), name)
+    """Return the transcript in a file, a folder or standard input; `index` chooses one of several.
+
+    A log of an agent is said on stderr, with what was not understood in it.
+    """
+    name, transcripts = _name(source), _read_all(source)
     if index >= len(transcripts):
         held = quantity(len(transcripts), "transcript")
         last = len(transcripts) - 1
         hint = f"use --index 0 to {last}" if last else "leave --index out"
         raise TranscriptError(f"{name} holds {held}: there is no transcript {index} (the first is 0)", hint=hint)
-    transcript = transcripts[index]
+    log = transcripts[index].log
+    if log:
+        describe(log, index, len(transcripts), name)
+    return _checked(transcripts[index], name)
+
+
+def read_transcripts(source: str) -> list[FileTranscript]:
+    """Return all the transcripts in a file, a folder of logs, or standard input."""
+    found = _read_all(source)
+    return [transcript if transcript.log else _checked(transcript, _name(source)) for transcript in found]
+
+
+def _name(source: str) -> str:
+    return "standard input" if source == STANDARD_INPUT else source
+
+
+def _checked(transcript: FileTranscript, name: str) -> FileTranscript:
+    """Return a transcript whose messages are a list that is not empty; anything else is an error."""
     messages = transcript.messages
     if not isinstance(messages, list):
         key = transcript.key or "messages"
@@ -51,6 +67,31 @@ def read_transcript(source: str, index: int = 0) -> FileTranscript:
     if not messages:
         raise TranscriptError(f"{name} holds no messages", hint=_FORMATS)
     return transcript
+
+
+def _read_all(source: str) -> list[FileTranscript]:
+    name = _name(source)
+    if source != STANDARD_INPUT and Path(source).is_dir():
+        return _in_folder(Path(source))
+    data = _read_bytes(source) if source == STANDARD_INPUT else None
+    with spinner(f"reading {name}"):
+        logs = find_logs(source, data)
+        if logs:
+            return logs
+        text = _decode(_decompress(_read_bytes(source) if data is None else data, name), name)
+        if not text.strip():
+            raise TranscriptError(f"{name} is empty", hint=_FORMATS)
+        return _find_transcripts(_parse_values(text, source, name), name)
+
+
+def _in_folder(folder: Path) -> list[FileTranscript]:
+    with spinner(f"reading {folder}"):
+        logs = find_logs(str(folder))
+    if not logs:
+        raise TranscriptError(
+            f"there is no log in the folder {folder}", hint=f"name a file, or a folder with logs of {KNOWN}"
+        )
+    return logs
 
 
 def with_meta(compacted: Sequence[Any], messages: Sequence[Any]) -> list[Any]:
@@ -97,8 +138,6 @@ def _read_bytes(source: str) -> bytes:
         return Path(source).read_bytes()
     except FileNotFoundError:
         raise TranscriptError(f"there is no file {source}", hint="check the path; - reads standard input") from None
-    except IsADirectoryError:
-        raise TranscriptError(f"{source} is a directory", hint="name one file in it") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise TranscriptError(f"cannot read {source}: {reason}", hint="check the path and its permissions") from None

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
+
+if TYPE_CHECKING:
+    from compact.transcripts import AgentLog
 
 
 class Beside(TypedDict):
@@ -17,7 +20,10 @@ class Beside(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class FileTranscript:
-    """The messages of a file. If it was a request, what goes beside them: instructions, tools, and all the rest."""
+    """The messages of a file. If it was a request, what goes beside them: instructions, tools, and all the rest.
+
+    `log` is the log of an agent that the messages are from, if they are.
+    """
 
     # As the file has it: whether it is a list is for the reader to say.
     messages: Any
@@ -26,6 +32,7 @@ class FileTranscript:
     dialect: str | None = None
     request: Mapping[str, Any] = field(default_factory=dict[str, Any])
     key: str = ""
+    log: AgentLog | None = None
 
     @property
     def beside(self) -> Beside:

@@ -1,13 +1,12 @@
-"""Scores what a system kept: the five columns, and their means over transcripts and domains."""
+"""Scores what a system kept: five shares, and their mean."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-from fidelity.facts import Facts, Need, Words, plain_words
-from fidelity.specifics import find_bounded
-from fidelity.transcripts import DOMAINS, domain_of
+from compact.measuring.needs import Need, SessionNeeds, Words, plain_words
+from compact.measuring.specifics import find_bounded
 
 LINKED_SHARE = 0.4
 # In what was kept, neighbours may stand further off: a summary says the same with other words between.
@@ -28,7 +27,7 @@ class Scores:
 COLUMNS = tuple(field.name for field in fields(Scores))
 
 
-def score(facts: Facts, kept: str) -> Scores:
+def score(facts: SessionNeeds, kept: str) -> Scores:
     """How much of what a transcript's future needed is in a text."""
     words = Words(kept)
     found = [need for need in facts.needs if find_bounded(need.string, kept) >= 0]
@@ -44,7 +43,7 @@ def score(facts: Facts, kept: str) -> Scores:
     )
 
 
-def missed(facts: Facts, kept: str) -> list[Need]:
+def missed(facts: SessionNeeds, kept: str) -> list[Need]:
     """The needs that a text does not hold."""
     return [need for need in facts.needs if find_bounded(need.string, kept) < 0]
 
@@ -53,16 +52,6 @@ def is_linked(need: Need, kept: Words) -> bool:
     """Whether a string still stands beside enough of the words of one of its places."""
     now = kept.beside(need.string, NEAR, MOST_PLACES_KEPT)
     return any(len(then & near) >= LINKED_SHARE * len(then) for then in need.neighbours for near in now)
-
-
-def mean_scores(scored: Sequence[tuple[str, Scores]]) -> dict[str, dict[str, float | None]]:
-    """Percentages per domain over transcripts, and `mean` over the domains, from pairs of source and scores."""
-    table: dict[str, dict[str, float | None]] = {}
-    for domain in DOMAINS:
-        rows = [scores for source, scores in scored if domain_of(source) == domain]
-        table[domain] = {column: mean([getattr(row, column) for row in rows]) for column in COLUMNS}
-    overall = {column: mean([table[domain][column] for domain in DOMAINS], unit=1) for column in COLUMNS}
-    return {"mean": overall, **table}
 
 
 def mean(values: Sequence[float | None], unit: float = 100) -> float | None:

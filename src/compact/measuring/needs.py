@@ -9,9 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from fidelity.specifics import find_bounded, specific_strings
-from fidelity.transcripts import (
-    Transcript,
+from compact.measuring.recordings import (
+    Recording,
     Wire,
     argument_values,
     content_text,
@@ -20,6 +19,7 @@ from fidelity.transcripts import (
     message_text,
     text_of,
 )
+from compact.measuring.specifics import find_bounded, specific_strings
 
 SHORTEST_LINE, LONGEST_LINE = 15, 300
 RARE_SHARE = 0.05
@@ -42,7 +42,7 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class SessionNeeds:
     """Everything one transcript is scored by; `cut` is where the future begins."""
 
     id: str
@@ -63,7 +63,7 @@ class Words:
 
     @cached_property
     def _spans(self) -> tuple[list[str], list[int], list[int]]:
-        words, starts, ends = [], [], []
+        words, starts, ends = list[str](), list[int](), list[int]()
         for match in _WORD.finditer(self.text):
             words.append(match.group().lower())
             starts.append(match.start())
@@ -103,7 +103,7 @@ def typed_lines_of(messages: Iterable[Wire]) -> tuple[str, ...]:
 class Commons:
     """What is no news: strings that several sources know, and words that many transcripts use."""
 
-    def __init__(self, transcripts: Sequence[Transcript]) -> None:
+    def __init__(self, transcripts: Sequence[Recording]) -> None:
         self._sources: defaultdict[str, set[str]] = defaultdict(set)
         self._words: Counter[str] = Counter()
         self._transcripts = len(transcripts)
@@ -181,21 +181,21 @@ class Future:
         return find_bounded(string, self._prefix) >= 0
 
 
-def facts_of(
+def needs_of(
     identity: str,
-    transcript: Transcript,
+    transcript: Recording,
     future: Sequence[Wire],
     cut: int,
     counts: Sequence[int],
     commons: Commons,
-) -> Facts:
+) -> SessionNeeds:
     """What the future needed of the first `cut` messages of a transcript."""
     prefix = transcript.messages[:cut]
     text = text_of(prefix)
     names = interface_names([*prefix, *future])
     walked = Future(text, transcript.system, names, transcript.source, commons).walk(future)
     words, places = Words(text), Places(prefix, counts[:cut])
-    return Facts(
+    return SessionNeeds(
         id=identity,
         source=transcript.source,
         cut=cut,

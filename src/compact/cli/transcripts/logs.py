@@ -1,0 +1,104 @@
+"""`compact import`: logs of agents into the store, where every other command and the viewer show them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from compact.cli import screen
+from compact.cli.options import AsJson, ConfigFile, Store
+from compact.cli.settings import load_config, without_side_effects
+from compact.cli.store import check_store_url
+from compact.cli.transcripts.agent_logs import show_unknown
+from compact.cli.transcripts.files import read_transcripts
+from compact.core.errors import CompactError
+
+if TYPE_CHECKING:
+    from compact.cli.transcripts.requests import FileTranscript
+    from compact.config import CompactConfig
+    from compact.manager import CompactManager
+
+Paths = Annotated[
+    list[str],
+    typer.Argument(metavar="PATH...", help="Logs of agents, transcripts in JSON or JSONL, or folders with logs."),
+]
+SessionId = Annotated[
+    str | None,
+    typer.Option("--session", metavar="ID", help="The session to import into; by default the agent's name and its id."),
+]
+
+
+def import_logs(
+    paths: Paths,
+    session: SessionId = None,
+    store: Store = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Import logs of agents into the store; compact nothing.
+
+    Reads logs of Claude Code, Codex, Gemini CLI, Qwen Code, opencode, Cline, Roo Code and pi, and exports of LangSmith,
+    OpenAI and OpenTelemetry, by their content. A session that is in the store already is left as it is. Then `compact
+    view`, `show`, `recall` and `export` work on them.
+    """
+    check_store_url(store)
+    settings = without_side_effects(load_config(config, store=store))
+    transcripts = [one for path in paths for one in read_transcripts(path)]
+    if session is not None and len(transcripts) != 1:
+        found = screen.quantity(len(transcripts), "session")
+        raise CompactError(f"--session names one session, but there are {found}", hint="leave --session out")
+    rows = list(import_transcripts(transcripts, settings, session))
+    if as_json:
+        screen.write_json([dict(zip(_COLUMNS, row, strict=True)) for row in rows])
+    else:
+        screen.table(_COLUMNS, rows)
+    show_unknown([one.log for one in transcripts if one.log])
+
+
+_COLUMNS = ("session", "agent", "messages", "calls", "results", "state")
+
+
+def import_transcripts(
+    transcripts: Sequence[FileTranscript], settings: CompactConfig, session: str | None = None
+) -> Iterator[tuple[str, str, int, int, int, str]]:
+    """Write transcripts into the store of the settings; yield a row for each."""
+    from compact.manager import CompactManager
+
+    policy = settings.policy.model_copy(update={"enabled": False})
+    # With the policy switched off, preflight only reads: the log is stored as it is.
+    with CompactManager(settings.model_copy(update={"policy": policy})) as manager:
+        known = {info.session_id for info in manager.sessions()}
+        names = [session] if session is not None else session_names(transcripts)
+        for one, name in zip(transcripts, names, strict=True):
+            yield _import(one, name, manager, is_new=name not in known)
+
+
+def _import(
+    transcript: FileTranscript, name: str, manager: CompactManager, *, is_new: bool
+) -> tuple[str, str, int, int, int, str]:
+    messages = transcript.messages
+    if is_new:
+        text = f"importing {screen.quantity(len(messages), 'message')} into {name}"
+        with screen.spinner(text):
+            manager.preflight(name, messages, **transcript.beside)
+    calls = sum(len(one.get("tool_calls") or ()) for one in messages)
+    results = sum(one.get("role") == "tool" for one in messages)
+    agent = transcript.log.agent if transcript.log else ""
+    return name, agent, len(messages), calls, results, "imported" if is_new else "already there"
+
+
+def session_names(transcripts: Iterable[FileTranscript]) -> list[str]:
+    """Return the id of each session in the store: the agent's name and its own id; numbered where they are equal."""
+    names: list[str] = []
+    for one in transcripts:
+        log = one.log
+        agent = re.sub(r"\W+", "-", log.agent.lower()) if log else "transcript"
+        base = f"{agent}-{log.session_id}" if log and log.session_id else agent
+        name, number = base, 2
+        while name in names:
+            name, number = f"{base}-{number}", number + 1
+        names.append(name)
+    return names

@@ -1,0 +1,68 @@
+"""Logs of agents in the commands: `import`, `inspect`, `plan`, `run`, on a file, a folder and standard input."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+SAMPLES = Path(__file__).parents[2] / "agent_logs" / "samples"
+
+
+def test_import_writes_sessions_that_other_commands_show(cli, tmp_path):
+    store = f"sqlite:///{tmp_path}/state.db"
+    done = cli("import", str(SAMPLES / "codex.jsonl"), str(SAMPLES / "pi.jsonl"), "--store", store, "--json")
+    rows = {row["agent"]: row for row in json.loads(done.out)}
+    assert done.code == 0, done.err
+    assert (rows["Codex"]["messages"], rows["Codex"]["calls"], rows["Codex"]["results"]) == (30, 12, 12)
+    assert rows["pi"]["session"] == "pi-0b1c"
+    assert "not understood: type 'weather', 1 time, first at line 14" in done.err
+    exported = json.loads(cli("export", "pi-0b1c", "--store", store).out)
+    assert len(exported) == 9
+    assert cli("sessions", "--store", store).code == 0
+
+
+def test_a_second_import_changes_nothing(cli, tmp_path):
+    store = f"sqlite:///{tmp_path}/state.db"
+    cli("import", str(SAMPLES / "pi.jsonl"), "--store", store)
+    again = cli("import", str(SAMPLES / "pi.jsonl"), "--store", store, "--json")
+    assert [row["state"] for row in json.loads(again.out)] == ["already there"]
+    assert len(json.loads(cli("export", "pi-0b1c", "--store", store).out)) == 9
+
+
+def test_import_under_a_name_takes_one_session(cli, tmp_path):
+    store = f"sqlite:///{tmp_path}/state.db"
+    done = cli("import", str(SAMPLES / "cline.json"), "--session", "tide", "--store", store)
+    assert done.code == 0
+    assert "tide" in done.out
+    many = cli("import", str(SAMPLES), "--session", "tide", "--store", store)
+    assert many.code == 2
+    assert "names one session, but there are 16 sessions" in many.err
+
+
+def test_a_log_is_inspected_planned_and_compacted_directly(cli):
+    log = str(SAMPLES / "claude-code.jsonl")
+    inspected = cli("inspect", log, "--json")
+    assert inspected.data["messages"] == 46
+    assert {row["tool"]: row["calls"] for row in inspected.data["tools"]} == {"Bash": 18}
+    assert "Claude Code 2.1.197: 46 messages, 18 calls, 18 results, 1 compaction of its own" in inspected.err
+    assert cli("plan", log, "--now").code == 0
+    assert cli("run", log, "--now", "--json").data["messages"]
+
+
+def test_a_folder_of_logs_is_chosen_from_by_index(cli, tmp_path):
+    for name in ("codex.jsonl", "pi.jsonl"):
+        shutil.copy(SAMPLES / name, tmp_path / name)
+    second = cli("inspect", str(tmp_path), "--index", "1", "--json")
+    assert second.data["messages"] == 9
+    assert "holds 2 sessions; this is 1, --index chooses another" in second.err
+    assert cli("inspect", str(tmp_path), "--index", "2").err.startswith(f"error: {tmp_path} holds 2 transcripts")
+
+
+def test_what_is_no_log_says_what_was_tried(cli, tmp_path):
+    (tmp_path / "odd.json").write_text('{"weather": "grey"}')
+    for command in ("inspect", "import"):
+        done = cli(command, str(tmp_path / "odd.json"))
+        assert done.code == 2
+        assert "expected messages, got an object without `role` or `messages`" in done.err
+        assert "Claude Code, Codex, Gemini CLI" in done.err
