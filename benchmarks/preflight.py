@@ -1,10 +1,11 @@
 """What a preflight costs on a long history, and how that grows.
 
-    python benchmarks/preflight.py [--json]
+    python benchmarks/preflight.py [--quick] [--json]
 
 Prints what a user waits for with every default; then the time of a call on an unchanged history and of a call with one
-new exchange, for ever longer histories, and how both relate to counting the history once from scratch. Absolute times
-depend on the machine; the ratios do not.
+new exchange, for ever longer histories, in every dialect, for objects of frameworks, and with a store on disk. Absolute
+times depend on the machine. What does not is the ratio to a plain scan in Python, which only looks whether the list
+holds the same objects: it is made in the same run, in turns with the calls, and the quickest of both are compared.
 """
 
 from __future__ import annotations
@@ -12,15 +13,31 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import math
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from typing import Any
 
 from compact import CompactConfig, CompactManager
+from compact.dialects import DIALECTS, Dialect
 from compact.testing import Wire, assistant, system, tool_exchange, user
+
+LENGTHS = (125, 250, 500, 1_000, 4_000, 16_000)  # turns; the last is a history of 64,001 messages
+QUICK_LENGTHS = (125, 250, 500, 1_000)
+# The most tokens of a history; one of the longest has only short messages.
+_TOKENS = 128_000
+NOWHERE: dict[str, Any] = {
+    "state": {"url": "memory:"},
+    "storage": {"adapter": "none"},
+    "telemetry": {"exporter": "none"},
+}
+# Instructions are no message in these.
+_WITHOUT_SYSTEM = ("anthropic", "gemini", "converse")
 
 _TEXT = "the quick brown fox jumps over the lazy dog while the harbour master counts the berths again "
 
@@ -40,38 +57,117 @@ def history_of(turns: int, *, tokens: int = 128_000) -> list[Wire]:
 
 def milliseconds(action: Callable[[], object], *, repeat: int = 30) -> float:
     """The median time of an action."""
+    return statistics.median(timed(action, repeat))
+
+
+def timed(action: Callable[[], object], repeat: int) -> list[float]:
+    """How long an action took each time, in milliseconds, the quickest first."""
     times: list[float] = []
     for _ in range(repeat):
         start = time.perf_counter()
         action()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times) * 1000
+        times.append((time.perf_counter() - start) * 1000)
+    return sorted(times)
 
 
-def measure(turns: int, *, tokens: int = 128_000) -> dict[str, float]:
+def compared(items: Sequence[Any], call: Callable[[], object], *, repeat: int = 60) -> dict[str, float]:
+    """The median and the quickest time of a call, in turns with a scan that finds the same objects, and their ratio."""
+    known, calls, scans = list(items), list[float](), list[float]()
+    for _ in range(repeat):
+        scans += timed(lambda: all(one is other for one, other in zip(items, known, strict=True)), 1)
+        calls += timed(call, 1)
+    return {
+        "scan": min(scans),
+        "unchanged": statistics.median(calls),
+        "quickest": min(calls),
+        "ratio": min(calls) / min(scans),
+    }
+
+
+def roomy_manager(**settings: Any) -> CompactManager:
+    """A manager whose window none of these histories fills."""
+    large = {"max_context_tokens": 20_000_000, "policy": {"trigger_tokens": 10_000_000}}
+    return CompactManager(CompactConfig(**{**large, **NOWHERE, **settings}))
+
+
+def measure(turns: int, *, tokens: int = _TOKENS, repeat: int = 60) -> dict[str, float]:
     """Times for one length of history, in milliseconds."""
-    nowhere = {"state": {"url": "memory:"}, "storage": {"adapter": "none"}, "telemetry": {"exporter": "none"}}
-    config = CompactConfig(max_context_tokens=10 * tokens, policy={"trigger_tokens": 10 * tokens}, **nowhere)
-    manager, history = CompactManager(config), history_of(turns, tokens=tokens)
-    start = time.perf_counter()
-    manager.preflight("s", history)
-    first = (time.perf_counter() - start) * 1000
+    manager, history = roomy_manager(), history_of(turns, tokens=tokens)
+    first = timed(lambda: manager.preflight("s", history), 1)[0]
     copies = copy.deepcopy(history)
+    messages = len(history)
+    unchanged = compared(history, lambda: manager.preflight("s", history), repeat=repeat)
+    equal_copies = milliseconds(lambda: manager.preflight("s", copies), repeat=repeat // 2)
+    manager.preflight("s", history)  # the caller's own objects again
 
     def grow() -> None:
         number = len(history)
         history.extend(tool_exchange(f"more-{number}", "one more result", path="src/new.py"))
         manager.preflight("s", history)
 
+    grown = timed(grow, repeat // 2)
     return {
         "turns": turns,
-        "messages": len(history),
+        "messages": messages,
         "tokens": manager.status("s").used_tokens,
         "first": first,
-        "unchanged": milliseconds(lambda: manager.preflight("s", history)),
-        "equal_copies": milliseconds(lambda: manager.preflight("s", copies)),
-        "one_new_exchange": milliseconds(grow),
+        **unchanged,
+        "equal_copies": equal_copies,
+        "one_new_exchange": statistics.median(grown),
+        "quickest_new": grown[0],
     }
+
+
+def growth_exponent(rows: Sequence[dict[str, float]], name: str) -> float:
+    """The power of the number of messages by which a time grows: the slope of a line through both logarithms."""
+    points = [(math.log(row["messages"]), math.log(row[name])) for row in rows]
+    mean_x, mean_y = (statistics.mean(values) for values in zip(*points, strict=True))
+    return sum((x - mean_x) * (y - mean_y) for x, y in points) / sum((x - mean_x) ** 2 for x, _ in points)
+
+
+def framework_dialects() -> Iterator[tuple[str, Dialect]]:
+    """The dialects of frameworks whose packages are installed."""
+    if find_spec("langchain_core"):
+        from compact.adapters.langchain import LangChainDialect
+
+        yield "LangChain", LangChainDialect()
+    if find_spec("pydantic_ai"):
+        from compact.adapters.pydantic_ai import PydanticAIDialect
+
+        yield "pydantic-ai", PydanticAIDialect()
+
+
+def measure_forms(turns: int, *, repeat: int = 60) -> list[dict[str, Any]]:
+    """The same history in every dialect, and as objects of frameworks."""
+    rows: list[dict[str, Any]] = []
+    for name, dialect in (*DIALECTS.items(), *framework_dialects()):
+        history = history_of(turns)
+        entries = history[1:] if name in _WITHOUT_SYSTEM else history
+        items = [item for block in dialect.join(list(dialect.write(entries))) for item in block.items]
+        manager = roomy_manager()
+
+        def call(manager: CompactManager = manager, items: list[Any] = items, dialect: Dialect = dialect) -> list[Any]:
+            return manager.preflight("s", items, dialect=dialect)
+
+        call()
+        assert all(one is other for one, other in zip(call(), items, strict=True)), name
+        rows.append({"form": name, "items": len(items), **compared(items, call, repeat=repeat)})
+    return rows
+
+
+def measure_store(turns: int) -> dict[str, float]:
+    """An unchanged history with its store on disk, and in memory: a call is recorded either way."""
+    history, times = history_of(turns), dict[str, float]()
+    with tempfile.TemporaryDirectory() as folder:
+        managers = {
+            "memory": roomy_manager(),
+            "sqlite": roomy_manager(state={"url": f"sqlite:///{folder}/compact.db"}),
+        }
+        for name, manager in managers.items():
+            with manager:
+                manager.preflight("s", history)
+                times[name] = timed(lambda manager=manager: manager.preflight("s", history), 100)[0]
+    return {**times, "added": times["sqlite"] - times["memory"]}
 
 
 # What a user waits for: in a fresh interpreter and an empty folder, with every default.
@@ -105,29 +201,44 @@ def start_milliseconds() -> tuple[float, float]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--json", action="store_true", help="print data instead of a table")
-    rows = [measure(turns) for turns in (125, 250, 500, 1000)]
-    first, later = start_milliseconds()
-    if parser.parse_args().json:
-        print(json.dumps({"start_ms": first, "stored_call_ms": later, "rows": rows}))
+    parser.add_argument("--json", action="store_true", help="print data instead of tables")
+    parser.add_argument("--quick", action="store_true", help="leave out the longest histories and the fresh processes")
+    options = parser.parse_args()
+    rows = [measure(turns) for turns in (QUICK_LENGTHS if options.quick else LENGTHS)]
+    exponents = {name: growth_exponent(rows, name) for name in ("quickest", "quickest_new")}
+    forms, store = measure_forms(1_000), measure_store(1_000)
+    start = None if options.quick else start_milliseconds()
+    if options.json:
+        told = {"rows": rows, "exponents": exponents, "forms": forms, "store": store}
+        print(json.dumps({**told, "start_ms": start and start[0], "stored_call_ms": start and start[1]}))
         return
-    print("with every default, in a fresh process:")
-    print(f"  from the import to the first prompt  {first:6.0f} ms")
-    print(f"  a later call, written to the store   {later:6.1f} ms\n")
-    print("in memory:")
-    print(
-        f"{'turns':>6} {'messages':>9} {'tokens':>8} {'first':>9} {'unchanged':>10} {'copies':>9} {'one new':>9}   (ms)"
-    )
+    if start:
+        print("with every default, in a fresh process:")
+        print(f"  from the import to the first prompt  {start[0]:6.0f} ms")
+        print(f"  a later call, written to the store   {start[1]:6.1f} ms\n")
+    _print_lengths(rows)
+    shortest, longest = rows[0], rows[-1]
+    print(f"\na history {longest['turns'] / shortest['turns']:.0f}x as long; exponents by least squares:")
+    for name, what in (("quickest", "unchanged"), ("quickest_new", "one new exchange")):
+        print(f"  {what} takes {longest[name] / shortest[name]:.1f}x as long, exponent {exponents[name]:.2f}")
+    print(f"an unchanged history costs {longest['unchanged'] / longest['first']:.1%} of taking it in once\n")
+    print(f"{'unchanged, 1,000 turns':<24} {'items':>7} {'scan':>8} {'median':>9} {'quickest':>9} {'ratio':>6}   (ms)")
+    for row in forms:
+        figures = f"{row['scan']:>8.3f} {row['unchanged']:>9.3f} {row['quickest']:>9.3f} {row['ratio']:>6.1f}"
+        print(f"  {row['form']:<22} {row['items']:>7,} {figures}")
+    print(f"\nwith SQLite {store['sqlite']:.2f} ms, in memory {store['memory']:.2f} ms: {store['added']:.2f} ms more")
+
+
+def _print_lengths(rows: Sequence[dict[str, float]]) -> None:
+    print("in memory; the ratio is that of the quickest call on an unchanged history to the quickest scan:")
+    names = ("first", "scan", "unchanged", "quickest", "ratio", "copies", "one new")
+    print(f"{'turns':>6} {'messages':>9} {'tokens':>9} " + " ".join(f"{name:>9}" for name in names) + "   (ms)")
     for row in rows:
         print(
-            f"{row['turns']:>6.0f} {row['messages']:>9.0f} {row['tokens']:>8,.0f} {row['first']:>9.2f} "
-            f"{row['unchanged']:>10.3f} {row['equal_copies']:>9.3f} {row['one_new_exchange']:>9.3f}"
+            f"{row['turns']:>6,.0f} {row['messages']:>9,.0f} {row['tokens']:>9,.0f} {row['first']:>9.2f} "
+            f"{row['scan']:>9.3f} {row['unchanged']:>9.3f} {row['quickest']:>9.3f} {row['ratio']:>9.1f} "
+            f"{row['equal_copies']:>9.3f} {row['one_new_exchange']:>9.3f}"
         )
-    shortest, longest = rows[0], rows[-1]
-    print(f"\na history {longest['turns'] / shortest['turns']:.0f}x as long:")
-    for name in ("unchanged", "one_new_exchange"):
-        print(f"  {name.replace('_', ' ')} takes {longest[name] / shortest[name]:.1f}x as long")
-    print(f"an unchanged history costs {longest['unchanged'] / longest['first']:.1%} of taking it in once")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,66 @@
+"""What the frameworks share: messages that are found again by a mark, and a summary that stands in for a model's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from compact.core.log.entries import read_entry
+from compact.measuring.histories import SYSTEM_ROLES, SessionHistory
+from compact.measuring.recordings import Wire
+from compact.measuring.stand_in import SUMMARY_TOKENS, summarize_offline
+
+T = TypeVar("T")
+MARK = "m"
+
+
+def mark(place: int) -> str:
+    """The id under which a framework gets the message at a place."""
+    return f"{MARK}{place}"
+
+
+def unmark(identity: str | None) -> int | None:
+    """The place of a message, if its id is a mark."""
+    digits = (identity or "").removeprefix(MARK)
+    return int(digits) if identity and identity.startswith(MARK) and digits.isdigit() else None
+
+
+def spoken(history: SessionHistory, start: int, end: int) -> list[int]:
+    """The places of messages that are no system prompt: frameworks hold that apart."""
+    return [place for place in range(start, end) if history.messages[place]["role"] not in SYSTEM_ROLES]
+
+
+def pinned(history: SessionHistory, end: int) -> list[Wire]:
+    """The system prompts of a call."""
+    return [history.messages[place] for place in history.pinned if place < end]
+
+
+@dataclass(slots=True)
+class StandIn:
+    """Writes summaries by code where a framework asks a model, and counts what it would have read and written."""
+
+    history: SessionHistory
+    read_tokens: int = 0
+    written_tokens: int = 0
+
+    def write(self, wires: Sequence[Wire]) -> str:
+        """A summary of messages, at most as long as a model's."""
+        sizes = self.history.sizes
+        entries = [read_entry(wire, "message") for wire in wires]
+        text = summarize_offline(entries, sizes.tokenizer.count_text, SUMMARY_TOKENS)
+        self.read_tokens += sum(map(sizes, wires))
+        self.written_tokens += sizes.tokenizer.count_text(text)
+        return text
+
+    def take(self) -> tuple[int, int]:
+        """What was read and written since the last time."""
+        spent = self.read_tokens, self.written_tokens
+        self.read_tokens = self.written_tokens = 0
+        return spent
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run what a framework only offers to event loops."""
+    return asyncio.run(work)
