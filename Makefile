@@ -5,10 +5,10 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps
 RUN_READY := .venv/.run
 READY := .venv/.ready
 
-.PHONY: help run test coverage check lint types contracts break soak docs bench fidelity lock clean
+.PHONY: help run test coverage check lint types contracts break soak docs bench bench-peers bench-tasks fidelity lock clean
 
 help:  ## show this help
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(RUN_READY): requirements-run.lock pyproject.toml
 	@$(PYTHON) src/compact/core/python_version.py
@@ -24,13 +24,13 @@ $(READY): requirements.lock requirements-templates.lock $(RUN_READY)
 run: $(RUN_READY)  ## install what the demo needs (seconds), then run a session six times longer than its window; its last line opens it in the browser
 	$(BIN)/compact demo
 
-test: $(READY)  ## install the rest, then run all tests: about 20 minutes on two cores
+test: $(READY)  ## install the rest, then run all tests: about 45 minutes on two cores
 	$(BIN)/python tools/run_tests.py
 
 coverage: $(READY)  ## the same, and how much of the code they run
 	$(BIN)/python tools/run_tests.py --coverage
 
-check: lint types contracts test  ## what CI runs: all this, and one break in four
+check: lint types contracts test  ## what CI runs: all this, and one break in eight
 	$(BIN)/python tools/break_it.py --sample
 
 lint: $(READY)  ## style and likely mistakes
@@ -46,7 +46,7 @@ contracts: $(READY)  ## which package may import which
 break: $(READY)  ## break the code on purpose, one line at a time: the tests must notice
 	$(BIN)/python tools/break_it.py
 
-soak: $(READY)  ## what takes hours: a crowd of processes at full size, twenty times the random conversations
+soak: $(READY)  ## what takes hours: faults, kills, load and random conversations at full size; prints how many, and the breaches
 	COMPACT_TEST_SOAK=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal --timeout 3600 -m "hypothesis or soak"
 
 docs: $(READY)  ## build the site, in site/
@@ -57,6 +57,13 @@ bench: $(READY)  ## measure what a preflight costs, and how it grows
 	$(BIN)/python benchmarks/preflight.py
 	$(BIN)/python benchmarks/rounds.py
 	$(BIN)/python benchmarks/store.py
+
+bench-peers: $(READY)  ## measure what agent frameworks ship beside Compact, each by its own code, and write the tables of docs/why.md
+	@test -n "$(COMPACT_DATA)" || { echo "set COMPACT_DATA to a folder of transcripts, or run python benchmarks/peers --sample" >&2; exit 2; }
+	$(BIN)/python benchmarks/peers --write
+
+bench-tasks: $(READY)  ## run scripted agents to the end of 200 tasks, compacted and not: about 20 minutes
+	$(BIN)/python benchmarks/tasks --jobs 2 --check --json benchmarks/tasks/results.json
 
 fidelity: $(READY)  ## measure what survives a compaction, on the transcripts in the folder that COMPACT_DATA names
 	@test -n "$(COMPACT_DATA)" || { echo "set COMPACT_DATA to a folder of transcripts: see docs/measurements.md" >&2; exit 2; }

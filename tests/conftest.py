@@ -7,6 +7,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from sizes import SCALE
+from soak_counts import pytest_runtest_call, pytest_runtest_makereport, pytest_terminal_summary, soak
+
+__all__ = ("pytest_runtest_call", "pytest_runtest_makereport", "pytest_terminal_summary", "soak")
 
 # How the reason begins with which tests are skipped that read recorded transcripts: they are not ours to ship.
 NO_TRANSCRIPTS = "no transcripts in"
@@ -17,7 +20,7 @@ settings.register_profile(
     "compact",
     deadline=None,
     derandomize=bool(os.environ.get("CI")),  # there the same examples every time; elsewhere ever new ones
-    max_examples=100 * SCALE,
+    max_examples=50 * SCALE,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.large_base_example],
 )
 settings.load_profile("compact")
