@@ -9,9 +9,12 @@ The names of the sessions are in `SESSIONS`, so that a test can ask for one by w
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from compact import CompactConfig, CompactManager
 from compact.core.errors import SummarizerUnavailable
@@ -36,6 +39,7 @@ ODD_ID = "a/b ../c?d=e#f%2e%2e&\u202egnp"
 LONG = "ten-thousand"
 SESSIONS = (QUIET, BUSY, UNDONE, INJECTED, LOSSY, INVENTED, EDITED, MISSED, HOSTILE, ODD_ID)
 
+PROMPTS = "prompts.json"
 WINDOW_TOKENS = 12_000
 CONSTRAINT = "Never touch the billing schema without asking me first."
 # Everything that has ever run in a page that trusted what it showed.
@@ -59,6 +63,28 @@ def seed(folder: Path, *, window_tokens: int = WINDOW_TOKENS) -> str:
     for write in (_quiet, _busy, _undone, _injected, _lossy, _invented, _edited, _missed, _hostile, _odd_id):
         write(url, window_tokens)
     return url
+
+
+@contextmanager
+def noting_prompts() -> Iterator[dict[str, list[Any]]]:
+    """Every prompt that goes out meanwhile, by session."""
+    prompts, preflight = dict[str, list[Any]](), CompactManager.preflight
+
+    def noted(self: CompactManager, session_id: str, messages: Any, **more: Any) -> Any:
+        prompt = preflight(self, session_id, messages, **more)
+        prompts.setdefault(session_id, []).append(json.loads(json.dumps(prompt)))
+        return prompt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CompactManager, "preflight", noted)
+        yield prompts
+
+
+def seed_with_prompts(folder: Path) -> None:
+    """Write every session but the long one, and the prompts that went out beside them."""
+    with noting_prompts() as prompts:
+        seed(folder)
+    (folder / PROMPTS).write_text(json.dumps(prompts), encoding="utf-8")
 
 
 def manager_on(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from compact import CompactManager
 from compact.viewer.pages.call import call_page
 from compact.viewer.source import DataSource
 from viewer import seeding
@@ -15,27 +15,10 @@ from viewer import seeding
 SESSIONS = (seeding.BUSY, seeding.UNDONE, seeding.INJECTED, seeding.EDITED, seeding.HOSTILE, seeding.INVENTED)
 
 
-@pytest.fixture(scope="module")
-def sent(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, list[list[dict[str, Any]]]]]:
-    """A store, and every prompt that went out while it was written."""
-    folder, prompts = tmp_path_factory.mktemp("sent"), dict[str, list[list[dict[str, Any]]]]()
-    preflight = CompactManager.preflight
-
-    def noted(self: CompactManager, session_id: str, messages: Any, **more: Any) -> Any:
-        prompt = preflight(self, session_id, messages, **more)
-        prompts.setdefault(session_id, []).append(prompt)
-        return prompt
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CompactManager, "preflight", noted)
-        seeding.seed(folder)
-    return folder, prompts
-
-
 @pytest.mark.parametrize("session_id", SESSIONS)
-def test_each_prompt_is_made_again(sent: tuple[Path, dict[str, list[list[dict[str, Any]]]]], session_id: str) -> None:
-    folder, prompts = sent
-    with seeding.manager_on(f"sqlite:///{folder / 'state.db'}") as manager:
+def test_each_prompt_is_made_again(sessions_folder: Path, own_url: str, session_id: str) -> None:
+    prompts = json.loads((sessions_folder / seeding.PROMPTS).read_text(encoding="utf-8"))
+    with seeding.manager_on(own_url) as manager:
         source = DataSource(manager.config)
         calls = manager.model_calls(session_id)
         assert len(calls) == len(prompts[session_id]) > 5

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import dialect_conversations as wire
-from compact import CompactManager
 from compact.core.audit.records import Commit
 from compact.testing import user
 from compact.testing.store_samples import sample_call
 from compact.viewer.pages import session as session_pages
 from viewer import seeding
+from viewer.made_once import copied_store
 from viewer.seeding import BUSY, EDITED, HOSTILE, INJECTED, ODD_ID, QUIET, UNDONE
 from viewer.serving import Running, part, running
 
@@ -112,15 +112,12 @@ def test_a_log_says_what_it_can_be_filtered_by(api: Running) -> None:
     assert set(facets["tool"]) == {"read_file", "run_tests", "grep", "write_file"}
 
 
-def test_a_long_log_is_filtered_in_time(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'state.db'}"
-    seeding.seed_long(url, calls=3)
-    with running(url) as viewer:
-        started = time.monotonic()
-        page = viewer.get(of(seeding.LONG, "messages"), q="ORD-4999", limit=10)
-        assert time.monotonic() - started < 10
-        assert page["log_total"] == 10_000
-        assert page["total"] >= 1
+def test_a_long_log_is_filtered_in_time(long_one: Running) -> None:
+    started = time.monotonic()
+    page = long_one.get(of(seeding.LONG, "messages"), q="ORD-4999", limit=10)
+    assert time.monotonic() - started < 10
+    assert page["log_total"] == 10_000
+    assert page["total"] >= 1
 
 
 def test_a_message_comes_with_what_its_caller_sent(api: Running) -> None:
@@ -151,25 +148,15 @@ def test_a_log_is_exported_without_secrets(own: Running, own_url: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def sent(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, list[Any]]]:
-    """A store, and every prompt that went out while it was written."""
-    folder, prompts = tmp_path_factory.mktemp("sent"), dict[str, list[Any]]()
-    preflight = CompactManager.preflight
-
-    def noted(self: CompactManager, session_id: str, messages: Any, **more: Any) -> Any:
-        prompt = preflight(self, session_id, messages, **more)
-        prompts.setdefault(session_id, []).append(json.loads(json.dumps(prompt)))
-        return prompt
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CompactManager, "preflight", noted)
-        url = seeding.seed(folder)
-        with seeding.manager_on(url, window_tokens=4_000) as manager:
-            for name in ("responses", "anthropic", "gemini"):
-                items = getattr(wire, name)(steps())
-                for length in (len(items) // 2, len(items)):
-                    manager.preflight(name, items[:length], dialect=name)
-    return url, prompts
+def sent(sessions_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, list[Any]]]:
+    """A store with sessions in other dialects, too, and every prompt that went out while it was written."""
+    url = copied_store(sessions_folder, tmp_path_factory.mktemp("sent"))
+    with seeding.noting_prompts() as prompts, seeding.manager_on(url, window_tokens=4_000) as manager:
+        for name in ("responses", "anthropic", "gemini"):
+            items = getattr(wire, name)(steps())
+            for length in (len(items) // 2, len(items)):
+                manager.preflight(name, items[:length], dialect=name)
+    return url, {**json.loads((sessions_folder / seeding.PROMPTS).read_text(encoding="utf-8")), **prompts}
 
 
 def steps() -> list[wire.Step]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -15,18 +14,10 @@ from compact.core.audit.why import SearchCancelled
 from compact.recall.phrase_finder import PhraseFinder
 from compact.stores.sql import SqlCompactionStore
 from viewer import seeding
-from viewer.serving import Running, running
+from viewer.serving import Running
 
 _log = logging.getLogger(__name__)
 MANY = f"/api/sessions/{seeding.LONG}"
-
-
-@pytest.fixture(scope="module")
-def long_one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    url = f"sqlite:///{tmp_path_factory.mktemp('long') / 'state.db'}"
-    seeding.seed_long(url)
-    with running(url) as viewer:
-        yield viewer
 
 
 @pytest.mark.parametrize(

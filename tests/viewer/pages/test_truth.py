@@ -19,6 +19,7 @@ from compact.core.errors import SummarizerUnavailable
 from compact.core.summary.summarizer import SummaryRequest
 from compact.core.summary.summary import StructuredSummary
 from compact.pricing import model_prices
+from compact.stores.packing import read_ids, unpacked
 from compact.testing import user
 from viewer import seeding
 from viewer.serving import Running, part, running, until
@@ -67,14 +68,15 @@ def write_session(url: str, seed: int) -> None:
 
 
 class Rows:
-    """The rows of one session, read without a line of the library."""
+    """The rows of one session, read without a line of the library but for what unpacks texts."""
 
     def __init__(self, file: Path) -> None:
         with sqlite3.connect(file) as connection:
             connection.row_factory = sqlite3.Row
 
             def read(query: str) -> list[dict[str, Any]]:
-                return [dict(row) for row in connection.execute(query)]
+                rows = [dict(row) for row in connection.execute(query)]
+                return [{name: unpacked(v) if isinstance(v, bytes) else v for name, v in row.items()} for row in rows]
 
             self.calls = read("SELECT * FROM compact_model_calls ORDER BY number")
             self.plans = [json.loads(row["body"]) for row in read("SELECT * FROM compact_plans ORDER BY version")]
@@ -96,7 +98,7 @@ class Rows:
         for rank in PRECEDENCE:
             for record in plan["records"]:
                 if record["action"] == rank:
-                    found.update(dict.fromkeys(record["span"], rank))
+                    found.update(dict.fromkeys(read_ids(record["span"]), rank))
         return found
 
     def prices(self, call: dict[str, Any]) -> dict[str, float] | None:

@@ -9,7 +9,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from playwright.sync_api import Page, expect
 
 from compact.core.plan.parts import SENT_PARTS
 from viewer import seeding
-from viewer.serving import Running, running, span
+from viewer.serving import Running, span
 
 if TYPE_CHECKING:
     from viewer.browser import Look
@@ -145,18 +145,9 @@ def test_the_page_divides_a_prompt_as_the_server_does() -> None:
 # -- ten thousand messages ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def long(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A viewer of a session of ten thousand messages."""
-    url = f"sqlite:///{tmp_path_factory.mktemp('long') / 'state.db'}"
-    seeding.seed_long(url, calls=16)
-    with running(url) as viewer:
-        yield viewer
-
-
-def test_ten_thousand_messages_are_there_at_once(long: Running, look: Callable[..., Look]) -> None:
+def test_ten_thousand_messages_are_there_at_once(long_one: Running, look: Callable[..., Look]) -> None:
     """The first paint does not wait for the log, and only what is in sight exists."""
-    window = look(long)
+    window = look(long_one)
     page = window.go("s", seeding.LONG, "messages")
     expect(page.locator(".message-row").first).to_be_visible()
     paint = page.evaluate(PAINT_MS)
@@ -170,9 +161,9 @@ def test_ten_thousand_messages_are_there_at_once(long: Running, look: Callable[.
     assert page.locator(".vrow").count() < 80
 
 
-def test_why_answers_at_once_in_ten_thousand_messages(long: Running, look: Callable[..., Look]) -> None:
+def test_why_answers_at_once_in_ten_thousand_messages(long_one: Running, look: Callable[..., Look]) -> None:
     """The page is there before the answer, and the answer soon after; the second is a matter of milliseconds."""
-    window = look(long)
+    window = look(long_one)
     page = window.go("s", seeding.LONG, "why", query="?q=ORD-4100")
     expect(page.locator(".verdict h2")).to_be_visible()
     paint = page.evaluate(PAINT_MS)
@@ -184,9 +175,9 @@ def test_why_answers_at_once_in_ten_thousand_messages(long: Running, look: Calla
     assert time.monotonic() - started < 10, "half a second is meant; a busy machine may take longer"
 
 
-def test_scrolling_through_ten_thousand_rows_stays_smooth(long: Running, look: Callable[..., Look]) -> None:
+def test_scrolling_through_ten_thousand_rows_stays_smooth(long_one: Running, look: Callable[..., Look]) -> None:
     """Drawing what comes into sight takes a fraction of a frame."""
-    window = look(long)
+    window = look(long_one)
     page = window.go("s", seeding.LONG, "messages")
     expect(page.locator(".message-row").first).to_be_visible()
     took = page.evaluate(
@@ -203,11 +194,11 @@ def test_scrolling_through_ten_thousand_rows_stays_smooth(long: Running, look: C
     expect(page.locator(".message-row", has_text="900").first).to_be_visible()
 
 
-def test_a_long_session_draws_its_timeline_and_diff(long: Running, look: Callable[..., Look]) -> None:
+def test_a_long_session_draws_its_timeline_and_diff(long_one: Running, look: Callable[..., Look]) -> None:
     """The session and its compactions open without waiting for the whole log."""
-    window = look(long)
+    window = look(long_one)
     page = window.go("s", seeding.LONG)
-    plans = long.get(f"/api/sessions/{seeding.LONG}")["plans"]
+    plans = long_one.get(f"/api/sessions/{seeding.LONG}")["plans"]
     expect(page.locator(".mark")).to_have_count(len(plans))
     page.locator(".mark").last.click()
     expect(page.locator(".diff-row").first).to_be_visible()
