@@ -133,9 +133,9 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=name)
 def test_commands_exist(page: Path) -> None:
     """Every command and option that is shown is known, every target is in the Makefile, every script is there."""
-    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     text = page.read_text(encoding="utf-8")
-    assert set(re.findall(r"`make (\w+)`", text)) <= set(targets)
+    assert set(re.findall(r"`make ([\w-]+)`", text)) <= set(targets)
     for script in re.findall(r"python (benchmarks/[\w./]+)", text):
         assert (ROOT / script).exists(), script
     for words in commands(page):

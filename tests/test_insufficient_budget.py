@@ -200,3 +200,15 @@ def test_what_is_left_out_without_a_summary_is_told_and_is_taken_in_by_the_next_
     assert not plan.drops
     assert plan.summary
     assert {f"m{place}" for place in range(2, 20)} <= {*plan.summary.span}
+
+
+def test_a_target_that_holds_no_message_is_refused_where_the_newest_is_an_answer() -> None:
+    history: list[Wire] = []
+    for number in range(12):
+        history += [{"role": "user", "content": f"question {number} " + "word " * 40}]
+        history += [{"role": "assistant", "content": f"answer {number} " + "word " * 40}]
+    nowhere: Any = {"state": {"url": "memory:"}, "storage": {"adapter": "none"}}
+    with CompactManager(CompactConfig(max_context_tokens=8_000, **nowhere), tokenizer=WordTokenizer()) as manager:
+        with pytest.raises(InsufficientBudget):
+            manager.manual_compact("s", history, target_tokens=1)
+        assert manager.manual_compact("s", history, target_tokens=60)

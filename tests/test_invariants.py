@@ -248,7 +248,7 @@ def test_11_no_failure_of_the_summariser_leaves_preflight(history: list[Wire], w
 
 
 @given(st.data(), histories(legal=True, min_size=2, max_size=30), windows)
-@settings(max_examples=150 * SCALE)
+@settings(max_examples=75 * SCALE)
 def test_matching_loses_and_doubles_nothing_however_the_caller_sends(
     data: st.DataObject, history: list[Wire], window: int
 ) -> None:

@@ -34,6 +34,7 @@ from compact.testing import (
     user,
 )
 from sizes import SCALE
+from soak_counts import SoakCounts
 
 OVERHEAD = 3  # what primes the reply
 
@@ -326,11 +327,12 @@ def test_synthetic_long_session_test() -> None:
 
 
 @pytest.mark.soak
-def test_soak_a_thousand_runs_without_a_context_error() -> None:
+def test_soak_a_thousand_runs_without_a_context_error(soak: SoakCounts) -> None:
     manager, sink = watched(window=1_500, settings={"policy": {"hard_cap_buffer": 50}})
     for run in range(1_000 * SCALE):
         session = f"s{run % 40}"
         density = run % 7
         manager.preflight(session, [user(words(30 + run % 90)), *tool_run(density, words=run % 300 + 1)])
+        soak.add()
     assert sink.of(CompactionErrorEvent) == []
     assert len(sink.of(CompactionCompletedEvent)) > 50

@@ -1,7 +1,7 @@
 """Break the code on purpose, one small change at a time, and check that the tests notice.
 
     python tools/break_it.py [WORD]      only the breaks whose description holds the word
-    python tools/break_it.py --sample    one in four
+    python tools/break_it.py --sample    one in eight
 
 Each break names the tests that must fail because of it: a test, not a folder, where the folder takes long. Works on
 copies of the tree; prints a line per break and exits with 1 if any of them goes unnoticed. `tests/test_break_it.py`
@@ -25,7 +25,7 @@ from queue import SimpleQueue
 
 ROOT = Path(__file__).parents[1]
 # Chosen: what CI has time for.
-_SAMPLED = 4
+_SAMPLED = 8
 NOTICED = 1  # pytest's exit status when tests failed; 2 and more mean that they could not run
 
 
@@ -49,7 +49,6 @@ BREAKS = (
     # -- the log
     Break("the log keeps the caller's own object", "core/log/entries.py", "return copy_plain(dict(item))", "return item", "tests/core/log/test_entries.py"),
     Break("an edited past is not noticed", "core/log/log.py", "list(incoming[:known]) == sent.originals", "True", "tests/core/log/test_log.py"),
-    Break("our own prompt is taken for new", "core/log/log.py", "lists = (self._raw, output, earlier) if earlier else (self._raw, output)", "lists = (self._raw,)", "tests/core/log/test_log.py"),
     Break("calls and results are split", "core/log/groups.py", "members[callers.pop()].append(index)", "members.append([index]); is_tool.append(True)", "tests/core/log/test_legality.py tests/core/plan/test_layers.py"),
     Break("orphans are dropped", "core/log/legality.py", "out.append(_orphan_as_text(head, repairs))", "pass", "tests/core/log/test_legality.py"),
     Break("a whole turn is left out without a word", "core/log/turn_order.py", "is_filled = speaks_again and self._has_spoken(other, last, message)", "is_filled = False", "tests/dialects/test_chat_templates.py::test_every_prompt_of_a_chat_is_taken"),
@@ -58,18 +57,34 @@ BREAKS = (
     Break("a trimmed list loses its summary", "core/log/log.py", "- kept - trimmed", "- kept", "tests/test_changing_clients.py::test_a_trimmed_list_that_is_whole_again_doubles_nothing"),
     Break("old words stay in the summary of an edited past", "core/plan/edited.py", "summary=summary.without_sources(gone)", "summary=summary", "tests/core/log/test_log.py::test_an_edit_inside_the_summarised_past_leaves_the_summary_of_the_rest"),
     Break("the newest message stays behind a summary after an edit", "core/plan/edited.py", "standing = present - _newest(view)", "standing = present", "tests/core/plan/test_edited.py::test_what_is_the_newest_message_now_is_not_left_out"),
-    Break("an edited pin stands behind the summary", "core/plan/edited.py", "(*plan.pinned, *first, *pinned)", "(*plan.pinned, *first)", "tests/core/plan/test_edited.py::test_a_pinned_message_that_was_edited_stands_before_the_summary"),
-    Break("a list from before an edit is taken for the edited one", "core/engine/session.py", "self.prompt if is_of_line else None, prompt", "self.prompt, prompt", "tests/test_matching.py::test_a_list_from_before_an_edit_is_not_the_edited_one"),
+    Break("an edited pin stands behind the summary", "core/plan/edited.py", "place < places[0] or any(map(pins, group))", "place < places[0]", "tests/core/plan/test_edited.py::test_a_pinned_message_that_was_edited_stands_before_the_summary"),
+    Break("an undo moves what stood behind the summary", "core/plan/edited.py", "return not stood.isdisjoint(shown) if shown else place", "return place", "tests/core/plan/test_edited.py::test_what_a_plan_knew_stays_on_its_side_of_the_summary"),
+    Break("a result is taken for another one with the same words", "dialects/translation.py", "and (first == end or self._is_read_alone(block))", "", "tests/test_matching.py::test_walks_that_failed_once"),
+    Break("a prompt of an earlier plan is not known after a restart", "core/engine/session.py", "None if stored.plan.version > 1 else ()", "()", "tests/test_matching.py::test_a_prompt_of_an_earlier_plan_is_known_after_a_restart"),
+    Break("pins stand first without a summary", "core/plan/edited.py", "if left.summary else ()", "if left.summary else left.pinned", "tests/core/plan/test_edited.py"),
     Break("what an edit brings back is shown as it was", "core/engine/engine.py", "session.show_unseen(match, self.tokenizer.count_message)", "pass", "tests/test_matching.py::test_walks_that_failed_once"),
     Break("another conversation under a used id is not noticed", "core/log/log.py", "return max(entry.line for entry in self.entries) + 1", "return self.line", "tests/stores/test_reuse.py"),
     # -- event loops
     Break("threads that write pass one another until one gives up", "stores/database.py", "with self._turn_to_write(), self._engine.begin()", "with self._engine.begin()", "tests/stores/test_database.py::test_threads_that_write_wait_for_their_turn"),
-    Break("work is done in the event loop", "runner.py", "pause = await _in_worker(work.start, work)", "pause = work.start()", "tests/test_event_loop.py::test_no_work_is_done_in_the_thread_of_the_loop"),
-    Break("a model is waited for in a worker", "core/engine/summarization.py", "return SlowStep(call) if self.is_model or not self.may_be_empty else call", "return call", "tests/test_event_loop.py::test_slow_summaries_stall_neither_other_sessions_nor_the_process"),
+    Break("work is done in the event loop", "runner.py", "_in_store_thread(None, work, patience) if asks_store else _in_worker(work.start, work)", "asyncio.sleep(0, work.start())", "tests/test_event_loop.py::test_no_work_is_done_in_the_thread_of_the_loop"),
+    Break("the late answer of a store goes into steps that have gone on", "runner.py", "return None if call.is_left else resume", "return resume", "tests/test_event_loop.py::test_a_store_that_hangs_is_left_and_its_late_answer_goes_nowhere"),
+    Break("a prompt is shown before its new plan is stored", "core/engine/engine.py", "told = None if attempt or session.has_unsaved_plan else on_known", "told = on_known", "tests/test_event_loop.py::test_a_prompt_is_there_before_it_is_stored_and_a_new_plan_only_once_it_is"),
+    Break("a request keeps two lengths", "proxy/headers.py", "return _with_one_length(sent)", "return sent", "tests/proxying/test_attackers.py::test_no_request_hides_in_the_body_of_another"),
+    Break("an answer is passed on before its prompt is stored", "proxy/app.py", "            await _until_stored(outcome)\n", "", "tests/proxying/test_latency.py::test_the_store_writes_while_the_provider_works_and_the_answer_waits_for_both"),
+    Break("a model is waited for in a worker", "core/engine/summarization.py", "        if not self._is_foreign:\n            return call", "        return call", "tests/test_event_loop.py::test_slow_summaries_stall_neither_other_sessions_nor_the_process"),
     Break("a cancelled call lets go of steps that a worker still has", "runner.py", "work.is_cancelled = True\n        await _finished(advanced)", "work.is_cancelled = True", "tests/test_event_loop.py::test_a_claim_that_is_granted_in_the_moment_of_a_cancel_is_given_back"),
-    Break("a cancelled call keeps its claim", "core/engine/claims.py", "            self._release_at_once(session, key)\n            raise", "            raise", "tests/test_event_loop.py::test_a_call_that_is_made_again_after_a_cancel_does_not_wait_for_the_first_one"),
+    Break("a killed process keeps its claim", "stores/sql_shared.py", "if found and has_ended(found):", "if False:", "tests/stores/test_crowd.py::test_nobody_waits_for_a_writer_that_was_killed"),
+    Break("an interrupted call leaves half a session", "core/engine/engine.py", "            session.go_back_to(before or Session(session.session_id))\n", "", "tests/faults/test_waiting.py::test_a_call_that_is_interrupted_behind_the_log_leaves_what_the_store_has"),
+    Break("a turn that lost every race is not kept", "core/engine/engine.py", "            session.keep_list(incoming)\n", "", "tests/faults/test_waiting.py::test_a_turn_that_lost_every_race_says_so_and_is_stored_later"),
+    Break("a cancelled call keeps its claim", "core/engine/claims.py", "            self._release_at_once(session, key)\n            raise\n        yield", "            raise\n        yield", "tests/test_event_loop.py::test_a_call_that_is_made_again_after_a_cancel_does_not_wait_for_the_first_one"),
     Break("a moved mark for a cache makes a new message", "dialects/translation.py", "return known == item or _without_marks_or_list(known) == _without_marks_or_list(item)", "return known == item", "tests/dialects/test_cache_marks.py"),
     Break("marks for a cache pile up", "dialects/translation.py", "if self._moves_marks else block", "if False else block", "tests/dialects/test_cache_marks.py"),
+    # -- the file of a store
+    Break("a file that is in use is opened and closed once more", "stores/database.py", "os.O_CREAT | os.O_EXCL | os.O_RDWR", "os.O_CREAT | os.O_RDWR", "tests/stores/test_database.py::test_opening_a_file_once_more_takes_no_lock_from_those_who_have_it_open"),
+    Break("a forked process waits for a thread that it does not have", "session_registry.py", "        registry.reset_after_fork()", "        pass", "tests/test_supported_range.py::test_a_process_forks_while_a_call_is_under_way"),
+    # -- memory
+    Break("a thread that waits for events holds the last session", "telemetry/worker.py", "            del batch  # its events", "            pass  # its events", "tests/telemetry/test_exporters.py::test_a_worker_that_waits_holds_no_event_that_was_sent"),
+    Break("a report that was read holds its session", "core/engine/emitter.py", "            self._compute = None", "            pass", "tests/endurance/test_memory.py"),
     # -- refused prompts
     Break("a rate is taken for an overflow", "adapters/support/overflow.py", "if status in _OTHER_STATUSES or _OTHER_LIMITS.search(text):", "if False:", "tests/adapters/test_overflow.py"),
     Break("a larger limit than the known window is learned", "model_engines/overflows.py", "_LEAST_LIMIT <= limit < known", "_LEAST_LIMIT <= limit", "tests/test_overflows.py::test_the_limit_becomes_the_window_and_the_next_prompt_fits_it tests/test_overflows.py::test_an_event_never_names_a_larger_window"),
@@ -140,7 +155,7 @@ BREAKS = (
     Break("artifacts are forgotten by the next summary", "core/plan/plan.py", "for pointer in (*earlier, *taken_in) for one", "for pointer in taken_in for one", "tests/summarizers/test_promises.py"),
     Break("a compaction need not shrink", "core/engine/compaction.py", "if result.tokens_freed < goal.min_freed_tokens:", "if False:", "tests/test_manager.py"),
     Break("a dry run writes to the live log", "core/engine/session.py", "twin.log, twin.prompt = self.log.fork(), self.prompt.copy()", "twin.log, twin.prompt = self.log, self.prompt", "tests/core/engine/test_session.py"),
-    Break("a conflict is taken for success", "core/engine/persistence.py", "session.mark_outdated()\n            return False", "return True", "tests/stores/test_crowd.py::test_eight_processes_lose_nothing_and_double_nothing"),
+    Break("a conflict is taken for success", "core/engine/persistence.py", "session.mark_outdated()\n            return False\n        except Exception as error:  # noqa: BLE001 - a store is a plug-in\n            self.emitter.error(session, error, fallback=\"kept in memory, to", "return True\n        except Exception as error:  # noqa: BLE001 - a store is a plug-in\n            self.emitter.error(session, error, fallback=\"kept in memory, to", "tests/stores/test_crowd.py::test_eight_processes_lose_nothing_and_double_nothing"),
     Break("a summary by code may come late", "core/engine/prefetch.py", "if self.is_quick or not fits:", "if not fits:", "tests/test_background.py::test_the_same_calls_have_the_same_prompts_however_busy_the_process_is"),
     # -- around the core
     Break("secrets stay", "redaction/spans.py", 'MARK = "<REDACTED>"', 'MARK = "<KEPT>"', "tests/redaction/test_corpus.py::test_only_the_secret_goes"),
@@ -151,11 +166,13 @@ BREAKS = (
     Break("a result that an edit replaced is shown again", "recall/rehydration.py", "if scope.text_of(artifact.metadata.message_id) != artifact.content:", "if False:", "tests/security/test_other_sessions.py::test_after_an_edit_of_the_past_a_result_that_is_in_it_no_more_is_not_shown"),
     Break("the archive has what is confidential", "core/engine/persistence.py", "without_bytes(withheld(message, self.default_sensitivity))", "without_bytes(message)", "tests/security/test_sensitivity.py::test_the_archive_has_a_line_in_its_place_and_all_of_the_rest"),
     Break("a summariser gets what is confidential", "core/engine/summarization.py", "view = [withheld(message, self.default_sensitivity) for message in session.log.view]", "view = list(session.log.view)", "tests/security/test_sensitivity.py::test_a_summarisers_model_is_not_shown_it"),
+    Break("a secret in an event gets through the second time", "redaction/redactor.py", "if clean is text and len(text) <= _SHORT_CHARS:", "if len(text) <= _SHORT_CHARS:", "tests/redaction/test_values.py::test_what_is_known_of_the_texts_of_events_is_bounded_and_holds_no_secret"),
     Break("a YAML block is not read", "redaction/blocks.py", "yield from _named_blocks(data)", "pass", "tests/redaction/test_real_carriers.py"),
     Break("base64 is not decoded", "redaction/spans.py", "*find_encoded(data, _plain_secrets)", "", "tests/redaction/test_real_carriers.py::test_a_secret_in_base64_goes"),
     Break("names are words like all others", "core/search/ranking.py", "scores.append((-named, -score, -seq))", "scores.append((0.0, -score, -seq))", "tests/core/search/test_search.py::test_names_come_first_however_often_their_parts_occur_elsewhere"),
     Break("words are found as they are written only", "core/search/search_terms.py", "stem(word) if word.isascii() and word.isalpha() else word", "word", "tests/core/search/test_search.py::test_a_question_finds"),
     Break("words of questions count", "core/search/search_terms.py", "(stops if word in stop_terms else terms)[word] = None", "terms[word] = None", "tests/core/search/test_search.py"),
+    Break("only the worst match is shown", "recall/search.py", "matches[:_MAX_ENTRIES]", "matches[-1:]", "tests/benchmarks/test_tasks.py::test_agents_with_recall_reach_the_end_and_others_do_not"),
     Break("a neighbour is shown to everybody", "recall/search.py", "near = [entry for entry in self._around(match) if self._may_read(entry)]", "near = list(self._around(match))", "tests/recall/test_questions.py"),
     Break("attachments in use are summarised", "core/plan/layers.py", "recent.update(attached)", "pass", "tests/dialects/test_attachments.py::test_an_attachment_in_use_stays"),
     Break("an instruction does not keep what was sent again", "core/log/attachment_use.py", "used |= {last[attachment.digest]", "_ = {last[attachment.digest]", "tests/core/log/test_attachments.py::test_an_instruction_keeps_what_was_sent_again_where_it_was_sent_last"),
@@ -172,7 +189,7 @@ BREAKS = (
     Break("injected words are denied", "core/audit/why.py", "self._add_call(call, history.added.get(call.number, ()), ", "self._add_call(call, (), ", "tests/recall/test_why_truth.py::test_every_way_into_a_prompt_is_found"),
     Break("a branch that was left is searched", "core/audit/why.py", "self._table.view(self._branches[last.branch], last.last_seq)", "self._table.view(self._branches[0], last.last_seq)", "tests/recall/test_why_truth.py::test_a_branch_that_was_left_is_said_to_be"),
     Break("entries of a former version are not found", "stores/schema.py", 'connection.execute(insert(unindexed).from_select(["tenant_id", "session_id"], known))', "pass", "tests/stores/test_search.py::test_a_database_of_the_former_version_goes_on_and_is_searched"),
-    Break("a note of ours is sent to the provider", "dialects/translation.py", "_KnownBlock((copy_plain(item),), (_without_meta(item),), own.entries)", "_KnownBlock((copy_plain(item),), (item,), own.entries)", "tests/dialects/test_properties.py::test_below_the_trigger_the_callers_own_objects_come_back"),
+    Break("a note of ours is sent to the provider", "dialects/translation.py", "outgoing = [_without_meta(item) for item in items]", "outgoing = list(items)", "tests/dialects/test_properties.py::test_below_the_trigger_the_callers_own_objects_come_back"),
     Break("clearing forgets how a call went", "strategies/clear.py", "*outcome_lines(text, self.keep_lines)", "", "tests/strategies/test_strategies.py::test_a_cleared_result_keeps_the_lines_that_say_how_it_went"),
     # -- the recall tool of the proxy
     Break("the agent sees a call of the proxy's tool", "proxy/recall/answer.py", "return self._hides and name == RECALL_NAME", "return False", "tests/proxying/test_recall.py::test_a_recall_beside_other_calls_is_put_back"),
@@ -192,7 +209,16 @@ BREAKS = (
     Break("a prefetched summary is used in spite of a focus", "core/engine/compaction.py", "is_usable = not note and not goal.focus and", "is_usable = not note and", "tests/test_focus.py"),
     Break("lines about the focus are not raised", "summarizers/extractive.py", "factors = piece_factors(request.focus, selection.pieces, factors)", "pass", "tests/test_focus.py"),
     Break("constraints make a summary longer than its limit", "core/plan/constraint_guard.py", "needed = min(needed, self.max_summary_tokens)", "pass", "tests/summarizers/test_max_tokens.py"),
+    Break("a lost cache costs nothing in a replay", "measuring/replay.py", "same = shared_messages(before, sent.messages)", "same = len(before)", "tests/measuring/test_replay.py::test_a_changed_beginning_is_written_again"),
+    Break("a simulation scores what was said, not what is kept", "measuring/simulation.py", "kept = text_of(_without_pinned(replayed.prompts[point.end], history))", "kept = text_of(history.messages[: point.end])", "tests/measuring/test_simulation.py::test_a_broken_strategy_lowers_the_figures"),
+    Break("a policy that overflows is recommended", "measuring/recommendation.py", "if result.fits and result.policy != NONE]", "if result.policy != NONE]", "tests/measuring/test_simulation.py::test_sessions_that_fit_need_no_compaction"),
     Break("a table that is too wide is drawn all the same", "cli/screen.py", "if right[-1] or room < max(longest_word, _MIN_LAST_COLUMNS):", "if False:", "tests/cli/test_tables.py"),
+    # -- logs of other agents
+    Break("results of calls made at once are lost in a log", "transcripts/agents/claude_code.py", "or any(one in calls for one in answered_ids(line.message))", "", "tests/agent_logs/test_reading.py::test_calls_at_once_are_one_message_although_their_results_are_on_side_branches"),
+    Break("a branch that was wound back is read", "transcripts/agents/claude_code.py", 'if line.fields["uuid"] in on_path or _belongs(line, answers, calls)]', "]", "tests/agent_logs/test_reading.py::test_a_branch_that_was_wound_back_is_not_read"),
+    Break("lines of a log that are not understood are not counted", "transcripts/builder.py", "self._unknown[kind] = replace", "unknown = replace", "tests/agent_logs/test_reading.py::test_what_is_not_understood_is_counted_with_its_first_place"),
+    Break("an audit shows secrets", "cli/audit/audit.py", "redact=redactor.text", "redact=str", "tests/cli/audit/test_audit.py::test_no_secret_leaves_in_a_report"),
+    Break("an audit blames a compaction for reading a changed file", "cli/audit/repeats.py", "and key not in changed and", "and", "tests/cli/audit/test_audit.py::test_a_file_that_was_changed_since_is_read_for_its_new_content"),
 )  # fmt: skip
 
 
@@ -213,7 +239,7 @@ def main() -> int:
 
 
 def sample(breaks: Sequence[Break]) -> list[Break]:
-    """Return one in four, for CI: others whenever the list changes, and all of them in `make break`."""
+    """Return one in eight, for CI: others whenever the list changes, and all of them in `make break`."""
     digest = hashlib.sha256(repr(breaks).encode()).digest()
     return list(breaks[digest[0] % _SAMPLED :: _SAMPLED])
 
