@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from compact import CompactConfig, CompactManager, InsufficientBudget, StructuredSummary, SummaryRequest
@@ -19,7 +19,7 @@ from compact.core.log.legality import check_chat
 from compact.core.log.messages import Message
 from compact.core.plan.renderer import PromptRenderer
 from compact.summarizers.extractive import extractive_summary
-from compact.testing import RecordingSink, WordTokenizer
+from compact.testing import RecordingSink, WordTokenizer, user
 from conversations import SMALL_STRATEGIES, Wire, histories
 from sizes import SCALE
 
@@ -90,7 +90,26 @@ def test_3_the_output_is_legal(history: list[Wire], window: int) -> None:
     assert check_chat(read(preflight(manager_for(window), history))) == ()
 
 
+def _with_a_call_that_is_left_out() -> list[Wire]:
+    """A conversation in which so much is pinned that a call is dropped, and the newest message then has no room."""
+    calls = [
+        {"id": call, "type": "function", "function": {"name": "read_file", "arguments": "{}"}} for call in ("a", "b")
+    ]
+    pinned = {"protected": True, "label": "keep"}
+    return [
+        user("hello") | {"meta": pinned},
+        user("word " * 370) | {"meta": pinned},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "a", "content": ""},
+        {"role": "tool", "tool_call_id": "b", "content": "alpha " * 12},
+        user("") | {"meta": pinned},
+        user("") | {"meta": pinned},
+        user("alpha " * 100),
+    ]
+
+
 @given(histories(legal=True, min_size=6, max_size=40), windows)
+@example(_with_a_call_that_is_left_out(), 400)
 def test_5_a_step_that_is_tried_again_changes_nothing(history: list[Wire], window: int) -> None:
     """A caller that goes on with what it was given, and sends a list once more because its step failed."""
     manager = manager_for(window)

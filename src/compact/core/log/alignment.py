@@ -56,6 +56,12 @@ class Alignment:
         last = (n for n in range(len(self.places) - 1, -1, -1) if self.places[n] is not None or n in self.changed)
         return next(last, -1) + 1
 
+    @property
+    def skipped(self) -> int:
+        """How many items of the known list, but for the lost ones, are missing before the last one that is there."""
+        there = [place for place in (*self.places, *self.changed.values()) if place is not None]
+        return max(there) + 1 - len(there) - len(self.lost) if there else 0
+
 
 def align(known: Sequence[object], incoming: Sequence[object]) -> Alignment:
     """Return where the items of a list are in a known one, in order."""

@@ -344,7 +344,8 @@ class Log:
             if not all(shown.always_as_is(i) for place in alignment.changed.values() for i in sent.ids[place]):
                 return False  # perhaps it is what an earlier plan has put in its place
             has_all = alignment.matched + len(alignment.lost) >= len(sent.originals)
-            return has_all or alignment.matched == len(incoming)
+            # A list without some of the middle may be a prompt of a plan that has left these out.
+            return has_all or (alignment.matched == len(incoming) and not alignment.skipped)
 
         # Where all of one is there, and only new items behind it, it is not compared with others, item by item.
         if not any(map(is_whole, lists)):
@@ -352,7 +353,7 @@ class Log:
             if others is None:
                 return None
             any(map(is_whole, others))
-        return max(found, key=lambda pair: (pair[0].unchanged, pair[0].matched))
+        return max(found, key=lambda pair: (pair[0].unchanged, pair[0].matched, -pair[0].skipped))
 
     def _forms_in(
         self,
