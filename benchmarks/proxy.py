@@ -5,6 +5,9 @@
 The same conversation is sent to a provider on loopback, directly and through a proxy with a SQLite store, in turns;
 each call is one exchange longer than the one before. Printed are the medians, what the proxy
 adds to them, and what it adds to the quickest call: on a busy machine that is nearer to the truth.
+
+A model takes a while to answer, and the proxy stores what was sent meanwhile. So there are two providers: one answers
+after 20 ms, sooner than any model would, and the other at once, so that a call waits for the store as well.
 """
 
 from __future__ import annotations
@@ -32,6 +35,10 @@ ANSWER = json.dumps({"id": "x", "usage": {"input_tokens": 1000, "output_tokens":
 TEXT = "the pilot boat waits outside the breakwater while the harbour master counts the berths again " * 5
 
 
+# Chosen: sooner than any model answers, and longer than a store on this machine takes.
+ANSWER_SECONDS = {"/soon": 0.02, "/at-once": 0.0}
+
+
 class _Provider(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -41,6 +48,7 @@ class _Provider(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
+        time.sleep(next(seconds for prefix, seconds in ANSWER_SECONDS.items() if self.path.startswith(prefix)))
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(ANSWER)))
@@ -50,7 +58,7 @@ class _Provider(BaseHTTPRequestHandler):
 
 @contextmanager
 def provider() -> Iterator[str]:
-    """A provider that answers at once."""
+    """A provider; what comes before the path of a request says how soon it answers."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Provider)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -131,15 +139,20 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=200, metavar="N", help="calls on each wire, both ways")
     parser.add_argument("--json", action="store_true", help="print data instead of a table")
     options = parser.parse_args()
-    with provider() as direct, proxy(direct) as through:
-        rows = [measure(wire, direct, through, options.calls) for wire in PATHS]
+    rows: list[dict[str, Any]] = []
+    with provider() as url:
+        for prefix, seconds in ANSWER_SECONDS.items():
+            with proxy(url + prefix) as through:
+                found = [measure(wire, url + prefix, through, options.calls) for wire in PATHS]
+            rows += [{"answer_ms": seconds * 1000, **row} for row in found]
     if options.json:
         print(json.dumps({"rows": rows}))
         return
-    print(f"{'':<10} {'last body':>11} {'direct':>8} {'proxy':>8} {'added':>8} {'at best':>8}   (median, ms)")
+    print(f"{'':<10} {'answered':>9} {'last body':>11} {'direct':>8} {'proxy':>8} {'added':>8} {'at best':>8}   (median, ms)")
     for row in rows:
         figures = f"{row['direct_ms']:>8.2f} {row['proxy_ms']:>8.2f} {row['added_ms']:>8.2f} {row['best_ms']:>8.2f}"
-        print(f"{row['wire']:<10} {row['bytes']:>11,} {figures}")
+        answered = f"{row['answer_ms']:.0f} ms" if row["answer_ms"] else "at once"
+        print(f"{row['wire']:<10} {answered:>9} {row['bytes']:>11,} {figures}")
 
 
 if __name__ == "__main__":

@@ -90,6 +90,8 @@ T = TypeVar("T")
 _MAX_SESSIONS_IN_MEMORY = 1_000
 # Chosen: how long a deletion waits until the events that are on their way are written, and can be deleted.
 _DELETE_FLUSH_SECONDS = 2.0
+# Chosen: longer than it takes a loop to wake up, and little beside the answer of any model.
+_LET_LOOP_RUN_SECONDS = 0.0003
 # What becomes of messages that a store could not take, when the manager is closed.
 _LOST = "lost: this process ends"
 # Chosen: as many as recall looks at of what words find.
@@ -375,6 +377,9 @@ class CompactManager:
         def tell(items: list[M]) -> None:
             # From a thread: the task may be cancelled, or over, by the time that the loop gets to it.
             loop.call_soon_threadsafe(lambda: known.done() or known.set_result(items))
+            # Only one thread runs at a time. If this one went on at once, the loop would have to wait until it asks the
+            # store; the model is asked first.
+            time.sleep(_LET_LOOP_RUN_SECONDS)
 
         async with held.lock.ahold():
             return await self._arun(self._preflight(held, messages, beside, tell))

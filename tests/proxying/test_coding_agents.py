@@ -1,7 +1,7 @@
 """Real coding agents through the proxy, against a model that enforces its window: they work on, and notice nothing.
 
 Runs if COMPACT_TEST_CODING_AGENTS names a folder into which the agents are installed once; CI sets it wherever the
-registry of npm can be reached, and fails there if an agent cannot be installed.
+registry of npm can be reached. One agent may be missing, since not all have a package for every processor; two may not.
 """
 
 from __future__ import annotations
@@ -112,8 +112,23 @@ def write_notes(folder: Path) -> None:
         (folder / "work" / "notes" / f"part_{number}.txt").write_text("\n".join(lines))
 
 
-@pytest.mark.skipif(not FOLDER, reason=f"{NO_CODING_AGENTS} names no folder to install the agents into")
-@pytest.mark.parametrize("name", [name for name, agent in AGENTS.items() if not FOLDER or agent.node <= node_version()])
+NAMES = [name for name, agent in AGENTS.items() if not FOLDER or agent.node <= node_version()]
+needs_agents = pytest.mark.skipif(not FOLDER, reason=f"{NO_CODING_AGENTS} names no folder to install the agents into")
+
+
+@needs_agents
+def test_all_coding_agents_but_one_can_be_installed() -> None:
+    missing: list[str] = []
+    for name in NAMES:
+        try:
+            install(AGENTS[name], Path(FOLDER))
+        except NotInstallable as error:
+            missing.append(f"{name}: {error}")
+    assert len(missing) <= 1, missing
+
+
+@needs_agents
+@pytest.mark.parametrize("name", NAMES)
 def test_a_coding_agent_works_through_many_compactions(
     name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -122,7 +137,7 @@ def test_a_coding_agent_works_through_many_compactions(
     try:
         command = install(agent, Path(FOLDER))
     except NotInstallable as error:
-        pytest.skip(f"{name}: {error}")
+        pytest.skip(f"{NO_CODING_AGENTS}: {name} is not installed: {error}")
     write_notes(tmp_path)
     config = CompactConfig(
         model="gpt-4o",

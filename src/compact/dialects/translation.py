@@ -131,6 +131,8 @@ class Translator:
     _given: list[Any] = field(default_factory=list[Any])
     _seen: list[Any] = field(default_factory=list[Any])
     _parts: _BlockParts = field(default_factory=_BlockParts)
+    # True if blocks of the last list have objects that it was sent with before: equal ones came since.
+    _has_old_items: bool = False
     # True once a caller had a mark for a provider's cache on another item than before.
     _moves_marks: bool = False
     # True once an item had a `meta`: what is given back looks different then, and is known by its place first.
@@ -187,13 +189,28 @@ class Translator:
         `summary_place` is the place of the session's summary in the prompt, which only the plan knows.
         """
         own = self._parts if self._parts.blocks is self._current else self._parts.of(self._current)
-        if _are_same(own.entries, entries):
-            if self._has_seen_meta:
-                self._written = [known.as_sent for known in self._current]
-            return list(own.items)
+        is_same = _are_same(own.entries, entries)
+        if is_same and not self._has_seen_meta:
+            return list(self._given)
+        if self._has_old_items:
+            self._take_items_of_now()
+        if is_same:
+            self._written = [known.as_sent for known in self._current]
+            return list(self._parts.of(self._current).items)
         blocks = self._prompt_blocks(entries, summary_place)
         self._remember_written(blocks)
         return [item for block in blocks for item in block.items]
+
+    def _take_items_of_now(self) -> None:
+        """Have the blocks of the last list hold the objects that it was sent with."""
+        current, place = list[_KnownBlock](), 0
+        for block in self._current:
+            end = place + len(block.seen)
+            there = tuple(self._given[place:end])
+            current.append(block if block.has_meta else _KnownBlock(block.seen, there, block.entries))
+            place = end
+        self._current, self._has_old_items = current, False
+        self._parts = _BlockParts().of(current)
 
     def _prompt_blocks(self, entries: Sequence[Any], summary_place: int | None) -> list[Block]:
         summary = _PlacedSummary.at(entries, summary_place)
@@ -246,9 +263,11 @@ class Translator:
         place = len(self._seen) - len(self._current[-1].seen) if self._current else 0
         if 0 < place <= len(items):
             start = list(items[:place])
-            if _are_same(self._given[:place], start) and self._seen[:place] == start:
-                # The very same objects, and nobody has changed them.
+            # One comparison in C covers the same objects, equal copies, and objects changed in place.
+            if self._seen[:place] == start:
+                self._has_old_items = self._has_old_items or not _are_same(self._given[:place], start)
                 return *self._with_last_sent(before, place, items), True
+        self._has_old_items = False
         found = [_matching(blocks, items) for blocks in (before, self._written)]
         known, end, has_moved = max(found, key=lambda match: match[1])
         self._moves_marks = self._moves_marks or has_moved

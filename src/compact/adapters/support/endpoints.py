@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 from urllib.parse import unquote
 
+from pydantic_core import PydanticSerializationError, to_json
+
 from compact.adapters.support.limits import output_limit
 from compact.adapters.support.requests import OutgoingRequest
 from compact.core.json_data import is_list, is_mapping
@@ -179,8 +181,8 @@ def read_body(raw: bytes) -> Body | None:
 def write_body(body: Body) -> bytes:
     """Return a request as JSON; a lone surrogate, which UTF-8 does not have, is escaped as it came."""
     try:
-        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:
+        return to_json(body, inf_nan_mode="constants")
+    except PydanticSerializationError:
         return json.dumps(body, separators=(",", ":")).encode()
 
 
