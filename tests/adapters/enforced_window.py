@@ -1,4 +1,4 @@
-"""Sixty turns against a model server that enforces its window: input and the room for the answer together.
+"""Many turns against a model server that enforces its window: input and the room for the answer together.
 
 Each turn is a question, a tool call, a result and an answer; results grow. The manager is told no model and no window.
 """
@@ -14,15 +14,17 @@ from compact import CompactConfig, CompactManager
 from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent, NoticeEvent, TokenEstimateEvent
 from compact.testing import RecordingSink, ScriptedModel, call_tool, say
 from compact.tokens import get_tokenizer
+from sizes import SOAK
 
-TURNS = 60
+# The more turns, the longer the clients of providers take themselves: each looks through the whole list at each call.
+TURNS = 60 if SOAK else 36
 TOOL = "read_page"
 INSTRUCTIONS = "You read a register page by page. Call the tool once for each question, then answer in one sentence."
 
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A register whose pages grow: `tokens` is about what all sixty have together."""
+    """A register whose pages grow: `tokens` is about what all of them have together."""
 
     tokens: int
 
@@ -50,7 +52,7 @@ class Enforced:
     register: Register
 
     def check(self, model: str, *, output_tokens: int = 0, always_with_tools: bool = True) -> None:
-        """All sixty turns went out, nothing was refused, and it was compacted for this model and such an answer."""
+        """All turns went out, nothing was refused, and it was compacted for this model and such an answer."""
         assert not self.model.rejections, self.model.rejections[:3]
         assert len(self.model.requests) == 2 * TURNS
         assert not self.sink.of(CompactionErrorEvent)
@@ -69,7 +71,7 @@ class Enforced:
 def enforced(
     window_tokens: int, *, counted_as: str, register_tokens: int, told_window: int | None = None
 ) -> Generator[Enforced, None, None]:
-    """Serve a window, counted by the vocabulary of a model; the script is sixty turns of one tool call each.
+    """Serve a window, counted by the vocabulary of a model; the script is many turns of one tool call each.
 
     With `told_window` the manager is told the window, for a model whose own is larger.
     """

@@ -1,4 +1,4 @@
-"""boto3's Bedrock runtime, wrapped: sixty turns against a strict server, whole and streamed."""
+"""boto3's Bedrock runtime, wrapped: many turns against a strict server, whole and streamed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def client_of(url: str, service: str = "bedrock-runtime") -> Any:
     return boto3.client(service, endpoint_url=url, **credentials)
 
 
-def test_sixty_turns() -> None:
+def test_many_turns() -> None:
     """Every other one streamed: nothing is refused, it was compacted, and the count of each prompt was taken in."""
     with enforced(8_192, counted_as="gpt-4o", register_tokens=24_000) as run:
         own = client_of(run.model.anthropic_url)

@@ -1,4 +1,4 @@
-"""Wrapped clients against servers as strict as the providers: sixty turns each, nothing refused, nothing changed."""
+"""Wrapped clients against servers as strict as the providers: many turns each, nothing refused, nothing changed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ LOOPS: Any = [
 
 @pytest.mark.parametrize("in_loop", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize(("kind", "loop", "model"), LOOPS)
-def test_sixty_turns(kind: str, loop: Loop, model: str, in_loop: bool) -> None:
+def test_many_turns(kind: str, loop: Loop, model: str, in_loop: bool) -> None:
     """Every other one streamed: nothing is refused, it was compacted, and the count of each prompt was taken in."""
     told = None if model == GPT else WINDOW
     with enforced(WINDOW, counted_as=GPT, register_tokens=REGISTER, told_window=told) as run:

@@ -316,7 +316,7 @@ def test_a_loop_of_ones_own() -> None:
 
 
 def chat_loop(run: Enforced, ask: Any) -> None:
-    """Ask sixty questions and answer each call, in Chat Completions."""
+    """Ask many questions and answer each call, in Chat Completions."""
     history: list[dict[str, Any]] = []
     for number in TURN_NUMBERS:
         history.append({"role": "user", "content": question(number)})

@@ -1,6 +1,6 @@
 """The whole trip with a real model: prepared in the background, merged in a second round, resumed by another process.
 
-The session is played three times from the beginning, and must come out the same each time. The model is small and
+The session is played again from the beginning, and must come out the same each time. The model is small and
 invents freely, which is what verification and ledger are for; its prompts are short, so that two busy cores suffice.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import re
 import sys
 import time
@@ -36,16 +37,20 @@ from compact.testing import (
     tool_exchange,
     user,
 )
+from made_once import made_once
 from real_model import RealModel
+from sizes import SOAK
 
 pytest.importorskip("openai", reason="pip install 'compact-context[openai]'")
-pytestmark = pytest.mark.timeout(900)  # three sessions with a real model, on cores that others use too
+pytestmark = pytest.mark.timeout(900)  # several sessions with a real model, on cores that others use too
 
 HERE = Path(__file__).parent
 GOLDEN = HERE / "golden" / "booking.json"
 WINDOW = 660  # in words, as everything here
 # So small a model does not know when to stop: a grammar of llama.cpp's own gives its answer a form and an end.
 TWO_SENTENCES = 'root ::= "The user asked to " [^\\n]{20,80} ". The assistant " [^\\n]{20,110} "."'
+# Chosen: a run takes most of a minute.
+RUNS = 3 if SOAK else 2
 NOWHERE = "http://127.0.0.1:9/v1"  # nobody listens there
 
 TASK = "Split confirm() in src/booking.py into reserve() and charge(). Never touch the migrations."
@@ -230,19 +235,24 @@ def play(store: str, base_url: str) -> Played:
 
 
 @pytest.fixture(scope="module")
-def runs(real_model: RealModel, tmp_path_factory: pytest.TempPathFactory) -> list[Played]:
-    """The same session three times, each in a database of its own."""
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("COMPACT_STORAGE__ADAPTER", "none")
-        folder = tmp_path_factory.mktemp("sessions")
-        return [play(f"sqlite:///{folder}/{number}.db", real_model.base_url) for number in range(3)]
+def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Played]:
+    """The same session several times, each in a database of its own."""
+
+    def play_all(folder: Path) -> None:
+        real_model: RealModel = request.getfixturevalue("real_model")
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("COMPACT_STORAGE__ADAPTER", "none")
+            played = [play(f"sqlite:///{folder}/{number}.db", real_model.base_url) for number in range(RUNS)]
+        (folder / "played.pickle").write_bytes(pickle.dumps(played))
+
+    return pickle.loads((made_once(tmp_path_factory, "real-model", play_all) / "played.pickle").read_bytes())
 
 
-def test_three_runs_give_the_same_bytes(runs: list[Played]) -> None:
-    """Seed 42, temperature 0: not a letter differs between three sessions, prompts and plans included."""
+def test_every_run_gives_the_same_bytes(runs: list[Played]) -> None:
+    """Seed 42, temperature 0: not a letter differs between the sessions, prompts and plans included."""
     first, *others = [json.dumps(run.prompts) for run in runs]
-    assert others == [first, first]
-    assert [run.records for run in runs[1:]] == [runs[0].records] * 2
+    assert others == [first] * (RUNS - 1)
+    assert [run.records for run in runs[1:]] == [runs[0].records] * (RUNS - 1)
 
 
 def held_against(recorded: Mapping[str, Any], made: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from viewer import seeding
-from viewer.made_once import copied_store, made_once
+from made_once import copied_store, made_once
 from viewer.serving import Running, running
 
 
