@@ -19,7 +19,7 @@ from compact.core.log.legality import check_chat
 from compact.core.log.messages import Message
 from compact.core.plan.renderer import PromptRenderer
 from compact.summarizers.extractive import extractive_summary
-from compact.testing import RecordingSink, WordTokenizer, user
+from compact.testing import RecordingSink, WordTokenizer, system, tool_exchange, user
 from conversations import SMALL_STRATEGIES, Wire, histories
 from sizes import SCALE
 
@@ -90,26 +90,44 @@ def test_3_the_output_is_legal(history: list[Wire], window: int) -> None:
     assert check_chat(read(preflight(manager_for(window), history))) == ()
 
 
-def _with_a_call_that_is_left_out() -> list[Wire]:
+def _with_a_call_that_is_left_out(place: int) -> list[Wire]:
     """A conversation in which so much is pinned that a call is dropped, and the newest message then has no room."""
     calls = [
         {"id": call, "type": "function", "function": {"name": "read_file", "arguments": "{}"}} for call in ("a", "b")
     ]
     pinned = {"protected": True, "label": "keep"}
-    return [
+    history = [
         user("hello") | {"meta": pinned},
         user("word " * 370) | {"meta": pinned},
-        {"role": "assistant", "content": None, "tool_calls": calls},
-        {"role": "tool", "tool_call_id": "a", "content": ""},
-        {"role": "tool", "tool_call_id": "b", "content": "alpha " * 12},
         user("") | {"meta": pinned},
         user("") | {"meta": pinned},
         user("alpha " * 100),
     ]
+    history[place:place] = [
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "a", "content": ""},
+        {"role": "tool", "tool_call_id": "b", "content": "alpha " * 12},
+    ]
+    return history
+
+
+def _with_a_message_that_is_cut_then_dropped() -> list[Wire]:
+    """A conversation in which a prompt that comes back has a text of ours that the plan of now does not have."""
+    return [
+        system("careful"),
+        user("word " * 740),
+        *tool_exchange("d", "done", path="x"),
+        user("word " * 350, protected=True),
+        *tool_exchange("a", "no such file", path="y"),
+        user("more", protected=True),
+        user("and more"),
+    ]
 
 
 @given(histories(legal=True, min_size=6, max_size=40), windows)
-@example(_with_a_call_that_is_left_out(), 400)
+@example(_with_a_message_that_is_cut_then_dropped(), 400)
+@example(_with_a_call_that_is_left_out(2), 400)
+@example(_with_a_call_that_is_left_out(0), 400)
 def test_5_a_step_that_is_tried_again_changes_nothing(history: list[Wire], window: int) -> None:
     """A caller that goes on with what it was given, and sends a list once more because its step failed."""
     manager = manager_for(window)

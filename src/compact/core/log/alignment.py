@@ -57,10 +57,10 @@ class Alignment:
         return next(last, -1) + 1
 
     @property
-    def skipped(self) -> int:
-        """How many items of the known list, but for the lost ones, are missing before the last one that is there."""
-        there = [place for place in (*self.places, *self.changed.values()) if place is not None]
-        return max(there) + 1 - len(there) - len(self.lost) if there else 0
+    def missing(self) -> list[int]:
+        """The places of known items that are not there, before the last one that is."""
+        there = {*self.places, *self.changed.values()} - {None}
+        return [place for place in range(max(there, default=0)) if place not in there]
 
 
 def align(known: Sequence[object], incoming: Sequence[object]) -> Alignment:

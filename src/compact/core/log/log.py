@@ -334,18 +334,23 @@ class Log:
         if len(self._raw.ids) != len(self.view):  # a trimmed list, which may be whole again
             lists.append(KnownList())
             lists[-1].add_entries(self.view)
-        found: list[tuple[Alignment, KnownList]] = []
+        found: list[tuple[Alignment, KnownList, int]] = []
 
         def is_whole(sent: KnownList) -> bool:
             alignment = align(sent.originals, incoming)
-            found.append((alignment, sent))
+            # A summary goes on standing for the oldest items if a list has lost these.
+            stay = {n for n in alignment.lost if shown.has_summary and sent.owners[n]}
+            places = [n for n in alignment.missing if n not in stay]
+            found.append((alignment, sent, len(places)))
             if alignment.matched < alignment.known_until:
                 return False  # there is something unknown between what is known: perhaps another list has it
-            if not all(shown.always_as_is(i) for place in alignment.changed.values() for i in sent.ids[place]):
+            owners = [sent.owners[place] for place in alignment.changed.values()]
+            if not all(owner and shown.always_as_is(owner) for owner in owners):
                 return False  # perhaps it is what an earlier plan has put in its place
+            if not all(shown.always_as_is(i) for place in places for i in sent.ids[place]):
+                return False  # perhaps it is the prompt of an earlier plan, which has left them out
             has_all = alignment.matched + len(alignment.lost) >= len(sent.originals)
-            # A list without some of the middle may be a prompt of a plan that has left these out.
-            return has_all or (alignment.matched == len(incoming) and not alignment.skipped)
+            return has_all or alignment.matched == len(incoming)
 
         # Where all of one is there, and only new items behind it, it is not compared with others, item by item.
         if not any(map(is_whole, lists)):
@@ -353,7 +358,8 @@ class Log:
             if others is None:
                 return None
             any(map(is_whole, others))
-        return max(found, key=lambda pair: (pair[0].unchanged, pair[0].matched, -pair[0].skipped))
+        alignment, sent, _ = max(found, key=lambda one: (one[0].unchanged, one[0].matched, -one[2]))
+        return alignment, sent
 
     def _forms_in(
         self,
