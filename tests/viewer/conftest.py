@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from viewer import seeding
 from made_once import copied_store, made_once
+from viewer import seeding
 from viewer.serving import Running, running
 
 

@@ -25,6 +25,8 @@ _FRAMING_TOKENS = 8
 _LABEL_TOKENS = 3
 # Behind so many lines of a result the next one counts half: a step is told in a few.
 _FEW_LINES = 3
+# A record or a table in a result of no more than these is told whole or not at all.
+_UNIT_TOKENS = 100
 # The most that the task may take of a summary in full; of a longer one, pieces are chosen like of everything else.
 _TASK_SHARE = 0.3
 # The most that the ids of artifacts may take: without them they do not come back.
@@ -140,11 +142,15 @@ class _Draft:
         rest = [index for index in self.candidates if index not in taken]
         room = -self.excess(self.summary) - reserve_tokens
         leads = {index: lead for index, lead in self.leads.items() if lead not in taken}
-        self.chosen += self.selection.choose(rest, room, label_tokens=_LABEL_TOKENS, leads=leads, few_lines=_FEW_LINES)
+        self.chosen += self.selection.choose(
+            rest, room, label_tokens=_LABEL_TOKENS, leads=leads, few_lines=_FEW_LINES, unit_tokens=_UNIT_TOKENS
+        )
         # The tokens of parts do not add up exactly.
         while self.chosen and (over := self.excess(self.summary) + reserve_tokens) > 0:
             while over > 0 and self.chosen:
-                over -= self.request.count_text(self.selection.pieces[self.chosen.pop()].text)
+                unit = set(self.selection.unit_of(self.chosen[-1]))
+                over -= sum(self.request.count_text(self.selection.pieces[index].text) for index in unit)
+                self.chosen = [index for index in self.chosen if index not in unit]
         return len(self.chosen) > len(taken)
 
     def add_reminders(self, max_tokens: int) -> None:

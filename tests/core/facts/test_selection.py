@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -153,3 +154,57 @@ def test_a_piece_that_says_nothing_new_adds_less_than_before() -> None:
 def test_nothing_is_chosen_of_nothing() -> None:
     assert choose(selection_of(), 100) == []
     assert choose(selection_of(user("hello"), agent("")), 0) == []
+
+
+# -- what belongs together ------------------------------------------------------------------------------------------
+
+PEOPLE = """[
+  {
+    "name": "Quinn Hartog",
+    "passport_expires": "2027-02-28"
+  },
+  {
+    "name": "Kemal Grimaldi",
+    "passport_expires": "2027-01-18"
+  }
+]"""
+CODES = """| project | cost code |
+| --- | --- |
+| Granite-20 | X7256 |
+| Willow-69 | X3393 |"""
+SETTINGS = """[primary]
+host = "primary.internal"
+port = 5554
+
+[queue]
+host = "queue.internal"
+port = 8649"""
+
+
+def results_chosen(result: str, max_tokens: int) -> set[str]:
+    selection = selection_of(user("Look at the list."), exchange("call-1", result, path="list"), agent("Done."))
+    chosen = selection.choose(range(len(selection.pieces)), max_tokens, unit_tokens=100)
+    return {selection.pieces[index].text for index in chosen if selection.pieces[index].origin is Origin.RESULT}
+
+
+@given(st.integers(0, 60))
+def test_fields_of_a_record_are_chosen_together_or_not_at_all(limit: int) -> None:
+    for text in (PEOPLE, SETTINGS):
+        chosen = results_chosen(text, limit)
+        records = re.split(r"\},|\n\n", text)
+        for record in records:
+            lines = {line.strip() for line in record.splitlines() if re.search(r"\w", line)}
+            assert lines <= chosen or not lines & chosen
+
+
+@given(st.integers(0, 60))
+def test_a_short_table_is_chosen_whole_with_its_head(limit: int) -> None:
+    rows = {line for line in CODES.splitlines() if "---" not in line}
+    assert results_chosen(CODES, limit) in (set(), rows)
+
+
+def test_what_is_too_long_to_be_told_whole_is_chosen_line_by_line() -> None:
+    rows = [f"| project-{number} | X{1000 + number} |" for number in range(60)]
+    assert 0 < len(results_chosen("\n".join(rows), 60)) < 60
+    assert results_chosen(CODES, 60)
+    assert results_chosen(PEOPLE, 60)

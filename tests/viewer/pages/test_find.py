@@ -15,8 +15,8 @@ from compact.core.audit.records import Commit
 from compact.testing import user
 from compact.testing.store_samples import sample_call
 from compact.viewer.pages import session as session_pages
-from viewer import seeding
 from made_once import copied_store
+from viewer import seeding
 from viewer.seeding import BUSY, EDITED, HOSTILE, INJECTED, ODD_ID, QUIET, UNDONE
 from viewer.serving import Running, part, running
 

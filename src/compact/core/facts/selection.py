@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import fsum
@@ -13,6 +14,11 @@ from compact.core.facts.score import HistoryScores
 from compact.core.facts.value import content_kind, value
 from compact.core.facts.value_table import VALUES
 from compact.core.log.messages import Message
+
+# A field of a record, as JSON, TOML, YAML and headers have them, what some have above them, and the row of a table.
+_FIELD = re.compile(r"""["']?[\w .-]{1,40}["']?\s*[:=]\s*\S""")
+_HEADING = re.compile(r"\[[\w .-]{1,40}\]|[\w .-]{1,40}:")
+_ROW = re.compile(r"\|.*\|")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,7 @@ class Selection:
         self._unit_weights = self._per_unit(weights or ScoreWeights())
         self._factors: Sequence[float] = ()
         self._costs: dict[int, int] = {}
+        self._units_of: dict[int, tuple[int, ...]] = {}
         # What one label stands before: all pieces of one step that have one origin. In numbers, which hash quickly.
         numbers: dict[tuple[Step, str], int] = {}
         self._labels = [numbers.setdefault((piece.step, piece.origin.value), len(numbers)) for piece in self.pieces]
@@ -98,6 +105,10 @@ class Selection:
         gain = strings * weights.strings + words * weights.words + self._values[index] * weights.value
         return gain * self._factors[index] if self._factors else gain
 
+    def unit_of(self, index: int) -> tuple[int, ...]:
+        """Return the pieces that were chosen together with one, itself included, because they say little apart."""
+        return self._units_of.get(index, (index,))
+
     def choose(
         self,
         candidates: Iterable[int],
@@ -106,13 +117,17 @@ class Selection:
         label_tokens: int = 0,
         leads: Mapping[int, int] | None = None,
         few_lines: int = 0,
+        unit_tokens: int = 0,
     ) -> list[int]:
         """Choose pieces that fit, those that gain most for their tokens first; the first of a text brings its label.
 
         `leads` names for a piece the one that it cannot be understood without: it is chosen too, and paid for. The
-        lines of a result behind its best `few_lines` count half and less.
+        lines of a result behind its best `few_lines` count half and less. A record or a table of no more than `unit_tokens` is
+        chosen whole or not at all: fields of two records side by side would say what is not so.
         """
         room = max_tokens
+        candidates = list(candidates)
+        units = self._units_of = self._units(candidates, unit_tokens) if unit_tokens else {}
         fitting = [index for index in candidates if self._cost(index) <= room]
         shares = self._shares(fitting, few_lines) if few_lines else {}
         labels = self._labels
@@ -120,8 +135,8 @@ class Selection:
         taken: set[int] = set()
 
         def brings(index: int) -> tuple[int, ...]:
-            lead = (leads or {}).get(index, index)
-            return (index,) if lead in taken or lead == index else (lead, index)
+            lead, unit = (leads or {}).get(index, index), units.get(index, (index,))
+            return unit if lead in taken or lead == index else (lead, *unit)
 
         def cost(indices: Iterable[int]) -> int:
             new_labels = {labels[index] for index in indices} - labelled
@@ -129,7 +144,8 @@ class Selection:
 
         def density(index: int) -> float:
             needed = brings(index)
-            return fsum(map(self.gain, needed)) * shares.get(index, 1.0) / cost(needed)
+            share = 1.0 if index in units else shares.get(index, 1.0)
+            return fsum(map(self.gain, needed)) * share / cost(needed)
 
         heap = [(-density(index), index) for index in fitting]
         heapq.heapify(heap)
@@ -149,6 +165,36 @@ class Selection:
                 taken.update(needed)
                 chosen += needed
         return chosen
+
+    def _units(self, indices: Iterable[int], max_tokens: int) -> dict[int, tuple[int, ...]]:
+        """Return for each line of a record or of a table in a result all of its lines, if they take no more tokens."""
+        by_result: dict[Step, list[int]] = {}
+        for index in indices:
+            if self.pieces[index].origin is Origin.RESULT:
+                by_result.setdefault(self.pieces[index].step, []).append(index)
+        units: dict[int, tuple[int, ...]] = {}
+        for lines in by_result.values():
+            for unit in self._records_and_tables(lines):
+                if len(unit) > 1 and sum(map(self._cost, unit)) <= max_tokens:
+                    units |= dict.fromkeys(unit, tuple(unit))
+        return units
+
+    def _records_and_tables(self, lines: Sequence[int]) -> Iterator[list[int]]:
+        """Yield lines of a result that belong together: fields or rows with nothing between them, and their heading."""
+        unit: list[int] = []
+        shape: re.Pattern[str] | None = None
+        for index in lines:
+            piece = self.pieces[index]
+            here = next((known for known in (_FIELD, _ROW) if known.match(piece.text)), None)
+            # Between the head of a table and its rows is a line without words.
+            most = 2 if here is _ROW else 1
+            is_next = bool(unit) and piece.line <= self.pieces[unit[-1]].line + most
+            if not is_next or here is None or shape not in (None, here):
+                yield unit
+                unit = []
+            unit = [*unit, index] if here or _HEADING.fullmatch(piece.text) else []
+            shape = here
+        yield unit
 
     def _shares(self, indices: Iterable[int], few_lines: int) -> dict[int, float]:
         """Return what the lines of results count: the best of each in full, the others less and less.
