@@ -122,8 +122,8 @@ class Selection:
         """Choose pieces that fit, those that gain most for their tokens first; the first of a text brings its label.
 
         `leads` names for a piece the one that it cannot be understood without: it is chosen too, and paid for. The
-        lines of a result behind its best `few_lines` count half and less. A record or a table of no more than `unit_tokens` is
-        chosen whole or not at all: fields of two records side by side would say what is not so.
+        lines of a result behind its best `few_lines` count half and less. A record or a table of no more than
+        `unit_tokens` is chosen whole or not at all: fields of two records side by side would say what is not so.
         """
         room = max_tokens
         candidates = list(candidates)

@@ -59,7 +59,7 @@ class Alignment:
     @property
     def missing(self) -> list[int]:
         """The places of known items that are not there, before the last one that is."""
-        there = {*self.places, *self.changed.values()} - {None}
+        there = {place for place in (*self.places, *self.changed.values()) if place is not None}
         return [place for place in range(max(there, default=0)) if place not in there]
 
 
