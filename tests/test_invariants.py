@@ -98,7 +98,7 @@ def _with_a_call_that_is_left_out(place: int) -> list[Wire]:
     pinned = {"protected": True, "label": "keep"}
     history = [
         user("hello") | {"meta": pinned},
-        user("word " * 370) | {"meta": pinned},
+        user("word " * 375) | {"meta": pinned},
         user("") | {"meta": pinned},
         user("") | {"meta": pinned},
         user("alpha " * 100),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from operator import is_
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +118,20 @@ def test_unknown_fields_and_kinds_come_back_from_the_store(tmp_path: Path) -> No
     with manager_on(tmp_path) as manager:
         assert [message.original for message in manager.history("s")] == history
         assert manager.preflight("s", history, dialect="chat") == history
+
+
+@pytest.mark.parametrize("name", ["anthropic", "responses"])
+def test_equal_copies_come_back_as_the_newest_objects(name: str) -> None:
+    """A program may read its list anew at each call: it gets the objects of this call, in a compacted prompt too."""
+    translator = Translator(DIALECTS[name])
+    first: Items = dialogue(3)
+    translator.entries(first)
+    copies = copy.deepcopy(first)
+    entries = translator.entries(copies)
+    assert all(map(is_, translator.items(entries), copies))
+    assert all(map(is_, translator.items(entries[2:]), copies[2:]))
+    newest: Items = [*copy.deepcopy(first), user("one more")]
+    entries = translator.entries(newest)
+    assert all(map(is_, translator.items(entries[4:]), newest[4:]))
+    newest[1]["content"] = "changed in place"
+    assert translator.entries(newest)[1]["content"] != entries[1]["content"]
