@@ -97,7 +97,6 @@ class _BlockParts:
 
     blocks: list[_KnownBlock] = field(default_factory=list[_KnownBlock])
     seen: list[Any] = field(default_factory=list[Any])
-    items: list[Any] = field(default_factory=list[Any])
     entries: list[Entry] = field(default_factory=list[Entry])
 
     def of(self, blocks: list[_KnownBlock]) -> _BlockParts:
@@ -107,13 +106,11 @@ class _BlockParts:
             same = 0
         left, new = self.blocks[same:], blocks[same:]
         seen = self.seen[: len(self.seen) - sum(len(block.seen) for block in left)]
-        items = self.items[: len(self.items) - sum(len(block.items) for block in left)]
         entries = self.entries[: len(self.entries) - sum(len(block.entries) for block in left)]
         for block in new:
             seen += block.seen
-            items += block.items
             entries += block.entries
-        return _BlockParts(blocks, seen, items, entries)
+        return _BlockParts(blocks, seen, entries)
 
 
 @dataclass(slots=True)
@@ -196,7 +193,7 @@ class Translator:
             self._take_items_of_now()
         if is_same:
             self._written = [known.as_sent for known in self._current]
-            return list(self._parts.of(self._current).items)
+            return [item for block in self._current for item in block.items]
         blocks = self._prompt_blocks(entries, summary_place)
         self._remember_written(blocks)
         return [item for block in blocks for item in block.items]

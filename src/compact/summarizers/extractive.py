@@ -61,7 +61,10 @@ def extractive_summary(request: SummaryRequest) -> StructuredSummary:
     shown = set(_shown_anyway(selection.pieces, history, inside, ledger))
     selection.mark_shown(shown)
     candidates = [index for index in range(len(selection.pieces)) if index not in shown]
-    draft = _Draft(request, form, history, places, selection, candidates, leads(selection.pieces, history), ledger)
+    units = selection.units(candidates, _UNIT_TOKENS)
+    draft = _Draft(
+        request, form, history, places, selection, candidates, leads(selection.pieces, history), units, ledger
+    )
     draft.leave_free()
     if form.reminds and draft.has_room_for_notes:
         reserve = int(_REMINDER_SHARE * request.max_tokens)
@@ -102,6 +105,7 @@ class _Draft:
     selection: Selection
     candidates: Sequence[int]
     leads: Mapping[int, int]
+    units: Mapping[int, tuple[int, ...]]
     ledger: Ledger
     chosen: list[int] = field(default_factory=list[int])
     free_tokens: int = 0
@@ -143,12 +147,12 @@ class _Draft:
         room = -self.excess(self.summary) - reserve_tokens
         leads = {index: lead for index, lead in self.leads.items() if lead not in taken}
         self.chosen += self.selection.choose(
-            rest, room, label_tokens=_LABEL_TOKENS, leads=leads, few_lines=_FEW_LINES, unit_tokens=_UNIT_TOKENS
+            rest, room, label_tokens=_LABEL_TOKENS, leads=leads, few_lines=_FEW_LINES, units=self.units
         )
         # The tokens of parts do not add up exactly.
         while self.chosen and (over := self.excess(self.summary) + reserve_tokens) > 0:
             while over > 0 and self.chosen:
-                unit = set(self.selection.unit_of(self.chosen[-1]))
+                unit = set(self.units.get(self.chosen[-1], self.chosen[-1:]))
                 over -= sum(self.request.count_text(self.selection.pieces[index].text) for index in unit)
                 self.chosen = [index for index in self.chosen if index not in unit]
         return len(self.chosen) > len(taken)

@@ -183,7 +183,8 @@ port = 8649"""
 
 def results_chosen(result: str, max_tokens: int) -> set[str]:
     selection = selection_of(user("Look at the list."), exchange("call-1", result, path="list"), agent("Done."))
-    chosen = selection.choose(range(len(selection.pieces)), max_tokens, unit_tokens=100)
+    everything = range(len(selection.pieces))
+    chosen = selection.choose(everything, max_tokens, units=selection.units(everything, 100))
     return {selection.pieces[index].text for index in chosen if selection.pieces[index].origin is Origin.RESULT}
 
 

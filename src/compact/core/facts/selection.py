@@ -57,7 +57,6 @@ class Selection:
         self._unit_weights = self._per_unit(weights or ScoreWeights())
         self._factors: Sequence[float] = ()
         self._costs: dict[int, int] = {}
-        self._units_of: dict[int, tuple[int, ...]] = {}
         # What one label stands before: all pieces of one step that have one origin. In numbers, which hash quickly.
         numbers: dict[tuple[Step, str], int] = {}
         self._labels = [numbers.setdefault((piece.step, piece.origin.value), len(numbers)) for piece in self.pieces]
@@ -105,10 +104,6 @@ class Selection:
         gain = strings * weights.strings + words * weights.words + self._values[index] * weights.value
         return gain * self._factors[index] if self._factors else gain
 
-    def unit_of(self, index: int) -> tuple[int, ...]:
-        """Return the pieces that were chosen together with one, itself included, because they say little apart."""
-        return self._units_of.get(index, (index,))
-
     def choose(
         self,
         candidates: Iterable[int],
@@ -117,17 +112,14 @@ class Selection:
         label_tokens: int = 0,
         leads: Mapping[int, int] | None = None,
         few_lines: int = 0,
-        unit_tokens: int = 0,
+        units: Mapping[int, tuple[int, ...]] | None = None,
     ) -> list[int]:
         """Choose pieces that fit, those that gain most for their tokens first; the first of a text brings its label.
 
-        `leads` names for a piece the one that it cannot be understood without: it is chosen too, and paid for. The
-        lines of a result behind its best `few_lines` count half and less. A record or a table of no more than
-        `unit_tokens` is chosen whole or not at all: fields of two records side by side would say what is not so.
+        `leads` names for a piece the one that it cannot be understood without, and `units` those that are chosen
+        with it or not at all: all are paid for. The lines of a result behind its best `few_lines` count half and less.
         """
-        room = max_tokens
-        candidates = list(candidates)
-        units = self._units_of = self._units(candidates, unit_tokens) if unit_tokens else {}
+        room, units = max_tokens, units or {}
         fitting = [index for index in candidates if self._cost(index) <= room]
         shares = self._shares(fitting, few_lines) if few_lines else {}
         labels = self._labels
@@ -166,18 +158,25 @@ class Selection:
                 chosen += needed
         return chosen
 
-    def _units(self, indices: Iterable[int], max_tokens: int) -> dict[int, tuple[int, ...]]:
-        """Return for each line of a record or of a table in a result all of its lines, if they take no more tokens."""
-        by_result: dict[Step, list[int]] = {}
-        for index in indices:
-            if self.pieces[index].origin is Origin.RESULT:
-                by_result.setdefault(self.pieces[index].step, []).append(index)
+    def units(self, indices: Iterable[int], max_tokens: int) -> dict[int, tuple[int, ...]]:
+        """Return for each line of a record or of a table in a result all of its lines, if they take no more tokens.
+
+        Fields of two records side by side would say what is not so.
+        """
         units: dict[int, tuple[int, ...]] = {}
-        for lines in by_result.values():
+        for lines in self._by_result(indices):
             for unit in self._records_and_tables(lines):
                 if len(unit) > 1 and sum(map(self._cost, unit)) <= max_tokens:
                     units |= dict.fromkeys(unit, tuple(unit))
         return units
+
+    def _by_result(self, indices: Iterable[int]) -> Iterable[list[int]]:
+        """Return those of some pieces that are lines of results, result by result."""
+        found: dict[Step, list[int]] = {}
+        for index in indices:
+            if self.pieces[index].origin is Origin.RESULT:
+                found.setdefault(self.pieces[index].step, []).append(index)
+        return found.values()
 
     def _records_and_tables(self, lines: Sequence[int]) -> Iterator[list[int]]:
         """Yield lines of a result that belong together: fields or rows with nothing between them, and their heading."""
@@ -201,12 +200,8 @@ class Selection:
 
         By their rank at the beginning, not by what is chosen meanwhile: that would have to be looked at after each.
         """
-        by_result: dict[Step, list[int]] = {}
-        for index in indices:
-            if self.pieces[index].origin is Origin.RESULT and self.pieces[index].place < self._scores.last_answer:
-                by_result.setdefault(self.pieces[index].step, []).append(index)
         shares: dict[int, float] = {}
-        for lines in by_result.values():
+        for lines in self._by_result(index for index in indices if self.pieces[index].place < self._scores.last_answer):
             lines.sort(key=lambda index: (-self.gain(index) / self._cost(index), index))
             shares |= {index: few_lines / (few_lines + rank) for rank, index in enumerate(lines)}
         return shares
