@@ -96,7 +96,7 @@ BREAKS = (
     Break("the proxy passes a refusal on", "proxy/overflow.py", "return whole, read_overflow(read.decode(\"utf-8\", \"replace\"), response.status_code)", "return whole, None", "tests/proxying/test_overflow.py::test_a_second_refusal_is_passed_on"),
     # -- the proxy
     Break("a signature of the agent's stays on a request that the proxy signs", "proxy/aws_signing.py", "if name.lower() not in _SIGNATURE_HEADERS]", "]", "tests/proxying/test_cloud_wires.py::test_no_trace_of_the_agents_signature_is_left"),
-    Break("a packed body fills the memory", "proxy/body_encodings.py", "plain = unpacker.decompress(body, max_bytes + 1)", "plain = unpacker.decompress(body)", "tests/proxying/test_bytes.py::test_what_cannot_be_unpacked_is_passed_on_as_it_is"),
+    Break("a packed body fills the memory", "proxy/bodies/encodings.py", "plain = unpacker.decompress(body, max_bytes + 1)", "plain = unpacker.decompress(body)", "tests/proxying/test_bytes.py::test_what_cannot_be_unpacked_is_passed_on_as_it_is"),
     Break("a compacted body is said to be packed", "proxy/headers.py", 'not in (b"transfer-encoding", b"content-encoding")]', 'not in (b"transfer-encoding",)]', "tests/proxying/test_bytes.py::test_a_packed_request_that_is_compacted_is_sent_plain"),
     Break("a key pushes the sessions of others out of memory", "proxy/caller_keys.py", "for _ in range(len(own) - self._most)]", "for _ in range(0)]", "tests/proxying/test_many_at_once.py::test_the_session_used_longest_ago_leaves_first"),
     # -- facts and the summary

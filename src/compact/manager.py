@@ -52,7 +52,7 @@ from compact.core.engine.session import Session
 from compact.core.engine.status import SessionStatus, status_of
 from compact.core.errors import CompactError, ConfigError, InvalidHistory, UnknownSession
 from compact.core.facts.constraints import ConstraintFinder
-from compact.core.log.messages import Message
+from compact.core.log.messages import Message, SettledItems
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import TokenBudget
 from compact.core.plan.coordinator import CompactionResult
@@ -91,7 +91,7 @@ _MAX_SESSIONS_IN_MEMORY = 1_000
 # Chosen: how long a deletion waits until the events that are on their way are written, and can be deleted.
 _DELETE_FLUSH_SECONDS = 2.0
 # Chosen: longer than it takes a loop to wake up, and little beside the answer of any model.
-_LET_LOOP_RUN_SECONDS = 0.0003
+_LET_LOOP_RUN_SECONDS = 0.001
 # What becomes of messages that a store could not take, when the manager is closed.
 _LOST = "lost: this process ends"
 # Chosen: as many as recall looks at of what words find.
@@ -360,7 +360,9 @@ class CompactManager:
         beside = _Beside(tools, instructions, output_tokens, model, dialect)
         held = self._enter(session_id, messages)
         known: asyncio.Future[list[M]] = asyncio.get_running_loop().create_future()
-        task = asyncio.ensure_future(self._abegun(held, list(messages), beside, known))
+        # The caller may go on with its list at once.
+        items = messages if isinstance(messages, SettledItems) else list(messages)
+        task = asyncio.ensure_future(self._abegun(held, items, beside, known))
         try:
             await asyncio.wait((known, task), return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:

@@ -14,7 +14,7 @@ import zstandard
 
 from compact import CompactConfig
 from compact.extras import install_line
-from compact.proxy.body_encodings import UnreadableBody, unpack_body
+from compact.proxy.bodies.encodings import UnreadableBody, unpack_body
 from proxying.conftest import Running, running
 from proxying.models import Model, Turn
 from proxying.provider import END, Part, Provider, Received, chunk, head, request, talk, whole

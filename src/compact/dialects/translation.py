@@ -15,7 +15,7 @@ from operator import is_
 from typing import Any, cast
 
 from compact.core.log.alignment import common_pairs
-from compact.core.log.messages import copy_plain
+from compact.core.log.messages import SettledItems, copy_plain
 from compact.dialects.dialect import (
     META,
     Block,
@@ -132,6 +132,8 @@ class Translator:
     _has_old_items: bool = False
     # True once a caller had a mark for a provider's cache on another item than before.
     _moves_marks: bool = False
+    # True if nobody changes the items of the last list.
+    _is_settled: bool = False
     # True once an item had a `meta`: what is given back looks different then, and is known by its place first.
     _has_seen_meta: bool = False
 
@@ -172,13 +174,14 @@ class Translator:
     ) -> list[Entry]:
         """Take over a caller's list: it begins with what is known, up to a place, and has `aligned` behind that."""
         taken = _Taken.of([*known, *aligned.values()]) if self._own else _Taken()
+        self._is_settled = isinstance(items, SettledItems)
         fresh = self._with_last_known(list(self._read(items, place, taken, aligned)), place)
         self._current, self._given = [*known, *fresh], list(items)
         self._parts = self._parts.of(self._current)
         self._seen = self._parts.seen
         for block in fresh:
             self._has_seen_meta = self._has_seen_meta or block.has_meta
-        return list(self._parts.entries)
+        return SettledItems(self._parts.entries) if self._is_settled else list(self._parts.entries)
 
     def items(self, entries: Sequence[Any], *, summary_place: int | None = None) -> list[Any]:
         """Return a prompt as the caller's items: its own objects wherever nothing was changed.
@@ -343,16 +346,17 @@ class Translator:
     def _with_last_known(self, fresh: list[_KnownBlock], place: int) -> list[_KnownBlock]:
         """Return blocks that were just read; if the first is the last one of the list before, with its entries.
 
-        It had a mark for a provider's cache then, as the newest message has, and has none now.
+        It may have had a mark for a provider's cache then, as the newest message has, and have none now.
         """
         last = self._current[-1] if self._current else None
         if last is None or not fresh or place != len(self._seen) - len(last.seen):
             return fresh
         again = fresh[0]
         is_last = len(again.seen) == len(last.seen) and all(map(_is_same, last.seen, again.seen))
-        if not is_last or again.seen == last.seen or again.has_meta:
+        is_unchanged = again.seen == last.seen
+        if not is_last or again.has_meta or (is_unchanged and again.entries != last.entries):
             return fresh
-        self._moves_marks = True
+        self._moves_marks = self._moves_marks or not is_unchanged
         return [_KnownBlock(again.seen, again.items, last.entries), *fresh[1:]]
 
     def _with_last_sent(
@@ -398,7 +402,7 @@ class Translator:
         position = 0
         for block in self.dialect.read(outgoing, place) if items else ():
             end = position + len(block.items)
-            seen = tuple(copy_plain(item) for item in items[position:end])
+            seen = tuple(items[position:end] if self._is_settled else map(copy_plain, items[position:end]))
             metas = [fields_of(item)[META] for item in seen if _has_meta(item)]
             entries = tuple(_with_meta(entry, metas) for entry in block.entries) if metas else block.entries
             yield _KnownBlock(seen, block.items, entries)

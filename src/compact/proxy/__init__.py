@@ -5,6 +5,7 @@
       └───────────────────┴── usage (read from the response) <────┘
 
 server          listens for agents, with uvicorn
+joined_writes   sends the start of a response together with its body
 app             the ASGI application: takes a request, sends it on, passes the response back
 client_request  the request of an agent, as it comes in
 compaction      compacts the conversation in a request, and feeds usage back
@@ -17,7 +18,7 @@ upstream        the connection to the provider
 recall          offers the model the recall tool, and answers its calls, a folder
 usage           reads the token counts that a provider reports from the response that passes through, a folder
 headers         which headers are passed on
-body_encodings  unpacks requests that an agent has packed
+bodies          reads the bodies of requests, a folder
 aws_signing     signs anew what an agent has signed for AWS
 caller_keys     whose request it is, and how many sessions one API key has in memory
 settings        the proxy's settings

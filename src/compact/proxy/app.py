@@ -15,7 +15,7 @@ from typing import Any
 from compact.adapters.support.endpoints import Endpoint, find_endpoint
 from compact.config import CompactConfig
 from compact.proxy.aws_signing import AwsSigner, signing_scope
-from compact.proxy.body_encodings import UnreadableBody, unpack_body
+from compact.proxy.bodies.encodings import UnreadableBody, unpack_body
 from compact.proxy.caller_keys import SessionsOfKeys
 from compact.proxy.client_request import ClientDisconnected, ClientRequest, Message, Receive, Scope, Send
 from compact.proxy.compaction import IncomingBody, RequestCompactor, capture_event, log_failure

@@ -20,7 +20,7 @@ from compact.adapters.support import (
     same_objects,
     without_meta,
 )
-from compact.adapters.support.endpoints import Body, Endpoint, read_body, write_body
+from compact.adapters.support.endpoints import Body, Endpoint, write_body
 from compact.core.engine.events import (
     CompactionCompletedEvent,
     CompactionErrorEvent,
@@ -29,8 +29,10 @@ from compact.core.engine.events import (
     TokenEstimateEvent,
 )
 from compact.core.errors import CompactError, InsufficientBudget, UnknownSession
+from compact.core.log.messages import SettledItems
 from compact.manager import CompactManager
 from compact.model_engines import ReportedOverflow
+from compact.proxy.bodies.reading import BodyMemory
 from compact.proxy.outcome import RequestOutcome
 from compact.proxy.recall.exchanges import ExchangeMemory
 from compact.proxy.recall.offer import OfferedSessions, RecallOffer, may_offer, offered_tool, with_tool
@@ -38,8 +40,8 @@ from compact.proxy.sessions import SessionNames, answer_fingerprint, call_text
 from compact.runner import run_short
 
 _log = logging.getLogger("compact.proxy")
-# Chosen: JSON of this size is read in a millisecond or two; a thread for it takes as long on a busy machine.
-_READ_AT_ONCE_BYTES = 262_144
+# Chosen: so many characters of JSON are read in a millisecond or two; a thread for it takes as long on a busy machine.
+_READ_AT_ONCE = 262_144
 _captured: ContextVar[list[CompactionEvent] | None] = ContextVar("compact_proxy_captured", default=None)
 
 
@@ -106,12 +108,13 @@ class RequestCompactor:
         self._offers_recall = offers_recall
         self._recalling = OfferedSessions()
         self.hidden_exchanges = ExchangeMemory()
+        self._bodies = BodyMemory()
         self._names = SessionNames()
         self._usage = UsageFeedback()
 
     async def compact(self, incoming: IncomingBody) -> RequestOutcome:
         """Return what to send instead of a request, and what to say about it."""
-        conversation = await _read_without_blocking(incoming)
+        conversation = await self._read_body(incoming)
         if conversation is None:
             return RequestOutcome("skipped", reason="no-conversation")
         kept_by = incoming.endpoint.history_kept_by(conversation.body)
@@ -138,6 +141,19 @@ class RequestCompactor:
         if same_objects(items, conversation.items) and not self._offers(conversation, outcome.session_id, outcome.plan):
             return replace(outcome, status="unchanged", plan=0, tokens_before=0)
         return await run_short(lambda: self._with_body(outcome, conversation, manager, items))
+
+    async def _read_body(self, incoming: IncomingBody) -> _ReadConversation | None:
+        caller = (incoming.endpoint.dialect, incoming.key, incoming.session_name)
+        unread = self._bodies.find(caller, incoming.raw)
+        if unread is None:
+            return None
+        items_key = incoming.endpoint.items_key
+        is_short = unread.new_size <= _READ_AT_ONCE
+        body = unread.read(items_key) if is_short else await run_short(lambda: unread.read(items_key))
+        if body is None:
+            return None
+        self._bodies.keep(caller, body, instead_of=unread.grown_from)
+        return _conversation(incoming, body.fields)
 
     async def _prepare(self, manager: CompactManager, conversation: _ReadConversation) -> PreparedRequest:
         preparer: RequestPreparer[_ReadConversation] = RequestPreparer(
@@ -166,7 +182,7 @@ class RequestCompactor:
         # The request that is compacted first has the tool, too; there it has room, and it counts from the next on.
         offered = [offered_tool(endpoint)] if self._offers(conversation, session_id) else []
         items = self.hidden_exchanges.restore(session_id, endpoint.dialect, list(outgoing.items))
-        return replace(outgoing, items=items, tools=[*outgoing.tools, *offered])
+        return replace(outgoing, items=SettledItems(items), tools=[*outgoing.tools, *offered])
 
     def _offers(self, conversation: _ReadConversation, session_id: str, plan: int = 0) -> bool:
         """Return True if a request offers the recall tool: from its session's first plan on, always."""
@@ -213,16 +229,10 @@ class RequestCompactor:
         await self._usage.aapply(manager, outcome.session_id)
 
 
-async def _read_without_blocking(incoming: IncomingBody) -> _ReadConversation | None:
-    if len(incoming.raw) <= _READ_AT_ONCE_BYTES:
-        return _read_conversation(incoming)
-    return await run_short(lambda: _read_conversation(incoming))
-
-
-def _read_conversation(incoming: IncomingBody) -> _ReadConversation | None:
-    endpoint, body = incoming.endpoint, read_body(incoming.raw)
-    items = endpoint.items(body) if body is not None else None
-    if body is None or not items:
+def _conversation(incoming: IncomingBody, body: Body) -> _ReadConversation | None:
+    endpoint = incoming.endpoint
+    items = endpoint.items(body)
+    if not items:
         return None
     conversation = _ReadConversation(
         incoming, body, items, endpoint.model(body, incoming.path), endpoint.window_tokens(body)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import h11
 import uvicorn
@@ -13,6 +14,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from compact.core.errors import ConfigError
 from compact.proxy.app import ProxyApp
 from compact.proxy.client_request import RAW_HEADERS, Receive, Scope, Send
+from compact.proxy.joined_writes import JoinedWrites
 from compact.proxy.settings import ProxySettings
 
 # Chosen: long enough for most answers to end.
@@ -25,6 +27,9 @@ _KEEPALIVE_SECONDS = 75
 
 class RawHeadersProtocol(H11Protocol):
     """Hands the application header names as they were written; ASGI has them in lower case only."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        super().connection_made(cast(asyncio.Transport, JoinedWrites(transport)))
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)

@@ -27,8 +27,11 @@ class Upstream:
         self._base = _parse_url(url)
         self.host = self._base.netloc
         self._prefix = self._base.raw_path.split(b"?")[0].rstrip(b"/")
+        self._server = self._base.copy_with(raw_path=b"/")
+        limits = httpx2.Timeout(timeout_seconds, connect=min(CONNECT_SECONDS, timeout_seconds or CONNECT_SECONDS))
+        self._timeouts = limits.as_dict()
         self._client = httpx2.AsyncClient(
-            timeout=httpx2.Timeout(timeout_seconds, connect=min(CONNECT_SECONDS, timeout_seconds or CONNECT_SECONDS)),
+            timeout=limits,
             limits=httpx2.Limits(max_connections=None, keepalive_expiry=_KEEPALIVE_SECONDS),
             # Proxies of the environment are used for https only: those for http want the target in another form.
             mounts={"http://": None},
@@ -44,10 +47,10 @@ class Upstream:
         # The path and query are not part of the URL here: that would be normalised, and written to logs.
         request = httpx2.Request(
             method,
-            self._base.copy_with(raw_path=b"/"),
+            self._server,
             headers=headers,
             stream=_Stream(body),
-            extensions={"target": self._target(target), "timeout": self._client.timeout.as_dict()},
+            extensions={"target": self._target(target), "timeout": self._timeouts},
         )
         return await self._client.send(request, stream=True)
 

@@ -72,8 +72,11 @@ class ConsoleEmitter:
         stream: TextIO | None = self._stream or sys.stderr
         if stream is None:  # a windowed program has none
             return
+        level, least = _LEVELS[event.spec.severity], _LEVELS.get(self._level)
+        if level < (logging.INFO if least is None else least):  # most events, and asking a stream what it is takes time
+            return
         is_terminal = stream.isatty()
-        if _LEVELS[event.spec.severity] < _LEVELS.get(self._level, logging.INFO if is_terminal else logging.WARNING):
+        if least is None and level < logging.WARNING and not is_terminal:
             return
         text = _line(event, self._redact).removeprefix(f"{_label(event)}, ")  # the label says it
         if is_terminal:

@@ -169,15 +169,6 @@ def find_endpoint(method: str, path: str) -> Endpoint | None:
     return next((endpoint for endpoint in _ENDPOINTS if endpoint.path_end.search(path)), None)
 
 
-def read_body(raw: bytes) -> Body | None:
-    """Return a request's JSON object, or None."""
-    try:
-        body = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-    return cast("Body", body) if isinstance(body, dict) else None
-
-
 def write_body(body: Body) -> bytes:
     """Return a request as JSON; a lone surrogate, which UTF-8 does not have, is escaped as it came."""
     try:

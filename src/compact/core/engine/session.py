@@ -15,7 +15,7 @@ from compact.core.engine.prompt import CurrentPrompt
 from compact.core.log.entries import read_entry, write_entry
 from compact.core.log.forms import EntryForm
 from compact.core.log.log import KnownList, Log, Match, Shown
-from compact.core.log.messages import Message, Slot, copy_plain
+from compact.core.log.messages import Message, SettledItems, Slot, copy_plain
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import Calibration, TokenBudget
 from compact.core.plan.layers import KeepRules
@@ -243,9 +243,10 @@ class Session:
         makes the prompt of an earlier plan. Return None if these must be read first, and do nothing.
         """
         counted: dict[int, int] = {}
+        is_settled = isinstance(incoming, SettledItems)
 
         def read(item: object, place: str) -> Message:
-            message = read_entry(item, place)
+            message = read_entry(item, place, is_settled=is_settled)
             counted[id(message.original)] = count_message(message)
             return message
 

@@ -15,10 +15,10 @@ from compact.core.json_data import is_mapping
 from compact.core.log.messages import ROLES, Content, Message, ToolCall, copy_plain
 
 
-def read_entry(item: object, place: str) -> Message:
+def read_entry(item: object, place: str, *, is_settled: bool = False) -> Message:
     """Read one item of a caller's list; `place` names it in errors.
 
-    The message has a copy of the original: what the caller changes later cannot reach the log.
+    The message has a copy of the original, unless that is settled: what the caller changes later cannot reach the log.
     """
     if isinstance(item, Message):
         _check_role(item.role, place)
@@ -26,7 +26,8 @@ def read_entry(item: object, place: str) -> Message:
     if not isinstance(item, Mapping):
         hint = "pass dicts in Chat Completions form, or compact.Message objects"
         raise InvalidHistory(f"expected a message, got {type(item).__name__}", place=place, hint=hint)
-    return read_own_entry(_own_copy(cast(Mapping[str, Any], item), place), place)
+    own = cast("dict[str, Any]", item) if is_settled else _own_copy(cast(Mapping[str, Any], item), place)
+    return read_own_entry(own, place)
 
 
 def read_own_entry(original: dict[str, Any], place: str, *, message_id: str | None = None) -> Message:
