@@ -89,8 +89,8 @@ def test_what_no_client_sends_is_read_as_json_is(raw: bytes) -> None:
     memory = BodyMemory()
     taken_in(memory, b'{"messages": [1, {"a": 1}]}')
     body = taken_in(memory, raw)
-    wanted: Any = plainly(raw)
-    assert repr(body.fields if body else None) == (repr(wanted) if isinstance(wanted, dict) else "None")
+    wanted = repr(plainly(raw))
+    assert repr(body.fields if body else None) == (wanted if wanted.startswith("{") else "None")
 
 
 def turns(count: int, name: str = "a") -> list[dict[str, Any]]:
