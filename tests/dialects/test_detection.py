@@ -67,6 +67,14 @@ def test_what_several_dialects_have_tells_nothing(item: Any) -> None:
     assert detect([item, item]) is None
 
 
+@pytest.mark.parametrize("role", ["system", "user", "assistant"])
+def test_plain_text_is_certain_in_no_dialect(role: str) -> None:
+    """So detection need not ask each of them about each message of a long history."""
+    item = {"role": role, "content": "hello"}
+    assert not any(dialect.recognises(item) for dialect in DIALECTS.values())
+    assert detect([item]) is None
+
+
 @pytest.mark.parametrize("item", ["text", 7, None, {"role": "user", "parts": [{"kind": "text", "text": "x"}]}])
 def test_what_nobody_knows_is_nobodys(item: Any) -> None:
     assert not any(dialect.recognises(item) for dialect in DIALECTS.values())

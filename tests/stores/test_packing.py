@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import zlib
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from compact.core.audit.store import StoreError
 from compact.core.engine.events import CompactionErrorEvent
 from compact.stores import schema
-from compact.stores.packing import packed, read_ids, unpacked, written_ids
+from compact.stores.packing import _SHORT_BYTES, packed, read_ids, unpacked, written_ids
 from stores.worker import history, manager_on
 
 _PACKED_COLUMNS = {
@@ -32,6 +33,17 @@ _PACKED_COLUMNS = {
 @given(st.text(alphabet=st.characters(exclude_categories=()), max_size=400).map(lambda text: text * 3))
 def test_every_text_comes_back(text: str) -> None:
     assert unpacked(packed(text)) == text
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1, 40_000])
+def test_a_text_of_any_length_comes_back_and_is_packed_as_well(more: int) -> None:
+    """Short texts are packed with a small window: they reach the whole dictionary with it."""
+    known = '"name":"compact.prompt_ready","started_at":'
+    text = (known + "".join(f" {number**5}" for number in range(20_000)))[: _SHORT_BYTES + more]
+    stored = packed(text)
+    assert isinstance(stored, bytes)
+    assert unpacked(stored) == text
+    assert len(stored) < 1.05 * len(zlib.compress(text.encode()))
 
 
 def test_a_text_that_repeats_itself_takes_less_room() -> None:

@@ -26,6 +26,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compact.core.errors import ConfigError, InvalidHistory
+from compact.core.json_data import is_mapping
 from compact.dialects.anthropic import AnthropicDialect
 from compact.dialects.chat import ChatDialect
 from compact.dialects.converse import ConverseDialect
@@ -48,6 +49,7 @@ _ALL: tuple[Dialect, ...] = (
     VercelDialect(),
     OllamaDialect(),
 )
+_TEXT_ROLES = ("system", "user", "assistant")
 DIALECTS: Mapping[str, Dialect] = {dialect.name: dialect for dialect in _ALL}
 
 
@@ -70,7 +72,11 @@ def detect(items: Sequence[Any], start: int = 0) -> Dialect | None:
     first = 0
     for place in range(start, len(items)):
         item = plain_item(items[place])
+        if _is_plain_text(item):
+            continue
         framework = framework_dialect(item)
+        if found is not None and framework is None and found.recognises(item):
+            continue  # whether others know it, too, makes no difference
         certain = [framework] if framework else [one for one in DIALECTS.values() if one.recognises(item)]
         if len(certain) != 1 or certain[0] is found:
             continue
@@ -82,3 +88,10 @@ def detect(items: Sequence[Any], start: int = 0) -> Dialect | None:
             )
         found, first = certain[0], place
     return found
+
+
+def _is_plain_text(item: Any) -> bool:
+    """Return True for what is a message in nearly every dialect, and certain in none: half of a long history."""
+    if not is_mapping(item) or len(item) != 2:
+        return False
+    return isinstance(item.get("content"), str) and item.get("role") in _TEXT_ROLES

@@ -57,9 +57,9 @@ def message_tokens(message: Message, count_text: CountText, *, image_rule: Image
     # Some dialects keep a call both as a part and as a tool call; the model sees it once.
     counted_ids = {call.id for call in message.tool_calls}
     tokens += content_tokens(_beside(message), count_text, image_rule=image_rule)
-    # A long PDF is read once in the life of its message.
-    known = {attachment.place: attachment for attachment in attachments_of(message)}
     if isinstance(message.content, tuple):
+        # A long PDF is read once in the life of its message.
+        known = {attachment.place: attachment for attachment in attachments_of(message)}
         parts = ((part, known.get(place)) for place, part in enumerate(message.content))
         return tokens + sum(_part_tokens(part, count_text, image_rule, counted_ids, found) for part, found in parts)
     return tokens + content_tokens(message.content, count_text)

@@ -39,9 +39,9 @@ def read_own_entry(original: dict[str, Any], place: str, *, message_id: str | No
         tool_calls=tuple(
             _tool_call(call, f"{place}.tool_calls[{n}]") for n, call in enumerate(_calls(original, place))
         ),
-        tool_call_id=_text(original.get("tool_call_id"), f"{place}.tool_call_id"),
-        name=_text(original.get("name"), f"{place}.name"),
-        id=(_text(original.get("id"), f"{place}.id") or "") if message_id is None else message_id,
+        tool_call_id=_text(original, "tool_call_id", place),
+        name=_text(original, "name", place),
+        id=(_text(original, "id", place) or "") if message_id is None else message_id,
         meta=_meta(original.get("meta"), place),
         original=original,
     )
@@ -65,7 +65,7 @@ def write_entry(message: Message, like: object) -> object:
 
 def _own_copy(item: Mapping[str, Any], place: str) -> dict[str, Any]:
     try:
-        return copy_plain(dict(item))
+        return copy_plain(item if isinstance(item, dict) else dict(item))
     except RecursionError:
         raise InvalidHistory("nested too deeply to be read", place=place, hint="flatten its content") from None
 
@@ -120,10 +120,11 @@ def _tool_call(call: object, place: str) -> ToolCall:
     return ToolCall(id=str(fields.get("id", "")), name=str(inner.get("name", "")), arguments=arguments)
 
 
-def _text(value: object, place: str) -> str | None:
+def _text(original: Mapping[str, Any], key: str, place: str) -> str | None:
+    value: object = original.get(key)
     if value is None or isinstance(value, str):
         return value
-    raise InvalidHistory(f"expected text, got {type(value).__name__}", place=place)
+    raise InvalidHistory(f"expected text, got {type(value).__name__}", place=f"{place}.{key}")
 
 
 def _meta(meta: object, place: str) -> Mapping[str, Any]:

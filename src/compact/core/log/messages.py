@@ -79,7 +79,8 @@ class Message:
         # Callers pass lists; a frozen entry holds tuples and its own copy of `meta`.
         if self.content is not None and not isinstance(self.content, str):
             object.__setattr__(self, "content", tuple(self.content))
-        object.__setattr__(self, "tool_calls", tuple(self.tool_calls))
+        if type(self.tool_calls) is not tuple:
+            object.__setattr__(self, "tool_calls", tuple(self.tool_calls))
         object.__setattr__(self, "meta", dict(self.meta))
 
     def read_once(self, read: Callable[[Message], T]) -> T:
@@ -150,13 +151,16 @@ class SettledItems(list[T]):
 
 def copy_plain(value: Any) -> Any:
     """Return a copy of JSON-like data with containers of its own; many times faster than `deepcopy`."""
+    if value is None or isinstance(value, _UNCHANGEABLE):
+        return value
     if isinstance(value, dict):
         return {key: copy_plain(item) for key, item in cast(dict[Any, Any], value).items()}
     if isinstance(value, list):
         return [copy_plain(item) for item in cast(list[Any], value)]
-    if value is None or isinstance(value, str | int | float | Message):
-        return value
     return deepcopy(value)
+
+
+_UNCHANGEABLE = (str, int, float, Message)
 
 
 @dataclass(frozen=True, slots=True)
