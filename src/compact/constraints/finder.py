@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compact.constraints.retractions import (
+    Ending,
     Order,
     asks_nothing_new,
     content_words,
-    ends_with,
     may_withdraw,
     names_a_constraint,
     order_in,
@@ -69,10 +69,16 @@ class _Candidate:
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """A constraint that holds so far, and the words it is about."""
+    """A constraint that holds so far, the words it is about, and what will end it."""
 
     constraint: Constraint
     words: frozenset[str]
+    ending: Ending
+
+    @classmethod
+    def of(cls, constraint: Constraint) -> _Standing:
+        """Return a constraint that was just said."""
+        return cls(constraint, content_words(constraint.text), Ending.of(constraint.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +265,7 @@ def _are_adjacent(left: Sentence, right: Sentence) -> bool:
 
 def _with_new(held: list[_Standing], constraint: Constraint) -> list[_Standing]:
     """Return the constraints with one more, without those that it repeats or replaces."""
-    new, enough = _Standing(constraint, content_words(constraint.text)), overlap_to_replace(constraint.text)
+    new, enough = _Standing.of(constraint), overlap_to_replace(constraint.text)
     return [*(old for old in held if overlap(new.words, old.words) < enough), new]
 
 
@@ -277,7 +283,7 @@ def _without_withdrawn(held: list[_Standing], sentence: str, *, just_said: bool)
 
 def _without_ended(held: list[_Standing], order: Order, message_id: str) -> list[_Standing]:
     """Return the constraints that an order leaves in force; those of its own message are about more than that."""
-    return [old for old in held if old.constraint.source_id == message_id or not ends_with(old.constraint.text, order)]
+    return [old for old in held if old.constraint.source_id == message_id or not old.ending.comes_with(order)]
 
 
 def _by_sentence(old: _Standing) -> list[_Standing]:
@@ -286,7 +292,7 @@ def _by_sentence(old: _Standing) -> list[_Standing]:
     if len(sentences) < 2:
         return [old]
     parts = [(constraint.text[one.start : one.end], constraint.start + one.start) for one in sentences]
-    return [_Standing(replace(constraint, text=text, start=start), content_words(text)) for text, start in parts]
+    return [_Standing.of(replace(constraint, text=text, start=start)) for text, start in parts]
 
 
 def _within_room(held: list[Constraint], chars: int) -> tuple[Constraint, ...]:

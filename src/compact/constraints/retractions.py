@@ -101,16 +101,29 @@ def order_in(sentence: str) -> Order | None:
     return Order(moves_on, _stem(first[0].lower()), content_words(rest))
 
 
-def ends_with(constraint: str, order: Order) -> bool:
-    """Return True if a constraint is over once something was ordered."""
-    text = with_straight_quotes(constraint[:MAX_SENTENCE_CHARS])
-    if order.moves_on and pattern("retractions", "looks-only", before=r"\b").search(text):
-        return True
-    forbidden = _PROHIBITION.match(text)
-    if forbidden is None or pattern("retractions", "lasting", before=r"\b", after=r"\b").search(text):
-        return False
-    act = content_words(forbidden["act"]) - {"yet", "now", "please"}
-    return order.verb in act and act <= order.words
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What ends a constraint: the work moving on, if it `looks_only`; else an order for the very act that it forbids.
+
+    It is read once, and compared with every order that follows.
+    """
+
+    looks_only: bool
+    act: frozenset[str]
+
+    @classmethod
+    def of(cls, constraint: str) -> Ending:
+        """Return what ends a constraint."""
+        text = with_straight_quotes(constraint[:MAX_SENTENCE_CHARS])
+        looks_only = pattern("retractions", "looks-only", before=r"\b").search(text) is not None
+        forbidden = _PROHIBITION.match(text)
+        if forbidden is None or pattern("retractions", "lasting", before=r"\b", after=r"\b").search(text):
+            return cls(looks_only, frozenset())
+        return cls(looks_only, content_words(forbidden["act"]) - {"yet", "now", "please"})
+
+    def comes_with(self, order: Order) -> bool:
+        """Return True if the constraint is over once something was ordered."""
+        return (self.looks_only and order.moves_on) or (order.verb in self.act and self.act <= order.words)
 
 
 def overlap_to_replace(newer: str) -> float:

@@ -11,8 +11,9 @@ import pytest
 
 from compact import CompactConfig, CompactError, CompactManager, UnknownSession
 from compact.constraints import LearnedConstraints
+from compact.core.audit import diff
 from compact.core.audit import report as audit_report
-from compact.core.audit.diff import TextIndex
+from compact.core.audit.diff import RecallableLog, TextIndex
 from compact.core.audit.records import ModelCall, PlanVersion, SessionHead, StoredMessage, StoredSession
 from compact.core.audit.report import CompactionReport, EntityState, ReportItem
 from compact.core.engine.events import CompactionReportEvent
@@ -388,3 +389,21 @@ def test_a_long_span_takes_a_moment() -> None:
     report = report_of(history, NONE, after)
     assert time.process_time() - start < 20
     assert len(report.items) == 980 * 80
+
+
+def test_each_entry_is_read_once_for_all_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A string is found in the newest entry of its time; what came later is not known to the report."""
+    log = [Message("user", f"about ORD-47{n % 2}", id=f"m{n}") for n in range(8)]
+    read: list[str] = []
+    texts_of = diff.message_texts
+    monkeypatch.setattr(diff, "message_texts", lambda message: (read.append(message.id), texts_of(message))[1])
+    recallable = RecallableLog(log, lambda message: message.id != "m5")
+    found = [recallable.find({"ORD-470", "ORD-471", "ORD-9"}, length) for length in (3, 6, 6, 8)]
+    places = [{text: string.message_id for text, string in strings.items()} for strings in found]
+    assert places == [
+        {"ORD-470": "m2", "ORD-471": "m1"},
+        {"ORD-470": "m4", "ORD-471": "m3"},
+        {"ORD-470": "m4", "ORD-471": "m3"},
+        {"ORD-470": "m6", "ORD-471": "m7"},
+    ]
+    assert sorted(read) == [f"m{n}" for n in range(8) if n != 5]

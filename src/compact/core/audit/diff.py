@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -77,30 +77,48 @@ class RemovedString(NamedTuple):
     is_open: bool = True
 
 
-def strings_of(removal: Removal, log: Sequence[Message], open_ids: frozenset[str]) -> dict[str, RemovedString]:
-    """Return the specific strings of a removal, each with the newest message that has it, recallable ones first."""
-    strings: dict[str, RemovedString] = {}
-    printed = frozenset(message.id for message in log if message.role != "assistant" and not is_typed(message))
-    for text, message_id in removal.texts():
-        is_open, is_touched = message_id in open_ids, message_id not in printed
-        for string, kind in entity_kinds(text).items():
-            known = strings.get(string)
-            if known is None or (is_open, is_touched) >= (known.is_open, known.is_touched):
-                strings[string] = RemovedString(kind, message_id, is_touched, is_open)
-    return strings
+class RecallableLog:
+    """A log as recall finds strings in it: `open_ids` are the entries that anybody may recall.
 
+    Reports on many plans share one: each entry is read once, and not once for every plan.
+    """
 
-def find_again(wanted: set[str], messages: Sequence[Message], open_ids: frozenset[str]) -> dict[str, RemovedString]:
-    """Return the newest recallable message for each of the strings, where there is one."""
-    found: dict[str, RemovedString] = {}
-    for message in reversed(messages):
-        if len(found) == len(wanted):
-            break
-        for text in message_texts(message) if message.id in open_ids else ():
+    def __init__(self, log: Sequence[Message], is_open: Callable[[Message], bool]) -> None:
+        self._log = log
+        self.open_ids = frozenset(message.id for message in log if is_open(message))
+        self._printed = frozenset(
+            message.id for message in log if message.role != "assistant" and not is_typed(message)
+        )
+        self._newest: dict[str, RemovedString] = {}
+        self._read = 0
+
+    def strings_of(self, removal: Removal) -> dict[str, RemovedString]:
+        """Return the specific strings of a removal, each with the newest message that has it, recallable ones first."""
+        strings: dict[str, RemovedString] = {}
+        for text, message_id in removal.texts():
+            is_open, is_touched = message_id in self.open_ids, message_id not in self._printed
             for string, kind in entity_kinds(text).items():
-                if string in wanted:
-                    found.setdefault(string, RemovedString(kind, message.id, True))
-    return found
+                known = strings.get(string)
+                if known is None or (is_open, is_touched) >= (known.is_open, known.is_touched):
+                    strings[string] = RemovedString(kind, message_id, is_touched, is_open)
+        return strings
+
+    def find(self, wanted: Iterable[str], entries: int) -> dict[str, RemovedString]:
+        """Return for each of the strings the newest recallable one of the first entries, where there is one.
+
+        Ask for ever more entries, or for as many again: what was read is not left out any more.
+        """
+        sought = list(wanted)
+        if not sought:
+            return {}
+        for message in self._log[self._read : entries]:
+            own: dict[str, RemovedString] = {}
+            for text in message_texts(message) if message.id in self.open_ids else ():
+                for string, kind in entity_kinds(text).items():
+                    own.setdefault(string, RemovedString(kind, message.id, True))
+            self._newest.update(own)
+        self._read = max(self._read, entries)
+        return {string: self._newest[string] for string in sought if string in self._newest}
 
 
 @dataclass(frozen=True, slots=True)

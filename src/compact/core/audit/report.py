@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from compact.core.audit.artifacts import SecurityContext
-from compact.core.audit.diff import PromptTexts, Removal, find_again, removed_asks, removed_decisions, strings_of
+from compact.core.audit.diff import PromptTexts, RecallableLog, Removal, removed_asks, removed_decisions
 from compact.core.audit.failures import failures_data, plan_failures
 from compact.core.audit.records import ModelCall, PlanVersion, StoredSession
 from compact.core.audit.regret_finder import regrets_of
@@ -234,13 +234,22 @@ def report_of(
     have edited the past.
     """
     log = log or messages
-    open_ids = frozenset(message.id for message in log if recallable(message))
+    return _report(messages, before, after, constraints, RecallableLog(log, recallable), len(log))
+
+
+def _report(
+    messages: Sequence[Message],
+    before: CompactionPlan,
+    after: CompactionPlan,
+    constraints: ConstraintFinder,
+    log: RecallableLog,
+    log_length: int,
+) -> CompactionReport:
     removal = Removal.between(messages, before, after)
-    strings = strings_of(removal, log, open_ids)
-    homeless = {text for text, found in strings.items() if not found.message_id}
-    strings.update(find_again(homeless, log, open_ids))
+    strings = log.strings_of(removal)
+    strings.update(log.find((text for text, found in strings.items() if not found.message_id), log_length))
     summary = after.summary.summary if after.summary else None
-    state_of = _StateOf(PromptTexts(messages, after), open_ids)
+    state_of = _StateOf(PromptTexts(messages, after), log.open_ids, summary)
     items = [
         ReportItem(
             TASK if ask.is_task else CONSTRAINT, ask.text, state_of(ask.text, ask.message_id), ask.message_id, True
@@ -248,7 +257,7 @@ def report_of(
         for ask in removed_asks(messages, after, constraints)
     ]
     items += [
-        ReportItem(DECISION, text, state_of.decision(text, message_id, summary), message_id, True)
+        ReportItem(DECISION, text, state_of.decision(text, message_id), message_id, True)
         for text, message_id in removed_decisions(messages, after)
     ]
     items += [
@@ -268,25 +277,25 @@ def report_of(
     )
 
 
-@dataclass(frozen=True, slots=True)
 class _StateOf:
     """Tells where a string is now: what the prompt shows comes before what recall would find."""
 
-    shown: PromptTexts
-    open_ids: frozenset[str]
+    def __init__(self, shown: PromptTexts, open_ids: frozenset[str], summary: StructuredSummary | None) -> None:
+        self._shown, self._open_ids = shown, open_ids
+        decisions = summary.decisions if summary else ()
+        self._told = frozenset(source for decision in decisions for source in decision.source_ids)
 
     def __call__(self, text: str, message_id: str) -> EntityState:
-        if self.shown.outside_ledger.has(text):
+        if self._shown.outside_ledger.has(text):
             return EntityState.KEPT
-        if self.shown.ledger.has(text):
+        if self._shown.ledger.has(text):
             return EntityState.IN_LEDGER
-        return EntityState.RETRIEVABLE if message_id in self.open_ids else EntityState.LOST
+        return EntityState.RETRIEVABLE if message_id in self._open_ids else EntityState.LOST
 
-    def decision(self, text: str, message_id: str, summary: StructuredSummary | None) -> EntityState:
+    def decision(self, text: str, message_id: str) -> EntityState:
         """Return where a decision is: a summary that tells it in other words names the message it is from."""
-        told = {source for decision in summary.decisions for source in decision.source_ids} if summary else ()
         state = self(text, message_id)
-        return EntityState.IN_LEDGER if state is not EntityState.KEPT and message_id in told else state
+        return EntityState.IN_LEDGER if state is not EntityState.KEPT and message_id in self._told else state
 
 
 def reports_of(
@@ -302,15 +311,15 @@ def reports_of(
     Where the past was edited since, messages that the plan does not name may not have been there, and are left out.
     """
     now, regrets = frozenset(stored.view_ids), _by_version(regrets_of(stored), [entry.plan for entry in plans])
-    before = CompactionPlan(stored.session_id)
+    log = [item.message for item in stored.messages]
+    recallable, before = RecallableLog(log, is_recallable), CompactionPlan(stored.session_id)
     for plan in (entry.plan for entry in plans):
         if version is None or version == plan.version:
             named = {message_id for record in plan.records for message_id in record.span}
             # The first call under a plan was written down with it.
-            last_seq = next((c.last_seq for c in calls if c.plan_version >= plan.version), len(stored.messages))
-            log = [item.message for item in stored.messages if item.seq <= last_seq]
-            history = [message for message in log if message.id in now or message.id in named]
-            report = report_of(history, before, plan, constraints=constraints, log=log)
+            length = next((c.last_seq for c in calls if c.plan_version >= plan.version), len(log))
+            history = [message for message in log[:length] if message.id in now or message.id in named]
+            report = _report(history, before, plan, constraints, recallable, length)
             yield replace(report, regrets=tuple(regrets.get(plan.version, ())))
         before = plan
 
