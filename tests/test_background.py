@@ -27,6 +27,7 @@ from compact.core.engine.events import (
 )
 from compact.core.engine.session import Session
 from compact.core.plan.plan import SummarizationRecord
+from compact.core.steps import Steps
 from compact.runner import run_steps
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import RecordingSink, Wire, WordTokenizer, assistant, dialogue, system, tool_run, user
@@ -298,11 +299,11 @@ def test_the_agent_does_not_wait_for_it() -> None:
 def test_a_session_is_prepared_once_at_a_time_and_again_when_it_has_grown() -> None:
     gate, prepared = threading.Event(), list[int]()
 
-    def prepare(session: Session) -> None:
-        assert gate.wait(20)
+    def prepare(session: Session) -> Steps[None]:
+        yield lambda: gate.wait(20)
         prepared.append(session.prompt_tokens)
 
-    preparer, session = InProcessPrefetcher(prepare), Session("s")
+    preparer, session = InProcessPrefetcher(prepare, run_steps), Session("s")
     for tokens in (100, 200):
         session.prompt.tokens = tokens
         preparer(session)
@@ -510,7 +511,12 @@ def test_the_same_calls_have_the_same_prompts_however_busy_the_process_is() -> N
     assert grown_prompts(no_thread_free, settle=False) == expected
     slow, _ = watched(None)
     write = preparer_of(slow).prefetch
-    preparer_of(slow).prefetch = lambda session: (time.sleep(0.05), write(session))
+
+    def write_slowly(session: Session) -> Steps[object]:
+        yield lambda: time.sleep(0.05)
+        return (yield from write(session))
+
+    preparer_of(slow).prefetch = write_slowly
     assert grown_prompts(slow, settle=False) == expected
 
 
@@ -558,7 +564,8 @@ def test_of_looking_once_for_each_plan_only_the_newest_plan_leaves_a_claim(
 def test_a_prefetch_by_code_that_fails_leaves_the_turn_to_itself() -> None:
     manager, _ = watched(None)
 
-    def fail(session: Session) -> None:
+    def fail(session: Session) -> Steps[None]:
+        yield lambda: None
         raise RuntimeError("no")
 
     preparer_of(manager).prefetch = fail

@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,14 +20,16 @@ import pytest
 
 from compact import CompactConfig, CompactManager, StructuredSummary, SummaryRequest
 from compact.adapters.support import SessionFinder, UsageFeedback, aobserve_usage
+from compact.background import InProcessPrefetcher
 from compact.core.audit.records import Commit, SessionHead
+from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent
 from compact.core.errors import WaitTimeout
 from compact.core.steps import SlowStep, Steps, StoreStep
-from compact.runner import arun_steps
+from compact.runner import arun_steps, run_steps
 from compact.stores.memory import InMemoryCompactionStore
 from compact.summarizers.extractive import extractive_summary
-from compact.testing import Wire, WordTokenizer, user
-from compact.waiting.limits import WaitLimits
+from compact.testing import RecordingSink, Wire, WordTokenizer, dialogue, user
+from compact.waiting.limits import CallThreads, WaitLimits, stalled_stores
 from sizes import SOAK
 from soak_counts import SoakCounts
 
@@ -416,6 +419,115 @@ def test_what_a_store_grants_in_the_moment_of_a_cancel_is_given_back() -> None:
 
     asyncio.run(run())
     assert given_back == ["a claim"]
+
+
+# -- a queue of our own ------------------------------------------------------------------------------------------------
+
+
+def asking(step: Callable[[], Any], *, times: int = 1) -> Steps[list[Any]]:
+    answers: list[Any] = []
+    for _ in range(times):
+        answers.append((yield step))
+    return answers
+
+
+def nap() -> None:
+    time.sleep(0.05)
+
+
+@pytest.mark.parametrize("step", [StoreStep(nap, "a store"), SlowStep(nap, "a model", 0.4)], ids=["store", "slow"])
+@pytest.mark.parametrize("is_async", [True, False], ids=["loop", "threads"])
+def test_a_queue_for_our_own_threads_is_not_taken_for_a_slow_store(step: StoreStep | SlowStep, is_async: bool) -> None:
+    """Each answer takes a twentieth of a second, and there are more who ask than threads."""
+    limits, crowd = WaitLimits(store_seconds=0.4), 32 * 12
+
+    async def run() -> None:
+        await asyncio.gather(*(arun_steps(asking(step), limits) for _ in range(crowd)))
+
+    started = time.monotonic()
+    if is_async:
+        asyncio.run(run())
+    else:
+        with ThreadPoolExecutor(crowd) as pool:
+            for done in [pool.submit(run_steps, asking(step), limits) for _ in range(crowd)]:
+                done.result()
+    assert time.monotonic() - started > 0.5, "some waited longer than an answer may take"
+
+
+@pytest.mark.parametrize("is_async", [True, False], ids=["loop", "thread"])
+def test_waiting_for_a_thread_ends_with_the_time_of_the_call(is_async: bool) -> None:
+    end = threading.Event()
+    hangs = StoreStep(lambda: end.wait(30), "hangs")
+    patient, hasty = WaitLimits(store_seconds=60.0), WaitLimits(call_seconds=0.2, store_seconds=20.0)
+    others = [threading.Thread(target=run_steps, args=(asking(hangs), patient)) for _ in range(32)]
+    for other in others:
+        other.start()
+    try:
+        steps = asking(StoreStep(lambda: "answered", "free"))
+        with pytest.raises(WaitTimeout, match="no thread was free") as raised:
+            asyncio.run(arun_steps(steps, hasty)) if is_async else run_steps(steps, hasty)
+        assert "policy.max_wait_seconds" in str(raised.value)
+        assert stalled_stores()._stalled == {}, "it was never asked, so it does not hang"
+    finally:
+        end.set()
+        for other in others:
+            other.join()
+
+
+def test_a_call_that_waits_for_a_thread_gets_one_when_those_that_hang_are_left() -> None:
+    end, limits = threading.Event(), WaitLimits(store_seconds=0.3)
+    hangs, free = StoreStep(lambda: end.wait(30), "hangs"), StoreStep(lambda: "answered", "free")
+
+    async def run() -> list[Any]:
+        hanging = [asyncio.create_task(arun_steps(asking(hangs), limits)) for _ in range(32)]
+        await asyncio.sleep(0.1)
+        answers = await asyncio.wait_for(arun_steps(asking(free, times=2), limits), 10)
+        told = await asyncio.gather(*hanging, return_exceptions=True)
+        assert all(isinstance(each, WaitTimeout) for each in told)
+        return answers
+
+    try:
+        assert asyncio.run(run()) == ["answered", "answered"]
+    finally:
+        end.set()
+
+
+def test_a_loop_starts_no_threads_for_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever starts a thread waits until it runs, which takes long in a busy process."""
+    started: list[tuple[str, str]] = []
+    start = threading.Thread.start
+
+    def noted(thread: threading.Thread) -> None:
+        started.append((threading.current_thread().name, thread.name))
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", noted)
+    threads = CallThreads("noted", 2)
+
+    async def run() -> None:
+        await asyncio.gather(*(asyncio.wrap_future(threads.submit(nap)) for _ in range(4)))
+
+    asyncio.run(run())
+    assert [by for by, name in started if name == "compact-noted"] == ["compact-starter"] * 2
+
+
+def test_a_crowd_that_needs_summaries_at_once_is_served(tmp_path: Path) -> None:
+    """No thread is free to prefetch them: each turn writes its own, and must not wait for the threads of the others."""
+    sink, crowd = RecordingSink(), [f"s{number}" for number in range(64)]
+
+    async def run() -> None:
+        parts: dict[str, Any] = {"tokenizer": WordTokenizer(), "on_event": sink}
+        async with manager_at(tmp_path, window=2_000, **parts) as manager, asyncio.timeout(60):
+            prefetcher = manager._prefetcher
+            assert isinstance(prefetcher, InProcessPrefetcher)
+            prefetcher.max_threads = 0
+            for pairs in (12, 16):  # a summary is prefetched, then needed
+                history = dialogue(pairs, words=60)
+                await asyncio.gather(*(manager.apreflight(session_id, history) for session_id in crowd))
+
+    asyncio.run(run())
+    assert [event.message for event in sink.of(CompactionErrorEvent)] == []
+    assert len({event.session_id for event in sink.of(CompactionCompletedEvent)}) == len(crowd)
 
 
 # -- a prompt that is known before it is stored -----------------------------------------------------------------------

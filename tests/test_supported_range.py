@@ -17,6 +17,8 @@ from compact.archive.names import folder_name
 from compact.background import InProcessPrefetcher
 from compact.core.engine.events import CompactionErrorEvent
 from compact.core.engine.session import Session
+from compact.core.steps import Steps
+from compact.runner import run_steps
 from compact.stores import database
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import RecordingSink, WordTokenizer, dialogue
@@ -142,12 +144,12 @@ def test_what_was_prefetched_by_threads_of_the_parent_is_begun_again() -> None:
     begun, goes_on = threading.Event(), threading.Event()
     written: list[str] = []
 
-    def prefetch(session: Session) -> None:
+    def prefetch(session: Session) -> Steps[None]:
         begun.set()
-        assert goes_on.wait(30)
+        yield lambda: goes_on.wait(30)
         written.append(session.session_id)
 
-    prefetcher = InProcessPrefetcher(prefetch, max_threads=1)
+    prefetcher = InProcessPrefetcher(prefetch, run_steps, max_threads=1)
     prefetcher(Session("one"))
     assert begun.wait(30)
 

@@ -38,6 +38,7 @@ from compact.core.plan.economics import USUAL_RATIOS, Prices
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.strategy import CompactionStrategy
 from compact.core.plan.turn import Rehydrate
+from compact.core.steps import Steps
 from compact.core.summary.summarizer import Summarizer
 from compact.core.summary.writing import BY_CODE
 from compact.injection import Injection, Injector
@@ -549,7 +550,11 @@ class Prefetcher(Protocol):
 
 
 def build_prefetcher(
-    config: CompactConfig, prefetch: Callable[[Session], bool], *, is_quick: bool
+    config: CompactConfig,
+    prefetch: Callable[[Session], Steps[object]],
+    run: Callable[[Steps[None]], None],
+    *,
+    is_quick: bool,
 ) -> Prefetcher | None:
     """Build what prefetches summaries; those of the built-in summariser (`is_quick`) need no job in a queue."""
     when = config.summarizer.prefetch
@@ -560,7 +565,7 @@ def build_prefetcher(
         from compact.job_queue import QueuePrefetcher  # procrastinate is only loaded where it is used
 
         return QueuePrefetcher(config.state.url, tenant_id=config.state.tenant_id)
-    return InProcessPrefetcher(prefetch, is_quick=is_quick)
+    return InProcessPrefetcher(prefetch, run, is_quick=is_quick)
 
 
 def build_prefetch(engine: Engine, prefetcher: Prefetcher) -> Prefetch:

@@ -9,10 +9,11 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from weakref import WeakKeyDictionary, WeakSet
 
 from compact.core.engine.session import Session
-from compact.core.steps import SlowStep
+from compact.core.steps import SlowStep, Steps
 
 _log = logging.getLogger("compact")
 # Chosen: how much a prompt must have grown before a session is looked at again.
@@ -43,7 +44,10 @@ _live: WeakSet[InProcessPrefetcher] = WeakSet()
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class InProcessPrefetcher:
-    """Runs `prefetch` in a few threads that end when there is no work; they do not hold up the end of the process.
+    """Does `prefetch` in a few threads that end when there is no work; they do not hold up the end of the process.
+
+    Its steps are run by `run`. A turn that cannot go on before they are done, and that no thread has begun, has them
+    among its own steps: a thread that advances a turn must never wait for what other turns keep threads from.
 
     A session is looked at once, and again when its plan has changed or its prompt has grown. `wait_seconds` is how
     long a turn waits that cannot go on without the summary, `close_seconds` how long `close` does.
@@ -52,7 +56,8 @@ class InProcessPrefetcher:
     and a turn that needs the summary before a thread got to it has it written at once.
     """
 
-    prefetch: Callable[[Session], object]
+    prefetch: Callable[[Session], Steps[object]]
+    run: Callable[[Steps[None]], None]
     is_quick: bool = False
     max_threads: int = 4
     wait_seconds: float = 60.0
@@ -88,21 +93,12 @@ class InProcessPrefetcher:
             return session.plan.version != before.plan_version
         return before.done.is_set() and before.is_outgrown_by(session)
 
-    def running(self, session: Session) -> Callable[[], object] | None:
-        """Return the step that waits for what is being prefetched for a session; None if nothing is."""
+    def running(self, session: Session) -> Steps[None] | None:
+        """Return the steps that wait for what is being prefetched for a session; None if nothing is."""
         attempt = self._attempts.get(session)
-        if attempt is None or attempt.done.is_set():
-            return None
+        return None if attempt is None or attempt.done.is_set() else self._wait_for(attempt)
 
-        def wait() -> None:
-            self._wait_for(attempt)
-
-        # What nobody has begun is written at once, which is work; all else is waiting.
-        with self._lock:
-            is_work = self.is_quick and attempt in self._waiting
-        return wait if is_work else SlowStep(wait, "the summary that is being prefetched")
-
-    def _wait_for(self, attempt: _Attempt) -> None:
+    def _wait_for(self, attempt: _Attempt) -> Steps[None]:
         with self._lock:
             is_mine = attempt in self._waiting
             if is_mine:  # no thread was free
@@ -110,8 +106,9 @@ class InProcessPrefetcher:
             if is_mine and not self.is_quick:  # the turn is quicker alone
                 self._finish(attempt)
         if is_mine and self.is_quick:
-            self._write(attempt)
-        attempt.done.wait(self.wait_seconds)
+            yield from self._write(attempt)
+        elif not attempt.done.is_set():
+            yield SlowStep(partial(attempt.done.wait, self.wait_seconds), "the summary that is being prefetched")
 
     def _work(self) -> None:
         while True:
@@ -120,15 +117,17 @@ class InProcessPrefetcher:
                     self._threads -= 1
                     return
                 attempt = self._waiting.popleft()
-            self._write(attempt)
+            try:
+                self.run(self._write(attempt))
+            except BaseException as error:  # noqa: BLE001 - the thread must go on
+                _note(error)
 
-    def _write(self, attempt: _Attempt) -> None:
+    def _write(self, attempt: _Attempt) -> Steps[None]:
         try:
             if attempt.session:
-                self.prefetch(attempt.session)
-        except BaseException as error:  # noqa: BLE001
-            # Reported as an event where it happened; the thread must go on.
-            _log.debug("a summary could not be prefetched: %s", error, exc_info=error)
+                yield from self.prefetch(attempt.session)
+        except Exception as error:  # noqa: BLE001 - the turn goes on without it
+            _note(error)
         finally:
             with self._lock:
                 self._finish(attempt)
@@ -162,6 +161,11 @@ class InProcessPrefetcher:
         self._waiting.clear()
         self._unfinished.clear()
         self._attempts.clear()
+
+
+def _note(error: BaseException) -> None:
+    """Write down why there is no summary; an event has said so where it happened."""
+    _log.debug("a summary could not be prefetched: %s", error, exc_info=error)
 
 
 def _after_fork() -> None:

@@ -176,7 +176,9 @@ class CompactManager:
             redact=self._redactor.event,
             metadata=event_metadata,
         )
-        self._prefetcher = build_prefetcher(self.config, self._prefetch, is_quick=summarizer is None)
+        self._prefetcher = build_prefetcher(
+            self.config, self._prefetch, self._run_in_background, is_quick=summarizer is None
+        )
         if self.config.summarizer.uses_model:  # one for all models of agents: it has an account of what it spent
             summarizer = summarizer or build_summarizer(self.config, self._redactor, self._events)
         if summarizer is not None:
@@ -738,17 +740,20 @@ class CompactManager:
             trial = session.fork()
         chosen = self._models.of_session(trial)
         trial.set_budget(chosen.budget_of(trial))
-        return run_steps(chosen.engine.prefetch_summary(trial, waits=True), self._background_limits)
+        return self._run_in_background(chosen.engine.prefetch_summary(trial, waits=True))
 
     def prepare_summary(self, session_id: str) -> bool:
         """Deprecated: use `prefetch_summary`."""
         warnings.warn("prepare_summary is now prefetch_summary", DeprecationWarning, stacklevel=2)
         return self.prefetch_summary(session_id)
 
-    def _prefetch(self, session: Session) -> bool:
-        """Do the work of the prefetcher, off the critical path."""
-        engine = self._models.of_session(session).engine
-        return run_steps(engine.prefetch_summary(session), self._background_limits)
+    def _prefetch(self, session: Session) -> Steps[bool]:
+        """Do the work of the prefetcher."""
+        return (yield from self._models.of_session(session).engine.prefetch_summary(session))
+
+    def _run_in_background(self, steps: Steps[T]) -> T:
+        """Run steps off the critical path, where they may take as long as it takes."""
+        return run_steps(steps, self._background_limits)
 
     # -- what happened, and why -------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Run steps (`compact.core.steps`) from a thread or from an event loop: the only place that waits.
 
 Nothing is waited for longer than the limits of the call say: a step that takes longer fails with a `WaitTimeout` where
-it was yielded, and is left to itself.
+it was yielded, and is left to itself. Its time runs once a thread has begun it: a queue of our own is no slow store.
 
 A loop is never blocked: all work of a call is done in threads of our own. asyncio's default threads are left alone,
 because the process needs them for other things, such as the lookup of host names. There are three kinds:
@@ -19,7 +19,6 @@ import asyncio
 import inspect
 import os
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -28,9 +27,9 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
-from compact.core.errors import CompactError, WaitTimeout
+from compact.core.errors import CompactError
 from compact.core.steps import SlowStep, Steps, StoreStep
-from compact.waiting.limits import NO_LIMITS, CallThreads, Patience, WaitLimits
+from compact.waiting.limits import NO_LIMITS, CallThreads, Patience, TimedStep, WaitLimits
 
 T = TypeVar("T")
 
@@ -89,19 +88,18 @@ def run_steps(steps: Steps[T], limits: WaitLimits = NO_LIMITS) -> T:
 
 
 def _run_step(step: Callable[[], Any], patience: Patience, steps: Steps[Any]) -> Any:
-    seconds = patience.seconds_for(step)
-    if seconds is None:
+    if patience.seconds_for(step) is None:
         answer = _called(step)
         if not inspect.isawaitable(answer):
             return answer
         # A thread of its own: the caller's may have a running loop, in which nothing can be waited for.
         with ThreadPoolExecutor(max_workers=1) as pool:
             return pool.submit(copy_context().run, asyncio.run, _ended(answer)).result()
-    threads = _store_threads() if isinstance(step, StoreStep) else _waiters()
-    context = copy_context()
-    future = threads.submit(lambda: context.run(_called_to_its_end, step, seconds))
+    threads, timed, context = _threads_for(step, patience), TimedStep(step, patience), copy_context()
+    future = threads.submit(lambda: context.run(_called_to_its_end, timed))
     try:
-        wait([future], timeout=seconds)
+        while not future.done() and not timed.is_overdue:
+            wait([future], timeout=timed.seconds_left)
     except BaseException:  # Ctrl-C
         if isinstance(step, StoreStep):
             _pass_on(future, steps)
@@ -109,11 +107,19 @@ def _run_step(step: Callable[[], Any], patience: Patience, steps: Steps[Any]) ->
         raise
     if not future.done():
         threads.leave_alone(future)
-        raise patience.give_up(step, seconds, future)
+        raise timed.give_up(future)
     try:
         return future.result()
     except _TookTooLong:
-        raise patience.give_up(step, seconds) from None
+        raise timed.give_up() from None
+
+
+def _threads_for(step: Callable[[], Any], patience: Patience) -> CallThreads:
+    """Return the threads that make a step; raise WaitTimeout if the time for slow ones is over."""
+    if isinstance(step, StoreStep):
+        return _store_threads()
+    patience.check(step)
+    return _waiters()
 
 
 def _pass_on(future: Future[Any], steps: Steps[Any]) -> None:
@@ -142,10 +148,15 @@ def _foreign(error: BaseException) -> CompactError:
     return CompactError(f"a call ended with {type(error).__name__}, which nobody here has asked for")
 
 
-def _called_to_its_end(step: Callable[[], Any], seconds: float) -> Any:
-    """Make a call and, if it answers with something to await, await it in a loop of its own for so long at most."""
-    answer = _called(step)
-    return asyncio.run(_ended(answer, seconds)) if inspect.isawaitable(answer) else answer
+def _begun(timed: TimedStep) -> Any:
+    timed.begin()
+    return _called(timed.step)
+
+
+def _called_to_its_end(timed: TimedStep) -> Any:
+    """Make a call and, if it answers with something to await, await it in a loop of its own, as long as it may take."""
+    answer = _begun(timed)
+    return asyncio.run(_ended(answer, timed.seconds)) if inspect.isawaitable(answer) else answer
 
 
 async def _ended(answer: Any, seconds: float | None = None) -> Any:
@@ -214,26 +225,11 @@ class _ToAwait:
     """What a store answered with, which only a loop can await."""
 
     answer: Any
-    step: StoreStep
-    seconds: float | None
+    timed: TimedStep
 
 
 # Where threads let go of the steps.
 _Pause: TypeAlias = Callable[[], Any] | _ToAwait | _Done
-
-
-@dataclass(slots=True)
-class _StoreCall:
-    """A call of a store that a thread is about to make or makes; `is_left` once nobody waits for it any more."""
-
-    step: StoreStep
-    seconds: float | None
-    started: float = field(default_factory=time.monotonic)
-    is_left: bool = False
-
-    @property
-    def seconds_left(self) -> float | None:
-        return None if self.seconds is None else self.started + self.seconds - time.monotonic()
 
 
 @dataclass(slots=True)
@@ -244,7 +240,7 @@ class _Work(Generic[T]):
     # Contexts are not shared between threads: this one goes with the steps, whichever thread has them.
     context: Context = field(default_factory=copy_context)
     is_cancelled: bool = False
-    store_call: _StoreCall | None = None
+    store_call: TimedStep | None = None  # that a thread is about to make, or makes
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self) -> _Pause:
@@ -259,43 +255,37 @@ class _Work(Generic[T]):
     def close(self) -> None:
         self.context.run(self.steps.close)
 
-    def go_on(self, call: _StoreCall | None, patience: Patience) -> _Pause | None:
+    def go_on(self, call: TimedStep | None, patience: Patience) -> _Pause | None:
         """Begin, or make a call of a store; then go on as long as only stores are asked. None if that was left."""
         resume = partial(next, self.steps) if call is None else self._answer(call)
         while resume is not None and not isinstance(resume, _ToAwait):
             pause = self._advance(resume)
             if not isinstance(pause, StoreStep) or self.is_cancelled:
                 return pause
-            try:
-                call = self.store_call = _StoreCall(pause, patience.seconds_for(pause))
-            except WaitTimeout as error:
-                resume = partial(self.steps.throw, error)
-            else:
-                resume = self._answer(call)
+            call = self.store_call = TimedStep(pause, patience)
+            resume = self._answer(call)
         return resume
 
-    def _answer(self, call: _StoreCall) -> Callable[[], Any] | _ToAwait | None:
+    def _answer(self, call: TimedStep) -> Callable[[], Any] | _ToAwait | None:
         """Make a call of a store, and return what resumes the steps; None if nobody waits for it any more."""
         if call.is_left:
             return None
         try:
             # A copy: a call that is left to itself must not keep the context from the steps.
-            answer = self.context.copy().run(_called, call.step)
+            answer = self.context.copy().run(_begun, call)
         except Exception as error:  # noqa: BLE001 - thrown into the steps, which decide
             resume = partial(self.steps.throw, error)
         else:
-            is_to_await = inspect.isawaitable(answer)
-            resume = _ToAwait(answer, call.step, call.seconds) if is_to_await else partial(self.steps.send, answer)
+            resume = _ToAwait(answer, call) if inspect.isawaitable(answer) else partial(self.steps.send, answer)
         with self._guard:
             self.store_call = None if self.store_call is call else self.store_call
             return None if call.is_left else resume
 
-    def leave_store_call(self, *, is_overdue: bool = False) -> _StoreCall | None:
+    def leave_store_call(self, *, is_overdue: bool = False) -> TimedStep | None:
         """Wait no longer for the call of a store that is under way, or only if it is overdue; return it."""
         with self._guard:
             call = self.store_call
-            left = call.seconds_left if call else None
-            if call is None or (is_overdue and (left is None or left > 0)):
+            if call is None or (is_overdue and not call.is_overdue):
                 return None
             call.is_left, self.store_call = True, None
             return call
@@ -334,19 +324,18 @@ async def _in_worker(call: Callable[[], _Pause], work: _Work[Any]) -> _Pause:
 
 async def _in_store_thread(step: StoreStep | None, work: _Work[Any], patience: Patience) -> _Pause:
     """Let a store thread begin, or make a call of a store, and go on; a call that takes too long is left to itself."""
-    try:
-        call = work.store_call = _StoreCall(step, patience.seconds_for(step)) if step else None
-    except WaitTimeout as error:
-        return await _in_worker(partial(work.throw, error), work)
+    call = work.store_call = TimedStep(step, patience) if step else None
     threads = _store_threads()
     future = threads.submit(lambda: work.go_on(call, patience))
     answered = asyncio.wrap_future(future)
-    overdue: _StoreCall | None = None
+    overdue: TimedStep | None = None
     try:
         while not answered.done() and overdue is None:
             under_way = work.store_call  # while the steps are advanced there is none, but one may follow
             seconds = under_way.seconds_left if under_way else patience.limits.store_seconds
             await asyncio.wait([answered], timeout=None if seconds is None else max(0.0, seconds))
+            if step is None and patience.is_over and future.cancel():  # no thread was free all the time
+                return await _in_worker(work.start, work)
             overdue = None if answered.done() else work.leave_store_call(is_overdue=True)
     except asyncio.CancelledError:
         await _let_go(answered, work)
@@ -355,8 +344,7 @@ async def _in_store_thread(step: StoreStep | None, work: _Work[Any], patience: P
         raise
     if overdue:
         _leave_alone(threads, future, answered)
-        error = patience.give_up(overdue.step, overdue.seconds or 0.0, future)
-        return await _in_worker(partial(work.throw, error), work)
+        return await _in_worker(partial(work.throw, overdue.give_up(future)), work)
     return cast(_Pause, answered.result())
 
 
@@ -379,33 +367,31 @@ async def _let_go(answered: asyncio.Future[Any], work: _Work[Any]) -> None:
 async def _awaited(step: Callable[[], Any] | _ToAwait, work: _Work[Any], patience: Patience) -> Any:
     """Make a call that may take long, and await what it returns if that is to be awaited, as long as limits allow."""
     if isinstance(step, _ToAwait):
-        return await _ended_in_time(step.answer, step.step, step.seconds, work, patience)
-    seconds = patience.seconds_for(step)
-    threads = _waiters()
+        return await _ended_in_time(step.answer, step.timed, work)
+    threads, timed = _threads_for(step, patience), TimedStep(step, patience)
     # A copy: a call that is left to itself must not keep the context from the steps.
     context = work.context.copy()
-    future = threads.submit(lambda: context.run(_called, step))
+    future = threads.submit(lambda: context.run(_begun, timed))
     answered = asyncio.wrap_future(future)
     try:
-        await asyncio.wait([answered], timeout=seconds)
+        while not answered.done() and not timed.is_overdue:
+            await asyncio.wait([answered], timeout=timed.seconds_left)
     except asyncio.CancelledError:
         _leave_alone(threads, future, answered)
         raise
     if not answered.done():
         _leave_alone(threads, future, answered)
-        raise patience.give_up(step, seconds or 0.0, future)
+        raise timed.give_up(future)
     answer = answered.result()
-    return await _ended_in_time(answer, step, seconds, work, patience) if inspect.isawaitable(answer) else answer
+    return await _ended_in_time(answer, timed, work) if inspect.isawaitable(answer) else answer
 
 
-async def _ended_in_time(
-    answer: Any, step: Callable[[], Any], seconds: float | None, work: _Work[Any], patience: Patience
-) -> Any:
-    ended = asyncio.get_running_loop().create_task(_ended(answer, seconds), context=work.context.copy())
+async def _ended_in_time(answer: Any, timed: TimedStep, work: _Work[Any]) -> Any:
+    ended = asyncio.get_running_loop().create_task(_ended(answer, timed.seconds), context=work.context.copy())
     try:
         return await ended
     except _TookTooLong:
-        raise patience.give_up(step, seconds or 0.0) from None
+        raise timed.give_up() from None
 
 
 def _leave_alone(threads: CallThreads, future: Future[Any], answered: asyncio.Future[Any]) -> None:

@@ -10,6 +10,7 @@ import os
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -39,7 +40,7 @@ from compact.stores.packing import unpacked
 
 # Chosen: how long a turn may wait for another writer, or for a server to answer.
 _BUSY_TIMEOUT_SECONDS = 2
-# Chosen: fifty agents in one process write for a second or two; who waits longer than this waits for a disk that hangs.
+# Chosen: a write takes milliseconds; a thread that is at one for longer than this waits for a disk that hangs.
 _TURN_TIMEOUT_SECONDS = 10
 # Chosen: more than a statement may take on the server.
 _STATEMENT_SECONDS, _ANSWER_TIMEOUT_SECONDS = 30, 35
@@ -83,7 +84,7 @@ class Database:
         reading = {"only_reads": True} if self._path else {"isolation_level": "REPEATABLE READ"}
         self._reader = self._engine.execution_options(**reading)
         self._lock = threading.Lock()
-        self._turn = threading.Lock()
+        self._turn = _WriteTurn()
         self._owner = os.getpid()
         self._is_prepared = self._is_closed = False
         self._file: tuple[int, int] | None = None
@@ -138,14 +139,9 @@ class Database:
         if not self._path:
             yield
             return
-        turn = self._turn
-        if not turn.acquire(timeout=_TURN_TIMEOUT_SECONDS):
-            raise TimeoutError(f"another thread has been writing to it for {_TURN_TIMEOUT_SECONDS} seconds")
-        try:
+        with self._turn.taken():
             self._check_pause("write")
             yield
-        finally:
-            turn.release()
 
     def shrink(self) -> None:
         """Give free pages of a SQLite file back to the disk; PostgreSQL does so by itself.
@@ -173,7 +169,7 @@ class Database:
         if os.getpid() != self._owner:
             # Connections and locks are the parent's: two processes on one of them would garble what both write.
             self._engine.dispose(close=False)
-            self._owner, self._lock, self._turn = os.getpid(), threading.Lock(), threading.Lock()
+            self._owner, self._lock, self._turn = os.getpid(), threading.Lock(), _WriteTurn()
         if self._is_prepared:
             self._check_file()
             return
@@ -242,6 +238,66 @@ class Database:
         finally:
             if self._is_closed:
                 self._engine.dispose()
+
+
+class _WriteTurn:
+    """Lets the threads of a process write one after the other, in the order in which they have asked.
+
+    A lock alone lets whoever comes by just then go first, so that of some dozen threads one may wait for seconds. Who
+    waits long behind others that come and go is told nothing: only one that keeps its turn is an outage.
+    """
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._waiting: deque[threading.Lock] = deque()
+        self._taken_at: float | None = None
+
+    @contextmanager
+    def taken(self) -> Generator[None]:
+        """Wait for a turn and have it; raise TimeoutError if another thread does not end its own."""
+        self._take()
+        try:
+            yield
+        finally:
+            self._pass_on()
+
+    def _take(self) -> None:
+        mine = threading.Lock()
+        with self._guard:
+            if self._taken_at is None:
+                self._taken_at = time.monotonic()
+                return
+            mine.acquire()
+            self._waiting.append(mine)
+        try:
+            while not mine.acquire(timeout=self._seconds_left()):
+                pass
+        except BaseException:  # also Ctrl-C
+            self._leave(mine)
+            raise
+
+    def _seconds_left(self) -> float:
+        """Return how long the thread whose turn it is may still keep it; if it may not, raise TimeoutError."""
+        with self._guard:
+            left = (self._taken_at or 0.0) + _TURN_TIMEOUT_SECONDS - time.monotonic()
+        if left <= 0:
+            raise TimeoutError(f"another thread has been writing to it for {_TURN_TIMEOUT_SECONDS:g} seconds")
+        return left
+
+    def _leave(self, mine: threading.Lock) -> None:
+        """Wait no longer; a turn that came just now goes to the next one."""
+        with self._guard:
+            is_waiting = mine in self._waiting
+            if is_waiting:
+                self._waiting.remove(mine)
+        if not is_waiting:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        with self._guard:
+            self._taken_at = time.monotonic() if self._waiting else None
+            if self._waiting:
+                self._waiting.popleft().release()
 
 
 class QuickStatement:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cache
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from compact.core.errors import WaitTimeout
@@ -28,6 +29,23 @@ _STALLED_SECONDS = 30.0
 # Chosen: how long a thread without work stays, so that the next call need not start one.
 _IDLE_SECONDS = 5.0
 CALL_LIMIT, STORE_LIMIT = "policy.max_wait_seconds", "state.timeout_seconds"
+
+
+@cache
+def _starter() -> SimpleQueue[threading.Thread]:
+    """Return where threads are put that are to be started, by a thread that does nothing else.
+
+    Whoever starts a thread waits until that has begun to run. In a busy process this takes a tenth of a second, for
+    which an event loop would be blocked.
+    """
+    threads = SimpleQueue[threading.Thread]()
+
+    def start_all() -> None:
+        while True:
+            threads.get().start()
+
+    threading.Thread(target=start_all, name="compact-starter", daemon=True).start()
+    return threads
 
 
 class CallThreads:
@@ -50,8 +68,12 @@ class CallThreads:
             if self._threads >= self._most:
                 return future
             self._threads += 1
-        threading.Thread(target=self._work, name=f"compact-{self._name}", daemon=True).start()
+        self._start()
         return future
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._work, name=f"compact-{self._name}", daemon=True)
+        _starter().put(thread)
 
     def leave_alone(self, future: Future[Any]) -> None:
         """Count no longer on the thread of a call that hangs: another one may take its place until it returns."""
@@ -59,7 +81,11 @@ class CallThreads:
             return
         with self._lock:
             self._most += 1
+            is_needed = len(self._waiting) > self._idle and self._threads < self._most
+            self._threads += is_needed
         future.add_done_callback(self._returned)
+        if is_needed:
+            self._start()
 
     def _returned(self, _: Future[Any]) -> None:
         with self._lock:
@@ -134,7 +160,8 @@ def stalled_stores() -> StalledStores:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=stalled_stores.cache_clear)  # the calls that hang are the parent's
+    for of_parent in (stalled_stores, _starter):  # the calls that hang are the parent's, and the threads
+        os.register_at_fork(after_in_child=of_parent.cache_clear)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,26 +184,29 @@ class Patience:
     _has_given_up_store: bool = False
 
     def seconds_for(self, step: Callable[[], Any]) -> float | None:
-        """Return how long to wait for a step, None for as long as it takes; raise WaitTimeout if not at all."""
+        """Return how long to wait for a step that begins now, None for as long as it takes."""
         if isinstance(step, StoreStep):
-            return self._seconds_for_store(step)
-        if not isinstance(step, SlowStep):
-            return None
-        left = self._left()
-        if left is not None and left <= 0:
-            raise self._timed_out(step, 0.0)
-        given = [seconds for seconds in (step.timeout_seconds, left) if seconds is not None]
-        return min(given) if given else None
+            given = self.limits.store_seconds, None if self._left is None else max(self._left, _GRACE_SECONDS)
+            return None if given[0] is None else _least(*given)
+        return _least(step.timeout_seconds, self._left) if isinstance(step, SlowStep) else None
 
-    def _seconds_for_store(self, step: StoreStep) -> float | None:
-        limit, left = self.limits.store_seconds, self._left()
-        if limit is None:
-            return None
+    def check(self, step: Callable[[], Any]) -> None:
+        """Raise WaitTimeout if a step is not to be made at all."""
+        limit = self.limits.store_seconds
+        if isinstance(step, SlowStep) and self.is_over:
+            raise self._timed_out(step, 0.0)
+        if not isinstance(step, StoreStep) or limit is None:
+            return
         if self._has_given_up_store:
             raise WaitTimeout("the store", limit, limited_by=STORE_LIMIT)
         stalled_stores().check(step.store, limit)
-        return limit if left is None else min(limit, max(left, _GRACE_SECONDS))
 
+    @property
+    def is_over(self) -> bool:
+        """Return True if the time of the whole call is over."""
+        return self._left is not None and self._left <= 0
+
+    @property
     def _left(self) -> float | None:
         total = self.limits.call_seconds
         return None if total is None else self._started + total - time.monotonic()
@@ -189,12 +219,67 @@ class Patience:
                 stalled_stores().add(step, future)
         return self._timed_out(step, seconds)
 
+    def give_up_queueing(self, step: Callable[[], Any]) -> WaitTimeout:
+        """Return the error of a step that no thread has begun; that is no sign that its store hangs."""
+        self._has_given_up_store |= isinstance(step, StoreStep)
+        what = step.what if isinstance(step, SlowStep) else "the store"
+        seconds = self.limits.call_seconds or 0.0
+        return WaitTimeout(f"{what}, for which no thread was free,", seconds, limited_by=CALL_LIMIT)
+
     def _timed_out(self, step: Callable[[], Any], seconds: float) -> WaitTimeout:
-        left = self._left()
-        is_over, total = left is not None and left <= 0, self.limits.call_seconds
+        is_over, total = self.is_over, self.limits.call_seconds
         if isinstance(step, SlowStep):
             setting = CALL_LIMIT if is_over or not step.limited_by else step.limited_by
             what = step.what
         else:
             setting, what = CALL_LIMIT if is_over else STORE_LIMIT, "the store"
         return WaitTimeout(what, total if is_over and total is not None else seconds, limited_by=setting)
+
+
+def _least(*seconds: float | None) -> float | None:
+    return min((each for each in seconds if each is not None), default=None)
+
+
+@dataclass(slots=True)
+class TimedStep:
+    """A step that a thread makes; `is_left` once nobody waits for it any more.
+
+    Its time runs from the moment at which a thread begins it. Before that it waits for other calls of this process: no
+    store and no model is slow then, and only the time of the whole call is a limit.
+    """
+
+    step: Callable[[], Any]
+    patience: Patience
+    seconds: float | None = None
+    is_left: bool = False
+    _begun: float | None = None
+    _queued: float = field(default_factory=time.monotonic)
+
+    def begin(self) -> None:
+        """Let the time of the step run; raise WaitTimeout if it is not to be made at all."""
+        self.patience.check(self.step)
+        self.seconds = self.patience.seconds_for(self.step)
+        self._begun = time.monotonic()
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Return how long to wait before asking again; nothing is left when it is 0 or less."""
+        now = time.monotonic()
+        if self._begun is not None:
+            return None if self.seconds is None else self._begun + self.seconds - now
+        # Whoever asks again after the time of one step finds a step that has begun meanwhile before its time is over.
+        seconds = self.patience.seconds_for(self.step)
+        is_hopeless = self.patience.is_over and now - self._queued >= _GRACE_SECONDS
+        return 0.0 if is_hopeless and seconds is not None else seconds
+
+    @property
+    def is_overdue(self) -> bool:
+        """Return True if the step is to be waited for no longer."""
+        left = self.seconds_left
+        return left is not None and left <= 0
+
+    def give_up(self, future: Future[Any] | None = None) -> WaitTimeout:
+        """Return the error of a step that is waited for no longer; `future` is of the thread that still makes it."""
+        if self._begun is None:
+            return self.patience.give_up_queueing(self.step)
+        return self.patience.give_up(self.step, self.seconds or 0.0, future)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from compact.core.engine.claims import SummaryClaiming
 from compact.core.engine.emitter import EventEmitter
@@ -16,11 +15,8 @@ from compact.core.plan.layers import KeepRules, partition
 from compact.core.plan.strategy import Goal
 from compact.core.steps import SlowStep, Steps
 
-# A step that waits for a summary that is being written.
-Wait: TypeAlias = Callable[[], object]
 
-
-def _none_running(session: Session) -> Wait | None:
+def _none_running(session: Session) -> Steps[None] | None:
     return None
 
 
@@ -39,7 +35,7 @@ class Prefetch:
     claiming: SummaryClaiming
     emitter: EventEmitter
     start: Callable[[Session], None]
-    running: Callable[[Session], Wait | None] = _none_running
+    running: Callable[[Session], Steps[None] | None] = _none_running
     is_quick: bool = False
 
     def postpones_compaction(self, session: Session, decision: TriggerDecision, *, fits: bool) -> Steps[bool]:
@@ -63,7 +59,7 @@ class Prefetch:
         try:
             here = self.running(session)
             if here:
-                yield here
+                yield from here
             if self.is_quick:  # the turn is as quick as another process
                 return
             elsewhere = yield from self.claiming.prefetch_elsewhere(session)
