@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable
@@ -492,6 +495,44 @@ def test_a_call_that_waits_for_a_thread_gets_one_when_those_that_hang_are_left()
         end.set()
 
 
+_FROZEN = """
+import asyncio, sys, threading, time
+from compact.core.steps import SlowStep, StoreStep
+from compact.runner import arun_steps, run_steps
+from compact.waiting.limits import WaitLimits
+
+def call():
+    time.sleep(0.5)  # it is frozen here
+    time.sleep(0.3)
+    return "answered"
+
+def steps():
+    return (yield {step})
+
+run = run_steps if sys.argv[1] == "thread" else lambda *args: asyncio.run(arun_steps(*args))
+print("asks", flush=True)
+print(run(steps(), WaitLimits(store_seconds=1.0)))
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="a process cannot be stopped here")
+@pytest.mark.parametrize(
+    "step", ["StoreStep(call, 'a store')", "SlowStep(call, 'a model', 1.0)"], ids=["store", "slow"]
+)
+@pytest.mark.parametrize("way", ["thread", "loop"])
+def test_a_process_that_was_frozen_does_not_take_its_store_for_a_slow_one(step: str, way: str) -> None:
+    """It takes less than a second to answer, in the midst of which the process stands still for four."""
+    code = [sys.executable, "-c", _FROZEN.format(step=step), way]
+    with subprocess.Popen(code, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "asks\n"
+        time.sleep(0.25)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(4.0)
+        process.send_signal(signal.SIGCONT)
+        assert process.stdout.read() == "answered\n"
+
+
 def test_a_loop_starts_no_threads_for_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever starts a thread waits until it runs, which takes long in a busy process."""
     started: list[tuple[str, str]] = []
@@ -513,16 +554,16 @@ def test_a_loop_starts_no_threads_for_calls(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_crowd_that_needs_summaries_at_once_is_served(tmp_path: Path) -> None:
     """No thread is free to prefetch them: each turn writes its own, and must not wait for the threads of the others."""
-    sink, crowd = RecordingSink(), [f"s{number}" for number in range(64)]
+    sink, crowd = RecordingSink(), [f"s{number}" for number in range(40)]
 
     async def run() -> None:
         parts: dict[str, Any] = {"tokenizer": WordTokenizer(), "on_event": sink}
-        async with manager_at(tmp_path, window=2_000, **parts) as manager, asyncio.timeout(60):
+        async with manager_at(tmp_path, window=2_500, **parts) as manager, asyncio.timeout(60):
             prefetcher = manager._prefetcher
             assert isinstance(prefetcher, InProcessPrefetcher)
             prefetcher.max_threads = 0
-            for pairs in (12, 16):  # a summary is prefetched, then needed
-                history = dialogue(pairs, words=60)
+            for pairs in (12, 14):  # a summary is prefetched, then needed
+                history = dialogue(pairs, words=40)
                 await asyncio.gather(*(manager.apreflight(session_id, history) for session_id in crowd))
 
     asyncio.run(run())

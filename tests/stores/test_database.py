@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ import pytest
 from sqlalchemy import text
 
 from compact import ConfigError
+from compact.core.audit.store import StoreError
 from compact.core.engine.events import CompactionErrorEvent
 from compact.stores import database
 from compact.stores.database import Database
@@ -151,4 +153,51 @@ def test_threads_that_write_wait_for_their_turn(tmp_path: Path, monkeypatch: pyt
     write(0)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(write, range(8)))
+    store.close()
+
+
+def test_threads_write_in_the_order_in_which_they_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last one waits longer for the others than any of them may take: nobody keeps the file to itself."""
+    monkeypatch.setattr(database, "_TURN_TIMEOUT_SECONDS", 0.3)
+    store = Database(f"sqlite:///{tmp_path / 'state.db'}")
+    written: list[int] = []
+
+    def write(number: int) -> None:
+        with store.writing():
+            written.append(number)
+            time.sleep(0.1)
+
+    write(-1)
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(10)]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.02)  # it has asked by then
+    for thread in threads:
+        thread.join()
+    assert written == [*range(-1, 10)]
+    store.close()
+
+
+def test_a_thread_that_never_ends_its_write_is_told_to_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "_TURN_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(database, "_PAUSE_SECONDS", 0.0)
+    store = Database(f"sqlite:///{tmp_path / 'state.db'}")
+    begun, end = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        with store.writing():
+            begun.set()
+            end.wait(20)
+
+    with ThreadPoolExecutor(1) as pool:
+        hanging = pool.submit(hang)
+        assert begun.wait(20)
+        with pytest.raises(StoreError, match="another thread has been writing to it"), store.writing():
+            pass
+        end.set()
+        hanging.result()
+        with store.writing():
+            pass  # whoever gave up is passed over
     store.close()

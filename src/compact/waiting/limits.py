@@ -26,6 +26,8 @@ T = TypeVar("T")
 _GRACE_SECONDS = 1.0
 # Chosen: how long a store is left alone while a call of it hangs, before another one is tried.
 _STALLED_SECONDS = 30.0
+# Chosen: who wakes up so much too late was stopped, as were the threads that it waits for.
+_OVERSLEPT_SECONDS = 2.0
 # Chosen: how long a thread without work stays, so that the next call need not start one.
 _IDLE_SECONDS = 5.0
 CALL_LIMIT, STORE_LIMIT = "policy.max_wait_seconds", "state.timeout_seconds"
@@ -274,8 +276,14 @@ class TimedStep:
 
     @property
     def is_overdue(self) -> bool:
-        """Return True if the step is to be waited for no longer."""
+        """Return True if the step is to be waited for no longer; asked when the time of `seconds_left` has gone by.
+
+        While a machine sleeps or a container is frozen, answers that have come cannot be taken: their time starts anew.
+        """
         left = self.seconds_left
+        if left is not None and left < -_OVERSLEPT_SECONDS and self._begun is not None:
+            self._begun = time.monotonic()
+            return False
         return left is not None and left <= 0
 
     def give_up(self, future: Future[Any] | None = None) -> WaitTimeout:
