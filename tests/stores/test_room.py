@@ -138,6 +138,18 @@ def test_lists_of_a_store_are_read_by_an_index(sqlite_url: str) -> None:
     connection.close()
 
 
+def test_deleting_a_session_looks_at_its_own_events_alone(sqlite_url: str) -> None:
+    with manager_on(sqlite_url)[0] as manager:
+        manager.preflight("s", history(8))
+        store = manager._store
+        asked = [text for text in _statements(store._database, lambda: store.delete("s")) if "session_id = 's'" in text]
+    (of_events,) = [text for text in asked if "FROM compact_events" in text]
+    with sqlite3.connect(sqlite_url.removeprefix("sqlite:///")) as connection:
+        plan = " ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {of_events}"))
+    connection.close()
+    assert "compact_events_by_session (tenant_id=? AND session_id=?)" in plan
+
+
 def _nobody() -> object:
     from compact.core.audit.artifacts import SecurityContext
 

@@ -205,24 +205,31 @@ class InMemoryCompactionStore(ScanningReader, PlanMethods):
     def sessions(self) -> tuple[SessionInfo, ...]:
         """Return all sessions, the newest first."""
         with self._lock:
-            infos = [
-                SessionInfo(
-                    session_id=session_id,
-                    messages=len(data.messages),
-                    plan_version=data.head.plan_version,
-                    model_calls=len(data.calls),
-                    last_tokens=data.calls[-1].tokens_estimated if data.calls else 0,
-                    created_at=data.created_at,
-                    updated_at=data.updated_at,
-                )
-                for session_id, data in self._sessions.items()
-            ]
+            infos = [_info(session_id, data) for session_id, data in self._sessions.items()]
         return tuple(sorted(infos, key=lambda info: (-info.updated_at, info.session_id)))
+
+    def session_info(self, session_id: str) -> SessionInfo | None:
+        """Return one session of the list."""
+        with self._lock:
+            data = self._sessions.get(session_id)
+            return _info(session_id, data) if data else None
 
     def _index(self, session_id: str) -> MemoryIndex:
         with self._lock:
             data = self._sessions.get(session_id)
             return data.indexed() if data else MemoryIndex()
+
+
+def _info(session_id: str, data: _StoredData) -> SessionInfo:
+    return SessionInfo(
+        session_id=session_id,
+        messages=len(data.messages),
+        plan_version=data.head.plan_version,
+        model_calls=len(data.calls),
+        last_tokens=data.calls[-1].tokens_estimated if data.calls else 0,
+        created_at=data.created_at,
+        updated_at=data.updated_at,
+    )
 
 
 class InMemoryArtifactStore:

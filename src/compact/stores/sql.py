@@ -250,10 +250,20 @@ class SqlCompactionStore(PlanMethods):
 
     def sessions(self) -> tuple[SessionInfo, ...]:
         """Return all sessions, the newest first."""
+        return self._infos()
+
+    def session_info(self, session_id: str) -> SessionInfo | None:
+        """Return one session of the list, without reading the others."""
+        return next(iter(self._infos(session_id)), None)
+
+    def _infos(self, session_id: str | None = None) -> tuple[SessionInfo, ...]:
         made, own = schema.model_calls, schema.sessions
+        is_made, is_own = made.c.tenant_id == self._tenant_id, own.c.tenant_id == self._tenant_id
+        if session_id is not None:
+            is_made, is_own = self._own(made, session_id), self._own(own, session_id)
         counted = (
             select(made.c.session_id, func.count().label("calls"), func.max(made.c.number).label("newest"))
-            .where(made.c.tenant_id == self._tenant_id)
+            .where(is_made)
             .group_by(made.c.session_id)
             .subquery()
         )
@@ -261,7 +271,7 @@ class SqlCompactionStore(PlanMethods):
             select(own, counted.c.calls, made.c.tokens_estimated)
             .outerjoin(counted, counted.c.session_id == own.c.session_id)
             .outerjoin(made, made.c.number == counted.c.newest)
-            .where(own.c.tenant_id == self._tenant_id)
+            .where(is_own)
             .order_by(own.c.updated_at.desc(), own.c.session_id)
         )
         with self._database.reading() as connection:

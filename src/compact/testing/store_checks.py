@@ -29,6 +29,7 @@ from compact.testing.store_part_checks import check_artifact_store, check_event_
 from compact.testing.store_reader_checks import READER_CHECKS, ReadableStore
 from compact.testing.store_samples import (
     ODD_NAMES,
+    ODD_TEXTS,
     Clock,
     ManualClock,
     append_large_entries,
@@ -130,7 +131,7 @@ def check_compaction_store(make_store: Callable[[Clock], CompactionStore]) -> No
     """
     check_session_store(make_store)
     check_session_reader(make_store)
-    _run(_PLAN_METHOD_CHECKS, make_store)
+    _run(_OWN_CHECKS, make_store)
     store = make_store(ManualClock())
     store.close()
     if isinstance(store, SharedStore):
@@ -296,6 +297,17 @@ def _check_plan_methods(store: CompactionStore, clock: ManualClock) -> None:
     assert store.get_current_plan("s") == (sample_plan(1), 1), "the plan in force is the newest one"
 
 
+def _check_session_info(store: CompactionStore, clock: ManualClock) -> None:
+    append_texts(store, "one", session_id="other", call=sample_call(tokens_estimated=10))
+    append_texts(store, "one", session_id="uncalled")
+    append_texts(store, "one", call=sample_call(tokens_estimated=20))
+    listed = {info.session_id: info for info in store.sessions()}
+    for name in ("s", "other", "uncalled"):
+        assert store.session_info(name) == listed[name], "a session alone is the same as in the list"
+    for odd in ODD_TEXTS:
+        assert store.session_info(odd) is None, f"no session has the id {odd!r}"
+
+
 def _check_transaction(store: SessionStore, clock: ManualClock) -> None:
     first, second = CompactionTransaction(store, "s"), CompactionTransaction(store, "s")
     assert (first.plan, first.version) == (CompactionPlan("s"), 0), "a transaction begins with the plan in force"
@@ -398,7 +410,7 @@ _ENGINE_CHECKS = (
 )
 
 
-_PLAN_METHOD_CHECKS = (_check_plan_methods,)
+_OWN_CHECKS = (_check_plan_methods, _check_session_info)
 
 
 _SHARED_CHECKS = (_check_deletion_of_what_is_shared,)

@@ -145,7 +145,7 @@ class DataSource:
 
     def info(self, session_id: str) -> SessionInfo:
         """Return one session of the list."""
-        found = next((info for info in self.sessions() if info.session_id == session_id), None)
+        found = self.store.session_info(session_id)
         if found is None:
             raise UnknownSession(session_id)
         return found

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compact import Message
+from compact import CompactConfig, Message, UnknownSession
 from compact.core.audit.report import EntityState
 from compact.core.engine.events import CompactionCompletedEvent, CompactionEvent
 from compact.core.facts.ledger import Fact, FactKind, Ledger
@@ -18,7 +18,9 @@ from compact.core.plan.plan import CompactionPlan, SpanReference, SummarizationR
 from compact.core.summary.summary import StructuredSummary, SummaryCheck
 from compact.pricing import model_prices
 from compact.tokens import SimpleTokenizer
+from compact.viewer.pages.session import session_page
 from compact.viewer.pages.summary import summary_data
+from compact.viewer.source import DataSource
 from viewer import seeding
 from viewer.seeding import BUSY, EDITED, HOSTILE, INJECTED, INVENTED, LOSSY, ODD_ID, QUIET, SESSIONS, UNDONE
 from viewer.serving import Running, part, running, span, until
@@ -574,3 +576,14 @@ def test_metrics_stay_small_whatever_is_sent(own: Running) -> None:
     assert 'error_type="' + "B" * 200 + '"} 1' in text
     assert "compact_viewer_events_unreadable_total 1" in text
     assert [len(session) for session in own.app.state.live.metrics.collector.sessions()] == [200]
+
+
+def test_the_page_of_one_session_does_not_read_the_list_of_all(own_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = DataSource(CompactConfig(state={"url": own_url}, storage={"adapter": "none"}))
+    (first, *_) = source.sessions()
+    monkeypatch.setattr(source.manager, "sessions", lambda: pytest.fail("read the list of all sessions"))
+    assert source.info(first.session_id) == first
+    assert session_page(source, first.session_id)["id"] == first.session_id
+    with pytest.raises(UnknownSession):
+        source.info("nobody")
+    source.close()

@@ -155,7 +155,11 @@ class CallHistoryReader(Protocol):
 
 
 class CompactionStore(SessionStore, SessionReader, Protocol):
-    """A store that serves the engine and readers alike, as ours do; `PlanMethods` has the two methods below."""
+    """A store that serves the engine and readers alike, as ours do; `PlanMethods` has the last two methods."""
+
+    def session_info(self, session_id: str) -> SessionInfo | None:
+        """Return one session of the list, without reading the others."""
+        ...
 
     def get_current_plan(self, session_id: str) -> tuple[CompactionPlan, int]:
         """Return the plan in force and its version."""
