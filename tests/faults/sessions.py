@@ -227,7 +227,7 @@ def _check_nothing_runs(played: Played) -> None:
         time.sleep(0.01)
     else:
         played.breach("a thread still works")
-    known = ("compact-worker", "compact-store", "compact-waiter", "compact-prefetch")
+    known = ("compact-worker", "compact-store", "compact-waiter", "compact-prefetch", "compact-starter")
     if strange := [
         t.name for t in threading.enumerate() if t.name.startswith("compact") and not t.name.startswith(known)
     ]:
