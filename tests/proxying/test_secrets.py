@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import httpx2
@@ -44,7 +45,7 @@ def test_a_key_is_in_no_log_and_in_no_file(
     assert KEY not in caplog.text
     assert KEY not in "".join(capfd.readouterr())
     assert not any(KEY in line for line in agent.said)
-    with sqlite3.connect(tmp_path / "state.db") as store:
+    with closing(sqlite3.connect(tmp_path / "state.db")) as store, store:
         assert store.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] > 0
     store.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def test_the_bytes_are_stored_once(tmp_path: Path) -> None:
     items += recalling("deal.pdf", str(manager.recall("s", "deal.pdf")))
     assert shows(manager.preflight("s", items))
     manager.close()
-    with sqlite3.connect(tmp_path / "state.db") as database:
+    with closing(sqlite3.connect(tmp_path / "state.db")) as database, database:
         tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         rows = {name: database.execute(f"SELECT * FROM {name}").fetchall() for name in tables}
     found = {name: sum(DATA in repr([_as_text(value) for value in row]) for row in rows[name]) for name in tables}

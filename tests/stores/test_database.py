@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -104,7 +105,7 @@ def test_opening_a_file_once_more_takes_no_lock_from_those_who_have_it_open(tmp_
             other.preflight("other", history(length))
         assert [len(one.history(name)) for name in ("s", "other")] == [12, 12]
         assert one_sink.of(CompactionErrorEvent) == other_sink.of(CompactionErrorEvent) == []
-    with sqlite3.connect(sqlite_url.removeprefix("sqlite:///")) as connection:
+    with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection, connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     connection.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -88,7 +89,7 @@ def test_a_store_of_the_version_before_opens_and_loses_nothing(sqlite_url: str) 
         manager.preflight("s", history(100))
         assert len(manager.history("s")) == 100
         assert manager.delete("s")
-    with sqlite3.connect(_file(sqlite_url)) as connection:
+    with closing(sqlite3.connect(_file(sqlite_url))) as connection, connection:
         assert connection.execute("SELECT version FROM compact_schema").fetchone() == (schema.SCHEMA_VERSION,)
         assert connection.execute("SELECT count(*) FROM compact_search").fetchone() == (0,)
         assert connection.execute(
@@ -97,7 +98,7 @@ def test_a_store_of_the_version_before_opens_and_loses_nothing(sqlite_url: str) 
 
 
 def _make_version_3(file: Path) -> None:
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         connection.create_function(schema.UNPACK, 1, unpacked)
         for table, columns in _PACKED_COLUMNS.items():
             for column in columns:
@@ -124,7 +125,7 @@ def test_an_entry_that_was_changed_outside_is_noticed_and_told(sqlite_url: str) 
     with manager_on(sqlite_url)[0] as manager:
         manager.preflight("s", history(4))
         manager.preflight("other", history(4))
-    with sqlite3.connect(_file(sqlite_url)) as connection:
+    with closing(sqlite3.connect(_file(sqlite_url))) as connection, connection:
         body = unpacked(connection.execute("SELECT body FROM compact_messages WHERE seq = 2").fetchone()[0]) or ""
         changed = body.replace('"assistant"', '"user"')
         assert changed != body

@@ -6,6 +6,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -79,10 +80,10 @@ def test_prune_gives_the_room_back_to_the_disk(tmp_path: Path, capsys: pytest.Ca
         for number in range(60):
             manager.preflight(f"s-{number}", [user(f"{number} {time.time_ns() ** 40}") for _ in range(10)])
         manager.preflight("kept", dialogue(2))
-    with sqlite3.connect(file) as connection:
-        connection.execute("UPDATE compact_sessions SET updated_at = 1 WHERE session_id != 'kept'")
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    connection.close()
+    with closing(sqlite3.connect(file)) as connection:
+        with connection:
+            connection.execute("UPDATE compact_sessions SET updated_at = 1 WHERE session_id != 'kept'")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     before = file.stat().st_size
     assert main(["prune", "--older-than", "1d", "--yes", "--store", f"sqlite:///{file}"]) == 0
     assert "deleted 60 sessions" in capsys.readouterr().out
@@ -130,12 +131,11 @@ def test_lists_of_a_store_are_read_by_an_index(sqlite_url: str) -> None:
         for read in reader.values():
             statements += _statements(store._database, read)
     assert len(statements) >= len(reader)
-    with sqlite3.connect(sqlite_url.removeprefix("sqlite:///")) as connection:
+    with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection, connection:
         for statement in statements:
             plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
             scans = [step for step in plan if re.search(r"SCAN (compact_\w+)(?! USING)", step)]
             assert scans == [], f"{statement}\n{plan}"
-    connection.close()
 
 
 def test_deleting_a_session_looks_at_its_own_events_alone(sqlite_url: str) -> None:
@@ -144,9 +144,8 @@ def test_deleting_a_session_looks_at_its_own_events_alone(sqlite_url: str) -> No
         store = manager._store
         asked = [text for text in _statements(store._database, lambda: store.delete("s")) if "session_id = 's'" in text]
     (of_events,) = [text for text in asked if "FROM compact_events" in text]
-    with sqlite3.connect(sqlite_url.removeprefix("sqlite:///")) as connection:
+    with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection:
         plan = " ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {of_events}"))
-    connection.close()
     assert "compact_events_by_session (tenant_id=? AND session_id=?)" in plan
 
 

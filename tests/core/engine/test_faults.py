@@ -140,8 +140,9 @@ def test_a_cancelled_call_leaves_no_claim(tmp_path: Path) -> None:
         await manager.apreflight("s", history)
         return time.monotonic() - start
 
-    assert asyncio.run(cancel_and_retry()) < 10
-    assert manager.current_plan("s").summary is not None
+    with manager:
+        assert asyncio.run(cancel_and_retry()) < 10
+        assert manager.current_plan("s").summary is not None
 
 
 # -- deletion ----------------------------------------------------------------------------------------------------------

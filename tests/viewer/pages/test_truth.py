@@ -9,6 +9,7 @@ import json
 import random
 import sqlite3
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ class Rows:
     """The rows of one session, read without a line of the library but for what unpacks texts."""
 
     def __init__(self, file: Path) -> None:
-        with sqlite3.connect(file) as connection:
+        with closing(sqlite3.connect(file)) as connection, connection:
             connection.row_factory = sqlite3.Row
 
             def read(query: str) -> list[dict[str, Any]]:
