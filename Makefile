@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps
 RUN_READY := .venv/.run
 READY := .venv/.ready
 
-.PHONY: help run test coverage check lint types contracts break soak docs bench bench-peers bench-tasks fidelity lock clean
+.PHONY: help run test coverage check lint types contracts break soak docs bench bench-peers bench-tasks regression fidelity lock clean
 
 help:  ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ bench-peers: $(READY)  ## measure what agent frameworks ship beside Compact, eac
 
 bench-tasks: $(READY)  ## run scripted agents to the end of 200 tasks, compacted and not: about 20 minutes
 	$(BIN)/python benchmarks/tasks --jobs 2 --check --json benchmarks/tasks/results.json
+
+regression: $(READY)  ## a short form of every benchmark, in half a minute: compare its figures with benchmarks/regression/results.md
+	$(BIN)/python benchmarks/regression
 
 fidelity: $(READY)  ## measure what survives a compaction, on the transcripts in the folder that COMPACT_DATA names
 	@test -n "$(COMPACT_DATA)" || { echo "set COMPACT_DATA to a folder of transcripts: see docs/measurements.md" >&2; exit 2; }
