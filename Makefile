@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps
 RUN_READY := .venv/.run
 READY := .venv/.ready
 
-.PHONY: help run test coverage check lint types contracts break soak docs bench bench-peers bench-tasks regression fidelity lock clean
+.PHONY: help run test coverage check lint types contracts break mutate soak docs bench bench-peers bench-tasks regression fidelity lock clean
 
 help:  ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,8 +30,9 @@ test: $(READY)  ## install the rest, then run all tests: about 45 minutes on two
 coverage: $(READY)  ## the same, and how much of the code they run
 	$(BIN)/python tools/run_tests.py --coverage
 
-check: lint types contracts test  ## what CI runs: all this, and one break in eight
+check: lint types contracts test  ## what CI runs: all this, one break in eight, and a few mutants
 	$(BIN)/python tools/break_it.py --sample
+	$(BIN)/python tools/mutate.py --short
 
 lint: $(READY)  ## style and likely mistakes
 	$(BIN)/ruff check .
@@ -45,6 +46,9 @@ contracts: $(READY)  ## which package may import which
 
 break: $(READY)  ## break the code on purpose, one line at a time: the tests must notice
 	$(BIN)/python tools/break_it.py
+
+mutate: $(READY)  ## change every expression of the core in turn, and list the changes that no test notices: hours; can be stopped and continued
+	$(BIN)/python tools/mutate.py
 
 soak: $(READY)  ## what takes hours: faults, kills, load and random conversations at full size; prints how many, and the breaches
 	COMPACT_TEST_SOAK=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal --timeout 3600 -m "hypothesis or soak"

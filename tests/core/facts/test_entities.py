@@ -122,6 +122,13 @@ def test_a_quoted_phrase_is_one_string_and_what_stands_between_two_is_none() -> 
     assert ("quoted", "git push --force") in found("never `git push --force` here")
 
 
+def test_a_quoted_phrase_is_found_without_its_place_too() -> None:
+    text = 'It says "the harbour is closed" and "closed".'
+    assert entity_kinds(text) == {entity.text: entity.kind for entity in find_entities(text)}
+    assert entity_kinds(text)["the harbour is closed"] is EntityKind.QUOTED
+    assert "closed" not in entity_kinds(text)
+
+
 def test_data_is_no_name() -> None:
     assert found("a" * 50 + "B1" * 200) == []
 

@@ -157,3 +157,11 @@ def test_no_text_takes_long(unit: str) -> None:
     began = time.process_time()
     cut_into_pieces(messages)
     assert time.process_time() - began < 20.0, "what grows with the square of the text takes minutes"
+
+
+def test_only_the_messages_that_were_asked_for_are_cut() -> None:
+    messages = numbered([{"role": "user", "content": f"Question {n} is asked."} for n in range(4)])
+    every = cut_into_pieces(messages)
+    assert [piece.place for piece in every] == [0, 1, 2, 3]
+    assert cut_into_pieces(messages, {1, 3}) == [every[1], every[3]]
+    assert cut_into_pieces(messages, set()) == []

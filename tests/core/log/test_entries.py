@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compact.core.errors import InvalidHistory
-from compact.core.log.entries import read_entry, write_entry
+from compact.core.log.entries import read_entry, read_own_entry, write_entry
 
 
 def test_an_entry_shares_nothing_with_the_item_it_was_read_from() -> None:
@@ -27,3 +27,12 @@ def test_an_item_that_is_nested_too_deeply_is_named_with_its_place() -> None:
     with pytest.raises(InvalidHistory, match="nested too deeply") as caught:
         read_entry({"role": "user", "content": content}, "messages[7]")
     assert "messages[7]" in str(caught.value)
+
+
+@pytest.mark.parametrize("role", [None, "", "oracle", 7])
+def test_a_role_that_no_provider_knows_is_refused(role: object) -> None:
+    """Whether the item is the caller's or our own."""
+    for read in (read_entry, read_own_entry):
+        with pytest.raises(InvalidHistory, match="role") as caught:
+            read({"role": role, "content": "x"}, "messages[3]")
+        assert "messages[3]" in str(caught.value)

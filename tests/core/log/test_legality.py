@@ -53,20 +53,25 @@ def test_a_missing_result_gets_a_placeholder() -> None:
 
 
 def test_a_late_result_is_brought_behind_its_call() -> None:
-    repaired, _ = repair_chat(slots(call("a"), Message("user", "hi"), result("a", "late")))
+    repaired, repairs = repair_chat(slots(call("a"), Message("user", "hi"), result("a", "late")))
     assert [slot.message.text for slot in repaired] == ["", "late", "hi"]
+    assert [repair.rule for repair in repairs] == ["moved_result"]
 
 
 def test_an_orphan_stays_as_text() -> None:
-    repaired, _ = repair_chat(slots(result("nobody", "precious")))
+    repaired, repairs = repair_chat(slots(result("nobody", "precious")))
     assert repaired[0].message.role == "assistant"
     assert "precious" in repaired[0].message.text
+    assert [repair.rule for repair in repairs] == ["result_without_call"]
 
 
 def test_ids_used_twice_in_one_message_are_numbered_with_their_results() -> None:
-    repaired, _ = repair_chat(slots(call("a", "a"), result("a", "first"), result("a", "second")))
-    assert [c.id for c in repaired[0].message.tool_calls] == ["a", "a-2"]
-    assert [slot.message.tool_call_id for slot in repaired[1:]] == ["a", "a-2"]
+    results = [result("a", text) for text in ("first", "second", "third")]
+    repaired, repairs = repair_chat(slots(call("a", "a", "a"), *results))
+    assert [c.id for c in repaired[0].message.tool_calls] == ["a", "a-2", "a-3"]
+    assert [slot.message.tool_call_id for slot in repaired[1:]] == ["a", "a-2", "a-3"]
+    assert [slot.message.text for slot in repaired[1:]] == ["first", "second", "third"]
+    assert [repair.rule for repair in repairs] == ["duplicate_call_id"]
 
 
 def test_ids_used_again_in_a_later_message_are_fine() -> None:
