@@ -23,14 +23,12 @@ import gc
 import hashlib
 import json
 import os
-import re
 import resource
 import subprocess
 import sys
 import tempfile
 import time
 import traceback
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -80,7 +78,7 @@ _EXAMPLES = 10
 _SURVIVED, _NOTICED, _ENDED, _BROKEN = 0, 1, 2, 3
 _WORDS = {_SURVIVED: "SURVIVED", _NOTICED: "noticed", _ENDED: "ended"}
 NO_TEST = "no test"
-_DURATION = re.compile(r"^([\d.]+)s (?:call|setup|teardown) +(\S.*)$", re.MULTILINE)
+_BEGAN, _TOOK, _SECONDS_FILE = "began", "cpu_seconds", "COMPACT_MUTATE_SECONDS"
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -94,6 +92,38 @@ def pytest_collection() -> None:
     phases = (Phase.explicit, Phase.generate)
     settings.register_profile("mutate", settings(), phases=phases, max_examples=_EXAMPLES)
     settings.load_profile("mutate")
+
+
+# Not what a clock says: on a busy machine that is many times as much, and the test would be left out.
+_cpu_seconds: dict[str, float] = {}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    """Remember when a test begins."""
+    item.user_properties.append((_BEGAN, time.process_time()))
+    yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """Pass on what a test has taken, from the process that runs it to the one that is asked."""
+    yield
+    began = dict(item.user_properties)[_BEGAN]
+    item.user_properties.append((_TOOK, time.process_time() - float(str(began))))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Keep what a test has taken."""
+    took = dict(report.user_properties).get(_TOOK)
+    if took is not None:
+        _cpu_seconds[report.nodeid] = float(str(took))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write what all tests have taken, if that was asked for."""
+    if _SECONDS_FILE in os.environ and not hasattr(session.config, "workerinput"):
+        Path(os.environ[_SECONDS_FILE]).write_text(json.dumps(_cpu_seconds))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -195,26 +225,30 @@ def _learn(tests: Sequence[str], state: Path) -> Knowledge:
     if not seconds.exists():
         print(f"running {', '.join(tests)} once, to learn which lines each test runs", flush=True)
         start = time.monotonic()
-        told = _run_with_coverage(tests, data)
-        totals: defaultdict[str, float] = defaultdict(float)
-        for took, test in _DURATION.findall(told):
-            totals[test] += float(took)
-        seconds.write_text(json.dumps(totals))
-        print(f"{len(totals):,} tests in {time.monotonic() - start:.0f} s", flush=True)
+        unfinished = state / "seconds.unfinished"
+        _run_with_coverage(tests, data, unfinished)
+        unfinished.replace(seconds)
+        count = len(json.loads(seconds.read_text()))
+        print(f"{count:,} tests in {time.monotonic() - start:.0f} s", flush=True)
     covered = CoverageData(str(data))
     covered.read()
     files = {file: covered.contexts_by_lineno(str(SOURCE / file)) for file in core_files()}
     return Knowledge(files, json.loads(seconds.read_text()))
 
 
-def _run_with_coverage(tests: Sequence[str], data: Path) -> str:
-    options = ["-q", "-n", str(PROCESSES), "--dist", "worksteal", "--durations=0", "-vv", "-p", "no:cacheprovider"]
+def _run_with_coverage(tests: Sequence[str], data: Path, seconds: Path) -> None:
+    options = ["-q", "-n", str(PROCESSES), "--dist", "worksteal", "-p", "no:cacheprovider"]
     options += ["-p", "mutate", "--cov=compact.core", "--cov-context=test", "--cov-report=", "--cov-fail-under=0"]
     paths = [str(ROOT / "src"), str(ROOT / "tools")]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *tests],
         cwd=ROOT,
-        env={**os.environ, "COVERAGE_FILE": str(data), "PYTHONPATH": os.pathsep.join(paths)},
+        env={
+            **os.environ,
+            "COVERAGE_FILE": str(data),
+            "PYTHONPATH": os.pathsep.join(paths),
+            _SECONDS_FILE: str(seconds.resolve()),
+        },
         capture_output=True,
         text=True,
     )
@@ -223,7 +257,6 @@ def _run_with_coverage(tests: Sequence[str], data: Path) -> str:
     for line in done.stdout.splitlines():
         if line.startswith("FAILED"):
             print(f"fails without any change, or because it is measured: {line}", flush=True)
-    return done.stdout
 
 
 # -- one change after the other --------------------------------------------------------------------------------------

@@ -59,8 +59,8 @@ def test_a_late_result_is_brought_behind_its_call() -> None:
 
 
 def test_an_orphan_stays_as_text() -> None:
-    repaired, repairs = repair_chat(slots(result("nobody", "precious")))
-    assert repaired[0].message.role == "assistant"
+    repaired, repairs = repair_chat(slots(result("nobody", "precious"), Message("user", "hi")))
+    assert [slot.message.role for slot in repaired] == ["assistant", "user"]
     assert "precious" in repaired[0].message.text
     assert [repair.rule for repair in repairs] == ["result_without_call"]
 
@@ -79,8 +79,9 @@ def test_ids_used_again_in_a_later_message_are_fine() -> None:
 
 
 def test_nothing_at_all_becomes_a_word() -> None:
-    repaired, _ = repair_chat(slots(Message("user", None)))
+    repaired, repairs = repair_chat(slots(Message("user", None)))
     assert repaired[0].message.text == EMPTY_CONTENT
+    assert [repair.rule for repair in repairs] == ["empty_content"]
 
 
 @given(histories())
