@@ -4,6 +4,8 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps
 RUN_READY := .venv/.run
 READY := .venv/.ready
+PEERS := .venv-peers/bin
+PEERS_READY := .venv-peers/.ready
 
 .PHONY: help run test coverage check lint types contracts break mutate soak docs bench bench-peers bench-tasks regression fidelity lock clean
 
@@ -19,6 +21,13 @@ $(RUN_READY): requirements-run.lock pyproject.toml
 
 $(READY): requirements.lock requirements-templates.lock $(RUN_READY)
 	$(PIP) --require-hashes -r requirements.lock -r requirements-templates.lock
+	touch $@
+
+$(PEERS_READY): requirements-peers.lock pyproject.toml
+	@$(PYTHON) src/compact/core/python_version.py
+	$(PYTHON) -m venv .venv-peers
+	$(PEERS)/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r requirements-peers.lock
+	$(PEERS)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
 run: $(RUN_READY)  ## install what the demo needs (seconds), then run a session six times longer than its window; its last line opens it in the browser
@@ -62,9 +71,10 @@ bench: $(READY)  ## measure what a preflight costs, and how it grows
 	$(BIN)/python benchmarks/rounds.py
 	$(BIN)/python benchmarks/store.py
 
-bench-peers: $(READY)  ## measure what agent frameworks ship beside Compact, each by its own code, and write the tables of docs/why.md
-	@test -n "$(COMPACT_DATA)" || { echo "set COMPACT_DATA to a folder of transcripts, or run python benchmarks/peers --sample" >&2; exit 2; }
-	$(BIN)/python benchmarks/peers --write
+bench-peers: $(PEERS_READY)  ## measure what agent frameworks ship beside Compact, each by its own code, and write the tables of docs/why.md; installs them in .venv-peers
+	@test -n "$(COMPACT_DATA)" || { echo "set COMPACT_DATA to a folder of transcripts, or run $(PEERS)/python benchmarks/peers --sample" >&2; exit 2; }
+	$(PEERS)/python benchmarks/peers --write
+	$(PEERS)/python -m pytest -q tests/benchmarks/test_peers.py
 
 bench-tasks: $(READY)  ## run scripted agents to the end of 200 tasks, compacted and not: about 20 minutes
 	$(BIN)/python benchmarks/tasks --jobs 2 --check --json benchmarks/tasks/results.json
@@ -86,6 +96,7 @@ fidelity: $(READY)  ## measure what survives a compaction, on the transcripts in
 lock:  ## rewrite the locks; needs uv
 	uv pip compile pyproject.toml --all-extras --group dev --universal --generate-hashes --no-emit-index-url --no-header --quiet -o requirements.lock
 	uv pip compile pyproject.toml --extra viewer --group build --universal --generate-hashes --no-emit-index-url --no-header --quiet -o requirements-run.lock
+	uv pip compile pyproject.toml --group peers --universal --generate-hashes --no-emit-index-url --no-header --quiet -o requirements-peers.lock
 
 clean:  ## remove everything that was made
-	rm -rf .venv build dist site .pytest_cache .ruff_cache .coverage .coverage.* .hypothesis .import_linter_cache
+	rm -rf .venv .venv-peers build dist site .pytest_cache .ruff_cache .coverage .coverage.* .hypothesis .import_linter_cache
