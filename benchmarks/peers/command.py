@@ -14,6 +14,7 @@ from fidelity.sample.rows import sample_folder
 from fidelity.transcripts import data_folder
 
 from peers.document import RESULTS, tables, write_document
+from peers.speed import OFFLINE
 
 PER_SOURCE = 1
 
@@ -24,20 +25,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sample", action="store_true", help="on conversations of the project's own; needs no data")
     parser.add_argument("--per-source", type=int, default=PER_SOURCE, metavar="N", help="sessions of each source (1)")
     parser.add_argument("--no-speed", action="store_true", help="leave out speed, memory and imports")
+    only = "only these, of the peers whose name begins so, beside the other figures of results.json"
+    parser.add_argument("--speed", nargs="?", const="", metavar="NAME", help=only)
     parser.add_argument("--write", action="store_true", help="write results.json and the tables in docs/why.md")
     parser.add_argument("--document", action="store_true", help="only write the tables of results.json")
     options = parser.parse_args(arguments)
     if options.document:
         write_document()
         return 0
-    # Before LiteLLM is imported: it would ask the network for prices.
-    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    os.environ.update(OFFLINE)
     folder = sample_folder() if options.sample else data_folder()
-    if not any(folder.glob("*.jsonl.gz")):
+    if options.speed is None and not any(folder.glob("*.jsonl.gz")):
         hint = "set COMPACT_DATA to the folder that holds *.jsonl.gz, or measure with --sample"
         print(f"no transcripts in {folder}\nhint: {hint}", file=sys.stderr)
         return 2
-    results = measure(options, folder)
+    again = options.speed is not None
+    results = json.loads(RESULTS.read_text(encoding="utf-8")) if again else measure(options, folder)
+    if not options.no_speed:
+        measure_speeds(results, options.speed or "")
     print(tables(results))
     if options.write:
         RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
@@ -46,30 +51,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(options: argparse.Namespace, folder: Any) -> dict[str, Any]:
-    """All figures as data."""
+    """What each peer keeps and costs."""
     from peers.measuring import load_sessions, measure_peers, summarize_results
     from peers.registry import installed_peers
-    from peers.speed import TURNS, import_seconds, speeds_of
 
     peers, missing = installed_peers()
     sessions = load_sessions(folder, options.per_source)
     with progress() as bar:
-        line = bar.add_task("measuring", total=len(sessions) * len(peers) + len(peers))
-
-        def done(what: str) -> None:
-            bar.update(line, description=what, advance=1)
-
-        kept = measure_peers(sessions, peers, done)
-        found: dict[str, Any] = {}
-        for peer in peers:
-            name = peer.policy.name
-            done(f"{name}: long histories")
-            found[name] = {
-                "package": peer.package,
-                "version": peer.version,
-                "about": peer.policy.about,
-                "kept": summarize_results(kept[name]),
-                "speed": dict.fromkeys(map(str, TURNS)) if options.no_speed else speeds_of(name),
-                "import_s": 0.0 if options.no_speed else import_seconds(peer.module),
-            }
+        line = bar.add_task("measuring", total=len(sessions) * len(peers))
+        kept = measure_peers(sessions, peers, lambda what: bar.update(line, description=what, advance=1))
+    found = {
+        peer.policy.name: {
+            "package": peer.package,
+            "version": peer.version,
+            "about": peer.policy.about,
+            "kept": summarize_results(kept[peer.policy.name]),
+        }
+        for peer in peers
+    }
     return {"sessions": [one.id for one in sessions], "peers": found, "not_measured": missing}
+
+
+def measure_speeds(results: dict[str, Any], begin: str) -> None:
+    """Give the results how long their peers take whose names begin so, and how much memory."""
+    from peers.registry import installed_peers
+    from peers.speed import import_seconds, speeds_of
+
+    with progress() as bar:
+        line = bar.add_task("long histories", total=len(results["peers"]))
+        for peer in installed_peers()[0]:
+            name, measured = peer.policy.name, results["peers"].get(peer.policy.name)
+            if measured is None or not name.startswith(begin):
+                continue
+            if measured["version"] != peer.version:
+                was = f"results.json has {name} of {peer.package} {measured['version']}, installed is {peer.version}"
+                raise SystemExit(f"{was}\nhint: measure all, without --speed")
+            bar.update(line, description=f"{name}: long histories", advance=1)
+            measured |= {"speed": speeds_of(name), "import_s": import_seconds(peer.statement)}

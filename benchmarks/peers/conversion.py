@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from compact.core.log.entries import read_entry
 from compact.measuring.histories import SYSTEM_ROLES, SessionHistory
@@ -37,21 +39,53 @@ def pinned(history: SessionHistory, end: int) -> list[Wire]:
     return [history.messages[place] for place in history.pinned if place < end]
 
 
+def arguments_of(call: Wire) -> dict[str, Any]:
+    """The arguments of a tool call as a mapping, which frameworks want; the recorded ones may be no JSON."""
+    text = call["function"]["arguments"]
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {"arguments": text}
+    return found if isinstance(found, dict) else {"arguments": found}
+
+
+class TextCounter:
+    """Counts texts as we do, each once: a framework that counts the same text at every call does not pay for ours."""
+
+    def __init__(self, history: SessionHistory) -> None:
+        self._count = history.sizes.tokenizer.count_text
+        self._known: dict[str, int] = {}
+
+    def __call__(self, text: str) -> int:
+        if text not in self._known:
+            self._known[text] = self._count(text)
+        return self._known[text]
+
+    def count_tokens(self, text: str) -> int:
+        """The same, by the name that agent-framework calls."""
+        return self(text)
+
+
 @dataclass(slots=True)
 class StandIn:
-    """Writes summaries by code where a framework asks a model, and counts what it would have read and written."""
+    """Writes summaries by code where a framework asks a model, and counts what it would have read and written.
 
+    `seconds` is the CPU time of all summaries in this process: it is ours, and no framework's.
+    """
+
+    seconds: ClassVar[float] = 0.0
     history: SessionHistory
     read_tokens: int = 0
     written_tokens: int = 0
 
     def write(self, wires: Sequence[Wire]) -> str:
         """A summary of messages, at most as long as a model's."""
-        sizes = self.history.sizes
+        started, sizes = time.process_time(), self.history.sizes
         entries = [read_entry(wire, "message") for wire in wires]
         text = summarize_offline(entries, sizes.tokenizer.count_text, SUMMARY_TOKENS)
         self.read_tokens += sum(map(sizes, wires))
         self.written_tokens += sizes.tokenizer.count_text(text)
+        StandIn.seconds += time.process_time() - started
         return text
 
     def take(self) -> tuple[int, int]:

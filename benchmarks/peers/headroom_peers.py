@@ -1,4 +1,4 @@
-"""Headroom: `compress`, without its learned models, at every call from the trigger on."""
+"""Headroom: `compress`, at every call from the trigger on; without its learned model, which must be downloaded."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ def start(history: SessionHistory, limits: PolicyLimits) -> Prepare:
         if history.tokens_before[end] < limits.trigger_tokens:
             return PolicyPrompt(list(history.messages[:end]))
         messages = copy.deepcopy(list(history.messages[:end]))
-        return PolicyPrompt(compress(messages, model="gpt-4o", model_limit=limits.window_tokens).messages)
+        result = compress(messages, model="gpt-4o", model_limit=limits.window_tokens, kompress_model="disabled")
+        return PolicyPrompt(result.messages)
 
     return prepare
 
 
-POLICIES = (Policy("headroom compress", "compresses tool results and text, at every call", start),)
+POLICIES = (Policy("headroom compress", "compresses tool results, at every call; knows no window to keep to", start),)

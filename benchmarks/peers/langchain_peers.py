@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from compact.measuring.histories import SessionHistory
 from compact.measuring.policies import Policy, PolicyLimits, PolicyPrompt, Prepare
 from compact.measuring.recordings import Wire, content_text
-from peers.conversion import StandIn, mark, pinned, spoken, unmark
+from peers.conversion import StandIn, arguments_of, mark, pinned, spoken, unmark
 
 
 def to_langchain(wire: Wire, place: int) -> BaseMessage:
@@ -22,7 +21,7 @@ def to_langchain(wire: Wire, place: int) -> BaseMessage:
     match wire["role"]:
         case "assistant":
             calls = [
-                {"id": call["id"], "name": call["function"]["name"], "args": _arguments(call["function"]["arguments"])}
+                {"id": call["id"], "name": call["function"]["name"], "args": arguments_of(call)}
                 for call in wire.get("tool_calls") or ()
             ]
             return AIMessage(text, id=identity, tool_calls=calls)
@@ -46,14 +45,6 @@ def to_wire(message: BaseMessage, history: SessionHistory) -> Wire:
 def counter(history: SessionHistory) -> Callable[[Sequence[BaseMessage]], int]:
     """Counts messages as we do."""
     return lambda messages: sum(history.sizes(to_wire(message, history)) for message in messages)
-
-
-def _arguments(text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return {"arguments": text}
-    return found if isinstance(found, dict) else {"arguments": found}
 
 
 def start_trim(history: SessionHistory, limits: PolicyLimits) -> Prepare:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import copy
+import logging
 
 from litellm.utils import trim_messages
 
 from compact.measuring.histories import SessionHistory
 from compact.measuring.policies import Policy, PolicyLimits, PolicyPrompt, Prepare
+
+# It logs each failure at length and returns the messages as they were: those prompts are counted as too large.
+logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
 
 
 def start(history: SessionHistory, limits: PolicyLimits) -> Prepare:

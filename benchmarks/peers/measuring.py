@@ -44,10 +44,14 @@ class TooSlow(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PeerSession:
-    """One peer on one session: shares from 0 to 1, cost relative to sending everything."""
+    """One peer on one session: shares from 0 to 1, cost relative to sending everything.
+
+    `size` is that of the prompts in which shares were looked for, relative to the window.
+    """
 
     session: str
     shares: dict[str, float | None]
+    size: float
     constraints: int
     constraints_kept: int
     cost: float
@@ -107,9 +111,11 @@ def measure_session(
     replayed = replay_session(history, checked, limits, keep=[point.end for point in points])
     kept, calls = kept_shares(history, replayed, points), replayed.calls
     whole = sum(_everything(history))
+    looked_at = [calls[history.calls.index(point.end)].tokens for point in points]
     return PeerSession(
         session=history.id,
         shares={name: mean([getattr(one, name) for one in kept.scores], unit=1) for name in MEASURES},
+        size=sum(looked_at) / max(1, len(looked_at)) / limits.window_tokens,
         constraints=kept.constraints,
         constraints_kept=kept.constraints_kept,
         cost=sum(call.cost(lambda tokens: USUAL_RATIOS) for call in calls) / whole,
@@ -154,6 +160,7 @@ def summarize_results(results: Sequence[PeerSession], seed: int = 7) -> dict[str
     columns: dict[str, list[float | None]] = {
         **{name: [one.shares[name] for one in results] for name in MEASURES},
         "cost": [one.cost for one in results],
+        "size": [one.size for one in results],
     }
     calls = sum(one.calls for one in results)
     return {

@@ -10,28 +10,38 @@ from compact import CompactConfig, __version__
 from compact.measuring.histories import SessionHistory
 from compact.measuring.policies import Policy, PolicyLimits, Prepare, compact_policy
 
-# The module of the peers, the package that is measured, and what a user imports.
+# The module of the peers, the package that is measured, and what a user imports; many packages load parts when asked.
 _FRAMEWORKS = (
-    ("peers.langchain_peers", "langchain", "langchain.agents.middleware"),
-    ("peers.agent_framework_peers", "agent-framework-core", "agent_framework"),
-    ("peers.strands_peers", "strands-agents", "strands"),
-    ("peers.litellm_peers", "litellm", "litellm"),
-    ("peers.headroom_peers", "headroom-ai", "headroom"),
+    ("peers.langchain_peers", "langchain", "from langchain.agents.middleware import SummarizationMiddleware"),
+    ("peers.agent_framework_peers", "agent-framework-core", "from agent_framework import TruncationStrategy"),
+    (
+        "peers.strands_peers",
+        "strands-agents",
+        "from strands.agent.conversation_manager import SummarizingConversationManager",
+    ),
+    ("peers.google_adk_peers", "google-adk", "from google.adk.apps.app import App, EventsCompactionConfig"),
+    (
+        "peers.pydantic_ai_peers",
+        "pydantic-ai-harness",
+        "from pydantic_ai_harness.compaction import SummarizingCompaction",
+    ),
+    ("peers.litellm_peers", "litellm", "from litellm.utils import trim_messages"),
+    ("peers.headroom_peers", "headroom-ai", "from headroom import compress"),
 )
+# Which compactions of an installed package cannot be measured.
 NOT_MEASURED = {
-    "pydantic-ai": "its compaction is done by the provider's server, so it cannot run offline",
-    "google-adk": "its compaction runs inside a running app, which this benchmark does not start",
+    "pydantic-ai-slim": "`OpenAICompaction` and `AnthropicCompaction` run on the provider's server, so not offline",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A policy, the package it comes from, and the module whose import is timed."""
+    """A policy, the package it comes from, and the import that is timed."""
 
     policy: Policy
     package: str
     version: str
-    module: str
+    statement: str
 
 
 def ours() -> Policy:
@@ -54,16 +64,23 @@ def ours() -> Policy:
 
 def installed_peers(only: str = "") -> tuple[list[Peer], dict[str, str]]:
     """Ours first, then every framework's, and why others are missing; `only` imports the framework of one peer."""
-    peers = [Peer(ours(), "compact-context", __version__, "compact")]
-    missing = dict(NOT_MEASURED)
+    peers = [Peer(ours(), "compact-context", __version__, "from compact import CompactManager")]
+    missing = {f"{package} {found}": why for package, why in NOT_MEASURED.items() if (found := installed(package))}
     wanted = f"peers.{only.partition(' ')[0].replace('-', '_')}_peers"
-    for module, package, imported in _FRAMEWORKS:
+    for module, package, statement in _FRAMEWORKS:
         if only and module != wanted:
             continue
-        try:
-            found, policies = version(package), import_module(module).POLICIES
-        except (PackageNotFoundError, ImportError):
+        found = installed(package)
+        if found is None:
             missing[package] = "not installed here"
             continue
-        peers += [Peer(policy, package, found, imported) for policy in policies]
+        peers += [Peer(policy, package, found, statement) for policy in import_module(module).POLICIES]
     return peers, missing
+
+
+def installed(package: str) -> str | None:
+    """The version of a package, if it is installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -16,9 +16,14 @@ from pathlib import Path
 from typing import Any
 
 TURNS = (100, 1_000, 10_000)
+# LiteLLM would ask for prices, Headroom for models, and write what it leaves out to disk. Read when they are imported.
+OFFLINE = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "HEADROOM_OFFLINE": "1", "HEADROOM_STATELESS": "1"}
 LIMIT_SECONDS = 30.0
+# How exactly some systems count CPU time.
+TICK_SECONDS = 0.004
 _WORDS = 40
 _IMPORTS = 2
+_STATUS = Path("/proc/self/status")
 
 
 def long_history(turns: int) -> list[dict[str, Any]]:
@@ -37,10 +42,14 @@ def long_history(turns: int) -> list[dict[str, Any]]:
 
 
 def measure_speed(name: str, turns: int) -> dict[str, float]:
-    """The CPU seconds of the first call, which compacts, and of the next; and the memory that they took."""
+    """The CPU seconds of the first call, which compacts, and of the next; and the memory that they took.
+
+    A summary that stands in for a model's is no part of the seconds.
+    """
     from compact.measuring.histories import MessageSizes, SessionHistory
     from compact.measuring.policies import PolicyLimits
     from compact.tokens import get_tokenizer
+    from peers.conversion import StandIn
     from peers.registry import installed_peers
 
     peer = next(peer for peer in installed_peers(name)[0] if peer.policy.name == name)
@@ -49,17 +58,25 @@ def measure_speed(name: str, turns: int) -> dict[str, float]:
     trigger = int(0.5 * history.largest_tokens)
     # What is counted once for all policies is not a peer's time.
     _ = history.calls, history.tokens_before, history.groups
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_mb()
     # CPU time: other work on the machine does not count. What goes on for longer is ended by the system.
-    started = time.process_time()
+    started, written = time.process_time(), StandIn.seconds
     resource.setrlimit(resource.RLIMIT_CPU, (int(started + LIMIT_SECONDS) + 1, resource.RLIM_INFINITY))
     prepare = peer.policy.start(history, PolicyLimits(int(trigger / 0.85), trigger))
     prepare(history.calls[-2])
-    first = time.process_time()
+    first = time.process_time() - StandIn.seconds + written
     prepare(history.calls[-1])
-    last = time.process_time()
-    memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    return {"first_s": round(first - started, 4), "next_s": round(last - first, 4), "memory_mb": round(memory, 1)}
+    last = time.process_time() - StandIn.seconds + written
+    memory = round(peak_mb() - before, 1)
+    return {"first_s": round(first - started, 4), "next_s": round(last - first, 4), "memory_mb": memory}
+
+
+def peak_mb() -> float:
+    """The most memory that this program has had; the system's own figure may be that of the program that started it."""
+    if not _STATUS.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    line = next(line for line in _STATUS.read_text().splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) / 1024
 
 
 def speeds_of(name: str) -> dict[str, dict[str, float] | None]:
@@ -72,9 +89,9 @@ def speeds_of(name: str) -> dict[str, dict[str, float] | None]:
     return {str(turns): measured[n] if n < len(measured) else None for n, turns in enumerate(TURNS)}
 
 
-def import_seconds(module: str) -> float:
+def import_seconds(statement: str) -> float:
     """The CPU seconds of an import in a fresh process, beyond starting Python: the fastest of a few."""
-    return round(max(0.0, _fastest(f"import {module}") - _fastest("pass")), 3)
+    return round(max(0.0, _fastest(statement) - _fastest("pass")), 3)
 
 
 def _fastest(code: str) -> float:
@@ -88,8 +105,8 @@ def _fastest(code: str) -> float:
 
 
 def environment() -> dict[str, str]:
-    """The environment of a process that measures: LiteLLM must not ask the network for prices."""
-    return {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    """The environment of a process that measures: nothing is asked of the network."""
+    return {**os.environ, **OFFLINE}
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +11,7 @@ from strands.types.exceptions import ContextWindowOverflowException
 from compact.measuring.histories import SessionHistory
 from compact.measuring.policies import Policy, PolicyLimits, PolicyPrompt
 from compact.measuring.recordings import Wire, content_text
-from peers.conversion import StandIn, pinned, spoken
+from peers.conversion import StandIn, arguments_of, pinned, spoken
 
 
 class _Managed:
@@ -93,12 +92,8 @@ def _blocks(wire: Wire) -> list[Any]:
         return [{"toolResult": result}]
     blocks: list[Any] = [{"text": text}] if text or not wire.get("tool_calls") else []
     for call in wire.get("tool_calls") or ():
-        name, arguments = call["function"]["name"], call["function"]["arguments"]
-        try:
-            given = json.loads(arguments)
-        except ValueError:
-            given = {"arguments": arguments}
-        blocks.append({"toolUse": {"toolUseId": call["id"], "name": name, "input": given}})
+        name = call["function"]["name"]
+        blocks.append({"toolUse": {"toolUseId": call["id"], "name": name, "input": arguments_of(call)}})
     return blocks
 
 
