@@ -38,7 +38,6 @@ class Gateway:
     _selected: Sequence[Any] = ()
     # How many of its first items are those of the list that was understood, and were looked at then.
     _checked: int = 0
-    _is_settled: bool = False
 
     def fork(self) -> Gateway:
         """Return a copy for a dry run: what it learns never reaches this gateway."""
@@ -97,8 +96,9 @@ class Gateway:
 
     def entries_at_hand(self, items: Sequence[Any]) -> Sequence[Any] | None:
         """Do what `to_entries` does, if no other lists are needed for it; return None if they are."""
+        is_settled = isinstance(items, SettledItems)
         items = self._objects.plain if self._selected is items else items
-        self._incoming = items = SettledItems(items) if self._is_settled else items
+        self._incoming = items = SettledItems(items) if is_settled else items
         if self._is_chat_as_is:
             check_parts(items[self._checked :], self._checked)
             entries = items
@@ -117,7 +117,6 @@ class Gateway:
         """Return a list with data in place of objects; a dialect of somebody else's reads its own objects."""
         is_known = named is None or isinstance(named, str) or named in DIALECTS.values()
         self._selected, self._checked = items, same_start(self._understood, items)
-        self._is_settled = isinstance(items, SettledItems)
         if is_known:
             check_items(items[self._checked :], self._checked)
         dump = plain_item if is_known else _as_it_is
