@@ -625,6 +625,24 @@ def test_a_prompt_is_there_before_it_is_stored_and_a_new_plan_only_once_it_is(tm
     asyncio.run(run())
 
 
+def test_a_call_is_on_record_as_it_is_without_a_prompt_that_is_known_first(tmp_path: Path) -> None:
+    """Also what of it the provider has cached: that is told by the call before it."""
+    history = dialogue(6, words=20)
+
+    async def run() -> None:
+        async with manager_at(tmp_path) as manager, asyncio.timeout(60):
+            for end in (4, 8, 12):
+                await manager.apreflight("usual", history[:end])
+                _, stored = await manager.abegin_preflight("begun", history[:end])
+                await stored
+            usual, begun = (manager.model_calls(session_id) for session_id in ("usual", "begun"))
+            assert [call.details for call in begun] == [call.details for call in usual]
+            cached = [call.details["tokens_cached"] for call in begun]
+            assert 0 == cached[0] < cached[1] < cached[2] < begun[2].tokens_estimated
+
+    asyncio.run(run())
+
+
 def test_a_preflight_that_was_begun_and_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:
     asked = threading.Event()
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from compact.core.audit.call_details import CallDetails
 from compact.core.audit.records import ModelCall
 from compact.core.engine.session import Session
+from compact.core.log.messages import Slot
 from compact.core.plan.economics import ModelPrices, shared_slots
 from compact.core.plan.parts import in_order
 from compact.core.plan.plan import CompactionAction
 
 
-def model_call(session: Session, estimated_tokens: int, prices: ModelPrices) -> ModelCall:
-    """Return the record of the call that a session is about to make, with the prices of this moment."""
+def model_call(session: Session, sent_before: Sequence[Slot], estimated_tokens: int, prices: ModelPrices) -> ModelCall:
+    """Return the record of the call that a session is about to make, with the prices of this moment.
+
+    `sent_before` is the prompt of the call before it.
+    """
     actions, summary = session.prompt.rendered.actions, session.plan.summary
     return ModelCall(
         turn_number=session.turn_number,
@@ -27,11 +31,11 @@ def model_call(session: Session, estimated_tokens: int, prices: ModelPrices) -> 
         branch=session.stored.head.branch + session.stored.is_new_branch,
         limits=_limits(session),
         reason=session.decision.reason if session.decision else "",
-        details=_details(session, estimated_tokens, prices).to_dict(),
+        details=_details(session, sent_before, estimated_tokens, prices).to_dict(),
     )
 
 
-def _details(session: Session, estimated_tokens: int, prices: ModelPrices) -> CallDetails:
+def _details(session: Session, sent_before: Sequence[Slot], estimated_tokens: int, prices: ModelPrices) -> CallDetails:
     # Rehydrated artifacts would still stand where they were.
     uncompacted = estimated_tokens - session.prompt_tokens + session.prompt.view_tokens - session.rehydrated_tokens
     now, without = prices.of(estimated_tokens), prices.of(uncompacted)
@@ -40,7 +44,7 @@ def _details(session: Session, estimated_tokens: int, prices: ModelPrices) -> Ca
         prices=now,
         prices_uncompacted=without if without != now else None,
         tokens_uncompacted=uncompacted,
-        tokens_cached=_cached_tokens(session),
+        tokens_cached=_cached_tokens(session, sent_before),
         contents=session.prompt.contents,
         failures=() if _is_told_by_plan(session) else session.failures,
     )
@@ -51,9 +55,9 @@ def _is_told_by_plan(session: Session) -> bool:
     return session.plan.run is not None and session.plan.run.failures is session.failures
 
 
-def _cached_tokens(session: Session) -> int:
+def _cached_tokens(session: Session, sent_before: Sequence[Slot]) -> int:
     """Return the tokens at the beginning of the prompt that went out with the call before, instructions included."""
-    shared = shared_slots(session.prompt.slots, session.last_sent)
+    shared = shared_slots(session.prompt.slots, sent_before)
     fixed_tokens = session.budget.fixed_tokens if session.budget else 0
     return fixed_tokens + session.prompt.leading_tokens(shared) if shared else 0
 

@@ -84,15 +84,17 @@ class SessionPersistence:
     ) -> Steps[bool]:
         """Write what is new; return False if another process was quicker and the call must be made again.
 
-        `before_commit` is called once it is settled what is written, before it is.
+        `before_commit` is called first: who waits for the prompt need not wait for the record of it.
         """
         if session.is_deleted:
             return True
+        sent_before = session.last_sent
+        before_commit()
         commit = session.unsaved()
         if estimated_tokens is not None:
             added = tuple(map(_as_recorded, (*session.turn.rehydrated, *session.injected)))
-            commit = replace(commit, call=model_call(session, estimated_tokens, self.prices), added=added)
-        before_commit()
+            call = model_call(session, sent_before, estimated_tokens, self.prices)
+            commit = replace(commit, call=call, added=added)
         try:
             head = yield from self._commit(session, commit)
         except VersionConflict as conflict:
