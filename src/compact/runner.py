@@ -98,7 +98,7 @@ def _run_step(step: Callable[[], Any], patience: Patience, steps: Steps[Any]) ->
     threads, timed, context = _threads_for(step, patience), TimedStep(step, patience), copy_context()
     future = threads.submit(lambda: context.run(_called_to_its_end, timed))
     try:
-        while not future.done() and not timed.is_overdue:
+        while not future.done() and not timed.check_overdue():
             wait([future], timeout=timed.seconds_left)
     except BaseException:  # Ctrl-C
         if isinstance(step, StoreStep):
@@ -285,7 +285,7 @@ class _Work(Generic[T]):
         """Wait no longer for the call of a store that is under way, or only if it is overdue; return it."""
         with self._guard:
             call = self.store_call
-            if call is None or (is_overdue and not call.is_overdue):
+            if call is None or (is_overdue and not call.check_overdue()):
                 return None
             call.is_left, self.store_call = True, None
             return call
@@ -374,7 +374,7 @@ async def _awaited(step: Callable[[], Any] | _ToAwait, work: _Work[Any], patienc
     future = threads.submit(lambda: context.run(_begun, timed))
     answered = asyncio.wrap_future(future)
     try:
-        while not answered.done() and not timed.is_overdue:
+        while not answered.done() and not timed.check_overdue():
             await asyncio.wait([answered], timeout=timed.seconds_left)
     except asyncio.CancelledError:
         _leave_alone(threads, future, answered)

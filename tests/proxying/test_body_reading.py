@@ -25,12 +25,12 @@ VALUES = st.recursive(
 FIELDS = st.dictionaries(st.sampled_from(["model", "tools", "n", "stream"]), VALUES, max_size=3)
 
 
-def taken_in(memory: BodyMemory, raw: bytes, caller: str = "a") -> ReadBody | None:
+def taken_in(memory: BodyMemory, raw: bytes, caller: str = "a", session_id: str = "s") -> ReadBody | None:
     """Read a body as the proxy does."""
     unread = memory.find(caller, raw)
     body = unread.read("messages") if unread else None
     if unread and body:
-        memory.keep(caller, body, instead_of=unread.grown_from)
+        memory.keep(caller, session_id, body)
     return body
 
 
@@ -131,7 +131,7 @@ def test_conversations_that_begin_alike_do_not_put_one_another_out() -> None:
     memory, system = BodyMemory(), {"role": "system", "content": "Be brief."}
     for _ in range(2):
         for name in "ab":
-            taken_in(memory, written({}, [system, *turns(8, name)], {}, None))
+            taken_in(memory, written({}, [system, *turns(8, name)], {}, None), session_id=name)
     for name in "ab":
         unread = memory.find("a", written({}, [system, *turns(9, name)], {}, None))
         assert unread
@@ -141,7 +141,7 @@ def test_conversations_that_begin_alike_do_not_put_one_another_out() -> None:
 
 
 def test_the_memory_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_MOST_CHARACTERS", 1_000)
+    monkeypatch.setattr(reading, "_MOST_BYTES", 1_100)
     memory, large = BodyMemory(), [{"role": "user", "content": "x" * 300}]
     for caller in "abcdef":
         taken_in(memory, written({}, large, {}, None), caller)
@@ -151,6 +151,28 @@ def test_the_memory_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     found = memory.find("f", written({}, large, {}, None))
     assert found
     assert not found.earlier
+
+
+def test_a_session_that_leaves_memory_leaves_nothing_there() -> None:
+    memory = BodyMemory()
+    for name in "ab":
+        taken_in(memory, written({}, turns(8, name), {}, None), session_id=name)
+    memory.forget("a")
+    memory.forget("a")
+    found = [memory.find("a", written({}, turns(9, name), {}, None)) for name in "ab"]
+    assert [each.shared if each else None for each in found] == [0, 8]
+    memory.forget("b")
+    assert (memory._size, len(memory._bodies)) == (0, 0)
+
+
+def test_a_character_counts_for_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text with one emoji takes four times the memory."""
+    monkeypatch.setattr(reading, "_MOST_BYTES", 3_000)
+    memory = BodyMemory()
+    for caller, text in (("plain", "x" * 1_000), ("with an emoji", "x" * 1_000 + "\N{ANCHOR}\N{FLEXED BICEPS}")):
+        taken_in(memory, written({}, [text], {}, None), caller)
+        found = memory.find(caller, written({}, [text], {}, None))
+        assert bool(found and found.earlier) is (caller == "plain")
 
 
 def test_nobody_changes_what_was_read() -> None:
@@ -173,8 +195,8 @@ def test_nobody_changes_what_was_read() -> None:
             plans.add(outcome.plan)
             if outcome.stored:
                 await outcome.stored
-            bodies = compactor._bodies  # pyright: ignore[reportPrivateUsage]
-            (known,) = bodies._bodies["chat", b"", b""]  # pyright: ignore[reportPrivateUsage]
+            (of_caller,) = compactor._bodies._bodies.values()  # pyright: ignore[reportPrivateUsage]
+            (known,) = of_caller.values()
             assert known.fields == json.loads(raw)
         assert max(plans) > 2
         await asyncio.to_thread(managers.close)

@@ -14,9 +14,10 @@ from compact import CompactConfig
 from compact.core.errors import ConfigError
 from compact.proxy.settings import ProxySettings
 from proxying.agents import AGENTS, Caller
-from proxying.conftest import running
+from proxying.conftest import eventually, running
 from proxying.models import Model
 from proxying.provider import Cut, Provider, as_json, request, talk
+from reachable import texts_with
 
 KEY = "sk-live-Zq81xxVerySecretKey77"
 
@@ -48,6 +49,20 @@ def test_a_key_is_in_no_log_and_in_no_file(
     with closing(sqlite3.connect(tmp_path / "state.db")) as store, store:
         assert store.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] > 0
     store.close()
+
+
+def test_a_key_is_kept_no_longer_than_its_request(tmp_path: Path) -> None:
+    """And nothing of a conversation once its session has left memory."""
+    state = {"url": f"sqlite:///{tmp_path}/state.db"}
+    config = CompactConfig(model="gpt-4o", state=state, telemetry={"exporter": "none"})
+    answers = Provider(lambda _: as_json({"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 1}}))
+    with answers as provider, running(provider.url, config, max_sessions_per_key=1) as proxy:
+        for word in ("breakwater", "lighthouse"):
+            body = {"model": "gpt-4o", "messages": [{"role": "user", "content": f"Go to the {word}."}]}
+            httpx2.post(f"{proxy.v1}/chat/completions", json=body, headers={"authorization": f"Bearer {KEY}"})
+        eventually(lambda: not texts_with(KEY, proxy.app))
+        eventually(lambda: not texts_with("breakwater", proxy.app))
+        assert texts_with("lighthouse", proxy.app)
 
 
 def test_a_broken_exchange_does_not_tell_the_key_either(caplog: pytest.LogCaptureFixture) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import gc
 import time
-import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +37,7 @@ from compact.testing import (
     tool_run,
     user,
 )
+from reachable import texts_with
 
 ROOT = Path(__file__).parents[2]
 MARK = "quayside-4711"
@@ -242,25 +241,6 @@ def test_a_store_without_a_cache_gets_one_for_the_process() -> None:
 
 
 # -- what is deleted or forgotten is nowhere in memory ----------------------------------------------------------------
-
-_CODE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.CodeType, types.FrameType)
-
-
-def reachable(*roots: object) -> Iterator[object]:
-    """Everything that these objects hold, code left out."""
-    seen: set[int] = set()
-    waiting = list(roots)
-    while waiting:
-        current = waiting.pop()
-        if id(current) in seen or isinstance(current, _CODE):
-            continue
-        seen.add(id(current))
-        yield current
-        waiting += gc.get_referents(current)
-
-
-def texts_with(mark: str, *roots: object) -> list[str]:
-    return [text for text in reachable(*roots) if isinstance(text, str) and mark in text]
 
 
 @pytest.fixture(params=["bare", "memory", "sqlite"])

@@ -181,11 +181,12 @@ class ProxyApp:
         return await self._compact(endpoint, request, start.parts)
 
     async def _compact(self, endpoint: Endpoint, request: ClientRequest, parts: Sequence[bytes]) -> _UpstreamRequest:
-        raw, encoding = b"".join(parts), request.by_name.get(b"content-encoding", b"")
+        raw = sent = b"".join(parts)
+        encoding = request.by_name.get(b"content-encoding", b"")
         if encoding.strip().lower() not in (b"", b"identity"):
-            packed, most = raw, self._settings.max_body_bytes
+            most = self._settings.max_body_bytes
             try:
-                raw = await run_short(lambda: unpack_body(packed, encoding, most))
+                raw = await run_short(lambda: unpack_body(sent, encoding, most))
             except UnreadableBody as error:
                 _log.warning("a packed request is passed on as it is (%s) %s", error.reason, error.hint)
                 return _UpstreamRequest(parts, outcome=RequestOutcome("skipped", reason=error.reason))
@@ -196,9 +197,10 @@ class ProxyApp:
             self._keep(outcome.stored)
         if outcome.session_id:
             for session_id in self._sessions_of_keys.use(request.key, outcome.session_id):
+                self._compactor.forget(session_id)
                 self._do_later(self.managers.forget(session_id))
         retry = OverflowRetry(self._compactor, incoming)
-        return _UpstreamRequest(parts if outcome.body is None else [outcome.body], outcome=outcome, retry=retry)
+        return _UpstreamRequest([sent if outcome.body is None else outcome.body], outcome=outcome, retry=retry)
 
     async def _headers(self, request: ClientRequest, outgoing: _UpstreamRequest) -> Headers:
         """Return the headers to send, with a new signature where the agent has signed for AWS."""
@@ -244,7 +246,8 @@ async def _until_stored(outcome: RequestOutcome | None) -> None:
     """Wait until it is stored what was sent: an answer that the agent has seen is never about what could be lost."""
     if outcome is None or outcome.stored is None:
         return
-    await asyncio.wait((outcome.stored,))
+    if not outcome.stored.done():
+        await asyncio.wait((outcome.stored,))
     if not outcome.stored.cancelled() and isinstance(error := outcome.stored.exception(), Exception):
         log_failure(error)
 

@@ -16,6 +16,7 @@ from urllib.parse import parse_qs
 from compact.adapters.support import RecentDict
 
 _KEY_HEADERS = (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key")
+_SECRET = secrets.token_bytes(32)
 # A request to AWS has a signature of its own in place of a key; what stays is whose key signed it.
 _SIGNATURE = re.compile(rb"AWS4-[A-Z0-9-]+ .*?Credential=([^/,\s]+)/", re.DOTALL)
 
@@ -28,17 +29,21 @@ def caller_key(headers: Mapping[bytes, bytes], query: bytes = b"") -> bytes:
     return found or parse_qs(query.decode("latin-1")).get("key", [""])[0].encode()
 
 
+def hashed_key(key: bytes) -> bytes:
+    """Return what a key is known by longer than its request lasts: a hash that only this process can make."""
+    return blake2b(key, key=_SECRET, digest_size=16).digest()
+
+
 class SessionsOfKeys:
-    """Which sessions each key has in memory; a key is known by a hash that only this process can make."""
+    """Which sessions each key has in memory; no key is kept."""
 
     def __init__(self, most_per_key: int) -> None:
         self._most = most_per_key
-        self._secret = secrets.token_bytes(32)
         self._sessions: RecentDict[bytes, OrderedDict[str, None]] = RecentDict()
 
     def use(self, key: bytes, session_id: str) -> list[str]:
         """Note that a key uses a session; return those of its sessions that are to leave memory for it."""
-        hashed = blake2b(key, key=self._secret, digest_size=16).digest()
+        hashed = hashed_key(key)
         own = self._sessions.get(hashed)
         own = OrderedDict[str, None]() if own is None else own
         self._sessions[hashed] = own

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, replace
@@ -32,7 +32,8 @@ from compact.core.errors import CompactError, InsufficientBudget, UnknownSession
 from compact.core.log.messages import SettledItems
 from compact.manager import CompactManager
 from compact.model_engines import ReportedOverflow
-from compact.proxy.bodies.reading import BodyMemory
+from compact.proxy.bodies.reading import BodyMemory, ReadBody
+from compact.proxy.caller_keys import hashed_key
 from compact.proxy.outcome import RequestOutcome
 from compact.proxy.recall.exchanges import ExchangeMemory
 from compact.proxy.recall.offer import OfferedSessions, RecallOffer, may_offer, offered_tool, with_tool
@@ -72,6 +73,11 @@ class IncomingBody:
     key: bytes = b""
     session_name: bytes = b""
 
+    @property
+    def caller(self) -> Hashable:
+        """Whose conversations this may be one of."""
+        return self.endpoint.dialect, hashed_key(self.key), self.session_name
+
 
 @dataclass(slots=True)
 class _ReadConversation:
@@ -82,6 +88,7 @@ class _ReadConversation:
     """
 
     source: IncomingBody
+    text: ReadBody
     body: Body
     items: list[Any]
     model: str
@@ -143,17 +150,13 @@ class RequestCompactor:
         return await run_short(lambda: self._with_body(outcome, conversation, manager, items))
 
     async def _read_body(self, incoming: IncomingBody) -> _ReadConversation | None:
-        caller = (incoming.endpoint.dialect, incoming.key, incoming.session_name)
-        unread = self._bodies.find(caller, incoming.raw)
+        unread = self._bodies.find(incoming.caller, incoming.raw)
         if unread is None:
             return None
         items_key = incoming.endpoint.items_key
         is_short = unread.new_size <= _READ_AT_ONCE
-        body = unread.read(items_key) if is_short else await run_short(lambda: unread.read(items_key))
-        if body is None:
-            return None
-        self._bodies.keep(caller, body, instead_of=unread.grown_from)
-        return _conversation(incoming, body.fields)
+        read = unread.read(items_key) if is_short else await run_short(lambda: unread.read(items_key))
+        return _conversation(incoming, read) if read else None
 
     async def _prepare(self, manager: CompactManager, conversation: _ReadConversation) -> PreparedRequest:
         preparer: RequestPreparer[_ReadConversation] = RequestPreparer(
@@ -171,6 +174,7 @@ class RequestCompactor:
         except Exception as error:  # noqa: BLE001 - a store may raise anything, and the request must go on
             _report(manager, "proxy", error)
             return PreparedRequest("", error=error)
+        self._bodies.keep(incoming.caller, conversation.session_id, conversation.text)
         # What was reported for the last call is taken in before this one is measured.
         await self._usage.aapply(manager, conversation.session_id)
         return await preparer.abegin(conversation)
@@ -223,19 +227,24 @@ class RequestCompactor:
             return False
         return True
 
+    def forget(self, session_id: str) -> None:
+        """Keep nothing of a session that leaves memory: no text of it, and no hidden exchange."""
+        self._bodies.forget(session_id)
+        self.hidden_exchanges.forget(session_id)
+
     async def apply_usage(self, outcome: RequestOutcome) -> None:
         """Have the manager correct its estimate by what was reported for the session's newest call, once."""
         manager = await self._manager_of(outcome.model, outcome.window_tokens)
         await self._usage.aapply(manager, outcome.session_id)
 
 
-def _conversation(incoming: IncomingBody, body: Body) -> _ReadConversation | None:
-    endpoint = incoming.endpoint
+def _conversation(incoming: IncomingBody, text: ReadBody) -> _ReadConversation | None:
+    endpoint, body = incoming.endpoint, text.fields
     items = endpoint.items(body)
     if not items:
         return None
     conversation = _ReadConversation(
-        incoming, body, items, endpoint.model(body, incoming.path), endpoint.window_tokens(body)
+        incoming, text, body, items, endpoint.model(body, incoming.path), endpoint.window_tokens(body)
     )
     bare = without_meta(items)
     conversation.unmarked = None if same_objects(bare, items) else conversation.with_items(bare)

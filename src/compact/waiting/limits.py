@@ -274,8 +274,7 @@ class TimedStep:
         is_hopeless = self.patience.is_over and now - self._queued >= _GRACE_SECONDS
         return 0.0 if is_hopeless and seconds is not None else seconds
 
-    @property
-    def is_overdue(self) -> bool:
+    def check_overdue(self) -> bool:
         """Return True if the step is to be waited for no longer; asked when the time of `seconds_left` has gone by.
 
         While a machine sleeps or a container is frozen, answers that have come cannot be taken: their time starts anew.

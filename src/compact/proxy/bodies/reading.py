@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from bisect import bisect_left
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -19,7 +20,7 @@ from compact.adapters.support.endpoints import Body
 # Chosen: an agent and the helpers that it has at work, which have one key and take turns.
 _BODIES_OF_A_CALLER = 4
 # Chosen: some hundred long conversations.
-_MOST_CHARACTERS = 64_000_000
+_MOST_BYTES = 64_000_000
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _decode_value = json.JSONDecoder().raw_decode
@@ -41,8 +42,8 @@ class ReadBody:
 
     @property
     def size(self) -> int:
-        """How long the text is."""
-        return len(self.start) + len(self.rest)
+        """How many bytes its text takes in memory, where a character may have four."""
+        return sys.getsizeof(self.start) + sys.getsizeof(self.rest)
 
     def shared_items(self, text: str) -> int:
         """Return how many items another text begins with, too."""
@@ -74,11 +75,6 @@ class UnreadBody:
         """How much of the text is to be read."""
         return len(self.text) - (self.earlier.ends[self.shared - 1] if self.earlier else 0)
 
-    @property
-    def grown_from(self) -> ReadBody | None:
-        """The earlier body if this one is of the same conversation; others may begin alike."""
-        return self.earlier if self.earlier and self.shared * 2 >= len(self.earlier.ends) else None
-
     def read(self, items_key: str) -> ReadBody | None:
         """Read the body; None if it is no JSON object."""
         try:
@@ -96,10 +92,10 @@ def _read_plainly(text: str) -> ReadBody | None:
 
 
 class BodyMemory:
-    """Keeps the bodies that were read last, by caller; for the tasks of one event loop."""
+    """Keeps the newest body of each session that was read last, by caller; for the tasks of one event loop."""
 
     def __init__(self) -> None:
-        self._bodies: RecentDict[Hashable, tuple[ReadBody, ...]] = RecentDict()
+        self._bodies: RecentDict[Hashable, RecentDict[str, ReadBody]] = RecentDict()
         self._size = 0
 
     def find(self, caller: Hashable, raw: bytes) -> UnreadBody | None:
@@ -109,26 +105,39 @@ class BodyMemory:
         except UnicodeDecodeError:
             return None
         most, best = 0, None
-        for earlier in self._bodies.get(caller, ()):
+        for earlier in self._of(caller).values():
             shared = earlier.shared_items(text)
             if shared > most:
                 most, best = shared, earlier
         return UnreadBody(text, best, most)
 
-    def keep(self, caller: Hashable, body: ReadBody, *, instead_of: ReadBody | None) -> None:
-        """Keep a body for the next call, and no longer the one that it has grown from."""
+    def keep(self, caller: Hashable, session_id: str, body: ReadBody) -> None:
+        """Keep a body for the next call of its session."""
         if not body.ends:
             return
-        before = self._bodies.get(caller, ())
-        now = (body, *(one for one in before if one is not instead_of))[:_BODIES_OF_A_CALLER]
-        self._bodies[caller] = now
-        self._size += _size(now) - _size(before)
-        while self._size > _MOST_CHARACTERS:
+        bodies = self._of(caller)
+        before = _size(bodies)
+        bodies[session_id] = body
+        self._bodies[caller] = bodies
+        self._size += _size(bodies) - before
+        while self._size > _MOST_BYTES:
             self._size -= _size(self._bodies.popitem(last=False)[1])
 
+    def forget(self, session_id: str) -> None:
+        """Keep nothing of a session any longer."""
+        for caller in [caller for caller, bodies in self._bodies.items() if session_id in bodies]:
+            bodies = self._bodies[caller]
+            self._size -= bodies.pop(session_id).size
+            if not bodies:
+                del self._bodies[caller]
 
-def _size(bodies: tuple[ReadBody, ...]) -> int:
-    return sum(body.size for body in bodies)
+    def _of(self, caller: Hashable) -> RecentDict[str, ReadBody]:
+        known = self._bodies.get(caller)
+        return RecentDict(_BODIES_OF_A_CALLER) if known is None else known
+
+
+def _size(bodies: Mapping[str, ReadBody]) -> int:
+    return sum(body.size for body in bodies.values())
 
 
 class _Reader:

@@ -64,6 +64,11 @@ class ExchangeMemory:
             kept[anchor] = HiddenExchange(tuple(rounds), beside)
             self._sessions[session_id] = kept
 
+    def forget(self, session_id: str) -> None:
+        """Keep nothing of a session any longer."""
+        with self._lock:
+            self._sessions.pop(session_id, None)
+
     def restore(self, session_id: str, dialect: str, items: list[Any]) -> list[Any]:
         """Return a request's items with what was hidden; the same list if there is nothing."""
         with self._lock:
