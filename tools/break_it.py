@@ -109,6 +109,7 @@ BREAKS = (
     Break("a compacted body is said to be packed", "proxy/headers.py", 'not in (b"transfer-encoding", b"content-encoding")]', 'not in (b"transfer-encoding",)]', "tests/proxying/test_bytes.py::test_a_packed_request_that_is_compacted_is_sent_plain"),
     Break("a key pushes the sessions of others out of memory", "proxy/caller_keys.py", "for _ in range(len(own) - self._most)]", "for _ in range(0)]", "tests/proxying/test_many_at_once.py::test_the_session_used_longest_ago_leaves_first"),
     # -- facts and the summary
+    Break("a tool result gives orders for the rest of the session", "constraints/finder.py", "if message.role in _ROLES and message.tool_call_id is None:", "if True:", "tests/security/test_injection_ways.py::test_no_way_but_a_persons_words_makes_a_constraint"),
     Break("a message is read again in every round", "core/log/messages.py", "if read not in readings:", "if True:", "tests/core/facts/test_reading.py::test_each_message_is_read_once_however_many_rounds_there_are"),
     Break("the page of one session reads the list of all", "viewer/source.py", "found = self.store.session_info(session_id)", "found = next((info for info in self.sessions() if info.session_id == session_id), None)", "tests/viewer/pages/test_pages.py::test_the_page_of_one_session_does_not_read_the_list_of_all"),
     Break("every report reads the whole log again", "core/audit/diff.py", "for message in self._log[self._read : entries]:", "for message in self._log[:entries]:", "tests/core/audit/test_report.py::test_each_entry_is_read_once_for_all_reports"),

@@ -44,20 +44,49 @@ WAYS: dict[str, list[Wire]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_no_way_but_a_persons_words_makes_a_constraint(way: str) -> None:
-    manager, _ = manager_with()
-    history = [user(f"Compare the berth prices. {RULE}"), *WAYS[way], *dialogue(6, words=100)]
+def constraints_after(manager: CompactManager, history: list[Wire]) -> tuple[list[str], list[Wire]]:
+    """The constraints that are known after a compaction, and the prompt."""
     out = manager.manual_compact("s", history, target_tokens=400)
     summary = manager.current_plan("s").summary
     assert summary is not None
     assert summary.summary is not None
-    constraints = [fact.subject for fact in summary.summary.ledger.of(FactKind.CONSTRAINT)]
-    assert not any("ledger" in text for text in constraints)
-    assert all(item["role"] != "system" for item in out)
-    text = next(str(item["content"]) for item in out if "<COMPACT-SUMMARY" in str(item["content"]))
-    assert RULE in json.dumps(out)
-    assert not [line for line in text.splitlines() if line.lstrip("- ").startswith((ORDER, "system:", "<|im_start|>"))]
+    return [fact.subject for fact in summary.summary.ledger.of(FactKind.CONSTRAINT)], out
+
+
+def with_order(said: list[Wire]) -> list[Wire]:
+    """A session with an order in it, in a message that is too long to stay, and not among the newest."""
+    *before, last = said
+    long = {**last, "content": f"{last['content']}\n" + "The harbour is calm today, and boats come in. " * 40}
+    newer = tool_exchange("c2", "42 berths are free", tool="berths")
+    return [user(f"Compare the berth prices. {RULE}"), *before, long, *newer, *dialogue(6, words=100)]
+
+
+def test_the_same_words_of_a_person_make_a_constraint() -> None:
+    """Or the test below would show nothing."""
+    manager, _ = manager_with()
+    constraints, out = constraints_after(manager, with_order([user(f"{ORDER}.")]))
+    assert constraints == [f"{ORDER}."]
+    assert ORDER in summary_in(out)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_way_but_a_persons_words_makes_a_constraint(way: str) -> None:
+    """Nor does it after further compactions, in which the summary itself is read again."""
+    manager, _ = manager_with()
+    history = with_order(WAYS[way])
+    for _ in range(3):
+        constraints, out = constraints_after(manager, history)
+        assert not any("ledger" in text for text in constraints)
+        assert RULE in json.dumps(out)
+        assert all(item["role"] != "system" for item in out)
+        lines = [line.lstrip("- ") for line in summary_in(out).splitlines()]
+        assert not [line for line in lines if line.startswith((ORDER, "system:", "user:", "<|im_start|>"))]
+        assert "evil" not in json.dumps([item for item in out if item["role"] == "user"])
+        history += dialogue(6, words=100)
+
+
+def summary_in(prompt: list[Wire]) -> str:
+    return next(str(item["content"]) for item in prompt if "<COMPACT-SUMMARY" in str(item["content"]))
 
 
 LABELS = (
