@@ -88,10 +88,17 @@ def _type(field: FieldInfo) -> str:
     choices = re.findall(r"Literal\[(.*?)\]", text)
     if choices:
         text = re.sub(r"Literal\[(.*?)\]", lambda found: found[1].replace(", ", " or "), text)
+    # A limit of what a container holds is a part of its type's text.
+    text = re.sub(r"Annotated\[(\w+), FieldInfo\(.*?metadata=\[(.*?)\]\)\]", _with_inner_limits, text)
     limits = [
         f"{_SIGNS[type(bound).__name__]} {_bound(bound)}" for bound in field.metadata if type(bound).__name__ in _SIGNS
     ]
     return _cell(f"{text}{', ' if limits else ''}{', '.join(limits)}")
+
+
+def _with_inner_limits(found: re.Match[str]) -> str:
+    limits = [f"{_SIGNS[name]} {value}" for name, value in re.findall(r"(\w+)\(\w+=([^)]*)\)", found[2])]
+    return f"{found[1]} {' and '.join(limits)}"
 
 
 _SIGNS = {"Ge": "≥", "Gt": ">", "Le": "≤", "Lt": "<", "MinLen": "length ≥"}

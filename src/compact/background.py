@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections import deque
@@ -14,6 +13,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from compact.core.engine.session import Session
 from compact.core.steps import SlowStep, Steps
+from compact.waiting.forks import after_fork
 
 _log = logging.getLogger("compact")
 # Chosen: how much a prompt must have grown before a session is looked at again.
@@ -168,10 +168,7 @@ def _note(error: BaseException) -> None:
     _log.debug("a summary could not be prefetched: %s", error, exc_info=error)
 
 
+@after_fork
 def _after_fork() -> None:
     for prefetcher in tuple(_live):
         prefetcher.reset_after_fork()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_after_fork)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -29,6 +28,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from compact.core.errors import CompactError
 from compact.core.steps import SlowStep, Steps, StoreStep
+from compact.waiting.forks import after_fork
 from compact.waiting.limits import NO_LIMITS, CallThreads, Patience, TimedStep, WaitLimits
 
 T = TypeVar("T")
@@ -64,9 +64,8 @@ def _turns() -> threading.BoundedSemaphore:
     return threading.BoundedSemaphore(_WORKERS)
 
 
-if hasattr(os, "register_at_fork"):
-    for threads in (_workers, _waiters, _store_threads, _turns):
-        os.register_at_fork(after_in_child=threads.cache_clear)  # threads do not survive a fork
+for threads in (_workers, _waiters, _store_threads, _turns):
+    after_fork(threads.cache_clear)  # threads do not survive a fork
 
 
 def run_steps(steps: Steps[T], limits: WaitLimits = NO_LIMITS) -> T:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Generator, Iterator
@@ -14,6 +13,7 @@ from weakref import WeakSet
 
 from compact.core.engine.session import Session
 from compact.dialects.gateway import Gateway
+from compact.waiting.forks import after_fork
 
 
 class SessionLock:
@@ -174,10 +174,7 @@ class SessionRegistry:
                 held.lock = SessionLock()
 
 
+@after_fork
 def _after_fork() -> None:
     for registry in tuple(_live):
         registry.reset_after_fork()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_after_fork)

@@ -37,6 +37,7 @@ from compact.extras import install_line
 from compact.own_folder import keep_out_of_git
 from compact.stores import schema
 from compact.stores.packing import unpacked
+from compact.waiting.forks import after_fork
 
 # Chosen: how long a turn may wait for another writer, or for a server to answer.
 _BUSY_TIMEOUT_SECONDS = 2
@@ -351,13 +352,10 @@ def _create_private(path: Path) -> None:
                 os.close(os.open(path, os.O_RDWR))  # raises, and says more than SQLite would
 
 
+@after_fork
 def _after_fork() -> None:
     global _creating  # a thread that is gone may hold it
     _creating = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _check_sqlite_version(found: tuple[int, ...]) -> None:

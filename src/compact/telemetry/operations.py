@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
@@ -16,6 +15,7 @@ from compact.core.engine.events import (
     OperationEndedEvent,
     OperationStartedEvent,
 )
+from compact.waiting.forks import after_fork
 
 # Tasks and threads have operations of their own: what one does is never a part of what another does.
 _innermost: ContextVar[_Operation | None] = ContextVar("compact_operation", default=None)
@@ -117,8 +117,7 @@ def _parent_fields(event: CompactionEvent, parent: _Operation | None) -> dict[st
 
 # A generator of our own: a caller's seeded sequence stays as it is, and every event costs no call of the system.
 _random = Random()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_random.seed)  # else parent and child would give the same ids
+after_fork(_random.seed)  # else parent and child would give the same ids
 
 
 def _new_id() -> str:

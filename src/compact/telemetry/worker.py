@@ -8,7 +8,6 @@ are dropped and counted.
 from __future__ import annotations
 
 import atexit
-import os
 import re
 import sys
 import threading
@@ -23,6 +22,7 @@ from compact.core.engine.events import CompactionEvent, EventsDroppedEvent
 from compact.core.plurals import quantity
 from compact.telemetry.operations import add_context
 from compact.telemetry.truncation import one_line
+from compact.waiting.forks import after_fork
 
 # Chosen: a thread without work ends soon, so that a manager that nobody closes leaves none behind.
 _IDLE_SECONDS = 5.0
@@ -340,6 +340,7 @@ def _close_all() -> None:
         worker.close()
 
 
+@after_fork
 def _after_fork() -> None:
     global _reading_slow  # a thread that is gone may hold it
     _reading_slow = threading.Lock()
@@ -348,5 +349,3 @@ def _after_fork() -> None:
 
 
 atexit.register(_close_all)
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_after_fork)

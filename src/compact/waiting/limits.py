@@ -6,7 +6,6 @@ threads do not hold up the end of the process, and a store that has one is not a
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import deque
@@ -19,6 +18,7 @@ from typing import Any, TypeVar
 
 from compact.core.errors import WaitTimeout
 from compact.core.steps import SlowStep, StoreStep
+from compact.waiting.forks import after_fork
 
 T = TypeVar("T")
 
@@ -161,9 +161,8 @@ def stalled_stores() -> StalledStores:
     return StalledStores()
 
 
-if hasattr(os, "register_at_fork"):
-    for of_parent in (stalled_stores, _starter):  # the calls that hang are the parent's, and the threads
-        os.register_at_fork(after_in_child=of_parent.cache_clear)
+for of_parent in (stalled_stores, _starter):  # the calls that hang are the parent's, and the threads
+    after_fork(of_parent.cache_clear)
 
 
 @dataclass(frozen=True, slots=True)

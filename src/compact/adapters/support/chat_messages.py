@@ -5,6 +5,7 @@ A framework says how its messages, as plain data, are read as entries and made f
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ class PreparedMessages(list[Any]):
         return cls(messages if items is None else items)
 
 
-class ChatMessagesDialect:
+class ChatMessagesDialect(ABC):
     """Reads and writes the messages of a framework; a subclass has `read`, `_item_of` and perhaps `joins_results`.
 
     Entries that were read have `native`, by which they are told from those that we made.
@@ -40,13 +41,13 @@ class ChatMessagesDialect:
         """Return None for data with a role or a type: the adapter names the dialect."""
         return None if is_mapping(item) and ("role" in item or "type" in item) else False
 
+    @abstractmethod
     def read(self, items: Sequence[Any], place: int) -> Iterator[Block]:
         """Yield the blocks that items make."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _item_of(self, entries: Sequence[Entry]) -> dict[str, Any]:
         """Return the message that one entry, or the results of one turn, come to."""
-        raise NotImplementedError
 
     def write(self, entries: Sequence[Entry]) -> Iterator[Block]:
         """Yield each entry as a message."""

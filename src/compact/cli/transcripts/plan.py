@@ -78,7 +78,7 @@ def _planner(settings: CompactConfig) -> CompactManager:
 
 
 def _no_summary(request: SummaryRequest) -> StructuredSummary:
-    raise NotImplementedError("a plan is made without writing a summary")
+    raise AssertionError("a plan is made without writing a summary")
 
 
 def _as_data(result: CompactionResult) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -52,7 +53,7 @@ class Round:
     usage: Fields = field(default_factory=dict[str, Any])
 
 
-class Answer:
+class Answer(ABC):
     """One answer to the agent, made of one response or of several; a wire says how each is read and written."""
 
     def __init__(self) -> None:
@@ -78,33 +79,33 @@ class Answer:
         """Return True for a call of the tool that was offered."""
         return self._hides and name == RECALL_NAME
 
+    @abstractmethod
     def feed(self, event: StreamEvent) -> bytes:
         """Take the next event of a response, and return what is passed on for it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def end(self) -> bytes:
         """Return what was held back until it was known that no other round follows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def take(self, body: Fields) -> None:
         """Take a whole response."""
-        raise NotImplementedError
 
+    @abstractmethod
     def whole(self) -> Fields:
         """Return the whole response for the agent, after the last round."""
-        raise NotImplementedError
 
+    @abstractmethod
     def model_items(self) -> list[Any]:
         """Return what the model said in this round, as items of the next request."""
-        raise NotImplementedError
 
+    @abstractmethod
     def result_items(self, results: Mapping[str, str]) -> list[Any]:
         """Return the results of hidden calls, as items of the next request."""
-        raise NotImplementedError
 
+    @abstractmethod
     def error(self, status: int, error: Fields) -> bytes:
         """Return how a stream says that it cannot go on."""
-        raise NotImplementedError
 
 
 def number_of(usage: Mapping[str, Any], name: str) -> int:
