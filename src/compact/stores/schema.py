@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import (
@@ -29,8 +32,9 @@ from sqlalchemy import (
 from compact.core.audit.store import StoreError
 from compact.stores.packing import packed, unpacked
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 _ESCAPED = "\x01"
+_HEX = re.compile("(?:[0-9a-f]{2})+")
 metadata = MetaData()
 _Key = BigInteger().with_variant(Integer, "sqlite")
 
@@ -66,6 +70,22 @@ class Packed(Exact):
         return unpacked(value) if isinstance(value, bytes) else super().process_result_value(value, dialect)
 
 
+class Hex(Exact):
+    """Text that comes back exactly, and that SQLite keeps as half as many bytes if it is hexadecimal digits."""
+
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> Any:
+        """Return the text as the database gets it."""
+        if value and dialect.name == "sqlite" and _HEX.fullmatch(value):
+            return bytes.fromhex(value)
+        return super().process_bind_param(value, dialect)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
+        """Return the text as it came."""
+        return value.hex() if isinstance(value, bytes) else super().process_result_value(value, dialect)
+
+
 def _is_odd(text: str) -> bool:
     if text.isascii():
         return "\0" in text or text.startswith(_ESCAPED)
@@ -98,7 +118,7 @@ messages = Table(
     Column("seq", Integer, primary_key=True),
     Column("message_id", Exact, nullable=False),
     Column("body", Packed, nullable=False),
-    Column("content_hash", String(64), nullable=False),
+    Column("content_hash", Hex, nullable=False),
     Column("tokens", Integer, nullable=False),
     Column("created_at", Float, nullable=False),
     UniqueConstraint("tenant_id", "session_id", "message_id"),
@@ -225,29 +245,41 @@ summary_cache = Table(
     Index("compact_summary_cache_by_session", "tenant_id", "session_id"),
 )
 
+# Which traces and sessions there are events of: an event names both by one number. Nobody adds to it without the lock
+# of those who add events, so each pair is there once.
+event_traces = Table(
+    "compact_event_traces",
+    metadata,
+    Column("number", _Key, primary_key=True, autoincrement=True),
+    Column("tenant_id", Exact, nullable=False),
+    Column("trace_id", Exact, nullable=False),
+    Column("session_id", Exact, nullable=False),
+    Index("compact_event_traces_by_trace", "tenant_id", "trace_id"),
+    Index("compact_event_traces_by_session", "tenant_id", "session_id"),
+    sqlite_autoincrement=True,
+)
+
 # Traces and spans. An update takes the place of what it updates, under a new number, which is never used twice.
 events = Table(
     "compact_events",
     metadata,
     Column("number", _Key, primary_key=True, autoincrement=True),
     Column("tenant_id", Exact, nullable=False),
-    Column("event_key", String(64), nullable=False),
+    Column("trace", _Key, nullable=False),
+    Column("event_key", Hex, nullable=False),
     Column("type", String, nullable=False),
-    Column("trace_id", Exact, nullable=False),
-    Column("span_id", Exact, nullable=False),
+    Column("span_id", Hex, nullable=False),
     Column("kind", Exact, nullable=False),
-    Column("session_id", Exact, nullable=False),
     Column("is_error", Integer, nullable=False),
     Column("started_at", Float),
     Column("ended_at", Float),
     Column("received_at", Float, nullable=False),
     Column("size", Integer, nullable=False),
     Column("body", Packed, nullable=False),
-    UniqueConstraint("tenant_id", "event_key"),
-    Index("compact_events_in_order", "tenant_id", "number", "size"),
-    Index("compact_events_by_trace", "tenant_id", "trace_id", "number"),
-    Index("compact_events_by_session", "tenant_id", "session_id"),
-    Index("compact_events_by_time", "tenant_id", "received_at"),
+    Index("compact_events_by_key", "tenant_id", "event_key", unique=True),
+    Index("compact_events_of_trace", "trace", "number"),
+    # All that is asked of old events, so that none of them is read.
+    Index("compact_events_by_number", "tenant_id", "number", "size", "received_at"),
     sqlite_autoincrement=True,
 )
 
@@ -263,10 +295,13 @@ TSVECTOR = "array_to_tsvector(string_to_array(words, ' '))"
 EVENT_KEY_CHARS = 32
 # What SQLite calls to read a packed text; every connection that writes has it.
 UNPACK = "compact_unpacked"
+# What it calls to read hexadecimal digits, when it brings a store up to date.
+UNHEX = "compact_unhex"
 _FULL_TEXT = {
     "sqlite": (
         "CREATE VIRTUAL TABLE IF NOT EXISTS compact_terms USING fts5("
-        "words, content='compact_search', content_rowid='number', detail='none', tokenize=\"ascii tokenchars '_'\")",
+        "words, content='compact_search', content_rowid='number', detail='none', columnsize=0, "
+        "tokenize=\"ascii tokenchars '_'\")",
         "CREATE TRIGGER IF NOT EXISTS compact_terms_in AFTER INSERT ON compact_search BEGIN "
         f"INSERT INTO compact_terms(rowid, words) VALUES (new.number, {UNPACK}(new.words)); END",
         "CREATE TRIGGER IF NOT EXISTS compact_terms_out AFTER DELETE ON compact_search BEGIN "
@@ -274,6 +309,17 @@ _FULL_TEXT = {
         f"VALUES ('delete', old.number, {UNPACK}(old.words)); END",
     ),
     "postgresql": (f"CREATE INDEX IF NOT EXISTS compact_terms ON compact_search USING gin (({TSVECTOR}))",),
+}
+# The number of an event is never used twice, whatever becomes of its table.
+_SAME_NUMBERS = {
+    "sqlite": (
+        "UPDATE sqlite_sequence SET seq = (SELECT seq FROM sqlite_sequence WHERE name = 'compact_events_4') "
+        "WHERE name = 'compact_events'"
+    ),
+    "postgresql": (
+        "SELECT setval(pg_get_serial_sequence('compact_events', 'number'), "
+        "nextval(pg_get_serial_sequence('compact_events_4', 'number')), false)"
+    ),
 }
 # Version 1 had the words of an entry beside it, and an index of them.
 _WITHOUT_FORMER_WORDS = {
@@ -298,13 +344,15 @@ def prepare(connection: Connection) -> None:
     if found is None:
         _create(connection)
         connection.execute(insert(schema_version).values(version=SCHEMA_VERSION))
-    elif found in (1, 2, 3):
-        if found == 1:
-            _migrate_from_1(connection)
-        metadata.create_all(connection)
+    elif found in (1, 2, 3, 4):
+        with _former_events(connection):
+            if found == 1:
+                _migrate_from_1(connection)
+            metadata.create_all(connection)
         if found < 3:
             _migrate_from_2(connection)
-        _migrate_from_3(connection)
+        if found < 4:
+            _migrate_from_3(connection)
         connection.execute(update(schema_version).values(version=SCHEMA_VERSION))
     else:
         raise _unknown_version(found)
@@ -363,18 +411,45 @@ def _migrate_from_2(connection: Connection) -> None:
 
 
 def _migrate_from_3(connection: Connection) -> None:
-    """Note whose a claim is, read packed words, and name events by shorter hashes; all else stays as it is written."""
+    """Note whose a claim is, and read packed words; all else stays as it is written."""
     # Of the claims until now it is not known; they go by the clock alone.
     if "owner" not in {column["name"] for column in inspect(connection).get_columns(summaries.name)}:
         connection.execute(text("ALTER TABLE compact_summaries ADD COLUMN owner VARCHAR(80) NOT NULL DEFAULT ''"))
     expiry = "CREATE INDEX IF NOT EXISTS ix_compact_artifacts_expires_at ON compact_artifacts (expires_at)"
     connection.execute(text(expiry))
-    connection.execute(text(f"UPDATE compact_events SET event_key = substr(event_key, 1, {EVENT_KEY_CHARS})"))
     if connection.dialect.name == "sqlite":
         for name in ("compact_terms_in", "compact_terms_out"):
             connection.execute(text(f"DROP TRIGGER IF EXISTS {name}"))
         for statement in _FULL_TEXT["sqlite"]:
             connection.execute(text(statement))
+
+
+@contextmanager
+def _former_events(connection: Connection) -> Generator[None]:
+    """Put events of version 4 and before aside, and into the new tables once those are there.
+
+    Each named its trace and its session in full, in two indexes, too. Their texts stay as they are written.
+    """
+    if not inspect(connection).has_table(events.name):
+        yield
+        return
+    connection.execute(text("ALTER TABLE compact_events RENAME TO compact_events_4"))
+    yield
+    key = f"substr(event_key, 1, {EVENT_KEY_CHARS})"
+    dialect = connection.dialect.name
+    own = ("number", "tenant_id", "trace", "event_key")
+    others = [column.name for column in events.columns if column.name not in own]
+    for statement in (
+        "INSERT INTO compact_event_traces (tenant_id, trace_id, session_id) "
+        "SELECT DISTINCT tenant_id, trace_id, session_id FROM compact_events_4",
+        f"INSERT INTO compact_events ({', '.join((*own, *others))}) "
+        f"SELECT e.number, e.tenant_id, t.number, {f'{UNHEX}({key})' if dialect == 'sqlite' else key}, "
+        f"{', '.join(f'e.{name}' for name in others)} FROM compact_events_4 e JOIN compact_event_traces t "
+        "ON t.tenant_id = e.tenant_id AND t.trace_id = e.trace_id AND t.session_id = e.session_id ORDER BY e.number",
+        _SAME_NUMBERS[dialect],
+        "DROP TABLE compact_events_4",
+    ):
+        connection.execute(text(statement))
 
 
 def _found_version(connection: Connection) -> int | None:

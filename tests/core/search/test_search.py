@@ -128,6 +128,15 @@ def test_how_often_a_term_occurs_is_counted_up_to_a_limit() -> None:
     assert terms.length == 56
 
 
+def test_a_random_id_is_one_term_and_a_name_is_its_words_too() -> None:
+    terms = entry_terms(
+        Message(role="tool", content="done", tool_call_id="toolu_01X7BuSLWD2Zxe82VDtsWy8w")
+    ).words.split()
+    assert terms == ["done", "toolu", "01x7buslwd2zxe82vdtswy8w", "toolu_01x7buslwd2zxe82vdtswy8w"]
+    assert found("toolu_01X7BuSLWD2Zxe82VDtsWy8w", "nothing", "it was toolu_01X7BuSLWD2Zxe82VDtsWy8w") == [2]
+    assert {"instanc", "micro"} <= set(entry_terms(Message(role="user", content="MyEC2InstanceT3Micro")).words.split())
+
+
 def test_a_long_entry_is_found_by_its_beginning_and_its_end() -> None:
     text = "alpha " + "x1 " * 200_000 + " omega"
     terms = entry_terms(Message(role="tool", content=text))

@@ -37,6 +37,8 @@ _HEAD_CHARS, _TAIL_CHARS = 200_000, 50_000
 _MAX_CHARS = 250_000
 # Chosen: no word or name is longer; of longer ones (keys, encoded data) this much is compared.
 _MAX_TERM_CHARS = 100
+# Chosen: a name in camel case is made of words; what is so long, and of so short parts on average, is a random id.
+_MIN_ID_CHARS, _MIN_PART_CHARS = 16, 2.5
 # Chosen: nobody writes a path's end with more folders than that when asking for it.
 _PATH_END_SEGMENTS = 3
 # From here on more occurrences of a term make next to no difference to a score (BM25 levels off).
@@ -177,7 +179,7 @@ def _pieces(message: Message) -> Iterator[str]:
 
 
 def _words_of(piece: str, stems: _Stems) -> list[str]:
-    """Return the terms of the words of a piece; a name in camel case is also the words it is made of.
+    """Return the terms of the words of a piece; a name in camel case is also the words it is made of, an id is not.
 
     So are acronyms in the plural, of which a stemmer knows nothing: "GPUs" is also "gpu".
     """
@@ -189,7 +191,10 @@ def _words_of(piece: str, stems: _Stems) -> list[str]:
             found += [word[i : i + 2].lower() for i in range(max(1, len(word) - 1))]
         elif not word.islower() and (_HUMP.search(word) or _ACRONYMS.fullmatch(word)):
             found.append(word.lower()[:_MAX_TERM_CHARS])
-            found += [stems[_singular(part).lower()] for part in _HUMPS.findall(word[:_MAX_TERM_CHARS])]
+            parts: list[str] = _HUMPS.findall(word[:_MAX_TERM_CHARS])
+            # Every result has the id of its call: cut into letters, it would be most of the index, and no word.
+            if len(word) < _MIN_ID_CHARS or len(word) >= _MIN_PART_CHARS * len(parts):
+                found += [stems[_singular(part).lower()] for part in parts]
         else:
             found.append(stems[word.lower()[:_MAX_TERM_CHARS]])
     return found
