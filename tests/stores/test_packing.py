@@ -19,7 +19,7 @@ from compact import CompactManager
 from compact.core.audit.store import StoreError
 from compact.core.engine.events import CompactionErrorEvent
 from compact.stores import schema
-from compact.stores.packing import _LONG_CHARS, _dictionary, packed, read_ids, unpacked, written_ids
+from compact.stores.packing import _LONG_BYTES, _SHORT_BYTES, _dictionary, packed, read_ids, unpacked, written_ids
 from compact.testing import user
 from stores.worker import history, manager_on
 
@@ -41,10 +41,12 @@ def test_every_text_comes_back(text: str) -> None:
     assert unpacked(packed(text)) == text
 
 
-@pytest.mark.parametrize("more", [-1, 0, 1, 40_000])
-def test_a_text_of_any_length_comes_back_and_is_packed_as_well(more: int) -> None:
+@pytest.mark.parametrize(
+    "size", [_SHORT_BYTES, _SHORT_BYTES + 1, _LONG_BYTES - 1, _LONG_BYTES, _LONG_BYTES + 1, 60_000]
+)
+def test_a_text_of_any_length_comes_back_and_is_packed_as_well(size: int) -> None:
     known = '"name":"compact.prompt_ready","started_at":'
-    text = (known + "".join(f" {number**5}" for number in range(20_000)))[: _LONG_CHARS + more]
+    text = (known + "".join(f" {number**5}" for number in range(20_000)))[:size]
     stored = packed(text)
     assert isinstance(stored, bytes)
     assert unpacked(stored) == text
@@ -68,13 +70,19 @@ def test_damaged_bytes_are_an_error_that_says_what_to_do(damage: bytes) -> None:
 
 
 def test_one_bit_that_changed_is_noticed() -> None:
-    stored = packed("the same words again " * 5)
+    text = "the same words again " * 5
+    stored = packed(text)
     assert isinstance(stored, bytes)
+    unnoticed = 0
     for place in range(8 * len(stored)):
         changed = bytearray(stored)
         changed[place // 8] ^= 1 << place % 8
-        with pytest.raises(StoreError, match="damaged"):
-            unpacked(bytes(changed))
+        try:
+            assert unpacked(bytes(changed)) == text, f"bit {place}"
+            unnoticed += 1
+        except StoreError as error:
+            assert "damaged" in str(error)  # noqa: PT017 - only some of them raise
+    assert unnoticed < 8, "only what fills up the last byte"
 
 
 def test_the_dictionary_is_the_one_that_stores_were_written_with() -> None:

@@ -98,6 +98,11 @@ class Database:
         return _read_only_sqlite(self._path) if self._is_read_only else _sqlite(address.set(database=str(self._path)))
 
     @property
+    def is_sqlite(self) -> bool:
+        """True for a file, False for a server."""
+        return self._path is not None
+
+    @property
     def is_read_only(self) -> bool:
         """True if nothing is ever written here, not even tables."""
         return self._is_read_only
@@ -317,21 +322,44 @@ class QuickStatement:
         types = {name: compiled.binds[name].type.dialect_impl(dialect) for name in compiled.positiontup}
         self._values = [(name, types[name].bind_processor(dialect)) for name in compiled.positiontup]
 
+    def prepared(self, rows: Sequence[Mapping[str, Any]], database: Database) -> Sequence[Any]:
+        """Return rows as `execute_prepared` takes them: what takes long (texts are packed) needs no transaction."""
+        return self._bound(rows) if database.is_sqlite else list(rows)
+
+    def execute_prepared(self, connection: Connection, rows: Sequence[Any]) -> int:
+        """Run it in a transaction, once for each row that `prepared` returned; return how many it has written."""
+        if connection.dialect.name != "sqlite":
+            return connection.execute(self.statement, rows).rowcount
+        with closing(connection.connection.cursor()) as cursor:
+            return self._run(cursor, rows).rowcount
+
     def execute(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> int:
         """Run it in a transaction, once for each of the rows of values; return how many rows it has written."""
-        if connection.dialect.name != "sqlite":
-            return connection.execute(self.statement, list(rows)).rowcount
-        with closing(connection.connection.cursor()) as cursor:
-            return self.run(cursor, rows).rowcount
+        return self.execute_prepared(connection, self._bound(rows) if connection.dialect.name == "sqlite" else rows)
 
     def run(self, cursor: Any, rows: Sequence[Mapping[str, Any]]) -> Any:
         """Run it with a cursor of the driver, and return the cursor."""
-        values = [[bind(row[name]) if bind else row[name] for name, bind in self._values] for row in rows]
+        return self._run(cursor, self._bound(rows))
+
+    def _bound(self, rows: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+        return list(
+            zip(*(_bound_column([row[name] for row in rows], bind) for name, bind in self._values), strict=True)
+        )
+
+    def _run(self, cursor: Any, values: Sequence[tuple[Any, ...]]) -> Any:
         try:
             return cursor.execute(self._sql, values[0]) if len(values) == 1 else cursor.executemany(self._sql, values)
         except sqlite3.Error as error:
             # As SQLAlchemy does, but without the values: they are content.
             raise DBAPIError.instance(self._sql, None, error, sqlite3.Error) from error
+
+
+def _bound_column(values: list[Any], bind: Callable[[Any], Any] | None) -> list[Any]:
+    if bind is None:
+        return values
+    # Thousands of rows are of one session: what they share is looked at once.
+    first = values[0] if values else None
+    return [bind(first)] * len(values) if all(value is first for value in values) else [bind(v) for v in values]
 
 
 # One thread at a time creates a file; others open it when it is closed again.

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from compact.core.audit.store import StoreError
 
@@ -19,6 +19,7 @@ from compact.core.audit.store import StoreError
 _MIN_CHARS = 24
 # The first byte of what is packed: how it was packed, and with which of the dictionaries below.
 _FORMAT = 2
+_MARK = bytes((_FORMAT,))
 # A text is checked when it is read: so many bytes of what is packed are its checksum.
 _CHECK_BYTES = 4
 # What texts are expected to have, the most frequent last. A changed dictionary is another one, under the next format:
@@ -87,10 +88,15 @@ _FORMER_DICTIONARY = (
     b'ol","tool_call_id":"call_","content":"'
 )  # fmt: skip
 
-# Chosen: of a long text a higher level saves a few percent and takes twice the time. The window holds the dictionary
-# and a text; little memory beside it, because all of it is copied for each text.
-_LONG_CHARS, _LEVEL, _LONG_LEVEL = 16_384, 6, 4
-_MEMORY_LEVEL = 5
+# What is copied for each text is small: a window for the dictionary and the text, and little memory beside it.
+_WINDOW_BITS, _MEMORY_LEVEL, _LEVEL = 15, 5, 6
+# Chosen: of a long text a higher level saves a few percent and takes twice the time.
+_LONG_BYTES, _LONG_LEVEL = 16_384, 4
+# Chosen: with a quarter of the window, and the end of the dictionary, a short text takes two thirds of the time. It is
+# read like any other: places in a dictionary are counted from its end.
+_SHORT_BYTES, _SHORT_WINDOW_BITS = 256, 13
+# So much of a window zlib keeps free.
+_FREE_BYTES = 262
 
 # Ids of messages as they are written: one by one, or where numbers go up by one, the text before them, the first and
 # the last.
@@ -102,20 +108,22 @@ def packed(text: str) -> str | bytes:
     if len(text) < _MIN_CHARS:
         return text
     data = text.encode("utf-8", "surrogatepass")
-    packer = _packer(_LONG_LEVEL if len(data) > _LONG_CHARS else _LEVEL).copy()
+    kind = "short" if len(data) <= _SHORT_BYTES else "long" if len(data) > _LONG_BYTES else "usual"
+    packer = _packer(kind).copy()
     small = packer.compress(data) + packer.flush()
     if len(small) + 1 + _CHECK_BYTES >= len(data):
         return text
-    return b"".join((bytes((_FORMAT,)), _checksum(data), small))
+    return _MARK + _checksum(data) + small
 
 
 @cache
-def _packer(level: int) -> Any:
+def _packer(kind: Literal["short", "usual", "long"]) -> Any:
     """Return what is copied for each text: reading the dictionary anew takes longer than packing the text."""
-    # Without the head that zlib writes: it names the dictionary, as our first byte does.
-    return zlib.compressobj(
-        level, zlib.DEFLATED, -zlib.MAX_WBITS, _MEMORY_LEVEL, zlib.Z_DEFAULT_STRATEGY, _dictionary()
-    )
+    is_short = kind == "short"
+    bits, level = _SHORT_WINDOW_BITS if is_short else _WINDOW_BITS, _LONG_LEVEL if kind == "long" else _LEVEL
+    used = _dictionary()[-((1 << bits) - _FREE_BYTES - _SHORT_BYTES) :] if is_short else _dictionary()
+    # Less than none: without the head that zlib writes, which names the dictionary, as our first byte does.
+    return zlib.compressobj(level, zlib.DEFLATED, -bits, _MEMORY_LEVEL, zlib.Z_DEFAULT_STRATEGY, used)
 
 
 @cache
@@ -152,7 +160,7 @@ def _read_former(stored: bytes) -> bytes | None:
 
 
 def _read(stored: bytes) -> bytes | None:
-    reader = zlib.decompressobj(-zlib.MAX_WBITS, zdict=_dictionary())
+    reader = zlib.decompressobj(-_WINDOW_BITS, zdict=_dictionary())
     data = reader.decompress(stored[1 + _CHECK_BYTES :])
     is_whole = reader.eof and not reader.unused_data and stored[1 : 1 + _CHECK_BYTES] == _checksum(data)
     return data if is_whole else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
@@ -34,7 +33,6 @@ from compact.stores.packing import packed, unpacked
 
 SCHEMA_VERSION = 5
 _ESCAPED = "\x01"
-_HEX = re.compile("(?:[0-9a-f]{2})+")
 metadata = MetaData()
 _Key = BigInteger().with_variant(Integer, "sqlite")
 
@@ -77,13 +75,22 @@ class Hex(Exact):
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> Any:
         """Return the text as the database gets it."""
-        if value and dialect.name == "sqlite" and _HEX.fullmatch(value):
-            return bytes.fromhex(value)
+        if value and dialect.name == "sqlite" and (raw := _raw(value)) is not None:
+            return raw
         return super().process_bind_param(value, dialect)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
         """Return the text as it came."""
         return value.hex() if isinstance(value, bytes) else super().process_result_value(value, dialect)
+
+
+def _raw(digits: str) -> bytes | None:
+    """Return the bytes that a text is the hexadecimal digits of, as we write them; None if it is anything else."""
+    try:
+        raw = bytes.fromhex(digits)
+    except ValueError:
+        return None
+    return raw if raw.hex() == digits else None
 
 
 def _is_odd(text: str) -> bool:

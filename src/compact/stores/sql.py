@@ -118,12 +118,13 @@ class SqlCompactionStore(PlanMethods):
         keys = {"tenant_id": self._tenant_id, "session_id": commit.session_id}
         # All that takes long is done before other writers must wait.
         rows = [{**keys, **_message_row(stored), "created_at": now} for stored in commit.messages]
-        index_rows = sql_search.index_rows(keys, commit.messages)
+        rows = _ADD_MESSAGES.prepared(rows, self._database)
+        index_rows = sql_search.index_rows(self._database, keys, commit.messages)
         try:
             with self._database.writing() as connection:
                 self._advance(connection, commit, after, now)
                 if rows:
-                    _ADD_MESSAGES.execute(connection, rows)
+                    _ADD_MESSAGES.execute_prepared(connection, rows)
                     sql_search.add_to_index(connection, keys, index_rows)
                 self._add(connection, commit, now)
         except (IntegrityError, VersionConflict) as error:

@@ -139,7 +139,7 @@ def _session_term(tenant_id: str, session_id: str) -> str:
 # -- writing --------------------------------------------------------------------------------------------------------
 
 
-def index_rows(keys: Mapping[str, str], stored: Sequence[StoredMessage]) -> Sequence[Mapping[str, Any]] | None:
+def index_rows(database: Database, keys: Mapping[str, str], stored: Sequence[StoredMessage]) -> Sequence[Any] | None:
     """Return what the index gets of new entries; None if they are so many that they wait until somebody searches.
 
     Reading the words of a message takes longer than all else that is done to store it: no turn waits for those of
@@ -147,13 +147,14 @@ def index_rows(keys: Mapping[str, str], stored: Sequence[StoredMessage]) -> Sequ
     """
     if len(stored) > MAX_INDEXED_AT_ONCE:
         return None
-    return [_row(keys["tenant_id"], keys["session_id"], entry.seq, entry.message) for entry in stored]
+    rows = [_row(keys["tenant_id"], keys["session_id"], entry.seq, entry.message) for entry in stored]
+    return _ADD_ROWS.prepared(rows, database)
 
 
-def add_to_index(connection: Connection, keys: Mapping[str, str], rows: Sequence[Mapping[str, Any]] | None) -> None:
+def add_to_index(connection: Connection, keys: Mapping[str, str], rows: Sequence[Any] | None) -> None:
     """Put what `index_rows` returned into the index, or note that a session is to be indexed."""
     if rows:
-        _ADD_ROWS.execute(connection, rows)
+        _ADD_ROWS.execute_prepared(connection, rows)
     elif rows is None:
         new = insert_postgresql if connection.dialect.name == "postgresql" else insert_sqlite
         connection.execute(new(schema.unindexed).on_conflict_do_nothing(), dict(keys))

@@ -33,12 +33,11 @@ def read_entry(item: object, place: str, *, is_settled: bool = False) -> Message
 def read_own_entry(original: dict[str, Any], place: str, *, message_id: str | None = None) -> Message:
     """Read an item that nobody else holds: it is not copied. `message_id` is its id, if it is not the item's own."""
     _check_role(original.get("role"), place)
+    calls = _calls(original, place)
     return Message(
         role=original["role"],
         content=_content(original.get("content"), place),
-        tool_calls=tuple(
-            _tool_call(call, f"{place}.tool_calls[{n}]") for n, call in enumerate(_calls(original, place))
-        ),
+        tool_calls=tuple(_tool_call(call, f"{place}.tool_calls[{n}]") for n, call in enumerate(calls)) if calls else (),
         tool_call_id=_text(original, "tool_call_id", place),
         name=_text(original, "name", place),
         id=(_text(original, "id", place) or "") if message_id is None else message_id,

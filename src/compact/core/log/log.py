@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from compact.core.log.alignment import Alignment, align, fingerprint
 from compact.core.log.forms import differs_in_time, is_reduced
-from compact.core.log.messages import Message
+from compact.core.log.messages import Message, with_id
 
 # How every summary of ours begins.
 SUMMARY_MARK = "<COMPACT-SUMMARY v"
@@ -240,7 +240,7 @@ class Log:
         while own in self._by_id:
             number = self._last_number[message.id] = self._last_number.get(message.id, 1) + 1
             own = f"{message.id or 'm'}-{number}"
-        entry = replace(message, id=own, line=self.line)
+        entry = with_id(message, own, self.line)
         self.entries.append(entry)
         self._by_id[own] = entry
         return entry

@@ -145,6 +145,21 @@ def _bytes_of(value: object) -> int:
     return len(value) if isinstance(value, bytes) else 0
 
 
+def with_id(message: Message, message_id: str, line: int) -> Message:
+    """Return the message under another id and in a line: what `replace` does, for thousands in a third of the time."""
+    return Message(
+        message.role,
+        message.content,
+        message.tool_calls,
+        message.tool_call_id,
+        message.name,
+        message_id,
+        message.meta,
+        message.original,
+        line,
+    )
+
+
 class SettledItems(list[T]):
     """A caller's items that nobody changes any more: they are kept without a copy, and known again at a glance."""
 
@@ -154,7 +169,8 @@ def copy_plain(value: Any) -> Any:
     if value is None or isinstance(value, _UNCHANGEABLE):
         return value
     if isinstance(value, dict):
-        return {key: copy_plain(item) for key, item in cast(dict[Any, Any], value).items()}
+        # Most of a message is texts: they are not asked one by one.
+        return {key: i if type(i) is str else copy_plain(i) for key, i in cast(dict[Any, Any], value).items()}
     if isinstance(value, list):
         return [copy_plain(item) for item in cast(list[Any], value)]
     return deepcopy(value)
