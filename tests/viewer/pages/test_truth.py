@@ -81,7 +81,7 @@ class Rows:
 
             self.calls = read("SELECT * FROM compact_model_calls ORDER BY number")
             self.plans = [json.loads(row["body"]) for row in read("SELECT * FROM compact_plans ORDER BY version")]
-            self.messages = read("SELECT * FROM compact_messages ORDER BY seq")
+            self.messages = read("SELECT seq, message_id, body, tokens FROM compact_messages ORDER BY seq")
             self.branches = {row["branch"]: row for row in read("SELECT * FROM compact_branches")}
         for call in self.calls:
             for name in ("parts", "limits", "details"):
