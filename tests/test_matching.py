@@ -291,7 +291,7 @@ class CallerMachine(RuleBasedStateMachine):
         """What a log has that sees a list for the first time."""
         gateway = Gateway()
         gateway.select_dialect(items, self.dialect)
-        return [read_entry(entry, f"messages[{n}]") for n, entry in enumerate(gateway.to_entries(items))]
+        return [read_entry(entry, f"messages[{n}]") for n, entry in enumerate(gateway.to_entries())]
 
     def _check_prompt(self) -> None:
         assert self.prompt is not None

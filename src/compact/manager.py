@@ -511,12 +511,12 @@ class CompactManager:
         yield from call.engine.refresh(session)
         if gateway.must_learn(session.reads):
             gateway.learn(_shown(session.prompt), session.reads)
-        entries = gateway.entries_at_hand(messages)
+        entries = gateway.entries_at_hand()
         if entries is not None:
             return entries
         own = ShownList([message.original for message in session.log.view])
         prompts = [session.prompt, *(yield from call.engine.earlier_prompts(session))]
-        return gateway.to_entries(messages, (own, *map(_shown, prompts)))
+        return gateway.to_entries((own, *map(_shown, prompts)))
 
     def plan(
         self,

@@ -226,7 +226,7 @@ def compact(
         return _compact_with(manager, messages, session_id or "default", target_tokens, focus)
     config, gateway = config or _default_config(), Gateway()
     gateway.select_dialect(messages, None)
-    entries = gateway.to_entries(messages)
+    entries = gateway.to_entries()
     engine = build_engine(
         config, emit=_discard, store=InMemoryCompactionStore(), tokenizer=tokenizer, summarizer=summarizer
     )

@@ -101,11 +101,11 @@ def test_a_list_that_got_shorter_is_looked_through_for_marks() -> None:
     """What comes back after a compaction is shorter than what was sent; new marks may stand anywhere in it."""
     gateway = Gateway()
     gateway.select_dialect(dialogue(10), None)
-    gateway.to_entries(dialogue(10))
+    gateway.to_entries()
     shorter = [*dialogue(2), user("rule", protected=True), *dialogue(20)]
     gateway.select_dialect(shorter, None)
-    assert gateway.to_entries(shorter)[4]["meta"] == META
-    assert all("meta" not in item for item in gateway.to_items(gateway.to_entries(shorter)))
+    assert gateway.to_entries()[4]["meta"] == META
+    assert all("meta" not in item for item in gateway.to_items(gateway.to_entries()))
 
 
 def test_unknown_fields_and_kinds_come_back_from_the_store(tmp_path: Path) -> None:
@@ -120,18 +120,39 @@ def test_unknown_fields_and_kinds_come_back_from_the_store(tmp_path: Path) -> No
         assert manager.preflight("s", history, dialect="chat") == history
 
 
-@pytest.mark.parametrize("name", ["anthropic", "responses"])
+@pytest.mark.parametrize("name", ["chat", "anthropic", "responses"])
 def test_equal_copies_come_back_as_the_newest_objects(name: str) -> None:
     """A program may read its list anew at each call: it gets the objects of this call, in a compacted prompt too."""
-    translator = Translator(DIALECTS[name])
+    gateway = Gateway()
+
+    def read(items: Items) -> list[Any]:
+        gateway.select_dialect(items, name)
+        return list(gateway.to_entries())
+
     first: Items = dialogue(3)
-    translator.entries(first)
+    read(first)
     copies = copy.deepcopy(first)
-    entries = translator.entries(copies)
-    assert all(map(is_, translator.items(entries), copies))
-    assert all(map(is_, translator.items(entries[2:]), copies[2:]))
+    entries = read(copies)
+    assert all(map(is_, gateway.to_items(entries), copies))
+    assert all(map(is_, gateway.to_items(entries[2:]), copies[2:]))
     newest: Items = [*copy.deepcopy(first), user("one more")]
-    entries = translator.entries(newest)
-    assert all(map(is_, translator.items(entries[4:]), newest[4:]))
+    entries = read(newest)
+    assert all(map(is_, gateway.to_items(entries[4:]), newest[4:]))
     newest[1]["content"] = "changed in place"
-    assert translator.entries(newest)[1]["content"] != entries[1]["content"]
+    assert read(newest)[1]["content"] != entries[1]["content"]
+
+
+@pytest.mark.parametrize("name", ["chat", "anthropic", "responses"])
+def test_the_entries_are_nobody_elses(name: str) -> None:
+    """Neither what a caller changes in its list nor what it changes in a prompt that it was given reaches the log."""
+    gateway = Gateway()
+    text = "input_text" if name == "responses" else "text"
+    items: Items = [user("a"), {"role": "user", "content": [{"type": text, "text": "b"}], "meta": META}]
+    gateway.select_dialect(items, name)
+    entries = gateway.to_entries()
+    before = copy.deepcopy(list(entries))
+    for item in (*items, *gateway.to_items(entries), *gateway.to_items([{"role": "user", "content": "c"}, *entries])):
+        item["content"] = "changed" if isinstance(item["content"], str) else item["content"]
+        for part in item["content"] if isinstance(item["content"], list) else ():
+            part["text"] = "changed"
+    assert list(entries) == before

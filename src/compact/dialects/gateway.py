@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from compact.core.log.messages import SettledItems
+from compact.core.log.messages import SettledItems, copy_plain
 from compact.dialects import CHAT, DIALECTS, detect, get_dialect
 from compact.dialects.chat import check_parts
 from compact.dialects.dialect import META, NATIVE, Dialect, has_own_marks, without, without_cache_marks
-from compact.dialects.objects import PlainItems, check_items, is_reply, plain_item, same_start
+from compact.dialects.objects import SeenItems, check_items, plain_item
 from compact.dialects.translation import ShownList, Translator
 
 
@@ -29,14 +29,12 @@ class Gateway:
     _learned: int | None = None
     _has_marks: bool = False
     _scanned: int = 0
-    _incoming: Sequence[Any] = ()
-    # The caller's last list as data, the last one that was understood, and which of its objects each piece of data is
-    # given back as.
-    _objects: PlainItems[Any] = field(default_factory=lambda: PlainItems[Any].read((), plain_item))
-    _understood: PlainItems[Any] = field(default_factory=lambda: PlainItems[Any].read((), plain_item))
-    _own: dict[int, Any] = field(default_factory=dict[int, Any])
-    _selected: Sequence[Any] = ()
-    # How many of its first items are those of the list that was understood, and were looked at then.
+    # The caller's last list, the last one that was understood, and the last one that was translated.
+    _seen: SeenItems = field(default_factory=SeenItems)
+    _understood: SeenItems = field(default_factory=SeenItems)
+    _translated: SeenItems | None = None
+    _is_settled: bool = False
+    # How many of its first items are as they were when the one before was understood.
     _checked: int = 0
 
     def fork(self) -> Gateway:
@@ -50,27 +48,16 @@ class Gateway:
 
     def select_dialect(self, items: Sequence[Any], named: str | Dialect | None, likely: str = "chat") -> None:
         """Find out which dialect a list is in; one that could be in several is in the `likely` one."""
-        items = self._read_objects(items, named)
-        if named is not None:
-            self._switch_to(get_dialect(named))
-            self._is_decided = True
-        elif not self._is_decided:
-            found = detect(items, min(self._scanned, len(items)))
-            self._is_decided, self._scanned = found is not None, len(items)
-            self._switch_to(found or _likely(items, get_dialect(likely)))
-        self._is_chat_as_is = (
-            self.dialect is CHAT
-            and not self._translator.knows_meta
-            # In all of them: a caller may mark what it has sent before.
-            and not has_own_marks(items)
-            and not self._has_cache_marks(items)
-        )
-
-    def _has_cache_marks(self, items: Sequence[Any]) -> bool:
-        """Return True if a list has marks for a provider's cache, or had some: callers move them."""
-        fresh = items[self._checked :]
+        data = self._look_at(items, named)
+        if not self._is_decided:
+            found = detect(data, min(self._scanned, len(data)))
+            self._is_decided, self._scanned = found is not None, len(data)
+            self._switch_to(found or _likely(data, get_dialect(likely)))
+        fresh = data[self._checked :]
         self._has_marks = self._has_marks or any(without_cache_marks(item) is not item for item in fresh)
-        return self._has_marks
+        # A caller may mark what it has sent before; then that is not as it was. Callers move marks for a cache.
+        has_marks = self._translator.knows_meta or self._has_marks or has_own_marks(fresh)
+        self._is_chat_as_is = self.dialect is CHAT and not has_marks
 
     def must_learn(self, reads: int) -> bool:
         """Return True if the prompt of a session that was read so many times from its store is not known here yet."""
@@ -83,59 +70,63 @@ class Gateway:
             self._is_chat_as_is = False  # what comes back has lost its marks; they are known here
             self._translator.learn(shown)
 
-    def to_entries(self, items: Sequence[Any], lists: Sequence[ShownList] = ()) -> Sequence[Any]:
-        """Return a caller's list, which a dialect was selected for, as entries of the log.
+    def to_entries(self, lists: Sequence[ShownList] = ()) -> Sequence[Any]:
+        """Return the list that a dialect was selected for as entries of the log, which nobody else holds.
 
         `lists` are those that its session knows.
         """
-        at_hand = self.entries_at_hand(items)
+        at_hand = self.entries_at_hand()
         if at_hand is None:
-            at_hand = self._translator.entries(self._incoming, lists)
-            self._understood = self._objects
+            at_hand = self._translator.entries(self._seen.data, lists)
+            self._understood = self._translated = self._seen
         return at_hand
 
-    def entries_at_hand(self, items: Sequence[Any]) -> Sequence[Any] | None:
+    def entries_at_hand(self) -> Sequence[Any] | None:
         """Do what `to_entries` does, if no other lists are needed for it; return None if they are."""
-        is_settled = isinstance(items, SettledItems)
-        items = self._objects.plain if self._selected is items else items
-        self._incoming = items = SettledItems(items) if is_settled else items
+        data = self._seen.data
         if self._is_chat_as_is:
-            check_parts(items[self._checked :], self._checked)
-            entries = items
-        else:
-            entries = self._translator.entries_at_hand(items)
+            check_parts(data[self._checked :], self._checked)
+            self._understood = self._seen
+            return data
+        is_last = self._understood is self._translated
+        entries = self._translator.entries_at_hand(data, unchanged=self._checked if is_last else 0)
         if entries is not None:
-            self._understood = self._objects
+            self._understood = self._translated = self._seen
         return entries
 
     def to_items(self, entries: Sequence[Any], *, summary_place: int | None = None) -> list[Any]:
         """Return a prompt as the caller's items, without marks of ours; `summary_place` says where its summary is."""
-        items = self._to_plain_items(entries, summary_place)
-        return [self._own.get(id(item), item) for item in items] if self._own else items
+        items = self._to_data(entries, summary_place)
+        return self._seen.given_back() if items is self._seen.data else list(map(self._own_or_copy, items))
 
-    def _read_objects(self, items: Sequence[Any], named: str | Dialect | None) -> Sequence[Any]:
-        """Return a list with data in place of objects; a dialect of somebody else's reads its own objects."""
+    def _own_or_copy(self, item: Any) -> Any:
+        """Return the caller's own object, or one that it may change: what is in the log stays as it is."""
+        own = self._seen.own_of(item)
+        return own if own is not None else item if self._is_settled or not isinstance(item, dict) else copy_plain(item)
+
+    def _look_at(self, items: Sequence[Any], named: str | Dialect | None) -> Sequence[Any]:
+        """Return a list as data, in the dialect that is named; one of somebody else's reads its own objects."""
         is_known = named is None or isinstance(named, str) or named in DIALECTS.values()
-        self._selected, self._checked = items, same_start(self._understood, items)
+        self._is_settled, self._checked = isinstance(items, SettledItems), self._understood.same_start(items)
         if is_known:
             check_items(items[self._checked :], self._checked)
-        dump = plain_item if is_known else _as_it_is
-        self._objects = PlainItems[Any].read(items, dump, self._understood, start=self._checked)
-        pairs = () if self._objects.is_plain else zip(self._objects.plain, self._objects.own, strict=True)
-        self._own = {id(data): item for data, item in pairs if data is not item and not is_reply(item)}
-        return self._objects.plain
+        if named is not None:
+            self._switch_to(get_dialect(named))
+            self._is_decided = True
+        self._seen = self._understood.followed_by(items, self._checked, plain_item if is_known else _as_it_is)
+        return self._seen.data
 
-    def _to_plain_items(self, entries: Sequence[Any], summary_place: int | None) -> list[Any]:
+    def _to_data(self, entries: Sequence[Any], summary_place: int | None) -> Sequence[Any]:
         if not self._is_chat_as_is:
             return self._translator.items(entries, summary_place=summary_place)
-        items = list(entries)
-        if items == self._incoming:  # nothing was changed, and the caller's list has no marks of ours
-            return items
+        if entries is self._seen.data:  # nothing was changed, and the caller's list has no marks of ours
+            return entries
         return [without(entry, META, NATIVE) if _is_marked(entry) else entry for entry in entries]
 
     def _switch_to(self, dialect: Dialect) -> None:
         if dialect is not self.dialect:
             self._translator, self._learned = Translator(dialect), None
+            self._understood, self._translated, self._checked = SeenItems(), None, 0
 
 
 def _as_it_is(item: Any) -> Any:

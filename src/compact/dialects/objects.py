@@ -6,17 +6,20 @@ No client library is imported here: objects are known by their fields, and by th
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, is_dataclass, replace
+from datetime import datetime, timedelta
+from enum import Enum
+from functools import cache, lru_cache
 from importlib import import_module
-from itertools import takewhile
-from operator import is_
-from typing import Any, Generic, TypeVar, cast
+from itertools import chain
+from operator import attrgetter
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from compact.core.errors import InvalidHistory
 from compact.core.json_data import is_list, is_mapping
-from compact.core.log.messages import Message
+from compact.core.log.entries import too_deep
+from compact.core.log.messages import Message, SettledItems, copy_plain
 from compact.dialects.dialect import Dialect, as_json_data, is_of
 
 T = TypeVar("T")
@@ -41,36 +44,16 @@ _A_DICT = 'pass a dict such as {"role": "user", "content": "…"}'
 
 @dataclass(frozen=True)
 class PlainItems(Generic[T]):
-    """A caller's items as plain data, and the way back to its own objects.
-
-    `is_plain` is set if all items are data as they are, and `are_dicts` if all of them are dicts besides.
-    """
+    """A caller's items as plain data, and the way back to its own objects."""
 
     own: list[T]
     plain: list[Any]
-    is_plain: bool
-    are_dicts: bool = False
 
     @classmethod
-    def read(
-        cls, items: Sequence[T], dump: Callable[[T], Any], before: PlainItems[T] | None = None, *, start: int = 0
-    ) -> PlainItems[T]:
-        """Return items with what `dump` makes of each; data that is as it was `before` is the same data.
-
-        `start` is how many of the first items are as they were.
-        """
+    def read(cls, items: Sequence[T], dump: Callable[[T], Any]) -> PlainItems[T]:
+        """Return items with what `dump` makes of each."""
         own = list(items)  # the caller goes on with its list
-        if before is None or before.is_plain:
-            # Nothing was made of the items before: those that are still there are as they were.
-            fresh = own[start:]
-            data = list(map(dump, fresh))
-            if not all(map(is_, fresh, data)):
-                return cls(own, [*own[:start], *data], is_plain=False)
-            are_dicts = (not start or (before is not None and before.are_dicts)) and set(map(type, fresh)) <= {dict}
-            return cls(own, own, is_plain=True, are_dicts=are_dicts)
-        known = {id(item): data for item, data in zip(before.own, before.plain, strict=True)}
-        plain = [_same_or_new(dump(item), item, known.get(id(item))) for item in own]
-        return cls(own, plain, all(map(is_, own, plain)))
+        return cls(own, list(map(dump, own)))
 
     def restore(self, sent: Sequence[Any], build: Callable[[Any], T] | None = None) -> list[T]:
         """Return the caller's own object for data that was not changed, and what `build` makes of all other."""
@@ -84,27 +67,196 @@ class PlainItems(Generic[T]):
         return restored
 
 
-def same_start(known: PlainItems[Any], items: Sequence[Any]) -> int:
-    """Return how many items a list begins with that the list before, which is `known`, began with, too.
+# -- what a caller's list looked like ---------------------------------------------------------------------------------
 
-    They are the very same objects, or equal dicts: a proxy reads every request anew. The last one does not count, since
-    the caller may have been at work on it.
+# Reads, in C, what an object of a Python class holds: all of its fields, or what a model of Pydantic has besides.
+_Reader: TypeAlias = Callable[[Any], Any]
+_MODEL_SLOT = "__pydantic_extra__"
+_FIELDS: tuple[_Reader, ...] = (vars,)
+_MODEL_FIELDS: tuple[_Reader, ...] = (vars, attrgetter(_MODEL_SLOT))
+_POINTER_BYTES = object.__basicsize__ // 2
+_UNCHANGEABLE = (str, int, float, bytes, datetime, timedelta, Enum, Message)
+
+
+@dataclass(frozen=True, slots=True)
+class _ObjectStates:
+    """Objects that their owner may change, and what each held when it was seen.
+
+    An object is compared with a copy of its fields, in which other objects are themselves, and are here too: so that a
+    change is seen wherever it is, and nothing calls the `__eq__` of a class, which is far slower.
     """
-    before = known.own[:-1]
-    start = list(items[: len(before)])
-    # In C: on most calls all of them are the same. What is the same object is not compared further.
-    if len(start) == len(before) and (before == start if known.are_dicts else all(map(is_, before, start))):
-        return len(before)
-    return sum(1 for _ in takewhile(_is_as_before, zip(before, start, strict=False)))
+
+    objects: Mapping[_Reader, list[Any]] = field(default_factory=dict[_Reader, list[Any]])
+    states: Mapping[_Reader, list[Any]] = field(default_factory=dict[_Reader, list[Any]])
+
+    def and_of(self, found: Iterable[_ObjectStates]) -> _ObjectStates:
+        """Return these with others behind them."""
+        objects = {read: list(values) for read, values in self.objects.items()}
+        states = {read: list(values) for read, values in self.states.items()}
+        for more in found:
+            for read, values in more.objects.items():
+                objects.setdefault(read, []).extend(values)
+                states.setdefault(read, []).extend(more.states[read])
+        return _ObjectStates(objects, states)
+
+    def are_unchanged(self) -> bool:
+        """Return True if all objects hold what they held: one comparison in C."""
+        return all(list(map(read, values)) == self.states[read] for read, values in self.objects.items())
 
 
-def _is_as_before(pair: tuple[Any, Any]) -> bool:
-    one, other = pair
-    return one is other or (type(one) is dict and type(other) is dict and one == other)
+@dataclass(frozen=True, slots=True)
+class _SeenItem:
+    """How one item looked, the data that is made of it, and the objects in it that their owner may change."""
+
+    look: Any
+    data: Any
+    objects: _ObjectStates | None = None
+
+    @classmethod
+    def of(cls, item: Any, dump: Callable[[Any], Any], *, is_settled: bool) -> _SeenItem:
+        """Look at an item; what its owner changes later changes nothing here."""
+        if isinstance(item, Message) or (is_settled and type(item) is dict):
+            return cls(item, item)
+        data = dump(item)
+        if data is item and isinstance(item, dict):
+            own = copy_plain(cast(dict[str, Any], item))
+            return cls(own, own)
+        found = dict[int, list[tuple[_Reader, Any, Any]]]()
+        look = _look(item, found)
+        objects, states = dict[_Reader, list[Any]](), dict[_Reader, list[Any]]()
+        for read, value, state in chain.from_iterable(found.values()):
+            objects.setdefault(read, []).append(value)
+            states.setdefault(read, []).append(state)
+        return cls(look, copy_plain(data) if isinstance(item, dict) else data, _ObjectStates(objects, states))
+
+    def is_like(self, item: Any) -> bool:
+        """Return True if an item is as this one was."""
+        is_same = item is self.look or item == self.look
+        return is_same and (self.objects is None or self.objects.are_unchanged())
 
 
-def _same_or_new(data: Any, item: object, known: Any) -> Any:
-    return known if data is not item and known is not None and known == data else data
+@dataclass(frozen=True, slots=True)
+class SeenItems:
+    """A caller's list as it was seen: its own objects, how they looked, and the data that is made of them.
+
+    The data is nobody else's. Where a list goes on from one that was seen, its data does too: the same objects.
+    """
+
+    own: list[Any] = field(default_factory=list[Any])
+    looks: list[Any] = field(default_factory=list[Any])
+    data: SettledItems[Any] = field(default_factory=SettledItems[Any])
+    # The items that are objects or hold some, by their places; the states of all of these; and which are replies.
+    _with_objects: Mapping[int, _SeenItem] = field(default_factory=dict[int, _SeenItem])
+    _states: _ObjectStates = field(default_factory=_ObjectStates)
+    _replies: frozenset[int] = frozenset()
+    # Where a piece of data is, by its id.
+    _places: dict[int, int] = field(default_factory=dict[int, int])
+
+    def same_start(self, items: Sequence[Any]) -> int:
+        """Return how many items a list begins with that are as they were here: the same, or equal copies."""
+        known = len(self.looks)
+        if known <= len(items):
+            start = items if known == len(items) and isinstance(items, list) else list(items[:known])
+            # One comparison in C covers the same objects, equal copies, and objects changed in place.
+            if start == self.looks and self._states.are_unchanged():
+                return known
+        pairs = enumerate(zip(items, self.looks, strict=False))
+        return next((n for n, (item, _) in pairs if not self._at(n).is_like(item)), min(known, len(items)))
+
+    def followed_by(self, items: Sequence[Any], start: int, dump: Callable[[Any], Any]) -> SeenItems:
+        """Return a list that begins with so many of these items; `dump` makes data of those that were not seen."""
+        own = list(items)  # the caller goes on with its list
+        if start == len(own) == len(self.own):
+            return replace(self, own=own)
+        known = self if start == len(self.own) else self._cut(start)
+        fresh = list(self._look_at(own, start, dump, is_settled=isinstance(items, SettledItems)))
+        data, looks = SettledItems(known.data), list(known.looks)
+        data.extend(seen.data for seen in fresh)
+        looks.extend(seen.look for seen in fresh)
+        known._places.update((id(seen.data), n) for n, seen in enumerate(fresh, start))
+        objects = {n: seen for n, seen in enumerate(fresh, start) if seen.objects}
+        if not objects:
+            return replace(known, own=own, looks=looks, data=data)
+        states = known._states.and_of(seen.objects for seen in objects.values() if seen.objects)
+        replies = known._replies.union(n for n in objects if is_reply(own[n]))
+        return SeenItems(own, looks, data, {**known._with_objects, **objects}, states, replies, known._places)
+
+    def _cut(self, end: int) -> SeenItems:
+        """Return the first items alone."""
+        with_objects = {n: seen for n, seen in self._with_objects.items() if n < end}
+        states = _ObjectStates().and_of(seen.objects for seen in with_objects.values() if seen.objects)
+        data, replies = SettledItems(self.data[:end]), frozenset(n for n in self._replies if n < end)
+        places = {id(one): n for n, one in enumerate(data)}
+        return SeenItems(self.own[:end], self.looks[:end], data, with_objects, states, replies, places)
+
+    def given_back(self) -> list[Any]:
+        """Return the whole list as its caller gets it back: its own objects, but for replies."""
+        given = list(self.own)
+        for place in self._replies:
+            given[place] = copy_plain(self.data[place])
+        return given
+
+    def own_of(self, data: Any) -> Any:
+        """Return the caller's own object that a piece of data was made of; None if there is none to give back."""
+        place = self._places.get(id(data), len(self.data))
+        # Ids are used again.
+        is_there = place < len(self.data) and self.data[place] is data
+        return self.own[place] if is_there and place not in self._replies else None
+
+    def _at(self, place: int) -> _SeenItem:
+        return self._with_objects.get(place) or _SeenItem(self.looks[place], self.data[place])
+
+    def _look_at(
+        self, own: Sequence[Any], start: int, dump: Callable[[Any], Any], *, is_settled: bool
+    ) -> Iterator[_SeenItem]:
+        """Look at items from a place on; those that are still as they were are not looked at again."""
+        by_own = {id(item): place for place, item in enumerate(self.own)} if start < len(self.own) else {}
+        for place in range(start, len(own)):
+            item = own[place]
+            before = (place, by_own.get(id(item), place)) if by_own else ()
+            known = next((seen for n in before if n < len(self.own) and (seen := self._at(n)).is_like(item)), None)
+            try:
+                yield known or _SeenItem.of(item, dump, is_settled=is_settled)
+            except RecursionError:
+                raise too_deep(f"messages[{place}]") from None
+
+
+def _look(value: Any, found: dict[int, list[tuple[_Reader, Any, Any]]]) -> Any:
+    """Return a value with containers of its own; objects that can be compared by their fields are in `found`."""
+    if value is None or isinstance(value, _UNCHANGEABLE):
+        return value
+    kind: type[Any] = type(cast(object, value))
+    if isinstance(value, dict):
+        return {key: _look(inner, found) for key, inner in cast(dict[Any, Any], value).items()}
+    if isinstance(value, list):
+        return [_look(inner, found) for inner in cast(list[Any], value)]
+    if kind is tuple:
+        return tuple(_look(inner, found) for inner in cast(tuple[Any, ...], value))
+    readers = _readers_of(kind)
+    if not readers:
+        return copy_plain(value)
+    if id(value) not in found:
+        found[id(value)] = []  # it may hold itself
+        found[id(value)] = [(read, value, _look(read(value), found)) for read in readers]
+    return value
+
+
+@lru_cache(maxsize=1_000)
+def _readers_of(kind: type) -> tuple[_Reader, ...]:
+    """Return what reads all that objects of a class hold; nothing if they may hold more than is read."""
+    slots = {name for base in kind.__mro__ for name in _slots_of(base)}
+    if kind.__dictoffset__ == 0 or any(not name.startswith("__") for name in slots):
+        return ()
+    # What is larger than a plain object with these slots, its fields and its weak references is made in C, and holds
+    # what nobody sees.
+    if kind.__basicsize__ > object.__basicsize__ + _POINTER_BYTES * (len(slots) + 2):
+        return ()
+    return _MODEL_FIELDS if _MODEL_SLOT in slots else _FIELDS
+
+
+def _slots_of(base: type) -> tuple[str, ...]:
+    slots: str | Iterable[str] = vars(base).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
 def plain_item(item: Any) -> Any:

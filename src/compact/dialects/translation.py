@@ -15,7 +15,7 @@ from operator import is_
 from typing import Any, cast
 
 from compact.core.log.alignment import common_pairs
-from compact.core.log.messages import SettledItems, copy_plain
+from compact.core.log.messages import Message, SettledItems, copy_plain
 from compact.dialects.dialect import (
     META,
     Block,
@@ -38,9 +38,12 @@ _MAX_OTHERS = 3
 _MAX_JOINED = 12
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _KnownBlock:
-    """A block, and how its items looked when they were last seen; `items` are what is sent."""
+    """A block, and how its items looked when they were last seen; `items` are what is sent.
+
+    Blocks are compared by what they are: lists of the same ones in one comparison in C.
+    """
 
     seen: tuple[Any, ...]
     items: tuple[Any, ...]
@@ -73,9 +76,9 @@ class _KnownBlock:
         """What tells the items, as they were seen, from others."""
         return tuple(map(_digest, self.seen))
 
-    def again(self, there: Sequence[Any]) -> _KnownBlock:
+    def again(self, there: Sequence[Any], *, is_settled: bool) -> _KnownBlock:
         """Return the same block with the caller's items of now."""
-        return _KnownBlock(tuple(map(copy_plain, there)), tuple(map(_without_meta, there)), self.entries)
+        return _KnownBlock(_seen(there, is_settled=is_settled), tuple(map(_without_meta, there)), self.entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ class _BlockParts:
     def of(self, blocks: list[_KnownBlock]) -> _BlockParts:
         """Return what is in other blocks; these are nearly always the same but for the last."""
         same = max(0, min(len(self.blocks), len(blocks)) - 1)
-        if not _are_same(self.blocks[:same], blocks[:same]):
+        if self.blocks[:same] != blocks[:same]:
             same = 0
         left, new = self.blocks[same:], blocks[same:]
         seen = self.seen[: len(self.seen) - sum(len(block.seen) for block in left)]
@@ -124,12 +127,11 @@ class Translator:
     # Items that we made and that are not read as what they are, by their looks: they may come back anywhere in a list.
     # Several may look the same.
     _own: dict[str, list[_KnownBlock]] = field(default_factory=dict[str, list[_KnownBlock]])
-    # The caller's last list: its own objects, and how they looked, so that a change made in place is seen.
-    _given: list[Any] = field(default_factory=list[Any])
+    # The caller's last list, how its items looked, so that a change made in place is seen, and its entries.
+    _given: Sequence[Any] = ()
     _seen: list[Any] = field(default_factory=list[Any])
+    _entries: list[Entry] = field(default_factory=list[Entry])
     _parts: _BlockParts = field(default_factory=_BlockParts)
-    # True if blocks of the last list have objects that it was sent with before: equal ones came since.
-    _has_old_items: bool = False
     # True once a caller had a mark for a provider's cache on another item than before.
     _moves_marks: bool = False
     # True if nobody changes the items of the last list.
@@ -144,7 +146,6 @@ class Translator:
             _current=list(self._current),
             _written=list(self._written),
             _own={look: list(blocks) for look, blocks in self._own.items()},
-            _given=list(self._given),
             _seen=list(self._seen),
         )
 
@@ -161,9 +162,14 @@ class Translator:
         at_hand = self.entries_at_hand(items)
         return self._taken_over(items, [], 0, self._aligned(items, lists)) if at_hand is None else at_hand
 
-    def entries_at_hand(self, items: Sequence[Any]) -> list[Entry] | None:
-        """Return a caller's list as entries, if these can be told from what was read and written last; else None."""
-        known, place, is_whole = self._longest_known(items)
+    def entries_at_hand(self, items: Sequence[Any], *, unchanged: int = 0) -> list[Entry] | None:
+        """Return a caller's list as entries, if these can be told from what was read and written last; else None.
+
+        `unchanged` is how many of its first items are known to be as they were in the list before.
+        """
+        if self._current and unchanged == len(items) == len(self._seen):
+            return self._entries
+        known, place, is_whole = self._longest_known(items, unchanged)
         if is_whole:
             return self._taken_over(items, known, place, {})
         in_place = self._in_place(items)
@@ -176,41 +182,28 @@ class Translator:
         taken = _Taken.of([*known, *aligned.values()]) if self._own else _Taken()
         self._is_settled = isinstance(items, SettledItems)
         fresh = self._with_last_known(list(self._read(items, place, taken, aligned)), place)
-        self._current, self._given = [*known, *fresh], list(items)
+        self._current, self._given = [*known, *fresh], items if self._is_settled else list(items)
         self._parts = self._parts.of(self._current)
         self._seen = self._parts.seen
         for block in fresh:
             self._has_seen_meta = self._has_seen_meta or block.has_meta
-        return SettledItems(self._parts.entries) if self._is_settled else list(self._parts.entries)
+        self._entries = SettledItems(self._parts.entries) if self._is_settled else list(self._parts.entries)
+        return self._entries
 
-    def items(self, entries: Sequence[Any], *, summary_place: int | None = None) -> list[Any]:
-        """Return a prompt as the caller's items: its own objects wherever nothing was changed.
+    def items(self, entries: Sequence[Any], *, summary_place: int | None = None) -> Sequence[Any]:
+        """Return a prompt as the caller's items: those of its list wherever nothing was changed, or that list itself.
 
         `summary_place` is the place of the session's summary in the prompt, which only the plan knows.
         """
-        own = self._parts if self._parts.blocks is self._current else self._parts.of(self._current)
-        is_same = _are_same(own.entries, entries)
+        is_same = bool(self._current) and (entries is self._entries or _are_same(self._entries, entries))
         if is_same and not self._has_seen_meta:
-            return list(self._given)
-        if self._has_old_items:
-            self._take_items_of_now()
+            return self._given
         if is_same:
             self._written = [known.as_sent for known in self._current]
             return [item for block in self._current for item in block.items]
         blocks = self._prompt_blocks(entries, summary_place)
         self._remember_written(blocks)
         return [item for block in blocks for item in block.items]
-
-    def _take_items_of_now(self) -> None:
-        """Have the blocks of the last list hold the objects that it was sent with."""
-        current, place = list[_KnownBlock](), 0
-        for block in self._current:
-            end = place + len(block.seen)
-            there = tuple(self._given[place:end])
-            current.append(block if block.has_meta else _KnownBlock(block.seen, there, block.entries))
-            place = end
-        self._current, self._has_old_items = current, False
-        self._parts = _BlockParts().of(current)
 
     def _prompt_blocks(self, entries: Sequence[Any], summary_place: int | None) -> list[Block]:
         summary = _PlacedSummary.at(entries, summary_place)
@@ -222,7 +215,7 @@ class Translator:
         if not shown.entries:
             return
         # Another process has gone on since: what was read and written here before is not the last any more.
-        self._current, self._given, self._seen, self._written = [], [], [], []
+        self._current, self._given, self._seen, self._entries, self._written = [], (), [], [], []
         self._has_seen_meta = self._has_seen_meta or any(META in entry for entry in shown.entries)
         self._remember_written(self._prompt_blocks(shown.entries, shown.summary_place))
         self._remember_pieces(shown)
@@ -253,7 +246,7 @@ class Translator:
         ids, own = ([e.get("tool_call_id") for e in both if e.get("role") == "tool"] for both in (read, shown))
         return ids == own and read != shown
 
-    def _longest_known(self, items: Sequence[Any]) -> tuple[list[_KnownBlock], int, bool]:
+    def _longest_known(self, items: Sequence[Any], unchanged: int) -> tuple[list[_KnownBlock], int, bool]:
         """Return the blocks that a list begins with, of what was read or of what was written last time.
 
         The third says that these are all that there are, but for the last one: what follows is new.
@@ -261,13 +254,9 @@ class Translator:
         # The last block that was read may have been cut short by the end of the list.
         before = self._current[:-1]
         place = len(self._seen) - len(self._current[-1].seen) if self._current else 0
-        if 0 < place <= len(items):
-            start = list(items[:place])
-            # One comparison in C covers the same objects, equal copies, and objects changed in place.
-            if self._seen[:place] == start:
-                self._has_old_items = self._has_old_items or not _are_same(self._given[:place], start)
-                return *self._with_last_sent(before, place, items), True
-        self._has_old_items = False
+        # One comparison in C covers the same objects, equal copies, and objects changed in place.
+        if 0 < place <= len(items) and (place <= unchanged or self._seen[:place] == list(items[:place])):
+            return *self._with_last_sent(before, place, items), True
         found = [_matching(blocks, items) for blocks in (before, self._written)]
         known, end, has_moved = max(found, key=lambda match: match[1])
         self._moves_marks = self._moves_marks or has_moved
@@ -385,7 +374,7 @@ class Translator:
             yield from self._read_fresh(fresh, position - len(fresh))
             fresh = []
             count = len(known.seen)
-            yield known.again(items[position : position + count])
+            yield known.again(items[position : position + count], is_settled=self._is_settled)
             position += count
         yield from self._read_fresh(fresh, len(items) - len(fresh))
 
@@ -402,9 +391,11 @@ class Translator:
         position = 0
         for block in self.dialect.read(outgoing, place) if items else ():
             end = position + len(block.items)
-            seen = tuple(items[position:end] if self._is_settled else map(copy_plain, items[position:end]))
+            seen = _seen(items[position:end], is_settled=self._is_settled)
             metas = [fields_of(item)[META] for item in seen if _has_meta(item)]
             entries = tuple(_with_meta(entry, metas) for entry in block.entries) if metas else block.entries
+            if self._is_settled and not all(map(_is_settled_item, seen)):
+                entries = tuple(map(copy_plain, entries))  # what is read from an object may be a part of it
             yield _KnownBlock(seen, block.items, entries)
             position = end
 
@@ -560,6 +551,15 @@ def _with_meta_again(block: Block) -> tuple[Any, ...]:
 
 def _as_sent(block: Block) -> tuple[Any, ...]:
     return tuple(map(copy_plain, block.items))
+
+
+def _seen(items: Sequence[Any], *, is_settled: bool) -> tuple[Any, ...]:
+    """Return how items look: copies of all that somebody may change, which objects are even in a settled list."""
+    return tuple(item if is_settled and _is_settled_item(item) else copy_plain(item) for item in items)
+
+
+def _is_settled_item(item: object) -> bool:
+    return isinstance(item, dict | Message)
 
 
 def _digest(item: Any) -> bytes:

@@ -347,13 +347,18 @@ class Session:
         self._tails = (tail, *others)[:_REMEMBERED_PROMPTS]
 
     def output(self, incoming: Sequence[object], match: Match) -> list[object]:
-        """Return the prompt to send, with the caller's own objects wherever nothing was changed."""
+        """Return the prompt to send, with the caller's own objects wherever nothing was changed.
+
+        It is the very list that came, if that is settled, and nothing was changed at all.
+        """
         self.last_sent = self.prompt.slots
         added = self._written_tail() if self.turn.rehydrated or self.injected else []
         if added:
             self._remember(PromptTail(len(self.prompt.items.owners), tuple(self._written_tail())))
         items = self.prompt.items
         if items.owners == match.owners and self._is_shown_as_sent(incoming):
+            if isinstance(incoming, SettledItems) and not added:
+                return incoming
             return [*incoming, *added]
         own = dict(zip(match.owners, incoming, strict=True))
         kept = [

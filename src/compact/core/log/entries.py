@@ -26,8 +26,8 @@ def read_entry(item: object, place: str, *, is_settled: bool = False) -> Message
     if not isinstance(item, Mapping):
         hint = "pass dicts in Chat Completions form, or compact.Message objects"
         raise InvalidHistory(f"expected a message, got {type(item).__name__}", place=place, hint=hint)
-    own = cast("dict[str, Any]", item) if is_settled else _own_copy(cast(Mapping[str, Any], item), place)
-    return read_own_entry(own, place)
+    fields = cast(Mapping[str, Any], item)
+    return read_own_entry(fields if is_settled and isinstance(fields, dict) else _own_copy(fields, place), place)
 
 
 def read_own_entry(original: dict[str, Any], place: str, *, message_id: str | None = None) -> Message:
@@ -66,7 +66,12 @@ def _own_copy(item: Mapping[str, Any], place: str) -> dict[str, Any]:
     try:
         return copy_plain(item if isinstance(item, dict) else dict(item))
     except RecursionError:
-        raise InvalidHistory("nested too deeply to be read", place=place, hint="flatten its content") from None
+        raise too_deep(place) from None
+
+
+def too_deep(place: str) -> InvalidHistory:
+    """Return the error for an item that is nested so deeply that it cannot be copied."""
+    return InvalidHistory("nested too deeply to be read", place=place, hint="flatten its content")
 
 
 def _check_role(role: object, place: str) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from compact.core.log.alignment import Alignment, align, fingerprint
 from compact.core.log.forms import differs_in_time, is_reduced
-from compact.core.log.messages import Message, with_id
+from compact.core.log.messages import Message, SettledItems, with_id
 
 # How every summary of ours begins.
 SUMMARY_MARK = "<COMPACT-SUMMARY v"
@@ -39,6 +39,21 @@ class KnownList:
     def copy(self) -> KnownList:
         """Return a list of its own with the same items."""
         return KnownList(list(self.originals), list(self.ids), list(self.owners), list(self.ours))
+
+    def begins(self, incoming: Sequence[object]) -> bool:
+        """Return True if a caller's list begins with this one: the same objects, or equal ones.
+
+        Items that nobody changes any more take the place of equal ones here: next time they are the same objects.
+        """
+        known = len(self.originals)
+        if known > len(incoming):
+            return False
+        start = incoming if known == len(incoming) and isinstance(incoming, list) else list(incoming[:known])
+        # One comparison in C covers the same objects, equal copies, and objects changed in place.
+        is_start = start == self.originals
+        if is_start and known and isinstance(incoming, SettledItems) and self.originals[0] is not start[0]:
+            self.originals[:] = start
+        return is_start
 
     def add(self, original: object, ids: tuple[str, ...], owner: str) -> None:
         """Append one item."""
@@ -177,15 +192,13 @@ class Log:
             known = len(sent.originals)
             if not known and self.view:
                 continue  # nothing was shown yet: that is no prefix of anything
-            # One comparison in C covers the same objects, equal copies, and objects changed in place.
-            if known <= len(incoming) and list(incoming[:known]) == sent.originals:
-                owners = list(sent.owners)
+            if sent.begins(incoming):
                 before = len(self.entries)
                 items = self._read_new(incoming, range(known, len(incoming)), read, line=self.line)
                 new = self._append(items)
+                owners = [*sent.owners, *(message.id for message in new)] if new else sent.owners
                 self._extend_view(new)
                 has_rejoined = len(self.entries) - before < len(new)
-                owners += [message.id for message in new]
                 return Match(new, owners, rejoined=has_rejoined)
         found = self._best_alignment(incoming, output, earlier, shown)
         return self._changed(incoming, *found, output, read, shown) if found else None
