@@ -55,6 +55,8 @@ BREAKS = (
     Break("what an earlier plan left out is taken for deleted", "core/log/log.py", "if not all(shown.always_as_is(i) for place in places for i in sent.ids[place]):", "if False:", "tests/test_invariants.py::test_5_a_step_that_is_tried_again_changes_nothing"),
     Break("a text of an earlier plan is taken for an edit", "core/log/log.py", "if not all(owner and shown.always_as_is(owner) for owner in owners):", "if False:", "tests/test_invariants.py::test_5_a_step_that_is_tried_again_changes_nothing"),
     Break("a compacted prompt has objects of an earlier call", "dialects/objects.py", "return replace(self, own=own)", "return self", "tests/dialects/test_translation.py::test_equal_copies_come_back_as_the_newest_objects"),
+    Break("a change in an object of a framework is not noticed", "dialects/objects.py", "return all(list(map(read, values)) == self.states[read] for read, values in self.objects.items())", "return True", "tests/dialects/test_seen_items.py"),
+    Break("the log holds what a caller may change", "dialects/objects.py", "own = copy_plain(cast(dict[str, Any], item))", "own = cast(dict[str, Any], item)", "tests/dialects/test_seen_items.py"),
     Break("fields of two records stand side by side", "core/facts/selection.py", "room, units = max_tokens, units or {}", "room, units = max_tokens, {}", "tests/core/facts/test_selection.py"),
     Break("a cleared result is a new message", "core/log/log.py", "if is_reduced(entry, item) or", "if", "tests/test_changing_clients.py::test_a_cleared_result_goes_out_cleared_and_is_recalled_whole"),
     Break("a new time in a summarised message is not seen", "core/log/log.py", "(shown.as_is(entry.id) and differs_in_time(entry, item))", "differs_in_time(entry, item)", "tests/test_changing_clients.py::test_a_time_in_a_message_that_is_summarised_is_no_clock"),
@@ -86,7 +88,7 @@ BREAKS = (
     Break("a turn that lost every race is not kept", "core/engine/engine.py", "            session.keep_list(incoming)\n", "", "tests/faults/test_waiting.py::test_a_turn_that_lost_every_race_says_so_and_is_stored_later"),
     Break("a cancelled call keeps its claim", "core/engine/claims.py", "            self._release_at_once(session, key)\n            raise\n        yield", "            raise\n        yield", "tests/test_event_loop.py::test_a_call_that_is_made_again_after_a_cancel_does_not_wait_for_the_first_one"),
     Break("a moved mark for a cache makes a new message", "dialects/translation.py", "return known == item or _without_marks_or_list(known) == _without_marks_or_list(item)", "return known == item", "tests/dialects/test_cache_marks.py"),
-    Break("marks for a cache pile up", "dialects/translation.py", "if self._moves_marks else block", "if False else block", "tests/dialects/test_cache_marks.py"),
+    Break("marks for a cache pile up", "dialects/translation.py", "if self._moves_marks else block.items", "if False else block.items", "tests/dialects/test_cache_marks.py"),
     # -- the file of a store
     Break("a file that is in use is opened and closed once more", "stores/database.py", "os.O_CREAT | os.O_EXCL | os.O_RDWR", "os.O_CREAT | os.O_RDWR", "tests/stores/test_database.py::test_opening_a_file_once_more_takes_no_lock_from_those_who_have_it_open"),
     Break("a forked process waits for a thread that it does not have", "session_registry.py", "        registry.reset_after_fork()", "        pass", "tests/test_supported_range.py::test_a_process_forks_while_a_call_is_under_way"),

@@ -52,7 +52,7 @@ def as_it_is(item: Any) -> Any:
 
 
 def seen_once(items: list[Any]) -> SeenItems:
-    return SeenItems().followed_by(items, 0, as_it_is)
+    return SeenItems.none().followed_by(items, 0, as_it_is)
 
 
 def set_text(turn: Any) -> None:
@@ -141,7 +141,7 @@ def test_what_is_added_is_all_that_is_looked_at() -> None:
         return item
 
     items: list[Any] = [*dialogue(4), Turn([Part("a")])]
-    seen = SeenItems().followed_by(items, 0, dump)
+    seen = SeenItems.none().followed_by(items, 0, dump)
     looked_at.clear()
     items += [user("new")]
     longer = seen.followed_by(items, seen.same_start(items), dump)

@@ -30,8 +30,8 @@ class Gateway:
     _has_marks: bool = False
     _scanned: int = 0
     # The caller's last list, the last one that was understood, and the last one that was translated.
-    _seen: SeenItems = field(default_factory=SeenItems)
-    _understood: SeenItems = field(default_factory=SeenItems)
+    _seen: SeenItems = field(default_factory=SeenItems.none)
+    _understood: SeenItems = field(default_factory=SeenItems.none)
     _translated: SeenItems | None = None
     _is_settled: bool = False
     # How many of its first items are as they were when the one before was understood.
@@ -126,7 +126,7 @@ class Gateway:
     def _switch_to(self, dialect: Dialect) -> None:
         if dialect is not self.dialect:
             self._translator, self._learned = Translator(dialect), None
-            self._understood, self._translated, self._checked = SeenItems(), None, 0
+            self._understood, self._translated, self._checked = SeenItems.none(), None, 0
 
 
 def _as_it_is(item: Any) -> Any:

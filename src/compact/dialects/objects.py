@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 from compact.core.errors import InvalidHistory
 from compact.core.json_data import is_list, is_mapping
 from compact.core.log.entries import too_deep
-from compact.core.log.messages import Message, SettledItems, copy_plain
+from compact.core.log.messages import Message, SettledItems, copy_plain, list_start
 from compact.dialects.dialect import Dialect, as_json_data, is_of
 
 T = TypeVar("T")
@@ -142,9 +142,10 @@ class SeenItems:
     The data is nobody else's. Where a list goes on from one that was seen, its data does too: the same objects.
     """
 
-    own: list[Any] = field(default_factory=list[Any])
-    looks: list[Any] = field(default_factory=list[Any])
-    data: SettledItems[Any] = field(default_factory=SettledItems[Any])
+    own: list[Any]
+    # The same list as the data, where all items are dicts.
+    looks: list[Any]
+    data: SettledItems[Any]
     # The items that are objects or hold some, by their places; the states of all of these; and which are replies.
     _with_objects: Mapping[int, _SeenItem] = field(default_factory=dict[int, _SeenItem])
     _states: _ObjectStates = field(default_factory=_ObjectStates)
@@ -152,11 +153,17 @@ class SeenItems:
     # Where a piece of data is, by its id.
     _places: dict[int, int] = field(default_factory=dict[int, int])
 
+    @classmethod
+    def none(cls) -> SeenItems:
+        """Return what was seen before the first list."""
+        data = SettledItems[Any]()
+        return cls([], data, data)
+
     def same_start(self, items: Sequence[Any]) -> int:
         """Return how many items a list begins with that are as they were here: the same, or equal copies."""
         known = len(self.looks)
         if known <= len(items):
-            start = items if known == len(items) and isinstance(items, list) else list(items[:known])
+            start = list_start(items, known)
             # One comparison in C covers the same objects, equal copies, and objects changed in place.
             if start == self.looks and self._states.are_unchanged():
                 return known
@@ -170,13 +177,13 @@ class SeenItems:
             return replace(self, own=own)
         known = self if start == len(self.own) else self._cut(start)
         fresh = list(self._look_at(own, start, dump, is_settled=isinstance(items, SettledItems)))
-        data, looks = SettledItems(known.data), list(known.looks)
+        data = SettledItems(known.data)
         data.extend(seen.data for seen in fresh)
-        looks.extend(seen.look for seen in fresh)
         known._places.update((id(seen.data), n) for n, seen in enumerate(fresh, start))
         objects = {n: seen for n, seen in enumerate(fresh, start) if seen.objects}
-        if not objects:
-            return replace(known, own=own, looks=looks, data=data)
+        if not objects and known.looks is known.data:
+            return replace(known, own=own, looks=data, data=data)
+        looks = [*known.looks, *(seen.look for seen in fresh)]
         states = known._states.and_of(seen.objects for seen in objects.values() if seen.objects)
         replies = known._replies.union(n for n in objects if is_reply(own[n]))
         return SeenItems(own, looks, data, {**known._with_objects, **objects}, states, replies, known._places)
@@ -187,7 +194,8 @@ class SeenItems:
         states = _ObjectStates().and_of(seen.objects for seen in with_objects.values() if seen.objects)
         data, replies = SettledItems(self.data[:end]), frozenset(n for n in self._replies if n < end)
         places = {id(one): n for n, one in enumerate(data)}
-        return SeenItems(self.own[:end], self.looks[:end], data, with_objects, states, replies, places)
+        looks = data if self.looks is self.data else self.looks[:end]
+        return SeenItems(self.own[:end], looks, data, with_objects, states, replies, places)
 
     def given_back(self) -> list[Any]:
         """Return the whole list as its caller gets it back: its own objects, but for replies."""
@@ -227,7 +235,8 @@ def _look(value: Any, found: dict[int, list[tuple[_Reader, Any, Any]]]) -> Any:
         return value
     kind: type[Any] = type(cast(object, value))
     if isinstance(value, dict):
-        return {key: _look(inner, found) for key, inner in cast(dict[Any, Any], value).items()}
+        fields = cast(dict[Any, Any], value)
+        return {key: one if type(one) is str else _look(one, found) for key, one in fields.items()}
     if isinstance(value, list):
         return [_look(inner, found) for inner in cast(list[Any], value)]
     if kind is tuple:

@@ -418,8 +418,12 @@ class Translator:
 
     def _write(self, entries: Sequence[Entry]) -> Iterator[Block]:
         """Write entries anew; a mark that an entry was read with is not where its caller has its marks now."""
-        for block in self.dialect.write(entries) if entries else ():
-            yield Block(tuple(map(without_cache_marks, block.items)), block.entries) if self._moves_marks else block
+        # What is written may hold parts of what it is written from, and whoever gets it may change it.
+        copies = list(map(copy_plain, entries))
+        own = {id(one): entry for one, entry in zip(copies, entries, strict=True)}
+        for block in self.dialect.write(copies) if entries else ():
+            items = tuple(map(without_cache_marks, block.items)) if self._moves_marks else block.items
+            yield Block(items, tuple(own.get(id(entry), entry) for entry in block.entries))
 
     def _remember_written(self, blocks: Sequence[Block]) -> None:
         callers = {id(known.items): known for known in self._current}

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from compact.core.log.alignment import Alignment, align, fingerprint
 from compact.core.log.forms import differs_in_time, is_reduced
-from compact.core.log.messages import Message, SettledItems, with_id
+from compact.core.log.messages import Message, SettledItems, list_start, with_id
 
 # How every summary of ours begins.
 SUMMARY_MARK = "<COMPACT-SUMMARY v"
@@ -48,7 +48,7 @@ class KnownList:
         known = len(self.originals)
         if known > len(incoming):
             return False
-        start = incoming if known == len(incoming) and isinstance(incoming, list) else list(incoming[:known])
+        start = list_start(incoming, known)
         # One comparison in C covers the same objects, equal copies, and objects changed in place.
         is_start = start == self.originals
         if is_start and known and isinstance(incoming, SettledItems) and self.originals[0] is not start[0]:

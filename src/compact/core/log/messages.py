@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar, cast
@@ -162,6 +162,12 @@ def with_id(message: Message, message_id: str, line: int) -> Message:
 
 class SettledItems(list[T]):
     """A caller's items that nobody changes any more: they are kept without a copy, and known again at a glance."""
+
+
+def list_start(items: Sequence[T], length: int) -> list[T]:
+    """Return the first items of a sequence as a list to compare with another; a list that is no longer as it is."""
+    start = items if length == len(items) else items[:length]
+    return start if isinstance(start, list) else list(start)
 
 
 def copy_plain(value: Any) -> Any:

@@ -31,7 +31,7 @@ def prompt_request(source: DataSource, session_id: str, number: int, form: str) 
 def _items(dialect: Dialect, entries: Sequence[Any], summary_place: int | None) -> list[Any]:
     if dialect is CHAT:
         return [without(fields_of(entry), META, NATIVE) if fields_of(entry) else entry for entry in entries]
-    return Translator(dialect).items(entries, summary_place=summary_place)
+    return list(Translator(dialect).items(entries, summary_place=summary_place))
 
 
 def _dialect_of(entries: Sequence[Any]) -> Dialect:
