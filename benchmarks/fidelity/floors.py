@@ -13,10 +13,6 @@ SAMPLE_FLOORS: Mapping[float, Mapping[str, float]] = {
     12.5: {"recall": 62, "linked": 53, "user_text": 80, "rare_words": 73, "lines": 42},
     6.25: {"recall": 44, "linked": 31, "user_text": 64, "rare_words": 57, "lines": 36},
 }
-# After each of eight compactions in one session of the project's own conversations: mean recall, and gates that failed
-# (the task, a constraint, the budget).
-CHAIN_RECALL_FLOOR = 78
-CHAIN_MAX_FAILURES = 0
 # At the size of the real summaries.
 NATURAL_FLOORS: Mapping[str, float] = {"recall": 58, "linked": 49, "rare_words": 52.5, "user_text": 82, "lines": 40}
 

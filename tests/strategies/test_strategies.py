@@ -226,16 +226,16 @@ def test_default_durabilities() -> None:
 # -- window, summarize, drop ---------------------------------------------------------------------------------------
 
 
-def test_the_window_drops_old_dialogue_and_leaves_tools_and_the_task_alone() -> None:
+def test_the_window_drops_old_dialogue_and_leaves_tools_alone() -> None:
     history = [*dialogue(5, words=20), *tool_exchange("c", "word " * 50), user("now")]
     result = run(history, WindowStrategy(max_turns=2))
-    assert [record.span.first for record in result.plan.drops] == [f"m{n}" for n in range(2, 9)]
+    assert [record.span.first for record in result.plan.drops] == [f"m{n}" for n in range(1, 9)]
     assert result.plan.drops[0].reason == "outside the dialogue window of 2 turns"
 
 
 def test_the_window_can_be_a_number_of_tokens() -> None:
     result = run(dialogue(5, words=20), WindowStrategy(max_tokens=100))
-    assert [record.span.first for record in result.plan.drops] == [f"m{n}" for n in range(2, 6)]
+    assert [record.span.first for record in result.plan.drops] == [f"m{n}" for n in range(1, 6)]
 
 
 def test_the_remainder_is_one_span_and_the_summary_weighs_its_most_until_written() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from compact.core.facts.pieces import is_specific
@@ -19,8 +19,6 @@ _TYPED_SHARE = 0.35
 _UNREAD_SHARE = 0.5
 # Chosen: of the room beside what is pinned, what a summary has in any case; for that much, kept messages give way.
 _LEAST_SHARE = 0.15
-# Chosen: of the same room, the most that a summary has beside that for the task and the latest ask if it tells of them.
-_ASKED_SHARE = 0.25
 # Chosen: where there is room for everything, the most that stays for a focus.
 _FOCUS_SHARE = 0.5
 
@@ -41,8 +39,6 @@ def choose_span(context: PlanningContext, free: Sequence[int], *, max_summary_to
     least = int(min(_LEAST_SHARE, goal.summary_share) * (goal.settle_tokens - pinned))
     units = _most_valuable_first(context, frozenset(free))
     reserve = max(min(max_summary_tokens, max(least, int(goal.summary_share * room))), MIN_SUMMARY_TOKENS)
-    asked = asked_tokens(context, frozenset(free) - _affordable(context, units, room - reserve))
-    reserve = max(reserve, min(max_summary_tokens, least + asked))
     while True:
         stay = _affordable(context, units, room - reserve)
         lines = context.line_tokens(frozenset(free) - stay)
@@ -54,13 +50,6 @@ def choose_span(context: PlanningContext, free: Sequence[int], *, max_summary_to
         if usable >= reserve:
             return Span(span, max(reserve, room - lines - sum(_shown_tokens(context, index) for index in stay)))
         reserve = usable
-
-
-def asked_tokens(context: PlanningContext, leaving: Collection[int]) -> int:
-    """Return what the asks take that only the summary tells of: that it takes in now, or has told of before."""
-    pinned = sum(map(context.weight, context.layers.pinned))
-    told = (i for i in context.asked if i in leaving or not context.plan.shows(context.messages[i].id))
-    return min(sum(context.tokens[i] for i in told), int(_ASKED_SHARE * (context.goal.settle_tokens - pinned)))
 
 
 def span_beside_focus(context: PlanningContext, free: Sequence[int], room_tokens: int) -> Span:

@@ -10,7 +10,7 @@ from compact.core.plan.durability import ToolDurabilityPolicy, envelope, tool_po
 from compact.core.plan.plan import CompactionAction, ExternalizationRecord, SpanReference, SummarizationRecord
 from compact.core.plan.strategy import MIN_SUMMARY_TOKENS, SUMMARIZE, CompactionProposal, PlanningContext
 from compact.core.plurals import quantity
-from compact.strategies.span import Span, asked_tokens, choose_span, span_beside_focus
+from compact.strategies.span import Span, choose_span, span_beside_focus
 
 # Chosen: the share of the target that pointers to artifacts may take; hundreds of them must not crowd out the rest.
 _POINTER_SHARE = 0.25
@@ -74,7 +74,7 @@ class SummarizeStrategy:
         most = goal.target_tokens if self.fills_target else self.max_tokens
         if goal.is_exact or context.total_tokens() > goal.target_tokens:
             return choose_span(context, rest, max_summary_tokens=most, ratio=self.target_token_ratio)
-        room = min(most, int(goal.summary_share * goal.settle_tokens) + asked_tokens(context, rest))
+        room = min(most, int(goal.summary_share * goal.settle_tokens))
         return span_beside_focus(context, rest, room) if context.focus_shares else Span(rest, room)
 
     def _room(self, context: PlanningContext, span: Span, replaced: int) -> int:
@@ -82,9 +82,7 @@ class SummarizeStrategy:
         allowed = span.room_tokens if self.fills_target else min(self.max_tokens, span.room_tokens)
         full = sum(context.tokens[index] - context.weight(index) for index in span.indices) + replaced
         most = replaced - self.min_span_tokens
-        # With little new in each round, a share of the summary before would be less every time: the task has its room.
-        least = MIN_SUMMARY_TOKENS + min(allowed - MIN_SUMMARY_TOKENS, asked_tokens(context, span.indices))
-        return max(min(allowed, int(full * self.target_token_ratio), most), least)
+        return max(min(allowed, int(full * self.target_token_ratio), most), MIN_SUMMARY_TOKENS)
 
     def _prefetched(
         self, context: PlanningContext, rest: list[int], earlier: tuple[str, ...]

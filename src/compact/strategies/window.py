@@ -19,10 +19,7 @@ class WindowStrategy:
     max_tokens: int | None = None
 
     def propose(self, context: PlanningContext) -> Iterator[CompactionProposal]:
-        """Propose to drop dialogue outside the window, oldest first; tool groups are left to other strategies.
-
-        What was asked stays: nothing else would tell of it.
-        """
+        """Propose to drop dialogue outside the window, oldest first; tool groups are left to other strategies."""
         outside = list(self._outside(context))
         for index in reversed(outside):
             span = SpanReference((context.messages[index].id,))
@@ -40,8 +37,7 @@ class WindowStrategy:
             too_much = self.max_tokens is not None and spent > self.max_tokens
             record = context.plan.get_action(context.messages[index].id)[1]
             speaks = record is None or record.strategy == ATTACHMENTS
-            may_go = speaks and index in context.layers.remainder and index not in context.asked
-            if (too_old or too_much) and may_go:
+            if (too_old or too_much) and index in context.layers.remainder and speaks:
                 yield index
 
     def _reason(self) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from compact.core.facts.ledger import REQUIRED, Fact, FactKind, Ledger, ask_rooms
+from compact.core.facts.ledger import REQUIRED, Fact, FactKind, Ledger
 from compact.core.facts.pieces import Piece
 from compact.core.facts.selection import Selection
-from compact.core.facts.text import both_ends, sentence_ranges
+from compact.core.facts.text import sentence_ranges
 from compact.core.log.messages import Message
 from compact.core.summary.fitting import fit_summary
 from compact.core.summary.focus import Focus, piece_factors
@@ -27,12 +27,8 @@ _LABEL_TOKENS = 3
 _FEW_LINES = 3
 # A record or a table in a result of no more than these is told whole or not at all.
 _UNIT_TOKENS = 100
-# The most that the asks may take of a summary together in full; of longer ones, so much is left that there is room to
-# choose pieces of the rest of them.
-_WHOLE_ASKS_SHARE = 0.6
-_CUT_ASKS_SHARE = 0.3
-# What is left of an ask at least.
-_FEWEST_CHARS = 40
+# The most that the task may take of a summary in full; of a longer one, pieces are chosen like of everything else.
+_TASK_SHARE = 0.3
 # The most that the ids of artifacts may take: without them they do not come back.
 _ARTIFACT_SHARE = 0.3
 # In a summary of at least so many tokens, the most that reminders of what is open and was changed may take.
@@ -180,37 +176,20 @@ class _Draft:
 
 
 def _required_facts(request: SummaryRequest) -> Ledger:
-    """Return the facts that are there in any case: asks as far as there is room, constraints, artifacts."""
-    asks = _fitting_asks(request)
+    """Return the facts that are there in any case: constraints, task and latest ask if they are short, artifacts."""
+    allowed = request.max_tokens * _TASK_SHARE
     artifacts = _affordable(
         reversed(request.ledger.of(FactKind.ARTIFACT)), request, int(request.max_tokens * _ARTIFACT_SHARE)
     )
-    stay = (fact for fact in request.ledger if fact.kind is FactKind.CONSTRAINT or fact in artifacts)
-    return Ledger((*asks, *stay))
-
-
-def _fitting_asks(request: SummaryRequest) -> Iterator[Fact]:
-    """Yield the first task, the newest and the latest ask, cut if they are too long; tasks between them if they fit."""
-    tasks, latest = request.ledger.of(FactKind.TASK), request.ledger.of(FactKind.LATEST_ASK)
-    asks = (*tasks[:1], *tasks[1:][-1:], *latest)
-    sizes = [request.count_text(fact.subject) for fact in asks]
-    most = int(_WHOLE_ASKS_SHARE * request.max_tokens)
-    rooms = sizes if sum(sizes) <= most else ask_rooms(sizes, int(_CUT_ASKS_SHARE * request.max_tokens))
-    between = _affordable(reversed(tasks[1:-1]), request, most - sum(rooms))
-    shown = {
-        fact: fact if room == size else replace(fact, subject=_cut_to(fact.subject, request, room))
-        for fact, size, room in zip(asks, sizes, rooms, strict=True)
-    }
-    shown.update((fact, fact) for fact in between)
-    yield from (shown[fact] for fact in (*tasks, *latest) if fact in shown)
-
-
-def _cut_to(text: str, request: SummaryRequest, max_tokens: int) -> str:
-    """Return both ends of a text that take no more than so many tokens; its first words at least."""
-    chars = len(text) * max_tokens // max(1, request.count_text(text))
-    while chars > _FEWEST_CHARS and request.count_text(both_ends(text, chars)) > max_tokens:
-        chars = chars * 9 // 10
-    return both_ends(text, max(chars, _FEWEST_CHARS))
+    return Ledger(
+        tuple(
+            fact
+            for fact in request.ledger
+            if fact.kind is FactKind.CONSTRAINT
+            or fact in artifacts
+            or (fact.kind in REQUIRED and request.count_text(fact.subject) <= allowed)
+        )
+    )
 
 
 def _listed_facts(request: SummaryRequest, form: SummaryForm, span: Sequence[Message], required: Ledger) -> Ledger:

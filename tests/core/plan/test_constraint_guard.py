@@ -213,11 +213,11 @@ def test_a_window_that_drops_the_message_of_a_constraint_gives_it_back_and_says_
     manager, sink = manager_for(
         400, strategies={"enabled": ["deduplicate", "clear", "window", "drop"], "window": {"max_turns": 2}}
     )
-    history = [user("Sort the berths."), assistant("Yes."), user(CONSTRAINT), *dialogue(30, words=12), user("go on")]
+    history = [user(f"Sort the berths. {CONSTRAINT}"), *dialogue(30, words=12), user("go on")]
     prompt = manager.preflight("s", history)
     plan = manager.current_plan("s")
     assert plan.drops
-    assert plan.get_action(manager.history("s")[2].id)[1] is None
+    assert plan.get_action(manager.history("s")[0].id)[1] is None
     assert text_of(prompt).count(CONSTRAINT) == 1
     (notice,) = notices(sink)
     assert (notice.message, notice.severity) == ("1 constraint was put back into the prompt", "normal")

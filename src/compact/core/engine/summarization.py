@@ -20,8 +20,8 @@ from compact.core.errors import (
     SummaryUnreadable,
 )
 from compact.core.facts.constraints import ConstraintFinder
-from compact.core.facts.extraction import find_facts, redirects
-from compact.core.facts.ledger import ASKS, REQUIRED, Fact, FactKind, Ledger, merged
+from compact.core.facts.extraction import find_facts
+from compact.core.facts.ledger import REQUIRED, Fact, FactKind, Ledger, merged
 from compact.core.facts.text import cut_line, first_line
 from compact.core.facts.tool_calls import command_of, path_of
 from compact.core.log.groups import calls_answered, group_messages
@@ -57,8 +57,6 @@ _MAX_MISSING_ASKED = 20
 _MAX_CHARS_PER_TOKEN, _USUAL_CHARS_PER_TOKEN = 50, 4
 # Chosen: a client of a model keeps to its time limit by itself, and says better what took so long.
 _MODEL_LIMIT_SECONDS = 5.0
-# Chosen: the most that asks take in full of a summary that has left them out.
-_MOST_ASKED_SHARE = 0.75
 _TOO_LONG = (SummaryTooLong, SummaryTruncated)
 _NO_ANSWER = (SummaryRefused, SummaryEmpty, SummaryEchoed, SummaryUnreadable)
 
@@ -250,21 +248,9 @@ class SummaryDrafting:
             if room.fits(fuller):
                 summary = fuller
                 appended.append(fact.text)
-        summary = _with_asks(summary, request.ledger, room)
         required = sum(fact.kind in REQUIRED for fact in request.ledger)
         check = SummaryCheck(required, asked_again, tuple(appended), draft.ungrounded)
         return replace(summary, check=check)
-
-
-def _with_asks(summary: StructuredSummary, ledger: Ledger, room: SummaryRoom) -> StructuredSummary:
-    """Return a summary that tells what the task is, cut if it must be; the rest of the summary gives way to it."""
-    known = Ledger(tuple(fact for fact in ledger if fact.kind in ASKS and not summary.ledger.of(fact.kind)))
-    missing = Ledger(lacking(summary, known, text=room.text(summary)))
-    if not missing:
-        return summary
-    is_short = room.tokens(StructuredSummary(ledger=missing)) <= _MOST_ASKED_SHARE * room.max_tokens
-    asks = missing if is_short else required_facts(missing, room.fits_half)
-    return cut_to(replace(summary, ledger=Ledger((*asks, *summary.ledger))), room.fits)
 
 
 def _copied(request: SummaryRequest) -> SummaryRequest:
@@ -331,10 +317,9 @@ def _with_carried_facts(before: SummarizationRecord | None, found: Ledger) -> Le
     known = before.summary.ledger if before and before.summary else Ledger()
     carried = Ledger(tuple(fact for fact in known if not fact.source_ids))
     if carried.of(FactKind.TASK):
-        tasks = tuple(fact for fact in found.of(FactKind.TASK) if redirects(fact.subject))
-        asked_later = tuple(replace(fact, kind=FactKind.LATEST_ASK) for fact in found.of(FactKind.TASK)[:1])
-        latest = found.of(FactKind.LATEST_ASK) or (() if tasks else asked_later)
-        found = Ledger((*tasks, *latest, *found.without(ASKS)))
+        asked_later = tuple(replace(fact, kind=FactKind.LATEST_ASK) for fact in found.of(FactKind.TASK))
+        latest = found.of(FactKind.LATEST_ASK) or asked_later
+        found = Ledger((*latest, *found.without((FactKind.TASK, FactKind.LATEST_ASK))))
     if found.of(FactKind.LATEST_ASK):
         carried = carried.without((FactKind.LATEST_ASK,))
     return merged((*carried, *found)) if carried else found

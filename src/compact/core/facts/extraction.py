@@ -44,30 +44,6 @@ _ACKNOWLEDGEMENTS = frozenset(
         "继续", "好的", "好",
     }
 )  # fmt: skip
-# How people put another task in the place of the one before. It stands at the beginning of what they type or at its
-# end; in between is what they pasted. "Use tabs instead of blanks" is about the same task, "Instead of that, …" is not.
-_REDIRECTS = re.compile(
-    r"(?:^|[.!?;:\n]\s*|\b(?:ok(?:ay)?|no|hmm?|actually|sorry|wait|please|so|but|and|then)[,. ]\s*)instead\b"
-    r"|\binstead\s*(?:[.!;:,\n]|$)"
-    r"|\b(?:new|next|different|another|other|second|main|real|actual) (?:task|job|assignment|objective)\b"
-    r"|\b(?:task|goal|objective|assignment|plan|priority|scope) (?:is now|has changed|changed|changes)\b"
-    r"|\b(?:change of|change in|new) (?:plans?|direction|scope|course|priorit(?:y|ies))\b|\bplans (?:have )?changed?\b"
-    r"|\b(?:forget|scrap|drop|abandon|ditch|shelve|park) (?:about )?(?:that|this|it|all|what|everything"
-    r"|the (?:\w+ )?(?:task|work|plan|idea|approach|rest|above|refactor\w*|migration|feature))\b"
-    r"|\bnever ?mind\b|\bstop (?:that|this|there|it|what you|working|doing|all)\b"
-    r"|(?:^|[.!?;:\n]\s*|\b(?:ok(?:ay)?|good|great|right|alright|fine|perfect|thanks|done|and)[,.!]? )"
-    r"(?:now|next)[,:]? (?:let['’]?s|i (?:want|need|would)|i['’]d|we (?:need|have|want|will|can)|(?:move|go) on"
-    r"|turn to|switch|work on|start|do|please|focus)\b"
-    r"|\b(?:let['’]?s|please|now) (?:switch|move on|turn|pivot|focus) (?:over )?(?:to|on)\b|\bmoving on to\b"
-    r"|\bstattdessen\b|\b(?:neue|nächste|andere) aufgabe\b|\bplanänderung\b|\bvergiss (?:das|es|die|den|alles)\b"
-    r"|\b(?:à la place|nouvelle tâche|oublie[zr]? (?:ça|cela|tout|la|le|les)|changement de plan)\b"
-    r"|\b(?:en su lugar|en vez de eso|nueva tarea|olvida(?:te)?|cambio de planes?)\b"
-    r"|\b(?:invece|nuovo compito|dimentica|em vez disso|nova tarefa|esqueça)\b"
-    r"|新任务|新的任务|改为|改成|换成|代わりに|新しいタスク|대신",
-    re.IGNORECASE,
-)
-# Chosen: about three sentences.
-_REDIRECTS_END_CHARS = 300
 # Chosen: longer ones are texts that ended up in the wrong argument.
 _MAX_PATH_CHARS = 400
 # A search that finds nothing ends like that: it is an outcome, not an error.
@@ -98,7 +74,7 @@ def find_facts(
     uses = list(tool_uses(messages))
     return merged(
         (
-            *(fact for fact in find_asks(whole, held) if inside.issuperset(fact.source_ids)),
+            *(fact for fact in _asks(whole, held) if inside.issuperset(fact.source_ids)),
             *(Fact(FactKind.CONSTRAINT, found.text, source_ids=(found.source_id,)) for found in standing),
             *find_decisions(messages),
             *find_open_items(messages),
@@ -111,8 +87,8 @@ def find_facts(
     )
 
 
-def find_asks(messages: Sequence[Message], held: Iterable[Constraint]) -> Iterator[Fact]:
-    """Yield the task: the first thing that a person asked for and what put another in its place; and the latest ask.
+def _asks(messages: Sequence[Message], held: Iterable[Constraint]) -> Iterator[Fact]:
+    """Yield the task, which is the first thing that a person asked for, and the latest ask.
 
     The task follows the session: "ok, go on" asks for nothing new, and neither does a message that only sets
     constraints, which stand for themselves; the ask before them is still the latest.
@@ -124,20 +100,10 @@ def find_asks(messages: Sequence[Message], held: Iterable[Constraint]) -> Iterat
     task = next((message for message in typed if not is_acknowledgement(message.text)), typed[0] if typed else None)
     if task is None:
         return
-    tasks = [task, *(m for m in typed if m is not task and m.read_once(_read_redirects))]
-    yield from (Fact(FactKind.TASK, message.text.strip(), source_ids=(message.id,)) for message in tasks)
+    yield Fact(FactKind.TASK, task.text.strip(), source_ids=(task.id,))
     asking = [message for message in typed if _asks_something(message.text, constraints.get(message.id, ()))]
-    if asking and asking[-1].text not in {message.text for message in tasks}:
+    if asking and asking[-1].text != task.text:
         yield Fact(FactKind.LATEST_ASK, asking[-1].text.strip(), source_ids=(asking[-1].id,))
-
-
-def redirects(text: str) -> bool:
-    """Return True for words of a person that put another task in the place of the one before."""
-    return any(_REDIRECTS.search(text, first, last) for first, last in ends_of(text, _REDIRECTS_END_CHARS))
-
-
-def _read_redirects(message: Message) -> bool:
-    return redirects(message.text)
 
 
 def _asks_something(text: str, constraints: Iterable[str]) -> bool:

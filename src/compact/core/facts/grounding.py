@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from compact.core.facts.entities import Entity, EntityKind
-from compact.core.facts.ledger import REQUIRED, FactKind, Ledger
+from compact.core.facts.ledger import FactKind, Ledger
 from compact.core.facts.text import WordBag, normalized, stands_in
 from compact.core.facts.tool_calls import argument_texts, is_typed
 from compact.core.log.attachments import text_with_attachments
@@ -82,7 +82,8 @@ class Sources:
     @cached_property
     def people_words(self) -> tuple[WordBag, ...]:
         """The words of people, message by message, and what code has kept of them."""
-        kept = (fact.subject for fact in self._ledger if fact.kind in REQUIRED)
+        kinds = (FactKind.TASK, FactKind.CONSTRAINT, FactKind.LATEST_ASK)
+        kept = (fact.subject for fact in self._ledger if fact.kind in kinds)
         typed = (m.text for m in self._messages if is_typed(m) or m.role in _INSTRUCTING_ROLES)
         return tuple(map(WordBag, (*typed, *kept)))
 

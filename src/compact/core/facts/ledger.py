@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from compact.core.facts.text import both_ends, first_half
+from compact.core.facts.text import first_half
 
 
 class FactKind(Enum):
@@ -40,8 +40,6 @@ _GIVES_WAY = (
 )
 # Facts that a summary may not lack.
 REQUIRED = (FactKind.CONSTRAINT, FactKind.TASK, FactKind.LATEST_ASK)
-# What people want done: what is too long of it is cut in its middle.
-ASKS = (FactKind.TASK, FactKind.LATEST_ASK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +94,8 @@ class Ledger:
         return ledger
 
     def _without_oldest(self, kind: FactKind, fits: Callable[[Ledger], bool]) -> Ledger:
-        """Return it without as many of the oldest facts of a kind as it takes; of a required kind the newest stays.
-
-        So does the first of several tasks: what came between it and the newest was given up for that.
-        """
-        facts = self.of(kind)[1 if kind is FactKind.TASK else 0 :]
+        """Return it without as many of the oldest facts of a kind as it takes; of a required kind the newest stays."""
+        facts = self.of(kind)
         too_few, enough = 0, len(facts) - (kind in REQUIRED)
         while enough - too_few > 1:
             middle = (too_few + enough) // 2
@@ -115,13 +110,12 @@ class Ledger:
         return Ledger(tuple(fact for fact in self.facts if id(fact) not in gone))
 
     def _with_half(self, kind: FactKind) -> Ledger:
-        """Return it with half of the longest fact of a kind, cut between words; a single word goes altogether."""
-        longest = max(self.of(kind), key=lambda fact: len(fact.subject))
-        text = longest.subject
-        subject = both_ends(text, len(text) // 2) if kind in ASKS else first_half(text)
+        """Return it with half of the one fact of a kind, cut between words; a single word goes altogether."""
+        (only,) = self.of(kind)
+        subject = first_half(only.subject)
         if not subject:
-            return self._without((longest,))
-        return Ledger(tuple(replace(fact, subject=subject) if fact is longest else fact for fact in self.facts))
+            return self._without((only,))
+        return Ledger(tuple(replace(fact, subject=subject) if fact is only else fact for fact in self.facts))
 
     def to_list(self) -> list[list[Any]]:
         """Return plain data; `from_list` gives back an equal ledger."""
@@ -148,13 +142,3 @@ def by_kind(facts: Iterable[Fact]) -> Mapping[FactKind, tuple[Fact, ...]]:
     """Return facts by kind, in the order of a prompt."""
     ledger = Ledger(tuple(facts))
     return {kind: ledger.of(kind) for kind in FactKind if ledger.of(kind)}
-
-
-def ask_rooms(tokens: Sequence[int], max_tokens: int) -> list[int]:
-    """Return how many tokens each ask may take of a room for all: short ones are whole, the longest are cut alike."""
-    rooms = list(tokens)
-    shortest_first = sorted(range(len(tokens)), key=tokens.__getitem__)
-    for done, place in enumerate(shortest_first):
-        rooms[place] = min(tokens[place], max(0, max_tokens) // (len(tokens) - done))
-        max_tokens -= rooms[place]
-    return rooms

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from compact.core.errors import InsufficientBudget
 from compact.core.facts.constraints import ConstraintFinder, NoConstraints
-from compact.core.facts.extraction import find_asks
 from compact.core.log.attachment_use import messages_in_use, repeated_attachments
 from compact.core.log.attachments import attachments_of
 from compact.core.log.groups import Group, calls_answered, group_messages, turn_numbers
@@ -60,9 +59,6 @@ _LARGE_SHARE = 0.25
 # rest is not made smaller for them.
 _ATTACHED_SHARE = 0.75
 _HEAVY_SHARE = 0.5
-# Chosen: where a size was asked for, what tool groups may take of it for being recent alone; more of them left the
-# summary so little in every other round that it forgot what it had told before.
-_RECENT_SHARE = 0.5
 # Chosen: the most tokens that a repair adds to a message it changes.
 _REPAIR_TOKENS = 16
 # The name under which a plan says what was left out because nothing smaller could stand for it.
@@ -222,7 +218,6 @@ class CompactionCoordinator:
             0
         """
         groups = group_messages(messages)
-        places = {message.id: index for index, message in enumerate(messages)}
         rules = self._with_attached(messages, plan, tokens, rules, goal)
         goal = _beside_attachments(goal, sum(tokens[i] for i, m in enumerate(messages) if m.id in rules.attached))
         start = PlanningContext(
@@ -232,7 +227,7 @@ class CompactionCoordinator:
             turns=turn_numbers(messages),
             answered=calls_answered(messages, groups),
             layers=partition(messages, groups, rules),
-            places=places,
+            places={message.id: index for index, message in enumerate(messages)},
             plan=replace(plan, shows_gaps=goal.settle_tokens >= _SMALL_PROMPT_TOKENS, lines=None),
             goal=goal,
             count_message=count_message,
@@ -241,9 +236,6 @@ class CompactionCoordinator:
             prefetched=prefetched,
             focus_shares=message_shares(goal.focus, messages) if goal.focus else (),
             repairs=_repairs(messages, count_message),
-            asked=frozenset(
-                places[fact.source_ids[0]] for fact in find_asks(messages, self.constraints.standing(messages))
-            ),
         )
         before = start.total_tokens()
         start = replace(start, plan=_without_last_resort(start.plan))
@@ -251,7 +243,7 @@ class CompactionCoordinator:
         for kept in _reductions(rules, goal):
             layers = within_part(partition(messages, groups, kept), groups, goal.part)
             context, failures, counts = self._run_strategies(replace(start, layers=layers))
-            if context.total_tokens() <= goal.settle_tokens and not _crowds_out(context, kept):
+            if context.total_tokens() <= goal.settle_tokens:
                 break
         if goal.part is PromptPart.DIALOGUE:
             context = self._trim_dialogue(replace(context, layers=partition(messages, groups, rules)), rules)
@@ -350,15 +342,15 @@ class CompactionCoordinator:
         return [proposal for share, proposal in sorted(shares, key=lambda pair: pair[0]) if share < staying]
 
     def _squeeze(self, context: PlanningContext) -> PlanningContext:
-        """Cut what is too large, older messages before the newest and the task; results first, then the summary.
+        """Cut what is too large, older messages before the newest; results first, then the summary, then the rest.
 
         A message that takes more than a large share of the prompt is cut down to that share before any other, unless
         cutting the older ones is enough.
         """
-        large, last = int(_LARGE_SHARE * context.goal.ceiling_tokens), _newest(context) | context.asked
+        large, newest = int(_LARGE_SHARE * context.goal.ceiling_tokens), _newest(context)
 
         def is_older(message: Message, tokens: int) -> bool:
-            return context.places[message.id] not in last
+            return context.places[message.id] not in newest
 
         def is_bulky(message: Message, tokens: int) -> bool:
             is_large = tokens > large and (message.role == "user" or bool(message.tool_calls))
@@ -467,14 +459,6 @@ def _reductions(rules: KeepRules, goal: Goal) -> Iterator[KeepRules]:
     if goal.is_exact and goal.settle_tokens < _SMALL_PROMPT_TOKENS:
         yield replace(smallest, unread_results=False)
         yield replace(smallest, unread_results=False, recent_turns=0)
-
-
-def _crowds_out(context: PlanningContext, rules: KeepRules) -> bool:
-    """Return True if recent tool groups leave too little of a size that was asked for to what was before them."""
-    if not context.goal.is_exact or rules.tool_io_pairs <= 1 or context.plan.summary is None:
-        return False
-    recent, pinned = (sum(map(context.weight, layer)) for layer in (context.layers.tool_io, context.layers.pinned))
-    return recent > _RECENT_SHARE * (context.goal.target_tokens - pinned)
 
 
 def _is_wanted(strategy: str, total_tokens: int, goal: Goal) -> bool:
@@ -667,19 +651,22 @@ def _newest(context: PlanningContext) -> set[int]:
 def _with_last_resort(context: PlanningContext) -> PlanningContext:
     """Leave out what cannot be made smaller until the prompt fits: in the end all but what is pinned and the newest.
 
-    The oldest goes first, then the summary, then older asks, the first of them last. Then the newest messages are cut
-    to bare stubs, and at last what was asked goes, if that is not the newest message itself, or the newest shown.
+    The oldest goes first, then the summary; then the newest messages are cut to bare stubs, and at last what was asked
+    goes, if that is not the newest message itself, or the newest that is shown.
     """
     if not context.messages:
         return context
     newest, shown = _newest(context), {i for i, m in enumerate(context.messages) if context.plan.shows(m.id)}
     stays = newest | context.layers.pinned
-    older = [g.indices for g in context.groups if shown.issuperset(g.indices) and stays.isdisjoint(g.indices)]
-    asks = [indices for indices in older if not context.asked.isdisjoint(indices)]
-    context = _dropping_until_it_fits(context, [indices for indices in older if indices not in asks])
+    older = deque(g.indices for g in context.groups if shown.issuperset(g.indices) and stays.isdisjoint(g.indices))
+    while older and (excess := context.total_tokens() - context.goal.ceiling_tokens) > 0:
+        gone: list[int] = []
+        while older and excess > 0:
+            gone += older[0]
+            excess -= sum(context.weight(i) + context.repairs.get(i, 0) for i in older.popleft())
+        context = _dropping(context, gone)
     if not _fits(context) and context.plan.summary:
         context = _dropping(context, [context.places[i] for i in context.plan.summary.span])
-    context = _dropping_until_it_fits(context, [*asks[1:], *asks[:1]])
     for index in sorted(newest & shown - context.layers.pinned):
         context = context if _fits(context) else _with_bare_stub(context, index)
     last = next(group for group in context.groups if len(context.messages) - 1 in group.indices)
@@ -687,18 +674,6 @@ def _with_last_resort(context: PlanningContext) -> PlanningContext:
     if _fits(context) or not asked or shown.isdisjoint(last.indices):
         return context
     return _dropping(context, sorted(asked))
-
-
-def _dropping_until_it_fits(context: PlanningContext, groups: Iterable[tuple[int, ...]]) -> PlanningContext:
-    """Return the context without as many of some groups as it takes, in their order."""
-    left = deque(groups)
-    while left and (excess := context.total_tokens() - context.goal.ceiling_tokens) > 0:
-        gone: list[int] = []
-        while left and excess > 0:
-            gone += left[0]
-            excess -= sum(context.weight(i) + context.repairs.get(i, 0) for i in left.popleft())
-        context = _dropping(context, gone)
-    return context
 
 
 def _fits(context: PlanningContext) -> bool:

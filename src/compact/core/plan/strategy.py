@@ -107,7 +107,6 @@ class PlanningContext:
         prefetched: A summary that was written before it is needed.
         focus_shares: With a focus, how much of it each message has.
         repairs: The tokens that a message costs beside its own because the history is not legal there.
-        asked: The places of the task, of what redirected it, and of the latest ask; these may not be lost.
 
     Example:
         >>> from compact import CompactConfig, CompactManager
@@ -140,7 +139,6 @@ class PlanningContext:
     prefetched: SummarizationRecord | None = None
     focus_shares: Sequence[float] = ()
     repairs: Mapping[int, int] = field(default_factory=dict[int, int])
-    asked: frozenset[int] = frozenset()
 
     def focus_share(self, span: Iterable[str]) -> float:
         """Return how much of the focus the messages of a span have.
