@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Iterator, Sequence
 from enum import Enum
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from docstrings import ADAPTER_MODULES, PublicName, constants_of, names_of
@@ -108,7 +108,8 @@ def _entry(name: PublicName, seen: set[str]) -> Iterator[str]:
 
 def _place(member: PublicName) -> str:
     """Return where a method or property is defined."""
-    found = member.value.fget if member.is_property else member.value
+    found = member.value
+    found = found.func if isinstance(found, cached_property) else found.fget if isinstance(found, property) else found
     return f"{found.__module__}.{found.__qualname__}"
 
 

@@ -86,8 +86,8 @@ class PublicName:
 
     @property
     def is_property(self) -> bool:
-        """True for a property."""
-        return isinstance(self.value, property)
+        """True for a property, whether it is computed once or each time."""
+        return isinstance(self.value, property | cached_property)
 
     @property
     def is_alias(self) -> bool:

@@ -129,8 +129,10 @@ def _pinned_before(context: PlanningContext, span: Iterable[str]) -> tuple[str, 
 
 def _standing_pointers(context: PlanningContext, free: list[int]) -> set[int]:
     """Return the groups whose pointer to an artifact stays: the newest ones, as many as there is room for."""
+    if not context.plan.externalizations:
+        return set()
     goal, inside, layers = context.goal, set(free), context.layers
-    others = sum(context.weight(i) for i in range(len(context.messages)) if i not in inside)
+    others = sum(context.weight(i) for i in context.shown if i not in inside)
     share = int(_POINTER_SHARE * (goal.target_tokens - sum(map(context.weight, layers.pinned))))
     room = min(share, goal.settle_tokens - others - MIN_SUMMARY_TOKENS)
     stay = set[int]()

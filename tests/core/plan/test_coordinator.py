@@ -17,7 +17,7 @@ from compact.core.plan.layers import KeepRules
 from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import CompactionPlan, SpanReference, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer, summary_message
-from compact.core.plan.strategy import Goal
+from compact.core.plan.strategy import CompactionProposal, Goal, PlanningContext
 from compact.core.summary.summary import StructuredSummary
 from compact.strategies import ClearStrategy, DeduplicateStrategy, DropStrategy, SummarizeStrategy
 from compact.testing import WordTokenizer, dialogue, system, tool_exchange, tool_run, user
@@ -226,3 +226,50 @@ def test_without_summaries_what_is_cut_keeps_its_best_lines() -> None:
 def _said(number: int) -> list[Wire]:
     text = "\n".join(f"ship_{number}{n} lies at berth_{number}{n} until noon" for n in range(30))
     return [user(f"round {number}"), {"role": "assistant", "content": text}]
+
+
+class Looking:
+    """Proposes nothing, and keeps the contexts that it sees."""
+
+    name = "look"
+
+    def __init__(self) -> None:
+        self.seen: list[PlanningContext] = []
+
+    def propose(self, context: PlanningContext) -> list[CompactionProposal]:
+        self.seen.append(context)
+        return []
+
+
+@settings(max_examples=40)
+@given(histories(max_size=25), st.integers(20, 400))
+def test_a_context_knows_what_its_plan_shows(history: list[Wire], limit: int) -> None:
+    log, looking = numbered(history), Looking()
+    strategies = [step for strategy in STRATEGIES for step in (strategy, looking)]
+    goal = Goal(target_tokens=limit, settle_tokens=limit, ceiling_tokens=10_000)
+    CompactionCoordinator(strategies).coordinate(
+        log, CompactionPlan("t"), tokens=[count(m) for m in log], count_message=count, rules=KeepRules(), goal=goal
+    )
+    for context in looking.seen:
+        assert list(context.shown) == [i for i, message in enumerate(log) if context.plan.shows(message.id)]
+        summary = context.plan.summary.tokens_after if context.plan.summary else 0
+        others = summary + context.line_tokens() + context.repair_tokens()
+        assert context.total_tokens() == sum(map(context.weight, range(len(log)))) + others
+
+
+def test_what_a_summary_stands_for_is_weighed_with_the_summary_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How large a prompt is goes by what it shows, however often that is asked: not by all that was ever said."""
+    log = numbered(dialogue(500, words=5))
+    goal = Goal(target_tokens=200, settle_tokens=200, ceiling_tokens=400)
+    tokens = [count(message) for message in log]
+    coordinator = CompactionCoordinator(STRATEGIES)
+    before = coordinator.coordinate(
+        log[:960], CompactionPlan("t"), tokens=tokens[:960], count_message=count, rules=KeepRules(), goal=goal
+    ).plan
+    assert before.summary
+    assert len(before.summary.span) > 900
+    weighed, weight = list[int](), PlanningContext.weight
+    monkeypatch.setattr(PlanningContext, "weight", lambda self, index: weighed.append(index) or weight(self, index))
+    coordinator.coordinate(log, before, tokens=tokens, count_message=count, rules=KeepRules(), goal=goal)
+    inside = [index for index in weighed if log[index].id in before.summary.span]
+    assert len(inside) <= 3 * len(before.summary.span), "for its size, for what it replaces, and for what that was"

@@ -374,11 +374,11 @@ class CompactionCoordinator:
         self, context: PlanningContext, is_bulky: Callable[[Message, int], bool], large_tokens: int
     ) -> PlanningContext:
         """Cut what takes more than so many tokens, but no further than down to these."""
-        weights = {m.id: context.weight(index) for index, m in enumerate(context.messages)}
+        weights = {index: context.weight(index) for index in context.shown}
         above = {
-            message.id: weights[message.id] - large_tokens
-            for index, message in enumerate(context.messages)
-            if weights[message.id] > large_tokens and is_bulky(message, context.tokens[index])
+            context.messages[index].id: weight - large_tokens
+            for index, weight in weights.items()
+            if weight > large_tokens and is_bulky(context.messages[index], context.tokens[index])
         }
         excess = min(context.total_tokens() - context.goal.ceiling_tokens, sum(above.values()))
         return self._cut(context, excess, lambda message, _: message.id in above)
@@ -424,7 +424,7 @@ class CompactionCoordinator:
         """Cut messages that are too large; pinned ones and what a strategy already deals with are left alone."""
         if excess <= 0:
             return context
-        standing = [index for index, message in enumerate(context.messages) if _stands(context.plan, message)]
+        standing = [index for index in context.shown if _stands(context.plan, context.messages[index])]
         candidates = [
             _candidate(context, index)
             for index in standing
@@ -643,9 +643,15 @@ def _shorter_summary(
 
 def _newest(context: PlanningContext) -> set[int]:
     """Return what is cut last: the newest message, with its call and the other results of that, and what is asked."""
-    newest = {i for group in context.groups if len(context.messages) - 1 in group.indices for i in group.indices}
+    newest = {*_last_group(context)}
     asked = next((i for i in range(len(context.messages) - 1, -1, -1) if context.messages[i].role == "user"), None)
     return newest if asked is None else newest | {asked}
+
+
+def _last_group(context: PlanningContext) -> tuple[int, ...]:
+    """Return the places of the newest message, its call and the other results of that."""
+    last = len(context.messages) - 1
+    return next((group.indices for group in reversed(context.groups) if last in group.indices), ())
 
 
 def _with_last_resort(context: PlanningContext) -> PlanningContext:
@@ -654,9 +660,9 @@ def _with_last_resort(context: PlanningContext) -> PlanningContext:
     The oldest goes first, then the summary; then the newest messages are cut to bare stubs, and at last what was asked
     goes, if that is not the newest message itself, or the newest that is shown.
     """
-    if not context.messages:
+    if not context.messages or _fits(context):
         return context
-    newest, shown = _newest(context), {i for i, m in enumerate(context.messages) if context.plan.shows(m.id)}
+    newest, shown = _newest(context), {*context.shown}
     stays = newest | context.layers.pinned
     older = deque(g.indices for g in context.groups if shown.issuperset(g.indices) and stays.isdisjoint(g.indices))
     while older and (excess := context.total_tokens() - context.goal.ceiling_tokens) > 0:
@@ -669,9 +675,9 @@ def _with_last_resort(context: PlanningContext) -> PlanningContext:
         context = _dropping(context, [context.places[i] for i in context.plan.summary.span])
     for index in sorted(newest & shown - context.layers.pinned):
         context = context if _fits(context) else _with_bare_stub(context, index)
-    last = next(group for group in context.groups if len(context.messages) - 1 in group.indices)
-    asked = newest & shown - context.layers.pinned - {*last.indices}
-    if _fits(context) or not asked or shown.isdisjoint(last.indices):
+    last = _last_group(context)
+    asked = newest & shown - context.layers.pinned - {*last}
+    if _fits(context) or not asked or shown.isdisjoint(last):
         return context
     return _dropping(context, sorted(asked))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import takewhile
 from typing import Protocol
 
@@ -87,7 +88,7 @@ class CompactionProposal:
     pinned: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PlanningContext:
     """All that a strategy may look at; its `propose(context)` gets one.
 
@@ -187,6 +188,17 @@ class PlanningContext:
                 after = 0
         return replace(record, tokens_after=after)
 
+    @cached_property
+    def shown(self) -> tuple[int, ...]:
+        """The places of the messages that are in the prompt as planned so far: of a long history a small part.
+
+        Example:
+            >>> len(context.shown) == len(context.messages)
+            True
+        """
+        hidden = self.plan.hidden_ids()
+        return tuple(index for index, message in enumerate(self.messages) if message.id not in hidden)
+
     def weight(self, index: int) -> int:
         """Return the tokens a message takes in the prompt as planned so far.
 
@@ -210,7 +222,7 @@ class PlanningContext:
             True
         """
         summary = self.plan.summary
-        messages = sum(map(self.weight, range(len(self.messages))))
+        messages = sum(map(self.weight, self.shown))
         return messages + (summary.tokens_after if summary else 0) + self.line_tokens() + self.repair_tokens()
 
     def repair_tokens(self) -> int:
@@ -232,7 +244,7 @@ class PlanningContext:
             >>> context.line_tokens()
             0
         """
-        shown = [index for index, m in enumerate(self.messages) if index not in leaving and self.plan.shows(m.id)]
+        shown = [index for index in self.shown if index not in leaving]
         if len(shown) == len(self.messages):
             return 0
         prompt = [self.messages[index] for index in shown]
