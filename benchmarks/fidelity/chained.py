@@ -23,6 +23,9 @@ CONSTRAINTS = (
     (0.9, "When you are done with a step, end your answer with the word HARBOUR so that I can find it."),
 )
 
+# Chosen: where there is no room for all of a task, so much of its beginning tells what it is.
+_TASK_CHARS = 60
+
 
 @dataclass(frozen=True, slots=True)
 class Round:
@@ -107,7 +110,7 @@ def look(
         for constraint in said
         if constraint not in kept
     ]
-    if task not in kept:
+    if task[:_TASK_CHARS] not in kept:
         failures.append(Failure("task", name, f"round {number} lost the first message, {len(task):,} characters"))
     return Round(
         transcript=name,

@@ -40,7 +40,7 @@ HEAD = """# The figures of the short benchmarks
 this file; a test compares it with what is measured. The conversations are made from a seed: the figures compare
 versions of Compact and do not predict those of real sessions. Shares are in percent.
 """
-Row = Sequence[object]
+Row = Sequence[Any]
 _NOWHERE = {"state": {"url": "memory:"}, "storage": {"adapter": "none"}, "telemetry": {"exporter": "none"}}
 
 
@@ -79,8 +79,14 @@ def fidelity() -> str:
 
 def rounds() -> str:
     """What eight compactions in one session leave."""
+    columns = ("round", "tokens before", "after", "of summaries", "recall", "constraints lost", "gates failed")
+    return _table(columns, round_rows())
+
+
+def round_rows() -> list[Row]:
+    """What each of eight compactions in one session leaves, over all chains."""
     chains = [chain() for chain in chains_of(sample_folder())[: len(KINDS)]]
-    rows = [
+    return [
         (
             number,
             sum(one.tokens_before for one in found),
@@ -92,8 +98,6 @@ def rounds() -> str:
         )
         for number, found in enumerate(zip(*chains, strict=True), 1)
     ]
-    columns = ("round", "tokens before", "after", "of summaries", "recall", "constraints lost", "gates failed")
-    return _table(columns, rows)
 
 
 # -- what a session costs --------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from compact import CompactConfig, CompactManager
 from compact.constraints import LearnedConstraints
 from compact.core.facts import extraction
 from compact.core.facts.ledger import Fact, FactKind
+from compact.core.facts.text import ENDS_MARK
 from compact.core.facts.tool_calls import argument_texts
 from compact.core.log.groups import group_messages
 from compact.core.log.messages import Message, ToolCall
@@ -185,10 +186,13 @@ def test_a_task_of_up_to_a_third_of_the_room_stands_in_it_whole(size: int) -> No
     assert f"## Task\n{task}\n" in text_of(summary)
 
 
-def test_of_a_longer_task_the_best_parts_are_told() -> None:
+def test_of_a_longer_task_its_ends_and_the_best_parts_are_told() -> None:
     task = "\n".join(f"Step {n}: check BERTH-{n} and harbour_rate_{n} for tides." for n in range(40))
     summary = extractive_summary(request(flat(user(task), *work(2)), 120))
-    assert summary.ledger.subject_of(FactKind.TASK) == ""
+    begins, mark, ends = summary.ledger.subject_of(FactKind.TASK).partition(ENDS_MARK)
+    assert mark
+    assert (task.startswith(begins), task.endswith(ends)) == (True, True)
+    assert "Step 0: check BERTH-0" in begins
     (excerpt,) = [excerpt for excerpt in summary.excerpts if excerpt.source_id == "m0"]
     assert excerpt.label == "user:"
     assert "BERTH-" in excerpt.text

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from compact.core.facts.ledger import REQUIRED, Fact, FactKind, Ledger
 from compact.core.facts.pieces import Piece
 from compact.core.facts.selection import Selection
-from compact.core.facts.text import sentence_ranges
+from compact.core.facts.text import both_ends, sentence_ranges
 from compact.core.log.messages import Message
 from compact.core.summary.fitting import fit_summary
 from compact.core.summary.focus import Focus, piece_factors
@@ -27,8 +27,11 @@ _LABEL_TOKENS = 3
 _FEW_LINES = 3
 # A record or a table in a result of no more than these is told whole or not at all.
 _UNIT_TOKENS = 100
-# The most that the task may take of a summary in full; of a longer one, pieces are chosen like of everything else.
-_TASK_SHARE = 0.3
+# The most that the task, or the latest ask, may take of a summary in full. Of a longer one pieces are chosen like of
+# everything else; how it begins and ends is there in any case, in a share of its own.
+_TASK_SHARE, _CUT_TASK_SHARE = 0.3, 0.15
+# Chosen: what is left of it at least.
+_MIN_TASK_CHARS = 60
 # The most that the ids of artifacts may take: without them they do not come back.
 _ARTIFACT_SHARE = 0.3
 # In a summary of at least so many tokens, the most that reminders of what is open and was changed may take.
@@ -176,20 +179,26 @@ class _Draft:
 
 
 def _required_facts(request: SummaryRequest) -> Ledger:
-    """Return the facts that are there in any case: constraints, task and latest ask if they are short, artifacts."""
-    allowed = request.max_tokens * _TASK_SHARE
+    """Return the facts that are there in any case: constraints, artifacts, and the asks, cut if they are long."""
     artifacts = _affordable(
         reversed(request.ledger.of(FactKind.ARTIFACT)), request, int(request.max_tokens * _ARTIFACT_SHARE)
     )
     return Ledger(
         tuple(
-            fact
+            fact if fact.kind is FactKind.CONSTRAINT or fact in artifacts else _fitting_ask(fact, request)
             for fact in request.ledger
-            if fact.kind is FactKind.CONSTRAINT
-            or fact in artifacts
-            or (fact.kind in REQUIRED and request.count_text(fact.subject) <= allowed)
+            if fact.kind in REQUIRED or fact in artifacts
         )
     )
+
+
+def _fitting_ask(ask: Fact, request: SummaryRequest) -> Fact:
+    """Return an ask with as much of it as there is room for: an agent that has lost its task is lost itself."""
+    tokens = request.count_text(ask.subject)
+    if tokens <= _TASK_SHARE * request.max_tokens:
+        return ask
+    chars = int(len(ask.subject) * _CUT_TASK_SHARE * request.max_tokens / tokens)
+    return replace(ask, subject=both_ends(ask.subject, max(chars, _MIN_TASK_CHARS)))
 
 
 def _listed_facts(request: SummaryRequest, form: SummaryForm, span: Sequence[Message], required: Ledger) -> Ledger:

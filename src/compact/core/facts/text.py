@@ -13,6 +13,10 @@ from typing import Any, TypeAlias, cast
 TextRange: TypeAlias = tuple[int, int]
 
 CUT_MARK = " …"
+# What stands between the two ends of a text that was cut in the middle.
+ENDS_MARK = " […] "
+# Chosen: two ends of fewer characters say less than one beginning.
+_MIN_ENDS_CHARS = 60
 # Chosen: two lines of a terminal, enough for an error message with its path.
 _LINE_CHARS = 240
 # Chosen: how far `line_around` looks to either side; longer lines are data.
@@ -105,6 +109,24 @@ def first_half(text: str) -> str:
     while place > 0 and not (text[place].isspace() or text[place - 1] > "\x7f"):
         place -= 1
     return text[: between_characters(text, place)].rstrip()
+
+
+def both_ends(text: str, max_chars: int) -> str:
+    """Return at most so many characters of a text: its beginning, a mark, and half as much of its end.
+
+    What a person wants stands before or behind what they pasted. Of a few words, the beginning alone is left.
+    """
+    if len(text) <= max_chars:
+        return text
+    room = max_chars - len(ENDS_MARK)
+    if room < _MIN_ENDS_CHARS:
+        return text[: cut_place(text, 0, max(0, max_chars))].rstrip()
+    head = text[: cut_place(text, 0, room - room // 3)].rstrip()
+    rest = len(text) - room // 3
+    tail = next((place for place in range(rest, len(text)) if text[place - 1].isspace()), len(text))
+    if tail == len(text) and text[rest] > "\x7f":  # scripts without blanks may be cut anywhere
+        tail = between_characters(text, rest)
+    return f"{head}{ENDS_MARK}{text[tail:]}" if tail < len(text) else head
 
 
 def cut_place(text: str, start: int, place: int) -> int:

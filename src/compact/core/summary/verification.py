@@ -12,7 +12,7 @@ from compact.core.facts.entities import Entity, EntityKind, find_entities
 from compact.core.facts.grounding import Sources
 from compact.core.facts.ledger import REQUIRED, Fact, FactKind, Ledger
 from compact.core.facts.open_items import TodoList
-from compact.core.facts.text import WordBag, one_line, sentence_ranges, stands_in
+from compact.core.facts.text import ENDS_MARK, WordBag, one_line, sentence_ranges, stands_in
 from compact.core.log.messages import Message
 from compact.core.summary.summary import (
     Decision,
@@ -86,7 +86,7 @@ class _ShownText:
 
 def _is_cut(fact: Fact, ledger: Ledger) -> bool:
     return any(
-        len(known.subject) >= _MIN_CUT_CHARS and fact.subject.startswith(known.subject)
+        len(known.subject) >= _MIN_CUT_CHARS and fact.subject.startswith(known.subject.partition(ENDS_MARK)[0])
         for known in ledger.of(fact.kind)
     )
 
