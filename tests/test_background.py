@@ -259,7 +259,7 @@ def test_for_what_was_prepared_a_little_less_is_kept() -> None:
     manager.preflight("s", large)
     wait_until_prepared(manager)
     assert len(summarizer.requests[0].messages) >= 2, "the large one at least"
-    manager.preflight("s", [*large, *tool_run(4, words=34)[1:]])  # 866: as it came, all four others could be kept
+    manager.preflight("s", [*large, *tool_run(4, words=32)[1:]])  # 858: as it came, all four others could be kept
     assert is_written_ahead(manager)
     assert len(summarizer.requests) == 1
     assert notices(sink) == []
