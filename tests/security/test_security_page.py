@@ -19,7 +19,10 @@ TRIED_BY: dict[str, tuple[str, ...]] = {
     "events: logs": ("telemetry/test_emitters.py::test_every_line_is_redacted", "telemetry/test_otlp.py"),
     "events in the state store": ("stores/test_events.py",),
     "the viewer": ("viewer/test_access.py::test_other_binds_need_a_token",),
-    "the proxy": ("proxying/test_secrets.py::test_a_key_is_in_no_log_and_in_no_file",),
+    "the proxy": (
+        "proxying/test_secrets.py::test_a_key_is_in_no_log_and_in_no_file",
+        "proxying/test_secrets.py::test_a_key_is_kept_no_longer_than_its_request",
+    ),
     "the summariser's model": ("security/test_sensitivity.py::test_a_summarisers_model_is_not_shown_it",),
     "The state store holds the original": ("test_own_folder.py", "recall/test_in_a_session.py"),
     "Use a session id for one conversation": ("stores/test_reuse.py",),

@@ -374,11 +374,11 @@ class CompactionCoordinator:
         self, context: PlanningContext, is_bulky: Callable[[Message, int], bool], large_tokens: int
     ) -> PlanningContext:
         """Cut what takes more than so many tokens, but no further than down to these."""
-        weights = {index: context.weight(index) for index in context.shown}
         above = {
             context.messages[index].id: weight - large_tokens
-            for index, weight in weights.items()
-            if weight > large_tokens and is_bulky(context.messages[index], context.tokens[index])
+            for index in context.shown
+            if (weight := context.weight(index)) > large_tokens
+            and is_bulky(context.messages[index], context.tokens[index])
         }
         excess = min(context.total_tokens() - context.goal.ceiling_tokens, sum(above.values()))
         return self._cut(context, excess, lambda message, _: message.id in above)
