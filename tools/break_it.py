@@ -48,7 +48,7 @@ class Break:
 BREAKS = (
     # -- the log
     Break("the log keeps the caller's own object", "core/log/entries.py", "return copy_plain(item if isinstance(item, dict) else dict(item))", "return item", "tests/core/log/test_entries.py"),
-    Break("an edited past is not noticed", "core/log/log.py", "is_start = start == self.originals", "is_start = True", "tests/core/log/test_log.py"),
+    Break("an edited past is not noticed", "core/log/log.py", "list_start(incoming, known) == self.originals", "True", "tests/core/log/test_log.py"),
     Break("calls and results are split", "core/log/groups.py", "members[callers.pop()].append(index)", "members.append([index]); is_tool.append(True)", "tests/core/log/test_legality.py tests/core/plan/test_layers.py"),
     Break("orphans are dropped", "core/log/legality.py", "out.append(_orphan_as_text(head, repairs))", "pass", "tests/core/log/test_legality.py"),
     Break("a whole turn is left out without a word", "core/log/turn_order.py", "is_filled = speaks_again and self._has_spoken(other, last, message)", "is_filled = False", "tests/dialects/test_chat_templates.py::test_every_prompt_of_a_chat_is_taken"),

@@ -40,20 +40,20 @@ class KnownList:
         """Return a list of its own with the same items."""
         return KnownList(list(self.originals), list(self.ids), list(self.owners), list(self.ours))
 
-    def begins(self, incoming: Sequence[object]) -> bool:
-        """Return True if a caller's list begins with this one: the same objects, or equal ones.
+    def is_start_of(self, incoming: Sequence[object]) -> bool:
+        """Return True if a caller's list begins with this one: the same objects, or equal ones."""
+        known = len(self.originals)
+        # One comparison in C covers the same objects, equal copies, and objects changed in place.
+        return known <= len(incoming) and list_start(incoming, known) == self.originals
 
-        Items that nobody changes any more take the place of equal ones here: next time they are the same objects.
+    def take_objects(self, incoming: Sequence[object]) -> None:
+        """Hold a caller's objects in place of the equal ones here, if nobody changes them any more.
+
+        The caller's list begins with this one. Next time its items are the same objects, which is quick to see.
         """
         known = len(self.originals)
-        if known > len(incoming):
-            return False
-        start = list_start(incoming, known)
-        # One comparison in C covers the same objects, equal copies, and objects changed in place.
-        is_start = start == self.originals
-        if is_start and known and isinstance(incoming, SettledItems) and self.originals[0] is not start[0]:
-            self.originals[:] = start
-        return is_start
+        if known and isinstance(incoming, SettledItems) and self.originals[0] is not incoming[0]:
+            self.originals[:] = list_start(incoming, known)
 
     def add(self, original: object, ids: tuple[str, ...], owner: str) -> None:
         """Append one item."""
@@ -74,13 +74,15 @@ class Match:
     """The result of matching a caller's list: the entries new to its line, and whether the past was edited.
 
     `owners` names the log entry of each item of the caller's list ("" for text that we made, and for a form that is not
-    taken). `rejoined` is set when the caller returns to entries it had left: they are new to its line, but not to the
-    log. `is_new_line` is set when the list is another conversation than any that the log has. `formed` are the entries
-    that the caller has in a new form, and `unseen` are the forms of entries that something else stands for.
+    taken). It may be a list of the log's, which is too long to copy at each call: it is read only, and by the call that
+    made it, since the next one makes it longer. `rejoined` is set when the caller returns to entries it had left: they
+    are new to its line, but not to the log. `is_new_line` is set when the list is another conversation than any that
+    the log has. `formed` are the entries that the caller has in a new form, and `unseen` are the forms of entries that
+    something else stands for.
     """
 
     new: tuple[Message, ...]
-    owners: list[str]
+    owners: Sequence[str]
     branched: bool = False
     rejoined: bool = False
     left_ids: tuple[str, ...] = ()
@@ -192,7 +194,8 @@ class Log:
             known = len(sent.originals)
             if not known and self.view:
                 continue  # nothing was shown yet: that is no prefix of anything
-            if sent.begins(incoming):
+            if sent.is_start_of(incoming):
+                sent.take_objects(incoming)
                 before = len(self.entries)
                 items = self._read_new(incoming, range(known, len(incoming)), read, line=self.line)
                 new = self._append(items)
