@@ -46,9 +46,23 @@ EXPLAINED = ROOT / "tools/survivors.toml"
 STATE = ROOT / ".mutation"
 PROCESSES = int(os.environ.get("TEST_PROCESSES", "2"))
 # Files whose own tests notice every change that is not explained; CI tries some of them, since it has two minutes.
-# Chosen: what a provider accepts, what stays together, what is kept verbatim, and when a history is compacted.
-_HELD_FILES = ("core/log/groups.py", "core/log/legality.py", "core/plan/budget.py", "core/plan/layers.py")
-_HELD_TESTS = ("tests/core/log/test_legality.py", "tests/core/plan/test_budget.py", "tests/core/plan/test_layers.py")
+# Chosen: what a provider accepts, what stays together, what is kept verbatim, when a history is compacted, and what is
+# found.
+_HELD_FILES = (
+    "core/log/groups.py",
+    "core/log/legality.py",
+    "core/plan/budget.py",
+    "core/plan/layers.py",
+    "core/search/ranking.py",
+    "core/search/search_terms.py",
+    "core/search/stemming.py",
+)
+_HELD_TESTS = (
+    "tests/core/log/test_legality.py",
+    "tests/core/plan/test_budget.py",
+    "tests/core/plan/test_layers.py",
+    "tests/core/search",
+)
 _SHORT_SAMPLE = 40
 # Chosen: the tests of the core itself, and those of behaviour that need no server and no browser.
 _TESTS = (

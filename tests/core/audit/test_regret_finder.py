@@ -228,6 +228,7 @@ def test_an_answer_of_recall_is_known_by_what_it_is_written_with() -> None:
     assert is_recall_answer(str(Recall("x", ())))
     assert recalled_ids(str(Recall("x", ()))) == recalled_ids("[m3, entry 4] and [1, 2, 3]") == []
     assert not is_recall_answer("[m3, entry 4]")
+    assert not is_recall_answer(f"{'a report that cites one ' * 20}{answer}"), "an answer begins like one"
     assert [is_recall(name) for name in ("recall", "mcp__x__recall", "X.Recall", "recalls", "xrecall", "recall_x")] == [
         True, True, True, False, False, False,
     ]  # fmt: skip

@@ -78,8 +78,9 @@ def _weight(holders: int, size: int) -> float:
 
 
 def _saturated(frequency: int, length: int) -> float:
+    """Return what the occurrences of a term count, up to 1; scores are only compared, so nothing makes it more."""
     norm = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * length / _USUAL_LENGTH)
-    return frequency * (_SATURATION + 1) / (frequency + norm)
+    return frequency / (frequency + norm)
 
 
 def _compared(holders: Mapping[str, set[int]], index: TermIndex) -> set[int]:

@@ -144,13 +144,8 @@ def _without_past(word: str, first: int) -> str:
     for suffix in ("ingly", "edly", "ing", "ed"):
         if word.endswith(suffix):
             base = word[: -len(suffix)]
-            return _repaired(base, suffix, first) if _has_vowel(base) else _with_ie(word, base, suffix)
+            return _repaired(base, suffix, first) if _has_vowel(base) else word
     return word
-
-
-def _with_ie(word: str, base: str, suffix: str) -> str:
-    """Return `die` for `dying`, and every other word without a vowel before its ending as it is."""
-    return f"{base[0]}ie" if suffix == "ing" and len(base) == 2 and base[1] == "Y" else word
 
 
 def _repaired(base: str, suffix: str, first: int) -> str:
