@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any, cast
 
 from compact.core.log.forms import identity_of
@@ -171,13 +171,13 @@ def _common_start(
         steps.append(dict(furthest))
         for diagonal in range(-differences, differences + 1, 2):
             x, _ = _entered(furthest, diagonal, differences)
-            while x < len(known) and 0 <= x - diagonal < len(incoming) and known[x] == incoming[x - diagonal]:
+            while x < len(known) and x - diagonal < len(incoming) and known[x] == incoming[x - diagonal]:
                 x += 1
             furthest[diagonal] = x
             if x >= len(known) and x - diagonal >= len(incoming):
                 return _traced(steps, x, x - diagonal), x, x - diagonal
     inside = ((x, x - diagonal) for diagonal, x in furthest.items() if (diagonal - most) % 2 == 0)
-    x, y = max((end for end in inside if end[0] <= len(known) and 0 <= end[1] <= len(incoming)), key=sum)
+    x, y = max((end for end in inside if end[0] <= len(known) and end[1] <= len(incoming)), key=sum)
     return _traced(steps, x, y), x, y
 
 
@@ -231,13 +231,12 @@ def _changed_between(
     known: Sequence[object], incoming: Sequence[object], places: Sequence[int | None]
 ) -> dict[int, int]:
     """Return the known places of results and calls that are not as they were, between those that are."""
-    taken = {place for place in places if place is not None}
     # Some agents use the same ids again and again: those say nothing.
     seen = Counter(map(identity_of, known))
-    free = {identity: n for n, item in enumerate(known) if n not in taken and seen[identity := identity_of(item)] == 1}
-    following = list(
-        accumulate(reversed(places), lambda end, place: end if place is None else place, initial=len(known))
-    )
+    known_by = {identity: n for n, item in enumerate(known) if seen[identity := identity_of(item)] == 1}
+    following = [len(known)]
+    for place in reversed(places):
+        following.append(following[-1] if place is None else place)
     changed: dict[int, int] = {}
     last = -1
     for n, place in enumerate(places):
@@ -245,8 +244,8 @@ def _changed_between(
             last = place
             continue
         identity = identity_of(incoming[n])
-        found = free.get(identity, -1) if identity else -1
-        if last < found < (following[len(places) - n] or 0):
+        found = known_by.get(identity, -1) if identity else -1
+        if last < found < following[len(places) - n]:
             changed[n] = last = found
     return changed
 
