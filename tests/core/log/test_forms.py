@@ -1,0 +1,171 @@
+"""The forms of an entry: which changes say nothing new, and how they are written down."""
+
+from __future__ import annotations
+
+import string
+from typing import Any
+
+import pytest
+
+from compact.core.log.entries import read_entry
+from compact.core.log.forms import EntryForm, differs_in_time, identity_of, is_reduced
+from compact.core.log.messages import Message, ToolCall, with_id
+from compact.testing import assistant, tool_exchange, user
+
+CALL, RESULT = tool_exchange("c1", "text")
+# 62 characters, none of them twice.
+TEXT = string.ascii_letters + string.digits
+LONG = TEXT * 40
+
+
+def read(item: object) -> Message:
+    return read_entry(item, "messages[0]")
+
+
+def result(text: str, **fields: Any) -> Message:
+    return Message("tool", text, tool_call_id="c1", **fields)
+
+
+@pytest.mark.parametrize(
+    ("item", "identity"),
+    [
+        (CALL, ("assistant", ("c1",))),
+        (RESULT, ("tool", "c1")),
+        (read(CALL), ("assistant", ("c1",))),
+        (read(RESULT), ("tool", "c1")),
+        ({"role": "assistant", "tool_calls": [{"id": "a"}, "no call", {"name": "f"}]}, ("assistant", ("a", ""))),
+        ({"role": "assistant", "tool_calls": [{"name": "f"}]}, None),
+        ({"role": "assistant", "tool_calls": None}, None),
+        ({"role": "user", "tool_call_id": "c1", "tool_calls": [{"id": "a"}]}, None),
+        ({"role": "tool", "content": "x"}, None),
+        (user("a"), None),
+        (assistant("a"), None),
+        ("no message", None),
+    ],
+)
+def test_what_an_item_is_known_by(item: object, identity: tuple[object, ...] | None) -> None:
+    assert identity_of(item) == identity
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (TEXT, TEXT[5:20]),
+        # Cut at its end or in its middle, with a word about it that is no longer than what is left.
+        (TEXT, f"{TEXT[:40]}-----"),
+        (TEXT, f"{TEXT[:20]}{'-' * 20}"),
+        (TEXT, f"{TEXT[:15]}...{TEXT[-30:]}"),
+        # Half as long as it was, or less.
+        (TEXT, "-" * 31),
+        (LONG, "-" * 400),
+        # However long, if it says so.
+        (TEXT, "this was cleared by somebody in the past, or so it seems, long ago"),
+    ],
+)
+def test_a_result_may_be_cut_or_cleared(before: str, after: str) -> None:
+    assert is_reduced(result(before), result(after))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (TEXT, f"{TEXT[:19]}{'-' * 21}"),
+        (TEXT, f"{TEXT[:40]}{'-' * 22}"),
+        (TEXT, "-" * 32),
+        (LONG, "-" * 401),
+        # What was put in is longer than any word about it, though it ends as the text before it does.
+        ("abcxyz", f"abc{'it was cleared '.rjust(400, '-')}cxyz"),
+    ],
+)
+def test_a_result_that_says_something_else_is_another(before: str, after: str) -> None:
+    assert not is_reduced(result(before), result(after))
+
+
+def test_only_what_is_the_same_message_has_less() -> None:
+    assert is_reduced(result(TEXT), result("ab"))
+    assert not is_reduced(result(TEXT, name="f"), result("ab"))
+    assert not is_reduced(result(TEXT, meta={"protected": True}), result("ab"))
+    assert not is_reduced(result(TEXT), Message("tool", "ab", tool_call_id="c2"))
+    assert not is_reduced(Message("user", TEXT), Message("assistant", TEXT))
+    assert not is_reduced(Message("user", TEXT), Message("user", "ab")), "words of people are not cut"
+
+
+def called(*calls: tuple[str, str], text: str = "") -> Message:
+    return Message("assistant", text, tool_calls=tuple(ToolCall(f"c{n}", *call) for n, call in enumerate(calls)))
+
+
+def test_the_arguments_of_calls_may_be_cleared_and_their_names_may_not() -> None:
+    before = called(("write", LONG), ("read", "{}"), text=TEXT)
+    assert is_reduced(before, called(("write", "[cleared]"), ("read", "{}"), text=TEXT[:5]))
+    assert not is_reduced(before, called(("write", LONG), ("read", "{}"), text="[cleared]")), "what a model said is cut"
+    assert not is_reduced(before, called(("append", LONG), ("read", "{}"), text=TEXT))
+    assert not is_reduced(before, called(("write", LONG), ("read", f"{LONG} and more"), text=TEXT))
+    assert not is_reduced(before, called(("write", LONG), ("delete", "{}"), text=TEXT))
+
+
+def parts(*texts: str) -> tuple[dict[str, Any], ...]:
+    return tuple({"type": "text", "text": text} if text else {"type": "thinking"} for text in texts)
+
+
+def test_a_message_may_lose_parts_that_are_no_text() -> None:
+    whole, stripped = Message("assistant", parts("a", "")), Message("assistant", parts("a"))
+    assert is_reduced(whole, stripped)
+    assert is_reduced(whole, whole)
+    assert not is_reduced(stripped, whole)
+    assert not is_reduced(whole, Message("assistant", parts("b")))
+    nothing, empty = Message("assistant", None), Message("assistant", "")
+    assert is_reduced(empty, nothing)
+    assert not is_reduced(nothing, empty)
+    assert is_reduced(stripped, Message("assistant", "a")), "a text is one part"
+    assert not is_reduced(Message("assistant", "a"), whole)
+
+
+def test_a_message_that_differs_in_its_time_alone() -> None:
+    morning, evening = Message("user", "It is 9:15."), Message("user", "It is 21:15:07.")
+    assert differs_in_time(morning, evening)
+    assert not differs_in_time(morning, Message("user", "It was 9:15."))
+    assert not differs_in_time(morning, Message("system", evening.content))
+    assert not differs_in_time(morning, Message("user", evening.content, meta={"protected": True}))
+    assert not differs_in_time(morning, Message("user", parts("It is 21:15:07.")))
+    assert not differs_in_time(result("at 9:15"), result("at 9:16")), "a result says what it says"
+    call = called(("f", "{}"), text="at 9:15")
+    assert not differs_in_time(call, Message("assistant", "at 9:16"))
+    assert not differs_in_time(Message("assistant", "at 9:16"), call)
+
+
+def test_a_time_is_not_much_longer_than_another() -> None:
+    short = Message("user", "at 09:15:07.0 or later")
+    for more, expected in ((64, True), (65, False)):
+        long = Message("user", f"at 09:15:07.{'0' * (more + 1)} or later")
+        assert differs_in_time(short, long) is differs_in_time(long, short) is expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "between"),
+    [
+        ("abcdef", "abcXdef", "X"),
+        ("abcXdef", "abcdef", ""),
+        ("abcdef", "abXYef", "XY"),
+        ("abcdef", "", ""),
+        ("", "abc", "abc"),
+        ("aaa", "aa", ""),
+        ("aa", "aaa", "a"),
+        ("abcd", "abcd", ""),
+    ],
+)
+@pytest.mark.parametrize("as_dict", [True, False])
+def test_a_form_is_what_differs_and_gives_the_form_back(before: str, after: str, between: str, as_dict: bool) -> None:
+    def entry(text: str) -> Message:
+        call = ToolCall("c1", "f", '{"a": 1}')
+        own: Any = Message("assistant", text, tool_calls=(call,), meta={"k": 1}, id="own")
+        if as_dict:
+            calls = [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}]
+            own = {"role": "assistant", "content": text, "tool_calls": calls, "x_trace": [7]}
+        return with_id(read(own), "m4", 2)
+
+    form = EntryForm.between(entry(before), entry(after), 9)
+    assert (form.text, form.tokens) == (between, 9)
+    assert EntryForm(*form.to_list()) == form
+    applied = form.applied(entry(before))
+    assert applied == entry(after)
+    assert (applied.original, applied.id, applied.line) == (entry(after).original, "m4", 2)
