@@ -280,7 +280,7 @@ class Log:
         items = self._read_new(incoming, [n for n, place in enumerate(places) if place is None], read)
         matched = [self._by_id[i] for place in places if place is not None for i in sent.ids[place]]
         line = self._line_of(matched, items)
-        is_new_line = line > max((entry.line for entry in self.entries), default=0)
+        is_new_line = line > max(entry.line for entry in self.entries)
         self.line = line
         formed = tuple(form.id for form in forms.values() if shown.as_is(form.id) and self._take_form(form))
         unseen = tuple(form for form in forms.values() if not shown.as_is(form.id))
@@ -320,7 +320,7 @@ class Log:
         """
         new_ids, behind, last = {entry.id for entry in new}, dict[str, list[str]](), ""
         for ids in own.ids:
-            if ids[-1:] and ids[-1] in new_ids:
+            if ids and ids[-1] in new_ids:
                 behind.setdefault(last, []).append(ids[-1])
             elif ids:
                 last = ids[-1]

@@ -1,0 +1,399 @@
+"""The log by itself: what a list that is matched with it changes, and what of other lists is asked for."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator
+
+import pytest
+
+from compact.core.errors import InvalidHistory
+from compact.core.log.entries import read_entry
+from compact.core.log.log import SUMMARY_MARK, KnownList, Log, Match, Shown
+from compact.core.log.messages import Message, SettledItems
+from compact.testing import Wire, system, tool_exchange, user
+
+S, A, B, C, D, E = system("be brief"), *(user(letter) for letter in "abcde")
+X, Y, Z = (user(letter) for letter in "xyz")
+CALL, RESULT = tool_exchange("c1", "the whole file")
+CLEARED = {**RESULT, "content": "[cleared]"}
+NOT = {name: Shown(always_as_is=lambda i, name=name: i not in name.split()) for name in ("m1", "m2", "m3", "m1 m2")}
+
+
+def matched(
+    log: Log,
+    items: Iterable[object],
+    output: KnownList | None = None,
+    *,
+    shown: Shown | None = None,
+    earlier: Callable[[], Iterable[KnownList] | None] = tuple,
+) -> Match:
+    if output is None:  # a prompt that shows all
+        output = KnownList()
+        output.add_entries(log.view)
+    found = log.match(
+        items if isinstance(items, list) else list(items),
+        output=output,
+        read=lambda item, place: read_entry(item, place),
+        earlier=earlier,
+        shown=shown or Shown(),
+    )
+    assert found is not None
+    return found
+
+
+def log_of(*lists: list[Wire]) -> Log:
+    log = Log()
+    for items in lists:
+        matched(log, items)
+    return log
+
+
+def texts(log: Log) -> str:
+    return " ".join(message.text for message in log.view)
+
+
+def summary_of(ids: Iterable[str], *behind: Message) -> KnownList:
+    """A prompt with a summary for some entries, and others as they are."""
+    prompt = KnownList()
+    prompt.add(user("a summary"), tuple(ids), "")
+    prompt.add_entries(behind)
+    return prompt
+
+
+# -- a list that is known --------------------------------------------------------------------------------------------
+
+
+def test_a_known_list_is_the_start_of_itself_and_of_longer_ones() -> None:
+    known = KnownList()
+    known.add_entries(log_of([A, B]).view)
+    assert known.is_start_of([A, B])
+    assert known.is_start_of(copy.deepcopy([A, B, C]))
+    assert known.is_start_of((A, B))
+    assert not known.is_start_of([A])
+    assert not known.is_start_of([A, C])
+
+
+def test_objects_that_nobody_changes_any_more_are_taken() -> None:
+    for items in ([A], [A, B]):
+        known = KnownList()
+        known.add_entries(log_of(items).view)
+        plain, settled = copy.deepcopy(items), SettledItems(copy.deepcopy(items))
+        known.take_objects(plain)
+        assert known.originals[0] is not plain[0]
+        known.take_objects(settled)
+        assert all(one is other for one, other in zip(known.originals, settled, strict=True))
+        log = log_of(items)
+        matched(log, settled)
+        assert log._raw.originals[0] is settled[0]
+    KnownList().take_objects([])
+
+
+def test_a_known_list_says_where_texts_of_ours_are() -> None:
+    known = summary_of(["m1"], *log_of([A, B]).view[1:])
+    known.add(user("a line"), (), "")
+    assert (known.ours, known.owners) == ([0, 2], ["", "m2", ""])
+    assert known.copy() == known
+
+
+# -- a list that begins as before ------------------------------------------------------------------------------------
+
+
+def test_what_is_behind_a_known_list_is_new() -> None:
+    log = log_of([A, B])
+    assert matched(log, [A, B]) == Match((), ["m1", "m2"])
+    more = matched(log, [A, B, C])
+    assert more == Match(tuple(log.entries[2:]), ["m1", "m2", "m3"])
+    assert [entry.line for entry in log.entries] == [0, 0, 0]
+    assert log.ids_until(2) == {"m1", "m2"}
+
+
+def test_an_id_that_is_taken_gets_a_number() -> None:
+    log = log_of([{**user(text), "id": own} for text, own in (("a", "x"), ("b", "x"), ("c", "x"), ("d", "m5"))])
+    assert log.view_ids == ["x", "x-2", "x-3", "m5"]
+    matched(log, [*(message.original for message in log.view), E])
+    assert log.view_ids[-1] == "m-2", "the fifth would be called m5"
+
+
+def test_an_entry_is_got_in_the_form_that_it_has_now() -> None:
+    log = log_of([A, CALL, RESULT, B], [A, CALL, CLEARED, B])
+    assert [log.get(message_id) for message_id in ("m1", "m3", "m9")] == [log.view[0], log.view[2], None]
+
+
+def test_what_is_behind_a_prompt_that_was_sent_back_is_new() -> None:
+    log = log_of([A, B])
+    repaired = summary_of((), *log.view)
+    assert matched(log, [*repaired.originals, C], repaired).owners == ["", "m1", "m2", "m3"]
+    assert matched(log, [X, A, B, C], KnownList()).branched, "a prompt that was never made begins no list"
+
+
+def test_what_was_left_is_met_again_each_as_often_as_it_was_there() -> None:
+    log = log_of([A, C, C], [A])
+    once = matched(log, [A, C])
+    assert (once.rejoined, [entry.id for entry in once.new]) == (True, ["m2"])
+    assert matched(log, [A, C, C]).rejoined
+    assert log.view_ids == ["m1", "m2", "m3"]
+    assert len(log) == 3
+    some = matched(log_of([A, B, C], [A, C]), [A, B, D])
+    assert (some.rejoined, [entry.id for entry in some.new]) == (True, ["m2", "m4"])
+
+
+def test_a_message_that_cannot_be_read_leaves_everything_as_it_was() -> None:
+    log = log_of([A, B], [A])
+    with pytest.raises(InvalidHistory, match=r"messages\[2\]"):
+        matched(log, [A, B, {"role": "nobody"}])
+    assert log.view_ids == ["m1"]
+    assert matched(log, [A, B]).rejoined
+    assert len(log) == 2
+
+
+def test_a_log_that_was_stored_knows_what_it_knew() -> None:
+    before = log_of([A, CALL, RESULT, B], [A, CALL, CLEARED, B, C], [A, CALL, CLEARED, B])
+    log = Log.restored(before.entries, before.view_ids, before.forms)
+    assert (log.view, log.line, log.view_ids) == (before.view, 0, ["m1", "m2", "m3", "m4"])
+    assert texts(log).endswith("[cleared] b")
+    assert not matched(log, [A, CALL, CLEARED, B]).branched
+    assert matched(log, [A, CALL, CLEARED, B, C]).rejoined
+    assert len(log) == 5
+    assert Log.restored([], []).line == 0
+
+
+def test_the_line_of_a_stored_log_is_that_of_its_newest_words() -> None:
+    log = log_of([S, A], [S, X])
+    assert [entry.line for entry in log.entries] == [0, 0, 1]
+    assert Log.restored(log.entries, ["m3", "m1"]).line == 1
+    assert Log.restored(log.entries, ["m1", "m2"]).line == 0
+
+
+# -- a list that was changed -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("items", "view", "left", "branched"),
+    [
+        ([A, X, C], "a x c", ("m2",), True),
+        ([A, C], "a c", ("m2",), True),
+        ([A, B], "a b", ("m3",), True),
+        ([A, X, B, C], "a x b c", (), True),
+        ([X, A, B, C], "x a b c", (), True),
+        ([A, B, C, X], "a b c x", (), False),
+    ],
+)
+def test_what_becomes_of_the_line(items: list[Wire], view: str, left: tuple[str, ...], branched: bool) -> None:
+    log = log_of([A, B, C])
+    found = matched(log, items)
+    assert (texts(log), found.left_ids, found.branched) == (view, left, branched)
+    assert list(found.owners) == log.view_ids
+    assert not found.is_new_line
+    assert matched(log, items) == Match((), log.view_ids), "and it is known from then on"
+
+
+def test_a_form_is_shown_unless_something_else_stands_for_its_entry() -> None:
+    log = log_of([A, CALL, RESULT, B])
+    found = matched(log, [A, CALL, CLEARED, B])
+    assert (found.formed, found.unseen, found.owners[2], found.branched) == (("m3",), (), "m3", False)
+    assert log.view[2].text == "[cleared]"
+    assert log.recorded("m3").text == "the whole file"
+
+    log = log_of([A, CALL, RESULT, B])
+    found = matched(log, [A, CALL, CLEARED, B], shown=Shown(as_is=lambda i: i != "m3"))
+    assert (found.formed, [form.id for form in found.unseen], found.owners[2]) == ((), ["m3"], "")
+    assert log.view[2].text == "the whole file"
+    assert log.show_forms(found.unseen) == ("m3",)
+    assert log.view[2].text == "[cleared]"
+    assert log.show_forms(found.unseen) == ()
+
+
+def test_an_entry_that_was_left_forgets_its_form() -> None:
+    log = log_of([A, CALL, RESULT, B], [A, CALL, CLEARED, B], [A])
+    assert log.forms == {}
+    matched(log, [A, CALL, RESULT])
+    assert log.view[2].text == "the whole file"
+
+
+SEVERAL = {
+    "role": "assistant",
+    "content": "",
+    "tool_calls": [
+        {"id": f"c{n}", "type": "function", "function": {"name": "f", "arguments": '{"n": "' + "x" * 90 + '"}'}}
+        for n in (1, 2)
+    ],
+}
+SHORT = copy.deepcopy(SEVERAL)
+SHORT["tool_calls"][0]["function"]["arguments"] = "{}"
+RESULT_2, CLEARED_2 = ({**item, "tool_call_id": "c2"} for item in (RESULT, CLEARED))
+
+
+@pytest.mark.parametrize(
+    ("known", "items", "formed"),
+    [
+        ([CALL, RESULT], [CALL, CLEARED], ("m2",)),
+        ([A, SEVERAL, RESULT, RESULT_2], [A, SEVERAL, CLEARED, CLEARED_2], ("m3", "m4")),
+        ([A, SEVERAL, RESULT, RESULT_2], [A, SHORT, CLEARED, CLEARED_2], ("m2", "m3", "m4")),
+        # Without its call, or with something unknown between both, it is not known whose answer it is.
+        ([A, RESULT, B], [A, CLEARED, B], ()),
+        ([A, RESULT, B, CALL, RESULT], [A, CLEARED, B, CALL, RESULT], ()),
+        ([A, RESULT, B, CALL], [A, CLEARED, B, CALL], ()),
+        ([A, RESULT, B, SEVERAL, RESULT_2], [A, CLEARED, B, SEVERAL, CLEARED_2], ("m5",)),
+        ([A, CALL, B, RESULT, C], [A, CALL, X, CLEARED, C], ()),
+    ],
+)
+def test_a_cleared_result_is_a_form_if_its_call_is_known(
+    known: list[Wire], items: list[Wire], formed: tuple[str, ...]
+) -> None:
+    assert matched(log_of(known), items).formed == formed
+
+
+def test_a_changed_summary_does_not_hide_a_form_behind_it() -> None:
+    log = log_of([A, B, CALL, RESULT])
+    prompt = summary_of(["m1", "m2"], *log.view[2:])
+    found = matched(log, [user("another summary"), CALL, CLEARED], prompt, shown=Shown(has_summary=True))
+    assert found.formed == ("m4",)
+
+
+def test_a_summary_goes_on_standing_for_what_a_list_has_lost() -> None:
+    log = log_of([S, A, B, C, D])
+    assert matched(log, [S, C, D, E], shown=Shown(has_summary=True)).left_ids == ()
+    assert texts(log) == "be brief a b c d e"
+    prompt = summary_of(["m2", "m3"], *log.view[3:])
+    before = prompt.copy()
+    whole = matched(log, [S, A, B, C, D, E], prompt, shown=Shown(has_summary=True))
+    assert (whole.new, whole.branched) == ((), False), "and it may be whole again"
+    assert prompt == before
+    log = log_of([S, A, B, C, D])
+    assert matched(log, [S, C, D, E]).left_ids == ("m2", "m3")
+
+
+def test_a_prompt_that_comes_back_changed_leaves_the_callers_own_list_known() -> None:
+    def never() -> Iterator[KnownList]:
+        raise AssertionError("the list begins with the caller's own")
+
+    log = log_of([A, B, CALL, RESULT])
+    prompt = summary_of(["m1", "m2"], *log.view[2:])
+    shown = Shown(has_summary=True)
+    assert not matched(log, [*prompt.originals[:2], CLEARED, C], prompt, shown=shown).branched
+    assert matched(log, [A, B, CALL, RESULT, C, D], prompt, shown=shown, earlier=never).owners == log.view_ids
+    assert texts(log) == "a b  [cleared] c d"
+
+
+def test_a_prompt_that_comes_back_edited_is_the_callers_list_from_then_on() -> None:
+    log = log_of([A, B, C, D])
+    prompt = summary_of(["m1", "m2"], *log.view[2:])
+    edited = [prompt.originals[0], X, D]
+    assert matched(log, edited, prompt, shown=Shown(has_summary=True)).left_ids == ("m3",)
+    assert matched(log, edited, prompt, shown=Shown(has_summary=True)) == Match((), ["", "m5", "m4"])
+    assert texts(log) == "a b x d"
+
+
+# -- which lists are asked for ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("items", "shown", "is_asked"),
+    [
+        ([A, X, C, D], Shown(), False),
+        ([A, X, C, D], NOT["m2"], True),
+        ([A, X, C, Y], NOT["m2"], True),
+        ([A, X, C, D], NOT["m1"], False),
+        ([A, B], Shown(), False),
+        ([A, B, C, D][:1], NOT["m1 m2"], False),
+        ([A, C, D], Shown(), False),
+        ([A, C, D], NOT["m2"], True),
+        ([A, D], NOT["m2"], True),
+        ([A, X, Y, D], Shown(), True),
+        ([A, B, X, Y], Shown(), True),
+        ([C, D], Shown(), False),
+        ([C, D, E], Shown(), False),
+        ([C, D, E], NOT["m1"], True),
+        ([C, D, E], Shown(always_as_is=lambda i: i not in ("m1", "m2"), has_summary=True), False),
+        ([X, Y], Shown(), True),
+    ],
+)
+def test_prompts_of_earlier_plans_are_asked_for_if_the_list_may_be_one(
+    items: list[Wire], shown: Shown, is_asked: bool
+) -> None:
+    asked: list[bool] = []
+    matched(log_of([A, B, C, D]), items, shown=shown, earlier=lambda: asked.append(True) or ())
+    assert bool(asked) is is_asked
+
+
+def test_a_text_of_ours_that_is_not_as_it_was_may_be_that_of_an_earlier_plan() -> None:
+    asked: list[bool] = []
+    log = log_of([A, B, C])
+    prompt = summary_of(["m1", "m2"], log.view[2])
+    matched(log, [user("another"), C, D], prompt, earlier=lambda: asked.append(True) or ())
+    assert asked
+
+
+def test_nothing_is_changed_as_long_as_earlier_prompts_cannot_be_told() -> None:
+    log = log_of([A, B])
+    prompt = summary_of(["m1"], log.view[1])
+    assert (
+        log.match([X, Y], output=prompt, read=lambda item, place: read_entry(item, place), earlier=lambda: None) is None
+    )
+    assert (log.view_ids, len(log)) == (["m1", "m2"], 2)
+
+
+def test_the_prompt_of_an_earlier_plan_is_known_among_others() -> None:
+    log = log_of([A, B, C, D])
+
+    def earlier() -> Iterator[KnownList]:
+        other = KnownList()
+        other.add(user("another summary"), ("m1", "m2", "m3"), "")
+        yield other
+        yield summary_of(["m1", "m2"], *log.view[2:])
+        raise AssertionError("it was found: no more prompts are made")
+
+    found = matched(log, [user("a summary"), C, D, E], earlier=earlier)
+    assert ([entry.id for entry in found.new], found.left_ids, found.branched) == (["m5"], (), False)
+    assert list(found.owners) == ["", "m3", "m4", "m5"]
+    assert texts(log) == "a b c d e"
+
+
+# -- other conversations ---------------------------------------------------------------------------------------------
+
+
+def test_each_list_that_has_nothing_in_common_with_the_log_is_a_line_of_its_own() -> None:
+    log = log_of([S, A, B])
+    for number, items in enumerate(([S, X, Y], [S, user("p"), user("q")]), 1):
+        found = matched(log, items)
+        assert (found.is_new_line, found.branched, log.line) == (True, True, number)
+        assert [entry.line for entry in found.new] == [number, number]
+    assert texts(log) == "be brief p q"
+    assert matched(log, [S, X, Y]).left_ids == ("m6", "m7")
+    assert (log.line, len(log)) == (1, 7)
+    assert not matched(log, [S, X, Z]).is_new_line
+    assert not matched(log, [S, A, B]).is_new_line
+    assert log.line == 0
+
+
+def test_a_message_of_another_line_is_not_met_again_by_its_words() -> None:
+    log = log_of([A, B], [X, Y])
+    found = matched(log, [X, Y, B])
+    assert (found.rejoined, [(entry.id, entry.line) for entry in found.new]) == (False, [("m5", 1)])
+
+
+def test_the_newest_message_says_which_line_it_is() -> None:
+    log = log_of([A, B], [X, Y])
+    matched(log, [X, B])
+    assert log.line == 0
+
+
+@pytest.mark.parametrize(
+    ("known", "items", "line"),
+    [
+        ([S, A, B], [S, user("  a\n"), X], 0),
+        ([S, A, B], [S, user(f"{SUMMARY_MARK}1>"), X], 0),
+        ([S, A, B], [system("today"), S], 0),
+        ([S, A, B], [X, system("b")], 1),
+        ([S, system("x")], [system("today"), X, Y], 0),
+        ([CALL], [X], 0),
+        ([S, A, B], [S, Y, CALL], 1),
+        ([S, A, B, CALL], [Y, {**CALL, "tool_calls": [{**CALL["tool_calls"][0], "id": "c7"}]}], 1),
+    ],
+)
+def test_what_is_known_by_its_words_is_the_same_conversation(known: list[Wire], items: list[Wire], line: int) -> None:
+    """Whatever the instructions say, and messages without words."""
+    log = log_of(known)
+    assert matched(log, items).is_new_line is bool(line)
+    assert log.line == line
