@@ -15,11 +15,12 @@ import compact
 from compact import CompactConfig, CompactManager, StructuredSummary, SummaryRequest
 from compact.core.audit.records import AddedMessage, Commit, SessionHead
 from compact.core.engine.events import CompactionErrorEvent, VersionConflictEvent
+from compact.core.engine.prompt import CurrentPrompt
 from compact.core.engine.session import Session, TriggerDecision
 from compact.core.log.messages import Message
 from compact.core.plan.budget import TokenBudget
 from compact.core.plan.layers import KeepRules
-from compact.core.plan.plan import CompactionPlan
+from compact.core.plan.plan import CompactionPlan, DropRecord, SpanReference
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.turn import RehydrationState, TurnContext
 from compact.stores.database import Database
@@ -84,6 +85,40 @@ def test_what_happens_to_a_fork_never_reaches_the_session(change: Callable[[Sess
     change(fork)
     assert state_of(fork) != before, "the change reached the fork"
     assert state_of(session) == before
+
+
+def dropping(version: int, *message_ids: str) -> CompactionPlan:
+    record = DropRecord(span=SpanReference(message_ids), strategy="window", reason="old")
+    return CompactionPlan("s", version=version, records=(record,))
+
+
+def shown_before(session: Session) -> list[int]:
+    """The versions of the plans of which the session makes the earlier prompts, in this order."""
+    versions: list[int] = []
+    prompts = session.earlier_prompts(lambda plan: versions.append(plan.version) or CurrentPrompt())
+    assert prompts is not None
+    return [versions[-1] for _ in prompts]
+
+
+def test_earlier_prompts_are_those_of_plans_that_stand_on_the_line_the_newest_first() -> None:
+    session = live_session()
+    session.adopt(dropping(8, "m1"), is_compaction=True)
+    session.learn_plans(
+        [CompactionPlan("s", version=3), dropping(4, "m1"), dropping(5, "m2", "m77"), dropping(8, "m1")]
+    )
+    assert shown_before(session) == [4], "no plan that does nothing, none of what was left, and none that came later"
+    session.adopt(dropping(9, "m1"), is_compaction=True)
+    session.adopt(dropping(10, "m1"), is_compaction=True)
+    assert shown_before(session) == [9, 8, 4]
+    session.ingest(dialogue(6)[1:], COUNT)
+    assert shown_before(session) == [], "the caller has left what they stand on"
+
+
+def test_no_more_than_eight_earlier_prompts_are_made() -> None:
+    session = live_session()
+    session.adopt(dropping(20, "m1"), is_compaction=True)
+    session.learn_plans(dropping(version, "m1") for version in range(2, 20))
+    assert shown_before(session) == list(range(19, 11, -1))
 
 
 def test_a_fork_spends_on_the_account_of_its_session() -> None:
