@@ -44,7 +44,7 @@ from compact.core.audit.artifacts import SecurityContext
 from compact.core.audit.records import Commit, SessionHead, StoredMessage
 from compact.core.log.entries import read_entry
 from compact.recall.packaged_model import load_packaged_model
-from compact.recall.search import recall
+from compact.recall.search import RecallSource, recall
 from compact.recall.semantic import Embed, SemanticSearch
 from compact.stores.database import Database
 from compact.stores.memory import InMemoryCompactionStore
@@ -208,16 +208,14 @@ class Log:
 
     def recalled(self, query: str, similar: Callable[[str], list[StoredMessage]] | None = None) -> list[int]:
         """Return what an agent is shown as the first three results, neighbours included."""
-        answer = recall(
-            "s",
-            query,
+        source = RecallSource(
+            session_id="s",
             reader=self._store,
             artifacts=self._store.artifacts,
             security=SecurityContext(),
-            count_text=lambda text: len(text) // 4,
-            max_tokens=2000,
             similar=similar,
         )
+        answer = recall(source, query, count_text=lambda text: len(text) // 4, max_tokens=2000)
         return [near.seq - 1 for entry in answer.found[:FIRST] for near in (entry, *entry.neighbours)]
 
 

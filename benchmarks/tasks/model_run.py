@@ -25,13 +25,15 @@ from compact.core.search.recall_answer import TOOL_NAME
 from tasks.intervals import difference, wilson
 from tasks.loop import MAX_RECALLS, Run
 from tasks.model_tasks import ModelTask, model_tasks
-from tasks.policies import REFERENCE, WITH_RECALL, WITHOUT_RECALL, Compacted, Everything, Newest, Policy
+from tasks.policies import REFERENCE, REMINDED, WITH_RECALL, WITHOUT_RECALL, Compacted, Everything, Newest, Policy
 from tasks.prompts import Wire, message_text
 from tasks.steps import Task
 from tasks.writer import Domain
 
 # Chosen: small models read slowly without a GPU.
 WINDOW_TOKENS, RESERVE_TOKENS = 1500, 250
+# Chosen: a fifth of the prompt, for an entry or two.
+REMINDER_TOKENS = 250
 TASKS_PER_KIND = 20
 _MAX_REPLY_TOKENS = 60
 _ASKS = "RECALL:"
@@ -49,6 +51,9 @@ def policies() -> dict[str, Callable[[], Policy]]:
         REFERENCE: lambda: Everything(WINDOW_TOKENS),
         WITH_RECALL: lambda: Compacted(WINDOW_TOKENS, has_recall=True, reserve_tokens=RESERVE_TOKENS),
         WITHOUT_RECALL: lambda: Compacted(WINDOW_TOKENS, has_recall=False, reserve_tokens=RESERVE_TOKENS),
+        REMINDED: lambda: Compacted(
+            WINDOW_TOKENS, has_recall=False, reserve_tokens=RESERVE_TOKENS, reminder_tokens=REMINDER_TOKENS
+        ),
         "newest messages that fit": lambda: Newest(WINDOW_TOKENS, reserve_tokens=RESERVE_TOKENS),
     }
 

@@ -73,11 +73,13 @@ class Everything:
 
 
 class Compacted:
-    """Compact with its default settings; with the recall tool, or without."""
+    """Compact with its default settings; with the recall tool, with reminders, or with neither."""
 
-    def __init__(self, window_tokens: int, *, has_recall: bool, reserve_tokens: int = RESERVE_TOKENS) -> None:
-        reserve = {"hard_cap_buffer": reserve_tokens}
-        config = CompactConfig(model=MODEL, max_context_tokens=window_tokens, policy=reserve, **_NOWHERE)
+    def __init__(
+        self, window_tokens: int, *, has_recall: bool, reserve_tokens: int = RESERVE_TOKENS, reminder_tokens: int = 0
+    ) -> None:
+        reserve, recall = {"hard_cap_buffer": reserve_tokens}, {"reminder_tokens": reminder_tokens}
+        config = CompactConfig(model=MODEL, max_context_tokens=window_tokens, policy=reserve, recall=recall, **_NOWHERE)
         self._manager, self._has_recall = CompactManager(config), has_recall
 
     @property
@@ -188,6 +190,9 @@ def _groups(history: Sequence[Wire]) -> Iterator[range]:
 
 
 REFERENCE, WITH_RECALL, WITHOUT_RECALL = "no compaction", "Compact, with recall", "Compact, without recall"
+REMINDED = "Compact, with reminders"
+# Chosen: an entry or two, and a twelfth of what the prompt may have.
+REMINDER_TOKENS = 500
 
 
 def policies() -> dict[str, Callable[[int], Policy]]:
@@ -196,6 +201,7 @@ def policies() -> dict[str, Callable[[int], Policy]]:
         REFERENCE: Everything,
         WITH_RECALL: lambda window: Compacted(window, has_recall=True),
         WITHOUT_RECALL: lambda window: Compacted(window, has_recall=False),
+        REMINDED: lambda window: Compacted(window, has_recall=False, reminder_tokens=REMINDER_TOKENS),
         "newest messages that fit": Newest,
         "old tool results cleared": Cleared,
     }

@@ -459,6 +459,12 @@ class RecallSettings(ConfigSection):
 
     section = "recall"
     semantic: bool = Field(default=False, description="True also searches by meaning; needs the extra `semantic`.")
+    reminder_tokens: int = Field(
+        default=0,
+        ge=0,
+        description="Above 0, earlier messages that left the prompt and that the user's newest message is about are "
+        "shown behind it for a turn, in so many tokens at most; a compaction leaves these free.",
+    )
 
 
 class RegretConfig(ConfigSection):

@@ -28,6 +28,7 @@ from compact.core.errors import CompactError, ConfigError, InjectionTooLarge
 from compact.core.log.entries import read_entry
 from compact.core.log.messages import Message
 from compact.core.log.tokenizer import ProviderAwareTokenizer
+from compact.core.plan.turn import added_label
 from compact.core.steps import SlowStep, Steps
 
 Piece: TypeAlias = str | Message | Mapping[str, Any]
@@ -195,7 +196,7 @@ class Injection:
         if piece is None or (isinstance(piece, str) and not piece.strip()):
             return None
         if isinstance(piece, str):
-            return Message("user", f"[{name}: added for this call, not a message from the user]\n{piece}")
+            return Message("user", f"{added_label(name)}\n{piece}")
         message = read_entry(piece, f"injector {name}")
         if isinstance(piece, Message):
             message = replace(message, original=None)  # it is written like the rest of the caller's list

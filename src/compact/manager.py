@@ -30,23 +30,20 @@ from compact.assembly import (
 from compact.config import CompactConfig
 from compact.config_sources import unread_file_notice
 from compact.core.audit.archive import StorageAdapter
-from compact.core.audit.artifacts import ArtifactStore, SecurityContext
+from compact.core.audit.artifacts import SecurityContext
 from compact.core.audit.cost import SessionCost, cost_of
 from compact.core.audit.records import (
-    Commit,
     ModelCall,
     PlanVersion,
-    SessionHead,
     SessionInfo,
-    StoredMessage,
     StoredSession,
     version_before_compaction,
 )
 from compact.core.audit.report import CompactionReport, reports_of
-from compact.core.audit.store import SessionReader, SessionStore, StoreError
+from compact.core.audit.store import SessionStore
 from compact.core.audit.why import PhraseTrace
 from compact.core.engine.engine import Engine
-from compact.core.engine.events import CompactionEvent, ContentRecalledEvent, NoticeEvent
+from compact.core.engine.events import CompactionEvent, NoticeEvent
 from compact.core.engine.prompt import CurrentPrompt
 from compact.core.engine.session import Session
 from compact.core.engine.status import SessionStatus, status_of
@@ -56,7 +53,7 @@ from compact.core.log.messages import Message, SettledItems
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import TokenBudget
 from compact.core.plan.coordinator import CompactionResult
-from compact.core.plan.plan import CompactionAction, CompactionPlan
+from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.renderer import RenderedPrompt
 from compact.core.plan.strategy import CompactionStrategy
 from compact.core.plurals import quantity
@@ -70,12 +67,13 @@ from compact.model_engines import ModelEngineBuilder, ModelEngines, ReportedOver
 from compact.pricing import listed_prices
 from compact.recall.phrase_finder import PhraseFinder
 from compact.recall.rehydration import RehydrationConfig
-from compact.recall.search import Recall, recall
+from compact.recall.search import Recall
 from compact.recall.semantic import Embed
 from compact.redaction import Redactor
 from compact.runner import arun_steps, run_blocking, run_steps
+from compact.session_recall import SessionRecall, build_reminder
 from compact.session_registry import HeldSession, SessionRegistry
-from compact.stores.memory import InMemoryCompactionStore, InProcessSharedStore
+from compact.stores.memory import InProcessSharedStore
 from compact.stores.scanning import reader_of
 from compact.summarizers.circuit_breaker import CircuitBreaker
 from compact.telemetry.emitters import AnySink
@@ -94,8 +92,6 @@ _DELETE_FLUSH_SECONDS = 2.0
 _LET_LOOP_RUN_SECONDS = 0.001
 # What becomes of messages that a store could not take, when the manager is closed.
 _LOST = "lost: this process ends"
-# Chosen: as many as recall looks at of what words find.
-_MAX_SIMILAR = 24
 
 
 class CompactManager:
@@ -183,6 +179,17 @@ class CompactManager:
             summarizer = summarizer or build_summarizer(self.config, self._redactor, self._events)
         if summarizer is not None:
             circuit_breaker = circuit_breaker or build_circuit_breaker(self.config)
+        self._sessions = SessionRegistry(_MAX_SESSIONS_IN_MEMORY)
+        self._recalling = SessionRecall(
+            sessions=self._sessions,
+            store=self._store,
+            reader=self._reader,
+            semantic=build_semantic_search(self.config, embed, self._usual_sensitivity),
+            tenant_id=self.config.state.tenant_id,
+            default_sensitivity=self._usual_sensitivity,
+            emit=self._events,
+        )
+        injectors = (*build_reminder(self._recalling.remind, self.config.recall.reminder_tokens), *injectors)
         self._models = ModelEngines(
             self.config,
             ModelEngineBuilder(
@@ -210,8 +217,6 @@ class CompactManager:
         )
         # For what is the same with every model: the store, the log, the events.
         self._engine = self._models.configured.engine
-        self._semantic = build_semantic_search(self.config, embed, self._usual_sensitivity)
-        self._sessions = SessionRegistry(_MAX_SESSIONS_IN_MEMORY)
         self._background_limits = WaitLimits(store_seconds=self.config.state.timeout_seconds)
         self._limits = replace(self._background_limits, call_seconds=self.config.policy.max_wait_seconds)
         self._notice_settings(unwritable)
@@ -1031,46 +1036,10 @@ class CompactManager:
             >>> "result-3 word" in str(answer)
             True
         """
-        started_at, count_text = time.time(), self._engine.tokenizer.count_text
-        held = self._sessions.get(session_id)
-        plan = held.session.plan if held else CompactionPlan(session_id)
-        formed = held.session.log.forms if held else {}
-
-        def search(reader: SessionReader, artifacts: ArtifactStore) -> Recall:
-            return recall(
-                session_id,
-                query,
-                reader=reader,
-                artifacts=artifacts,
-                security=security or SecurityContext(tenant_id=self.config.state.tenant_id),
-                count_text=count_text,
-                max_tokens=max_tokens,
-                default_sensitivity=self._usual_sensitivity,
-                is_shown=lambda i: i not in formed and plan.get_action(i)[0] is CompactionAction.INCLUDE,
-                similar=(lambda query: self._similar(session_id, query)) if self._semantic else None,
-                line=self._line_of(session_id, held),
-            )
-
-        try:
-            answer = search(self._reader, self._store.artifacts)
-        except StoreError:
-            if held is None or not held.session.log.entries:
-                raise
-            in_memory = self._copy_in_memory(held)
-            answer = search(in_memory, in_memory.artifacts)
-        self._events(
-            ContentRecalledEvent(
-                session_id=session_id,
-                turn_number=held.session.turn_number if held else 0,
-                plan_version=plan.version,
-                started_at=started_at,
-                ended_at=max(started_at, time.time()),
-                query=answer.query,
-                message_ids=tuple(entry.message_id for entry in answer.entries),
-                tokens=sum(count_text(entry.content) for entry in answer.entries),
-            )
+        count_text = self._engine.tokenizer.count_text
+        return self._recalling.recall(
+            session_id, query, max_tokens=max_tokens, count_text=count_text, security=security
         )
-        return answer
 
     async def arecall(
         self, session_id: str, query: str, *, max_tokens: int = 2000, security: SecurityContext | None = None
@@ -1083,36 +1052,6 @@ class CompactManager:
         """
         call = partial(self.recall, session_id, query, max_tokens=max_tokens, security=security)
         return await run_blocking(call)
-
-    def _copy_in_memory(self, held: HeldSession) -> InMemoryCompactionStore:
-        """Return a store with the entries of a session that this process knows, for as long as its own one is away."""
-        # Without the session's lock: whoever recalls may be inside a call that holds it. Tokens are not asked for.
-        entries = tuple(StoredMessage(seq, entry, 0) for seq, entry in enumerate(tuple(held.session.log.entries), 1))
-        store = InMemoryCompactionStore()
-        store.commit(Commit(session_id=held.session.session_id, expected=SessionHead(), messages=entries))
-        return store
-
-    def _line_of(self, session_id: str, held: HeldSession | None) -> int:
-        """Return the line of the log that a session is on, from memory or from the store."""
-        if held and held.session.log.entries:
-            return held.session.log.line
-        if not self._store.head(session_id).branch:
-            return 0
-        stored = self._store.load(session_id)
-        return Session.resumed(stored).log.line if stored else 0
-
-    def _similar(self, session_id: str, query: str) -> Sequence[StoredMessage]:
-        """Return the entries that mean what a query means; none if the model fails."""
-        if not self._semantic:
-            return ()
-        try:
-            return self._semantic.search(session_id, query, self._reader, _MAX_SIMILAR)
-        except Exception as error:  # noqa: BLE001 - the boundary to a model: words still find what they find
-            # The text of a stranger's error may hold credentials.
-            reason = str(error) if isinstance(error, CompactError) else type(error).__name__
-            notice = f"semantic search failed, so words alone were searched: {reason}"
-            self._events(NoticeEvent(session_id=session_id, message=notice))
-            return ()
 
     def undo(self, session_id: str) -> CompactionPlan:
         """Take the last compaction back; the plan before it stays in force until the budget forbids it.
@@ -1312,8 +1251,8 @@ class CompactManager:
         if isinstance(self._shared, InProcessSharedStore):
             self._shared.forget(session_id)
         self._phrases.forget(session_id)
-        if self._semantic:
-            self._semantic.forget(session_id)
+        if self._recalling.semantic:
+            self._recalling.semantic.forget(session_id)
 
     def delete(self, session_id: str) -> bool:
         """Remove a session and all that belongs to it, from memory and from the store.

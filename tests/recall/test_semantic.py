@@ -66,7 +66,7 @@ def first(manager: CompactManager, query: str) -> str:
 
 def test_it_is_off_unless_it_is_asked_for() -> None:
     manager, _ = manager_with(*session())
-    assert manager._semantic is None
+    assert manager._recalling.semantic is None
     assert first(manager, "payback") == first(manager, "harbour") == ""
 
 
@@ -104,10 +104,10 @@ def test_each_entry_is_embedded_once_and_forgotten_with_its_session() -> None:
     manager.preflight("s", [*session(), user("one more refund")])
     manager.recall("s", "payback")
     assert model.read[known + 1 :] == ["payback", "one more refund"]
-    assert manager._semantic is not None
-    assert list(manager._semantic._sessions) == ["s"]
+    assert manager._recalling.semantic is not None
+    assert list(manager._recalling.semantic._sessions) == ["s"]
     manager.forget("s")
-    assert list(manager._semantic._sessions) == []
+    assert list(manager._recalling.semantic._sessions) == []
 
 
 class HeldModel(ToyModel):
@@ -144,16 +144,16 @@ def test_a_session_that_is_being_embedded_keeps_no_other_one_waiting() -> None:
 def test_a_session_that_is_forgotten_while_it_is_embedded_leaves_nothing() -> None:
     model = HeldModel("vessel")
     manager, _ = manager_with(*session(), embed=model)
-    assert manager._semantic is not None
+    assert manager._recalling.semantic is not None
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(manager.recall, "s", "payback")
         try:
             assert model.holds.wait(20)
-            manager._semantic.forget("s")
+            manager._recalling.semantic.forget("s")
         finally:
             model.let_go.set()
         assert slow.result(timeout=20).found[0].message_id == "m1"
-    assert list(manager._semantic._sessions) == []
+    assert list(manager._recalling.semantic._sessions) == []
 
 
 def test_confidential_content_is_shown_to_no_model() -> None:

@@ -277,14 +277,15 @@ def asked_attachments(messages: Sequence[Message], attachments: Mapping[str, Mov
 def _newest_places(messages: Sequence[Message]) -> set[int]:
     """Return where the newest user message and the newest reply are; a reply may be several messages."""
     newest_first = range(len(messages) - 1, -1, -1)
-    question = next((i for i in newest_first if _is_written_by(messages[i], "user")), -1)
-    first = last = next((i for i in newest_first if _is_written_by(messages[i], "assistant")), -1)
-    while first > 0 and _is_written_by(messages[first - 1], "assistant"):
+    question = next((i for i in newest_first if is_written_by(messages[i], "user")), -1)
+    first = last = next((i for i in newest_first if is_written_by(messages[i], "assistant")), -1)
+    while first > 0 and is_written_by(messages[first - 1], "assistant"):
         first -= 1
     return {question, *range(first, last + 1)} - {-1}
 
 
-def _is_written_by(message: Message, role: str) -> bool:
+def is_written_by(message: Message, role: str) -> bool:
+    """Return True if a message is of a role, and not one that we put into the prompt."""
     return message.role == role and not message.id.startswith(_OUR_PREFIXES)
 
 

@@ -26,7 +26,7 @@ from compact.core.search.recall_answer import (
     is_recall,
     is_recall_answer,
 )
-from compact.core.search.search_terms import is_name, read_query
+from compact.core.search.search_terms import SearchQuery, entry_terms, is_name, read_query
 from compact.core.short_repr import short_repr
 from compact.recall.passage import best_passage
 
@@ -45,6 +45,8 @@ _NEIGHBOUR_SHARE = 8
 _MAX_LOOKUPS = 8
 # The usual value (Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion", 2009).
 _FUSION_OFFSET = 60
+# Chosen: a reminder that nobody asked for is short; and what has less of a question may be about anything.
+_MAX_REMINDED, _MIN_SHARED_WORDS, _MIN_SHARED_PART = 3, 2, 1 / 3
 _PIECE = re.compile(r"[^\s,;()\[\]{}<>'\"`]+")
 
 
@@ -121,51 +123,25 @@ class Recall:
         return "\n\n".join(str(entry) for entry in self.found)
 
 
-def recall(
-    session_id: str,
-    query: str,
-    *,
-    reader: SessionReader,
-    artifacts: ArtifactStore,
-    security: SecurityContext,
-    count_text: Callable[[str], int],
-    max_tokens: int,
-    default_sensitivity: str = "internal",
-    is_shown: Callable[[str], bool] | None = None,
-    similar: Callable[[str], Sequence[StoredMessage]] | None = None,
-    line: int = 0,
-) -> Recall:
-    """Return the entry of a session that an id names, or the entries that match a query, the best first.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallSource:
+    """The entries of one session that the requester may read.
 
     `default_sensitivity` is that of tool results which say nothing of their own, as it is when they are externalised.
     `is_shown` says of a message whether the prompt has it as it is: what left the prompt comes first. `similar` finds
     entries that mean what a query means. Of a session id that was used for several conversations, only those of `line`
-    are found.
+    are found. `is_open` says of an entry whether it may be shown at all.
     """
-    source = _Source(session_id, reader, artifacts, security, default_sensitivity, is_shown or _never, similar, line)
-    matches, terms = source.by_id(query.strip()), ()
-    if matches is None:
-        matches, terms = source.matches(query), read_query(query).terms
-    answer = _Answer(source, matches[:_MAX_ENTRIES], terms, count_text, max_tokens, query)
-    return Recall(query, tuple(answer.found()))
-
-
-def _never(_: str) -> bool:
-    return False
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """The entries of one session that the requester may read."""
 
     session_id: str
     reader: SessionReader
     artifacts: ArtifactStore
     security: SecurityContext
-    default_sensitivity: str
-    is_shown: Callable[[str], bool]
-    similar: Callable[[str], Sequence[StoredMessage]] | None
-    line: int
+    default_sensitivity: str = "internal"
+    is_shown: Callable[[str], bool] = lambda _: False
+    is_open: Callable[[Message], bool] = lambda _: True
+    similar: Callable[[str], Sequence[StoredMessage]] | None = None
+    line: int = 0
 
     def by_id(self, query: str) -> list[StoredMessage] | None:
         """Return the entry that an id names, if it may be read; None if the query is no id."""
@@ -188,6 +164,15 @@ class _Source:
         found = [entry for entry in ranked if not self._is_ours(entry)]
         found.sort(key=lambda entry: self.is_shown(entry.message.id))
         return list({entry.seq: entry for entry in (*named, *found) if self._may_read(entry)}.values())
+
+    def missing(self, question: str) -> list[StoredMessage]:
+        """Return what left the prompt and says of a question what nothing in the prompt does, the best first."""
+        query = read_query(question)
+        ranked = [entry for entry in self._search(question) if self._may_read(entry) and not self._is_ours(entry)]
+        held = [(entry, self.is_shown(entry.message.id), _held_terms(entry.message, query)) for entry in ranked]
+        in_prompt = frozenset[str]().union(*(terms for _, is_shown, terms in held if is_shown))
+        hidden = ((entry, terms) for entry, is_shown, terms in held if not is_shown)
+        return [entry for entry, terms in hidden if _is_about(terms, query) and not terms <= in_prompt]
 
     def _search(self, query: str) -> Sequence[StoredMessage]:
         """Return the best matches of this line; further ones are looked at as long as those of others come before."""
@@ -216,9 +201,8 @@ class _Source:
 
     def _may_read(self, entry: StoredMessage) -> bool:
         """Return True if the requester may read an entry: the log has what artifacts have, under the same rules."""
-        return self._is_in_line(entry) and self.security.may_read_sensitivity(
-            sensitivity_of(entry.message, self.default_sensitivity)
-        )
+        is_open = self._is_in_line(entry) and self.is_open(entry.message)
+        return is_open and self.security.may_read_sensitivity(sensitivity_of(entry.message, self.default_sensitivity))
 
     def _is_in_line(self, entry: StoredMessage) -> bool:
         """Return True for an entry of the conversation that is asked about."""
@@ -250,11 +234,29 @@ class _Source:
         return self.reader.messages(self.session_id, after_seq=start, limit=2 * _REACH + 1)
 
 
+def recall(source: RecallSource, query: str, *, count_text: Callable[[str], int], max_tokens: int) -> Recall:
+    """Return the entry of a session that an id names, or the entries that match a query, the best first."""
+    matches, terms = source.by_id(query.strip()), ()
+    if matches is None:
+        matches, terms = source.matches(query), read_query(query).terms
+    answer = _Answer(source, matches[:_MAX_ENTRIES], terms, count_text, max_tokens, query)
+    return Recall(query, tuple(answer.found()))
+
+
+def remind(source: RecallSource, question: str, *, count_text: Callable[[str], int], max_tokens: int) -> Recall:
+    """Return what a user's question is about and is not in the prompt, although nobody has asked for it."""
+    missing, terms = source.missing(question)[:_MAX_REMINDED], read_query(question).terms
+    answer = _Answer(source, missing, terms, count_text, max_tokens, question)
+    # In the order of the conversation, a result behind its call: of two that disagree, the later one holds.
+    found = (entry for match in answer.found() for entry in (replace(match, neighbours=()), *match.neighbours))
+    return Recall(question, tuple(sorted(found, key=lambda entry: entry.seq)))
+
+
 @dataclass(frozen=True, slots=True)
 class _Answer:
     """Matches with their neighbours, within a number of tokens."""
 
-    source: _Source
+    source: RecallSource
     matches: Sequence[StoredMessage]
     terms: Sequence[str]
     count_text: Callable[[str], int]
@@ -324,6 +326,18 @@ def _fused(
         for place, entry in enumerate(found, 1):
             scores[entry.seq] += 1 / (_FUSION_OFFSET + place)
     return [entries[seq] for seq in sorted(scores, key=lambda seq: (-scores[seq], -seq))]
+
+
+def _held_terms(message: Message, query: SearchQuery) -> frozenset[str]:
+    """Return the terms of a query that a message holds."""
+    terms = entry_terms(message)
+    return frozenset(term for term in query.terms if terms.frequency(term))
+
+
+def _is_about(held: frozenset[str], query: SearchQuery) -> bool:
+    """Return True if a message that holds these terms of a question is surely about it."""
+    is_named = not query.names.isdisjoint(held)
+    return is_named or len(held) >= max(_MIN_SHARED_WORDS, _MIN_SHARED_PART * len(query.terms))
 
 
 def _ids_in(query: str) -> list[str]:

@@ -552,7 +552,10 @@ class RehydrationBlockedEvent(CompactionEvent):
 
 @event
 class ContentRecalledEvent(CompactionEvent):
-    """The agent or a person asked for something that had left the prompt: a sign that it was needed."""
+    """Something that had left the prompt was looked up: a sign that it was needed.
+
+    An agent or a person asked for it if `is_asked`; otherwise the user's newest message was about it.
+    """
 
     type = CompactionEventType.CONTENT_RECALLED
     spec = EventSpec(
@@ -565,6 +568,7 @@ class ContentRecalledEvent(CompactionEvent):
     query: str
     message_ids: tuple[str, ...]
     tokens: int
+    is_asked: bool = True
 
 
 @event

@@ -23,7 +23,7 @@ from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import CompactionAction, CompactionPlan, CompactionRun, StepFailure
 from compact.core.plan.regret import Regret, Regrets
 from compact.core.plan.renderer import PromptRenderer
-from compact.core.plan.turn import RehydrationState, TurnContext
+from compact.core.plan.turn import RehydrationState, TurnContext, is_added
 from compact.core.summary.summarizer import Spending
 
 # The owner, in a caller's list, of an item that we had added behind the log: no entry of the log.
@@ -79,6 +79,11 @@ class PromptTail:
 
     start: int
     items: tuple[object, ...]
+
+    @property
+    def end(self) -> int:
+        """The place behind it."""
+        return self.start + len(self.items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +144,8 @@ class Session:
         self._exhausted: CompactionInputs | None = None
         self._tokens: dict[str, int] = {}
         self._tails: tuple[PromptTail, ...] = ()
+        # Whether another process may have sent the prompt that comes back.
+        self._is_resumed = False
         # The plans before the one in force, oldest first; None if they are in the store, and were not needed yet.
         self._earlier_plans: tuple[CompactionPlan, ...] | None = ()
         # What the newest list brought back; and what reads the log under the plan in force, made when it is needed.
@@ -167,6 +174,7 @@ class Session:
         What only this process knows stays: the window, what it showed behind the log, what it sent last.
         """
         self.reads += 1
+        self._is_resumed = True
         entries = [entry.message for entry in stored.messages]
         by_id = {message.id: message for message in entries}
         forms = {message_id: form.applied(by_id[message_id]) for message_id, form in stored.forms.items()}
@@ -204,6 +212,7 @@ class Session:
         twin.stored, twin.last_sent = self.stored, self.last_sent
         twin.rehydration, twin.spending, twin.queued_version = self.rehydration, self.spending, self.queued_version
         twin._tokens, twin._tails, twin._deletion = dict(self._tokens), self._tails, self._deletion
+        twin._is_resumed = self._is_resumed
         twin._earlier_plans, twin._like, twin.kept_lists = self._earlier_plans, self._like, self.kept_lists
         return twin
 
@@ -215,7 +224,7 @@ class Session:
         self.turn_number, self.turn, self.injected = before.turn_number, before.turn, before.injected
         self.decision, self.declined, self._exhausted = before.decision, before.declined, before._exhausted
         self.stored, self.last_sent, self.rehydration = before.stored, before.last_sent, before.rehydration
-        self.queued_version, self._tails = before.queued_version, before._tails
+        self.queued_version, self._tails, self._is_resumed = before.queued_version, before._tails, before._is_resumed
         self._earlier_plans, self.reads = before._earlier_plans, self.reads + 1
         self._like, self.kept_lists = before._like, before.kept_lists
         self._regret_finder, self.new_regrets, self.failures = None, (), ()
@@ -289,24 +298,33 @@ class Session:
         prompt_of: Callable[[CompactionPlan], CurrentPrompt],
     ) -> Match | None:
         """Match a caller's list with the log; what stood behind the log in an earlier prompt is ours, not new."""
-        for tail in self._tails:
-            end = tail.start + len(tail.items)
-            if tuple(incoming[tail.start : end]) == tail.items:
-                self._remember(tail)
-                break
-        else:
+        tail = self._tail_in(incoming)
+        if tail is None:
             return self._match_log(incoming, read, prompt_of)
+        self._remember(tail)
 
         def read_in_place(item: object, _: str) -> Message:
             # Errors name the place in the caller's own list.
             return read(item, f"messages[{next(n for n, own in enumerate(incoming) if own is item)}]")
 
-        without = [*incoming[: tail.start], *incoming[end:]]
+        without = [*incoming[: tail.start], *incoming[tail.end :]]
         match = self._match_log(without, read_in_place, prompt_of)
         if match is None:
             return None
         owners = [*match.owners[: tail.start], *[_OURS] * len(tail.items), *match.owners[tail.start :]]
         return replace(match, owners=owners)
+
+    def _tail_in(self, incoming: Sequence[object]) -> PromptTail | None:
+        """Return the tail of an earlier prompt that a list has: of this process, or by its label after a restart."""
+        own = (tail for tail in self._tails if tuple(incoming[tail.start : tail.end]) == tail.items)
+        tail = next(own, None)
+        if tail or not self._is_resumed:
+            return tail
+        ours = [is_added(read_entry(item, f"messages[{place}]")) for place, item in enumerate(incoming)]
+        start = next((place for place, is_ours in enumerate(ours) if is_ours), len(ours))
+        added = takewhile(lambda place: ours[place], range(start, len(ours)))
+        items = tuple(incoming[place] for place in added)
+        return PromptTail(start, items) if items else None
 
     def _match_log(
         self,
@@ -351,7 +369,7 @@ class Session:
 
         It is the very list that came, if that is settled, and nothing was changed at all.
         """
-        self.last_sent = self.prompt.slots
+        self.last_sent, self._is_resumed = self.prompt.slots, False
         added = self._written_tail() if self.turn.rehydrated or self.injected else []
         if added:
             self._remember(PromptTail(len(self.prompt.items.owners), tuple(self._written_tail())))
