@@ -200,6 +200,20 @@ def test_what_another_process_wrote_meanwhile_changes_nothing_about_it(tmp_path:
     other.close()
 
 
+def test_after_a_restart_it_is_known_by_its_label(tmp_path: Any) -> None:
+    state = {"url": f"sqlite:///{tmp_path}/state.db"}
+    first, _ = watched(numbered(), numbered("notes"), state=state)
+    history = dialogue(3)
+    out = first.preflight("s", history)
+    first.close()
+    second, sink = watched(numbered(), state=state)
+    again = second.preflight("s", [*out, assistant("gone on"), user("go on")])
+    assert without_injected(again) == [*history, assistant("gone on"), user("go on")]
+    assert len(second.history("s")) == 8
+    assert sink.of(HistoryBranchedEvent) == []
+    second.close()
+
+
 # -- the budget ------------------------------------------------------------------------------------------------------
 
 

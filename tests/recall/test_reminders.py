@@ -121,6 +121,19 @@ def test_what_an_edit_took_out_of_the_conversation_is_not_shown() -> None:
     assert "owner-42" in str(manager.recall("s", QUESTION)), "the log still has it, for whoever asks"
 
 
+def test_what_the_caller_has_cleared_is_not_shown() -> None:
+    manager, _ = watched()
+    history = worked()
+    manager.preflight("s", history[:3])
+    history[2] = {**history[2], "content": "[cleared]"}
+    for n in range(4):
+        history += tool_exchange(f"more-{n}", "word " * 100)
+    prompt = manager.preflight("s", [*history, user(QUESTION)])
+    assert manager.current_plan("s").records
+    assert "owner-42" not in str(prompt)
+    assert "owner-42" in str(manager.recall("s", QUESTION))
+
+
 def test_what_is_confidential_is_not_shown() -> None:
     manager, _ = watched()
     history = worked()

@@ -38,6 +38,7 @@ TRIED_BY: dict[str, tuple[str, ...]] = {
         "security/test_injection_ways.py::test_no_way_but_a_persons_words_makes_a_constraint",
         "summarizers/test_hijacking.py::test_a_page_cannot_forge_a_part_of_the_summary_made_by_code",
         "summarizers/test_hijacking.py::test_a_model_that_repeats_the_attack_cannot_forge_one_either",
+        "recall/test_reminders.py::test_nothing_in_it_can_pass_for_the_users_words",
     ),
     "Control characters for a terminal": (
         "telemetry/test_emitters.py::test_no_text_gives_a_terminal_orders",
@@ -55,6 +56,7 @@ TRIED_BY: dict[str, tuple[str, ...]] = {
     ),
     "An agent reading what it should not": (
         "security/test_sensitivity.py::test_recall_gives_it_to_nobody_by_id_or_by_words",
+        "recall/test_reminders.py::test_what_is_confidential_is_not_shown",
         "security/test_sensitivity.py::test_summaries_and_events_do_not_quote_it",
         "security/test_sensitivity.py::test_export_and_mcp_withhold_it_and_raw_export_does_not",
         "recall/test_semantic.py",
