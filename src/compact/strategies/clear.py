@@ -52,9 +52,7 @@ class ClearStrategy:
         expired = [
             (index, result)
             for index, result in self._expired(context, policies)
-            if context.plan.get_action(result.message.id)[1] is None
-            and index in context.layers.remainder
-            and context.tokens[index] >= self.min_tokens
+            if index in context.layers.remainder and context.tokens[index] >= self.min_tokens
         ]
         heads = self._heads(context, [index for index, _ in expired])
         for index, result in reversed(expired):
@@ -77,17 +75,19 @@ class ClearStrategy:
     def _expired(
         self, context: PlanningContext, policies: Mapping[str, ToolDurabilityPolicy]
     ) -> Iterator[tuple[int, ToolResultEnvelope]]:
-        """Yield the results that are past their tool's age and count, newest first."""
+        """Yield the results that stand as they came and are past their tool's age and count, newest first."""
         newest_turn = context.turns[-1] if context.turns else 0
         seen: Counter[str] = Counter()
         for index in sorted(context.answered, reverse=True):
             call, message = context.answered[index], context.messages[index]
+            seen[call.name] += 1
+            if context.plan.get_action(message.id)[1] is not None:
+                continue
             result = envelope(message, tool_name=call.name, arguments=call.arguments, policies=policies)
-            seen[result.tool_name] += 1
             keep_last = self.keep_last if result.policy.keep_last is None else result.policy.keep_last
             keep_turns = self.keep_turns if result.policy.keep_turns is None else result.policy.keep_turns
             is_young = newest_turn - context.turns[index] < keep_turns
-            if result.may_clear and not is_young and seen[result.tool_name] > keep_last:
+            if result.may_clear and not is_young and seen[call.name] > keep_last:
                 yield index, result
 
     def _record(

@@ -69,11 +69,13 @@ def _focus_of(context: PlanningContext, unit: _Unit) -> float:
 def _kept_tokens(context: PlanningContext, free: frozenset[int]) -> int:
     """Return what stays in any case; where a size was asked for, as it will be cut."""
     target, messages, pinned = context.goal.target_tokens, context.messages, context.layers.pinned
+    if not context.goal.is_exact:
+        return sum(_shown_tokens(context, index) for index in context.shown if index not in free)
     kept = [index for index in range(len(messages)) if index not in free]
     last_answer = max((index for index in kept if messages[index].role == "assistant"), default=-1)
 
     def tokens(index: int) -> int:
-        if index in pinned or not context.goal.is_exact:
+        if index in pinned:
             return _shown_tokens(context, index)
         is_unread = messages[index].role == "tool" and index > last_answer
         share = _UNREAD_SHARE if is_unread else _TYPED_SHARE if is_typed(messages[index]) else _LARGEST_SHARE
@@ -103,8 +105,8 @@ def _most_valuable_first(context: PlanningContext, free: frozenset[int]) -> list
 
     A message that says nothing specific, such as a greeting, is not among it.
     """
-    ages, behind = [0] * len(context.messages), 0
-    for index in range(len(context.messages) - 1, -1, -1):
+    ages, behind = dict[int, int](), 0
+    for index in reversed(context.shown):
         ages[index] = behind
         behind += context.weight(index)
 
@@ -115,14 +117,17 @@ def _most_valuable_first(context: PlanningContext, free: frozenset[int]) -> list
         return total * (1 + FOCUS_GAIN * focus) / max(1, sum(weight for _, weight, _ in weights))
 
     units: list[_Unit] = []
-    question: tuple[int, ...] = ()
-    for group in context.groups:
+    question, asked_in = tuple[int, ...](), 0
+    for group in context.shown_groups:
         is_user = context.messages[group.indices[0]].role == "user"
         if free.issuperset(group.indices) and (group.is_tool or is_specific(context.messages[group.indices[0]])):
+            # Nothing else was asked in between, not even what is no longer shown.
             is_answer = not is_user and not group.is_tool
-            units.append(_Unit(group.indices, question if is_answer else (), density(group.indices)))
+            asked = question if is_answer and asked_in == context.turns[group.indices[0]] else ()
+            units.append(_Unit(group.indices, asked, density(group.indices)))
         if is_user:
             question = group.indices if free.issuperset(group.indices) else ()
+            asked_in = context.turns[group.indices[0]]
     return sorted(units, key=lambda unit: (unit.density, unit.indices), reverse=True)
 
 

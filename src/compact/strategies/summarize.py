@@ -41,7 +41,7 @@ class SummarizeStrategy:
     def propose(self, context: PlanningContext) -> Iterator[CompactionProposal]:
         """Propose at most one record: there is exactly one summary in a prompt."""
         kept = self._never_cleared(context)
-        free = [i for i in sorted(context.layers.remainder - kept) if self._is_free(context, i)]
+        free = [i for i in context.shown if i in context.layers.remainder and i not in kept]
         pointers = _standing_pointers(context, free)
         rest = [i for i in free if i not in pointers]
         if len(rest) < self.min_span_messages or context.turn.should_skip_aggressive_compaction():
@@ -108,12 +108,8 @@ class SummarizeStrategy:
             result = envelope(message, tool_name=call.name, arguments=call.arguments, policies=policies)
             return not result.may_clear and context.plan.get_action(message.id)[0] is not CompactionAction.EXTERNALIZE
 
-        groups = (g.indices for g in context.groups if g.is_tool and any(stays(i) for i in g.indices[1:]))
+        groups = (g.indices for g in context.shown_groups if g.is_tool and any(stays(i) for i in g.indices[1:]))
         return frozenset(index for indices in groups for index in indices)
-
-    def _is_free(self, context: PlanningContext, index: int) -> bool:
-        action = context.plan.get_action(context.messages[index].id)[0]
-        return action not in (CompactionAction.SUMMARIZE, CompactionAction.DROP)
 
 
 def _pinned_before(context: PlanningContext, span: Iterable[str]) -> tuple[str, ...]:
@@ -121,10 +117,10 @@ def _pinned_before(context: PlanningContext, span: Iterable[str]) -> tuple[str, 
 
     Attachments in use are among them.
     """
-    inside = {context.places[message_id] for message_id in span}
-    first = context.layers.before_summary
-    pinned = takewhile(lambda index: index in inside or index in first, range(max(inside)))
-    return tuple(context.messages[index].id for index in pinned if index not in inside)
+    inside, first = {context.places[message_id] for message_id in span}, context.layers.before_summary
+    last = max(inside)
+    older = (index for index in context.outside if index < last and index not in inside)
+    return tuple(context.messages[index].id for index in takewhile(first.__contains__, older))
 
 
 def _standing_pointers(context: PlanningContext, free: list[int]) -> set[int]:
@@ -136,7 +132,7 @@ def _standing_pointers(context: PlanningContext, free: list[int]) -> set[int]:
     share = int(_POINTER_SHARE * (goal.target_tokens - sum(map(context.weight, layers.pinned))))
     room = min(share, goal.settle_tokens - others - MIN_SUMMARY_TOKENS)
     stay = set[int]()
-    for group in reversed(context.groups):
+    for group in reversed(list(context.shown_groups)):
         records = (context.plan.get_action(context.messages[i].id)[1] for i in group.indices)
         # A message whose attachments were moved still speaks for itself: it stays or goes by its value.
         has_pointer = any(isinstance(record, ExternalizationRecord) and not record.attachments for record in records)

@@ -37,6 +37,7 @@ def live_session() -> Session:
     match = session.ingest(dialogue(6), COUNT)
     session.extend_prompt(match.new, PromptRenderer(), KeepRules())
     session.adopt(CompactionPlan("s", version=1), is_compaction=True)
+    assert session.structure.groups
     return session
 
 
@@ -68,7 +69,8 @@ def state_of(session: Session) -> dict[str, Any]:
     """Everything a session holds, as values that can be compared."""
     log, prompt = session.log, session.prompt
     return {
-        **{name: value for name, value in vars(session).items() if name not in ("log", "prompt", "_previous")},
+        **{name: value for name, value in vars(session).items() if name not in ("log", "prompt", "_structure")},
+        "structure": (list(session._structure.groups), dict(session._structure.places)),
         "_tokens": dict(session._tokens),
         "log": (list(log.entries), list(log.view), dict(log._by_id), {k: list(v) for k, v in log._left.items()}),
         "raw": (list(log._raw.originals), list(log._raw.ids), list(log._raw.owners)),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 from compact.core.facts.ledger import FactKind
-from compact.core.facts.open_items import find_open_items
+from compact.core.facts.open_items import TodoList, open_item_facts
 from compact.core.log.messages import Message, ToolCall
 from numbered import call, exchange, numbered
 
 
 def open_items(*messages: Message) -> list[str]:
-    found = list(find_open_items(numbered(messages)))
+    found = list(open_item_facts(TodoList.of(numbered(messages))))
     assert all(fact.kind is FactKind.OPEN_ITEM for fact in found)
     return [fact.text for fact in found]
 
@@ -88,7 +88,7 @@ def test_lines_that_leave_something_open_are_found_where_the_agent_says_so() -> 
 
 def test_each_item_names_the_message_it_stands_in() -> None:
     messages = numbered([Message("user", "hi"), told("- [ ] one"), listed("TodoWrite", todos=TODOS)])
-    assert [fact.source_ids for fact in find_open_items(messages)] == [("m1",), ("m2",), ("m2",)]
+    assert [fact.source_ids for fact in open_item_facts(TodoList.of(messages))] == [("m1",), ("m2",), ("m2",)]
 
 
 def test_odd_lists_do_no_harm() -> None:

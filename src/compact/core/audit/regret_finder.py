@@ -17,7 +17,7 @@ from typing import TypeAlias
 from compact.core.audit.records import StoredSession
 from compact.core.facts.outcomes import failure_of
 from compact.core.facts.tool_calls import CallSubject, arguments_of, call_subjects
-from compact.core.log.messages import Message, ToolCall
+from compact.core.log.messages import Message, ToolCall, list_start
 from compact.core.plan.plan import ClearRecord, CompactionPlan, ExternalizationRecord, Record
 from compact.core.plan.regret import Regret
 from compact.core.search.recall_answer import is_recall, recalled_ids
@@ -62,19 +62,31 @@ class RegretFinder:
     """
 
     def __init__(self, plan: CompactionPlan) -> None:
-        self.found = list(plan.regrets.found)
-        self._plan = plan
-        self._counted = {regret.message_id for regret in self.found}
-        self._artifacts = {record.artifact_id: record.span.first for record in plan.artifacts}
+        self.take_plan(plan)
+        # What was read so far, each with the result that it is, if it is one.
+        self._messages: list[Message] = []
+        self._read: dict[str, _Result | None] = {}
         self._waiting: dict[str, list[tuple[Message, ToolCall]]] = {}
         self._results: dict[Key, list[_Result]] = {}
-        # Removed results by the id of their message; None for what no tool said.
-        self._removed: dict[str, _Result | None] = {}
         self._by_id: dict[str, _Result] = {}  # those that change no file
         # Where each file, and each folder with it, was last changed by the agent; and where any was.
         self._changed: dict[str, int] = {}
         self._last_change = 0
         self._place = 0
+
+    def take_plan(self, plan: CompactionPlan) -> None:
+        """Go on under another plan: what was read until now was there when it was made."""
+        self.found = list(plan.regrets.found)
+        self._plan = plan
+        self._counted = {regret.message_id for regret in self.found}
+        self._artifacts = {record.artifact_id: record.span.first for record in plan.artifacts}
+
+    def has_read(self, messages: Sequence[Message]) -> bool:
+        """Return True if it was these messages, and no others, that were read."""
+        return len(messages) == len(self._messages) and list_start(messages, len(messages)) == self._messages
+
+    def _is_removed(self, message_id: str) -> bool:
+        return message_id in self._read and self._plan.get_action(message_id)[1] is not None
 
     def add(self, message: Message, *, tokens: int = 0, is_new: bool = True) -> None:
         """Read the next entry; one that is not new was there when the plan was made, and is no regret."""
@@ -83,8 +95,8 @@ class RegretFinder:
             self._waiting.setdefault(call.id, []).append((message, call))
         calls = self._waiting.get(message.tool_call_id or "") if message.role == "tool" else None
         result = _Result(message, *calls.pop(), self._place) if calls else None
-        if self._plan.get_action(message.id)[1] is not None:
-            self._removed[message.id] = result
+        self._messages.append(message)
+        self._read[message.id] = result
         if result is not None:
             self._add_result(result, tokens, is_new=is_new)
 
@@ -108,8 +120,9 @@ class RegretFinder:
         for regret in reversed(self.found):
             if self._plan.version - regret.plan_version >= _KEPT_COMPACTIONS:
                 break
-            result, removed = self._by_id.get(regret.found_in), self._removed.get(regret.message_id)
-            if result is None or regret.found_in in self._removed or regret.found_in in seen:
+            removed = self._read.get(regret.message_id) if self._is_removed(regret.message_id) else None
+            result = self._by_id.get(regret.found_in)
+            if result is None or self._is_removed(regret.found_in) or regret.found_in in seen:
                 continue
             seen.add(regret.found_in)
             path = (removed or result).about.only_reads
@@ -125,7 +138,7 @@ class RegretFinder:
                 path = dirname(path)
 
     def _count(self, message_id: str, result: _Result, tokens: int) -> None:
-        removed, record = self._removed[message_id], self._plan.get_action(message_id)[1]
+        removed, record = self._read.get(message_id), self._plan.get_action(message_id)[1]
         if record is None or message_id in self._counted:
             return
         self._counted.add(message_id)
@@ -159,8 +172,8 @@ class RegretFinder:
         return None
 
     def _missed_by_recall(self, result: _Result) -> str | None:
-        missed = next((i for i in self._recalled_ids(result) if i in self._removed), None)
-        removed = self._removed[missed] if missed else None
+        missed = next((i for i in self._recalled_ids(result) if self._is_removed(i)), None)
+        removed = self._read[missed] if missed else None
         if removed and self._is_shown(_lines(removed.message.text), self._newest(removed.keys)):
             return None
         return missed

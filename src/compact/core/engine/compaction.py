@@ -18,7 +18,6 @@ from compact.core.engine.summarization import SummaryWriter, no_clock
 from compact.core.errors import InsufficientBudget
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.facts.text import one_line
-from compact.core.log.groups import calls_answered, group_messages
 from compact.core.log.legality import Repair, repair_chat
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.constraint_guard import ConstraintGuard
@@ -79,6 +78,7 @@ class Compactor:
             goal=goal,
             turn=session.turn.context,
             prefetched=prefetched,
+            structure=session.structure,
         )
 
     def rules_of(self, session: Session, goal: Goal) -> KeepRules:
@@ -87,11 +87,12 @@ class Compactor:
         if not missed_ids:
             return self.rules
         view = session.log.view
-        groups = {view[i].id: group for group in group_messages(view) for i in group.indices}
+        structure = session.structure
         room_tokens, kept = int(self.missed_share * goal.target_tokens), set[str]()
         for message_id in missed_ids:
             # A result stays with its call and what else that call brought.
-            tokens = sum(session.tokens_of([view[i] for i in groups[message_id].indices]))
+            group = structure.groups[structure.group_numbers[structure.places[message_id]]]
+            tokens = sum(session.tokens_of([view[i] for i in group.indices]))
             if tokens <= room_tokens:
                 room_tokens -= tokens
                 kept.add(message_id)
@@ -151,7 +152,7 @@ class Compactor:
     def unchanged(self, session: Session) -> CompactionResult:
         """Return what a call does that has nothing to compact."""
         view, tokens = session.log.view, session.prompt_tokens
-        layers = partition(view, group_messages(view), self.rules)
+        layers = partition(view, session.structure.groups, self.rules)
         return CompactionResult(
             plan=session.plan,
             layers=layers,
@@ -166,7 +167,8 @@ class Compactor:
         result = self._plan_without_rehydrated(session, goal, prefetched)
         if prefetched is None or result.pending_summary is None:
             return result
-        rules = rules_without(prefetched.span, session.log.view, self.rules_of(session, goal))
+        groups = session.structure.groups
+        rules = rules_without(prefetched.span, session.log.view, groups, self.rules_of(session, goal))
         try:
             closer = self.plan(session, replace(goal, may_drop=False), prefetched, rules) if rules else result
         except InsufficientBudget:
@@ -231,7 +233,7 @@ class Compactor:
         """Decide that a compaction was due and could not be done, with what had to stay; the caller raises."""
         view = session.log.view
         *_, smallest = self.rules.reductions()
-        kept = kept_of(session, partition(view, group_messages(view), smallest))
+        kept = kept_of(session, partition(view, session.structure.groups, smallest))
         self._decide(session, TriggerDecision(True, reason), **asked, **kept)
 
     def _decide(self, session: Session, decision: TriggerDecision, **details: Any) -> None:
@@ -348,7 +350,7 @@ def _with_kept_longer(reason: str, session: Session, layers: Layers) -> str:
     """Return the reason of a plan, with what it keeps because it was missed before."""
     if not layers.missed:
         return reason
-    answered = calls_answered(session.log.view, group_messages(session.log.view))
+    answered = session.structure.answered
     tools = Counter(answered[index].name for index in sorted(layers.missed) if index in answered)
     results = ", ".join(f"{count} of {tool}" for tool, count in sorted(tools.items()))
     return f"{reason}; kept longer, because it was asked for again after an earlier compaction: {results}"

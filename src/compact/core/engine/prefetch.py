@@ -9,7 +9,7 @@ from compact.core.engine.claims import SummaryClaiming
 from compact.core.engine.emitter import EventEmitter
 from compact.core.engine.session import Session, TriggerDecision
 from compact.core.errors import WaitTimeout
-from compact.core.log.groups import group_messages
+from compact.core.log.groups import Group
 from compact.core.log.messages import Message
 from compact.core.plan.layers import KeepRules, partition
 from compact.core.plan.strategy import Goal
@@ -81,9 +81,11 @@ def smaller_rules(rules: KeepRules) -> tuple[KeepRules, ...]:
     return (*reduced, replace(reduced[-1], tool_io_pairs=0))
 
 
-def rules_without(span: Iterable[str], messages: Sequence[Message], rules: KeepRules) -> KeepRules | None:
+def rules_without(
+    span: Iterable[str], messages: Sequence[Message], groups: Sequence[Group], rules: KeepRules
+) -> KeepRules | None:
     """Return the first of ever smaller rules that keep nothing of a span; None if the rules do so, or none do."""
-    inside, groups = set(span), group_messages(messages)
+    inside = set(span)
     for smaller in smaller_rules(rules):
         if inside.isdisjoint(messages[index].id for index in partition(messages, groups, smaller).kept):
             return smaller if smaller != rules else None

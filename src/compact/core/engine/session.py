@@ -12,10 +12,12 @@ from itertools import islice, takewhile
 from compact.core.audit.records import AddedMessage, Commit, ModelCall, SessionHead, StoredMessage, StoredSession
 from compact.core.audit.regret_finder import RegretFinder, read_regrets
 from compact.core.engine.prompt import CurrentPrompt
+from compact.core.facts.extraction import SpanReading
 from compact.core.log.entries import read_entry, write_entry
 from compact.core.log.forms import EntryForm
 from compact.core.log.log import KnownList, Log, Match, Shown
 from compact.core.log.messages import Message, SettledItems, Slot, copy_plain
+from compact.core.log.structure import HistoryStructure
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import Calibration, TokenBudget
 from compact.core.plan.layers import KeepRules
@@ -138,11 +140,15 @@ class Session:
         # When each artifact was last shown again; what summaries have cost, on one account for all forks.
         self.rehydration = RehydrationState()
         self.spending = Spending()
+        # What was read of the messages that the summary stands for.
+        self.span_reading = SpanReading()
         self._deletion = Deletion()
         # The plan version for which a summary was asked of a job queue.
         self.queued_version: int | None = None
         self._exhausted: CompactionInputs | None = None
         self._tokens: dict[str, int] = {}
+        # How the caller's line is built, as far as that was needed.
+        self._structure = HistoryStructure()
         self._tails: tuple[PromptTail, ...] = ()
         # Whether another process may have sent the prompt that comes back.
         self._is_resumed = False
@@ -151,6 +157,8 @@ class Session:
         # What the newest list brought back; and what reads the log under the plan in force, made when it is needed.
         self.new_regrets: tuple[Regret, ...] = ()
         self._regret_finder: RegretFinder | None = None
+        # What has read the log under the plan before: it need not be read again, unless entries have other forms now.
+        self._earlier_finder: RegretFinder | None = None
         # What failed on the way to the newest prompt.
         self.failures: tuple[StepFailure, ...] = ()
         # The newest item of the caller's, whose kind our own messages take.
@@ -182,9 +190,9 @@ class Session:
         self._tokens = {entry.message.id: entry.tokens for entry in stored.messages}
         self._tokens |= {message_id: form.tokens for message_id, form in stored.forms.items()}
         self._like = entries[-1].original if entries else None
-        self.plan, self.prompt = stored.plan, CurrentPrompt()
+        self.plan, self.prompt, self._structure = stored.plan, CurrentPrompt(), HistoryStructure()
         self._earlier_plans = None if stored.plan.version > 1 else ()
-        self._regret_finder = None
+        self._regret_finder = self._earlier_finder = None
         self.turn_number = sum(message.role == "user" for message in entries)
         # What was rehydrated for this turn is not in the prompt any more, and may be again.
         self.rehydration = self.rehydration.without_turn(self.turn.context.turn_number)
@@ -201,7 +209,8 @@ class Session:
     def fork(self) -> Session:
         """Return a copy on which a compaction can be tried out: what it does never reaches this session.
 
-        Two things are shared: what summaries cost, which is spent on one account, and that the session was deleted.
+        Three things are shared: what summaries cost, which is spent on one account, that the session was deleted, and
+        what was read of the messages of its summary.
         """
         twin = Session(self.session_id)
         twin.log, twin.prompt = self.log.fork(), self.prompt.copy()
@@ -214,6 +223,7 @@ class Session:
         twin._tokens, twin._tails, twin._deletion = dict(self._tokens), self._tails, self._deletion
         twin._is_resumed = self._is_resumed
         twin._earlier_plans, twin._like, twin.kept_lists = self._earlier_plans, self._like, self.kept_lists
+        twin._structure, twin.span_reading = self._structure.copy(), self.span_reading
         return twin
 
     def go_back_to(self, before: Session) -> None:
@@ -226,8 +236,9 @@ class Session:
         self.stored, self.last_sent, self.rehydration = before.stored, before.last_sent, before.rehydration
         self.queued_version, self._tails, self._is_resumed = before.queued_version, before._tails, before._is_resumed
         self._earlier_plans, self.reads = before._earlier_plans, self.reads + 1
-        self._like, self.kept_lists = before._like, before.kept_lists
-        self._regret_finder, self.new_regrets, self.failures = None, (), ()
+        self._like, self.kept_lists, self._structure = before._like, before.kept_lists, before._structure
+        self._regret_finder = self._earlier_finder = None
+        self.new_regrets, self.failures = (), ()
 
     def keep_list(self, incoming: Sequence[object]) -> None:
         """Keep a list that could not be stored, so that it is stored later; one that it goes on from is in it."""
@@ -408,13 +419,14 @@ class Session:
         """Look for regrets among the entries that a match has just brought; a plan that removes nothing has none."""
         self.new_regrets = ()
         if match.branched or match.rejoined or not self.plan.records:
-            self._regret_finder = None
+            self._regret_finder = self._earlier_finder = None
         if not self.plan.records:
             return
-        if self._regret_finder is None:
+        finder = self._regret_finder or self._finder_before(match)
+        if finder is None:
             finder = self._regrets_so_far()
         else:
-            finder = self._regret_finder
+            self._regret_finder = finder
             for message in match.new:
                 finder.add(message, tokens=self._tokens[message.id])
         new_ids = {message.id for message in match.new}
@@ -428,8 +440,28 @@ class Session:
     def _regrets_so_far(self) -> RegretFinder:
         """Return what reads the log under the plan in force; made once for each plan."""
         if self._regret_finder is None:
-            self._regret_finder = read_regrets(self.plan, self.log.entries, self.log.view, self.message_tokens)
+            self._regret_finder = self._finder_before(Match((), [])) or read_regrets(
+                self.plan, self.log.entries, self.log.view, self.message_tokens
+            )
         return self._regret_finder
+
+    def _finder_before(self, match: Match) -> RegretFinder | None:
+        """Return the finder of the plan before, for this plan, if it has read all but what a match has just brought."""
+        finder, self._earlier_finder = self._earlier_finder, None
+        known = len(self.log.view) - len(match.new)
+        is_usable = not (match.branched or match.rejoined) and bool(self.plan.records)
+        if finder is None or not is_usable or not finder.has_read(self.log.view[:known]):
+            return None
+        finder.take_plan(self.plan)
+        return finder
+
+    # -- how the caller's line is built ------------------------------------------------------------------------------
+
+    @property
+    def structure(self) -> HistoryStructure:
+        """The groups and turns of the caller's line; only what is new is read, unless its past was edited."""
+        self._structure = self._structure.of(self.log.view)
+        return self._structure
 
     # -- tokens -----------------------------------------------------------------------------------------------------
 
@@ -497,7 +529,9 @@ class Session:
         if self._earlier_plans is not None and plan.version != self.plan.version:
             self._earlier_plans = (*self._earlier_plans, self.plan)[-_REMEMBERED_PROMPTS:]
         regrets = Regrets(self.regrets, len(self.log.entries))
-        self.plan, self._regret_finder = replace(plan, regrets=regrets, archived=self.plan.archived), None
+        # Under a plan without records nothing was read.
+        self._earlier_finder, self._regret_finder = self._regret_finder if self.plan.records else None, None
+        self.plan = replace(plan, regrets=regrets, archived=self.plan.archived)
         if is_compaction:
             self.calibration = self.calibration.after_compaction()
 

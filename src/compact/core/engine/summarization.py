@@ -435,12 +435,13 @@ class SummaryWriter:
         view = [withheld(message, self.default_sensitivity) for message in session.log.view]
         span = tuple(message for message in view if message.id in inside)
         artifacts = _artifact_facts(pending, span)
+        found = find_facts(span, artifacts, constraints=self.constraints, history=view, reading=session.span_reading)
         request = SummaryRequest(
             messages=tuple(message for message in span if message.id not in known),
             span=span,
             history=tuple(_as_shown(view, plan, inside)),
             previous=before.summary.without_sources(closed_ids(view)) if before and before.summary else None,
-            ledger=_with_carried_facts(before, find_facts(span, artifacts, constraints=self.constraints, history=view)),
+            ledger=_with_carried_facts(before, found),
             max_tokens=pending.max_tokens,
             count_text=self.tokenizer.count_text,
             form=self.form,

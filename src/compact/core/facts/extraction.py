@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from threading import Lock
 from typing import TypeGuard
 
 from compact.core.facts.constraints import Constraint, ConstraintFinder
 from compact.core.facts.entities import EntityKind, entity_kinds
-from compact.core.facts.ledger import Fact, FactKind, Ledger, merged
-from compact.core.facts.open_items import find_open_items
-from compact.core.facts.outcomes import ToolUse, tool_uses
-from compact.core.facts.text import cut_line, ends_of, joined_ranges, line_around, sentence_ranges
+from compact.core.facts.ledger import Fact, FactKind, FactsBySubject, Ledger, MergedFacts, by_subject, joined_facts
+from compact.core.facts.open_items import TodoList, open_item_facts
+from compact.core.facts.outcomes import ToolUse, ToolUseReader
+from compact.core.facts.text import TextRange, cut_line, ends_of, joined_ranges, line_around, sentence_ranges
 from compact.core.facts.tool_calls import LAST_LINE, fits_name, is_typed
 from compact.core.log.messages import Message
 
@@ -61,30 +63,159 @@ def find_facts(
     *,
     constraints: ConstraintFinder,
     history: Sequence[Message] | None = None,
+    reading: SpanReading | None = None,
 ) -> Ledger:
     """Return the ledger of a span: it contains that of any shorter span, except what was taken back or settled since.
 
     `history` is the whole that the span is part of: it decides what was asked first and last, and a constraint that
-    was taken back after the span is gone too.
+    was taken back after the span is gone too. `reading` is what was read of the span before this one.
     """
     whole = messages if history is None else history
     inside = {message.id for message in messages}
     held = constraints.standing(whole)
     standing = [constraint for constraint in held if constraint.source_id in inside]
-    uses = list(tool_uses(messages))
-    return merged(
+    read = (reading or SpanReading()).read(messages)
+    asked = (fact for fact in _asks(whole, held) if inside.issuperset(fact.source_ids))
+    constrained = (Fact(FactKind.CONSTRAINT, found.text, source_ids=(found.source_id,)) for found in standing)
+    return joined_facts(
         (
-            *(fact for fact in _asks(whole, held) if inside.issuperset(fact.source_ids)),
-            *(Fact(FactKind.CONSTRAINT, found.text, source_ids=(found.source_id,)) for found in standing),
-            *find_decisions(messages),
-            *find_open_items(messages),
-            *_files(uses),
-            *_commands(uses),
-            *_errors(uses),
-            *artifacts,
-            *_mentions(messages),
+            by_subject((*asked, *constrained)),
+            read.decisions,
+            by_subject(read.open_items),
+            read.files,
+            read.commands,
+            read.errors,
+            by_subject(artifacts),
+            read.mentions,
         )
     )
+
+
+class FactReader:
+    """Reads the facts of a span message by message, and what they have come to so far.
+
+    What a message says is read once in its life; here it is put together (a command that failed and then went well).
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.todos = TodoList()
+        self.decisions, self.files, self.commands = MergedFacts(), MergedFacts(), MergedFacts()
+        self.errors, self.mentions = MergedFacts(), MergedFacts()
+        self._uses = ToolUseReader()
+        self._modified: set[str] = set()
+        # The lines that were read of each file, and the errors of each call that are not resolved yet.
+        self._read: dict[str, tuple[TextRange, ...]] = {}
+        self._open_errors: dict[str, tuple[tuple[Fact, int], ...]] = {}
+        self._changes: list[str] = []
+
+    def continued(self) -> FactReader:
+        """Return one that goes on where this one is, and finds what comes to what is known here."""
+        twin = FactReader()
+        twin.count, twin.todos, twin._uses = self.count, self.todos.copy(), self._uses.copy()
+        twin._modified, twin._read = set(self._modified), dict(self._read)
+        twin._open_errors, twin._changes = dict(self._open_errors), list(self._changes)
+        return twin
+
+    def extend(self, messages: Iterable[Message]) -> None:
+        """Read the next messages."""
+        for message in messages:
+            self.count += 1
+            self.todos.add(message)
+            for fact in find_decisions((message,)):
+                self.decisions.add(fact)
+            for text in message.read_once(_read_mentions):
+                self.mentions.add(Fact(FactKind.MENTION, text, source_ids=(message.id,)))
+            use = self._uses.add(message)
+            if use is not None:
+                self._add_use(use)
+
+    def _add_use(self, use: ToolUse) -> None:
+        if use.about.command:
+            command = Fact(FactKind.COMMAND, cut_line(use.about.command), use.failure or "ok", use.ids)
+            self.commands.add(command)
+        self._add_error(use)
+        if not use.failure:
+            self._add_files(use)
+
+    def _add_files(self, use: ToolUse) -> None:
+        """Note each file, whether it was modified, and which of its lines were read; what failed touched nothing."""
+        changed, path = use.about.changed, use.about.path
+        self._modified.update(changed)
+        if path and not changed and not fits_name(use.call.name, _SEARCHES):
+            lines = (use.about.lines,) if use.about.lines else ()
+            self._read[path] = joined_ranges((*self._read.get(path, ()), *lines))
+        for name in changed or (path,):
+            if _is_file_name(name) and (name in self._modified or name in self._read):
+                detail = _file_detail(name in self._modified, self._read.get(name))
+                self.files.add(Fact(FactKind.FILE, name, detail, use.ids))
+
+    def _add_error(self, use: ToolUse) -> None:
+        """Note a failure, or what stood between failures and the same call going well."""
+        command, changes = use.about.command, self._changes
+        subject = f"{use.call.name} {use.about.path or command or use.call.arguments}"
+        if use.failure and use.failure != _NOTHING_FOUND:
+            # A bare number says nothing without what it is the end of.
+            text = f"{command}: {use.failure}" if command and use.failure.startswith("exit ") else use.failure
+            error = Fact(FactKind.ERROR, cut_line(text), "not resolved", use.ids)
+            self._open_errors[subject] = (*self._open_errors.get(subject, ()), (error, len(changes)))
+            self.errors.add(error)
+        if use.failure:
+            return
+        for error, place in self._open_errors.pop(subject, ()):
+            ids = (*error.source_ids, *use.ids)
+            self.errors.add(Fact(FactKind.ERROR, error.subject, _resolution(changes[place:]), ids))
+        changes.extend(use.about.changed)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFacts:
+    """The facts of a span by their kinds and subjects, and what is open at its end."""
+
+    decisions: FactsBySubject
+    files: FactsBySubject
+    commands: FactsBySubject
+    errors: FactsBySubject
+    mentions: FactsBySubject
+    open_items: tuple[Fact, ...]
+
+
+def _common_start(one: Sequence[Message], other: Sequence[Message]) -> int:
+    """Return with how many messages both begin."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((n for n, (mine, its) in pairs if mine is not its and mine != its), min(len(one), len(other)))
+
+
+class SpanReading:
+    """What was read of the span of a session's summary: the next span begins with most of it, and is read behind that.
+
+    A span gets messages in its newest part, too, so what two spans in a row begin with is taken as settled. The forks
+    of a session share it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._settled = FactReader()
+        self._span: Sequence[Message] = ()
+
+    def read(self, span: Sequence[Message]) -> FoundFacts:
+        """Return the facts of a span."""
+        with self._lock:
+            common = _common_start(span, self._span)
+            if common < self._settled.count:
+                self._settled = FactReader()
+            settled, self._span = self._settled, span
+            settled.extend(span[settled.count : common])
+            newest = settled.continued()
+            newest.extend(span[common:])
+            return FoundFacts(
+                decisions=settled.decisions.with_others(newest.decisions),
+                files=settled.files.with_others(newest.files),
+                commands=settled.commands.with_others(newest.commands),
+                errors=settled.errors.with_others(newest.errors),
+                mentions=settled.mentions.with_others(newest.mentions),
+                open_items=tuple(open_item_facts(newest.todos)),
+            )
 
 
 def _asks(messages: Sequence[Message], held: Iterable[Constraint]) -> Iterator[Fact]:
@@ -96,14 +227,15 @@ def _asks(messages: Sequence[Message], held: Iterable[Constraint]) -> Iterator[F
     constraints: dict[str, list[str]] = {}
     for constraint in held:
         constraints.setdefault(constraint.source_id, []).append(constraint.text)
-    typed = [message for message in messages if is_typed(message)]
-    task = next((message for message in typed if not is_acknowledgement(message.text)), typed[0] if typed else None)
+    first = next((message for message in messages if is_typed(message)), None)
+    task = next((message for message in messages if is_typed(message) and not is_acknowledgement(message.text)), first)
     if task is None:
         return
     yield Fact(FactKind.TASK, task.text.strip(), source_ids=(task.id,))
-    asking = [message for message in typed if _asks_something(message.text, constraints.get(message.id, ()))]
-    if asking and asking[-1].text != task.text:
-        yield Fact(FactKind.LATEST_ASK, asking[-1].text.strip(), source_ids=(asking[-1].id,))
+    typed = (message for message in reversed(messages) if is_typed(message))
+    latest = next((one for one in typed if _asks_something(one.text, constraints.get(one.id, ()))), None)
+    if latest is not None and latest.text != task.text:
+        yield Fact(FactKind.LATEST_ASK, latest.text.strip(), source_ids=(latest.id,))
 
 
 def _asks_something(text: str, constraints: Iterable[str]) -> bool:
@@ -144,58 +276,16 @@ def _is_dialogue(message: Message) -> bool:
     return message.role == "assistant" or is_typed(message)
 
 
-def _files(uses: Iterable[ToolUse]) -> Iterator[Fact]:
-    """Yield each file, whether it was modified, and which of its lines were read; what failed touched nothing."""
-    modified: set[str] = set()
-    read: dict[str, list[tuple[int, int]]] = {}
-    for use in uses:
-        changed, path = use.about.changed, use.about.path
-        if use.failure:
-            continue
-        modified.update(changed)
-        if path and not changed and not fits_name(use.call.name, _SEARCHES):
-            read.setdefault(path, []).extend((use.about.lines,) if use.about.lines else ())
-        for name in changed or (path,):
-            if _is_file_name(name) and (name in modified or name in read):
-                yield Fact(FactKind.FILE, name, _file_detail(name in modified, read.get(name)), use.ids)
-
-
 def _is_file_name(name: str | None) -> TypeGuard[str]:
     return name is not None and len(name) <= _MAX_PATH_CHARS and "\n" not in name
 
 
-def _file_detail(is_modified: bool, ranges: list[tuple[int, int]] | None) -> str:
+def _file_detail(is_modified: bool, ranges: tuple[TextRange, ...] | None) -> str:
     parts = ["modified"] if is_modified else []
     if ranges is not None:
-        lines = (f"{start}-{'' if end >= LAST_LINE else end}" for start, end in joined_ranges(ranges))
+        lines = (f"{start}-{'' if end >= LAST_LINE else end}" for start, end in ranges)
         parts.append(f"read {', '.join(lines)}".rstrip())
     return "; ".join(parts)
-
-
-def _commands(uses: Iterable[ToolUse]) -> Iterator[Fact]:
-    for use in uses:
-        if use.about.command:
-            yield Fact(FactKind.COMMAND, cut_line(use.about.command), use.failure or "ok", use.ids)
-
-
-def _errors(uses: Iterable[ToolUse]) -> Iterator[Fact]:
-    """Yield each failure, and what stood between it and the same call going well."""
-    changes: list[str] = []
-    open_errors: dict[str, list[tuple[Fact, int]]] = {}
-    for use in uses:
-        command = use.about.command
-        subject = f"{use.call.name} {use.about.path or command or use.call.arguments}"
-        if use.failure and use.failure != _NOTHING_FOUND:
-            # A bare number says nothing without what it is the end of.
-            text = f"{command}: {use.failure}" if command and use.failure.startswith("exit ") else use.failure
-            error = Fact(FactKind.ERROR, cut_line(text), "not resolved", use.ids)
-            open_errors.setdefault(subject, []).append((error, len(changes)))
-            yield error
-        if use.failure:
-            continue
-        for error, place in open_errors.pop(subject, ()):
-            yield Fact(FactKind.ERROR, error.subject, _resolution(changes[place:]), (*error.source_ids, *use.ids))
-        changes.extend(use.about.changed)
 
 
 def _resolution(changes: Sequence[str]) -> str:
@@ -204,13 +294,6 @@ def _resolution(changes: Sequence[str]) -> str:
         return "resolved by trying again"
     rest = ", …" if len(named) > _MAX_CHANGES_NAMED else ""
     return f"resolved after changing {', '.join(named[:_MAX_CHANGES_NAMED])}{rest}"
-
-
-def _mentions(messages: Sequence[Message]) -> Iterator[Fact]:
-    """Yield identifiers and numbers that the dialogue has used: those that only a tool printed are not among them."""
-    for message in messages:
-        for text in message.read_once(_read_mentions):
-            yield Fact(FactKind.MENTION, text, source_ids=(message.id,))
 
 
 def _read_mentions(message: Message) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Any, TypeAlias
 
 from compact.core.facts.text import first_half
 
@@ -127,15 +127,66 @@ class Ledger:
         return cls(tuple(Fact(FactKind(kind), subject, detail, tuple(ids)) for kind, subject, detail, ids in data))
 
 
+# Facts by kind and subject, in the order in which they were found first.
+FactsBySubject: TypeAlias = dict[tuple[FactKind, str], Fact]
+
+
+class MergedFacts:
+    """Facts that are found one by one: a subject that was found twice keeps its place and has its newest detail."""
+
+    def __init__(self) -> None:
+        self._details: dict[tuple[FactKind, str], str] = {}
+        self._sources: dict[tuple[FactKind, str], list[str]] = {}
+        self._facts: FactsBySubject = {}
+        # Those that are not in `_facts` as they are now.
+        self._changed: dict[tuple[FactKind, str], None] = {}
+
+    def add(self, fact: Fact) -> None:
+        """Add a fact."""
+        key = (fact.kind, fact.subject)
+        self._details[key] = fact.detail or self._details.get(key, "")
+        self._sources.setdefault(key, []).extend(fact.source_ids)
+        self._changed[key] = None
+
+    def facts(self) -> FactsBySubject:
+        """Return the facts so far."""
+        for key in self._changed:
+            self._facts[key] = Fact(*key, self._details[key], tuple(dict.fromkeys(self._sources[key])))
+        self._changed.clear()
+        return self._facts
+
+    def with_others(self, later: MergedFacts) -> FactsBySubject:
+        """Return the facts so far with some that were found after them."""
+        return _with_later(dict(self.facts()), later.facts())
+
+
+def _with_later(found: FactsBySubject, later: FactsBySubject) -> FactsBySubject:
+    for key in found.keys() & later.keys():
+        known, new = found[key], later[key]
+        ids = tuple(dict.fromkeys((*known.source_ids, *new.source_ids)))
+        found[key] = Fact(*key, new.detail or known.detail, ids)
+    return found | {key: fact for key, fact in later.items() if key not in found} if found else dict(later)
+
+
+def by_subject(facts: Iterable[Fact]) -> FactsBySubject:
+    """Return facts by kind and subject, each once."""
+    found = MergedFacts()
+    for fact in facts:
+        found.add(fact)
+    return found.facts()
+
+
+def joined_facts(parts: Iterable[FactsBySubject]) -> Ledger:
+    """Return one ledger of facts, those of the first part first."""
+    found: FactsBySubject = {}
+    for part in parts:
+        found = _with_later(found, part)
+    return Ledger(tuple(found.values()))
+
+
 def merged(facts: Iterable[Fact]) -> Ledger:
     """Return one ledger: a subject that was found twice keeps its place and has its newest detail."""
-    details: dict[tuple[FactKind, str], str] = {}
-    sources: dict[tuple[FactKind, str], dict[str, None]] = {}
-    for fact in facts:
-        key = (fact.kind, fact.subject)
-        details[key] = fact.detail or details.get(key, "")
-        sources.setdefault(key, {}).update(dict.fromkeys(fact.source_ids))
-    return Ledger(tuple(Fact(*key, details[key], tuple(ids)) for key, ids in sources.items()))
+    return joined_facts((by_subject(facts),))
 
 
 def by_kind(facts: Iterable[Fact]) -> Mapping[FactKind, tuple[Fact, ...]]:

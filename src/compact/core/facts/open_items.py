@@ -114,9 +114,19 @@ class TodoList:
         """Return the state at the end of a history."""
         todos = cls()
         for message in messages:
-            for note in message.read_once(_read_notes):
-                todos._take(note, message.id)
+            todos.add(message)
         return todos
+
+    def add(self, message: Message) -> None:
+        """Bring the state up to what the next message says."""
+        for note in message.read_once(_read_notes):
+            self._take(note, message.id)
+
+    def copy(self) -> TodoList:
+        """Return one in the same state that goes on by itself."""
+        return TodoList(
+            dict(self._noted), list(self._listed), dict(self._tasks), dict(self._unnumbered), dict(self._newest)
+        )
 
     def open_items(self) -> Iterator[TodoItem]:
         """Yield what is not settled by now; of lists, only the newest one counts."""
@@ -211,9 +221,9 @@ def _read_call(call: ToolCall) -> _Note | None:
     return _List(items) if items else None
 
 
-def find_open_items(messages: Iterable[Message]) -> Iterator[Fact]:
+def open_item_facts(todos: TodoList) -> Iterator[Fact]:
     """Yield what nobody has settled by now, as facts."""
-    for item in TodoList.of(messages).open_items():
+    for item in todos.open_items():
         yield Fact(FactKind.OPEN_ITEM, cut_line(item.text), item.status.replace("_", " "), (item.message_id,))
 
 

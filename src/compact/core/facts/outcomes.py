@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from compact.core.facts.text import cut_line, ends_of
 from compact.core.facts.tool_calls import READS, CallSubject, call_subjects, fits_name
-from compact.core.log.groups import calls_answered, group_messages
+from compact.core.log.groups import GroupReader
 from compact.core.log.messages import Message, ToolCall
 
 # Chosen: a line of an error is recognised by how it begins; the rest is not searched.
@@ -72,14 +72,38 @@ class ToolUse:
         return self.caller.id, self.result.id
 
 
-def tool_uses(messages: Sequence[Message]) -> Iterator[ToolUse]:
+class ToolUseReader:
+    """Finds the calls that were answered, message by message."""
+
+    def __init__(self) -> None:
+        self._messages: list[Message] = []
+        self._groups = GroupReader()
+
+    def add(self, message: Message) -> ToolUse | None:
+        """Read the next message; return the call that it answers, if it does."""
+        self._messages.append(message)
+        place = self._groups.groups[self._groups.add(message)].indices[0]
+        caller = self._messages[place]
+        if place == len(self._messages) - 1:
+            return None
+        # Of two calls of one message that share an id, the last one counts.
+        call = next(call for call in reversed(caller.tool_calls) if call.id == (message.tool_call_id or ""))
+        return ToolUse(place, caller, call, call_subjects(caller)[call.id], message, failure_of(message, call))
+
+    def copy(self) -> ToolUseReader:
+        """Return one that has read the same, and goes on by itself."""
+        twin = ToolUseReader()
+        twin._messages, twin._groups = list(self._messages), self._groups.copy()
+        return twin
+
+
+def tool_uses(messages: Iterable[Message]) -> Iterator[ToolUse]:
     """Yield the calls that were answered, in the order of their results."""
-    groups = group_messages(messages)
-    callers = {index: group.indices[0] for group in groups for index in group.indices[1:]}
-    for index, call in sorted(calls_answered(messages, groups).items(), key=lambda item: item[0]):
-        place, result = callers[index], messages[index]
-        caller = messages[place]
-        yield ToolUse(place, caller, call, call_subjects(caller)[call.id], result, failure_of(result, call))
+    reader = ToolUseReader()
+    for message in messages:
+        use = reader.add(message)
+        if use is not None:
+            yield use
 
 
 def failure_of(message: Message, call: ToolCall) -> str:

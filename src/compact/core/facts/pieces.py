@@ -125,15 +125,16 @@ class _CutMessage:
 def cut_into_pieces(messages: Sequence[Message], places: Collection[int] | None = None) -> list[Piece]:
     """Return every piece of a history, in order; those of a tool result know the call that it answers.
 
-    Of a very long text only the two ends are cut into pieces. With `places`, only the messages there are.
+    Of a very long text only the two ends are cut into pieces. With `places`, only the messages there are: those of
+    whole groups.
     """
-    groups = group_messages(messages)
-    answered = calls_answered(messages, groups)
-    callers = {place: group.indices[0] for group in groups for place in group.indices[1:]}
+    read = range(len(messages)) if places is None else sorted(places)
+    shown = [messages[place] for place in read]
+    groups = group_messages(shown)
+    answered = {read[n]: call for n, call in calls_answered(shown, groups).items()}
+    callers = {read[n]: read[group.indices[0]] for group in groups for n in group.indices[1:]}
     pieces: list[Piece] = []
-    for place, message in enumerate(messages):
-        if places is not None and place not in places:
-            continue
+    for place, message in zip(read, shown, strict=True):
         call, step, has_numbers = answered.get(place), (place, -1), False
         if call is not None:
             caller = messages[callers[place]]

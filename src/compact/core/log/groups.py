@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from compact.core.log.messages import Message, ToolCall
@@ -16,24 +16,47 @@ class Group:
     is_tool: bool
 
 
-def group_messages(messages: Sequence[Message]) -> tuple[Group, ...]:
-    """Cut a history into groups: an assistant message with all the results of its calls, or a message alone.
+class GroupReader:
+    """Cuts a history into groups message by message: an assistant message with all the results of its calls, or one.
 
     A result belongs to the nearest earlier call with its id that has no result yet, so ids may be used again.
     """
-    members: list[list[int]] = []
-    is_tool: list[bool] = []
-    waiting: dict[str, list[int]] = {}
-    for index, message in enumerate(messages):
-        callers = waiting.get(message.tool_call_id or "") if message.role == "tool" else None
+
+    def __init__(self) -> None:
+        self.groups: list[Group] = []
+        # The calls that have no result yet, by their ids: the numbers of their groups.
+        self._waiting: dict[str, list[int]] = {}
+        self._read = 0
+
+    def add(self, message: Message) -> int:
+        """Read the next message; return the number of its group."""
+        index, groups = self._read, self.groups
+        self._read += 1
+        callers = self._waiting.get(message.tool_call_id or "") if message.role == "tool" else None
         if callers:
-            members[callers.pop()].append(index)
-            continue
+            number = callers.pop()
+            groups[number] = Group((*groups[number].indices, index), True)
+            return number
+        number = len(groups)
         for call in message.tool_calls:
-            waiting.setdefault(call.id, []).append(len(members))
-        members.append([index])
-        is_tool.append(bool(message.tool_calls) or message.role == "tool")
-    return tuple(Group(tuple(indices), tool) for indices, tool in zip(members, is_tool, strict=True))
+            self._waiting.setdefault(call.id, []).append(number)
+        groups.append(Group((index,), bool(message.tool_calls) or message.role == "tool"))
+        return number
+
+    def copy(self) -> GroupReader:
+        """Return one that has read the same, and goes on by itself."""
+        twin = GroupReader()
+        twin.groups, twin._read = list(self.groups), self._read
+        twin._waiting = {call_id: list(numbers) for call_id, numbers in self._waiting.items() if numbers}
+        return twin
+
+
+def group_messages(messages: Iterable[Message]) -> tuple[Group, ...]:
+    """Cut a history into groups: an assistant message with all the results of its calls, or a message alone."""
+    reader = GroupReader()
+    for message in messages:
+        reader.add(message)
+    return tuple(reader.groups)
 
 
 def turn_numbers(messages: Sequence[Message]) -> tuple[int, ...]:

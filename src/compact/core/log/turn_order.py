@@ -7,8 +7,7 @@ the caller itself sent in another order stays in that order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 
 from compact.core.log.messages import Message
@@ -27,9 +26,25 @@ def ends_a_turn(message: Message) -> bool:
 class TurnOrder:
     """Who has spoken between any two messages of a history."""
 
-    def __init__(self, messages: Sequence[Message]) -> None:
-        self._places = {message.id: place for place, message in enumerate(messages)}
-        self._turns = {who: list(accumulate(_turns_of(who, messages), initial=0)) for who in ("user", "assistant")}
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        self._places: dict[str, int] = {}
+        # How many turns each has ended before a place.
+        self._turns: dict[Speaker, list[int]] = {"user": [0], "assistant": [0]}
+        for message in messages:
+            self.add(message)
+
+    def add(self, message: Message) -> None:
+        """Read the next message."""
+        self._places[message.id] = len(self._turns["user"]) - 1
+        for who, turns in self._turns.items():
+            turns.append(turns[-1] + (message.role == who and ends_a_turn(message)))
+
+    def copy(self) -> TurnOrder:
+        """Return one that has read the same, and goes on by itself."""
+        twin = TurnOrder()
+        twin._places = dict(self._places)
+        twin._turns = {who: list(turns) for who, turns in self._turns.items()}
+        return twin
 
     def lines_for(self, prompt: Iterable[Message], *, only_first: bool = False) -> Iterator[tuple[int, Message]]:
         """Yield the lines that a prompt of these messages needs, each with the place that it stands before.
@@ -59,7 +74,3 @@ class TurnOrder:
         if start is None or end is None:
             return True
         return self._turns[who][end] > self._turns[who][start]
-
-
-def _turns_of(who: Speaker, messages: Iterable[Message]) -> Iterator[bool]:
-    return (message.role == who and ends_a_turn(message) for message in messages)

@@ -14,10 +14,10 @@ from compact.core.errors import InsufficientBudget
 from compact.core.facts.constraints import ConstraintFinder, NoConstraints
 from compact.core.log.attachment_use import messages_in_use, repeated_attachments
 from compact.core.log.attachments import attachments_of
-from compact.core.log.groups import Group, calls_answered, group_messages, turn_numbers
+from compact.core.log.groups import Group
 from compact.core.log.legality import repair_chat
 from compact.core.log.messages import Message, Slot
-from compact.core.log.turn_order import TurnOrder
+from compact.core.log.structure import HistoryStructure
 from compact.core.plan.economics import Economics
 from compact.core.plan.layers import KeepRules, Layers, partition
 from compact.core.plan.parts import PromptPart, in_order, part_of
@@ -189,6 +189,7 @@ class CompactionCoordinator:
         goal: Goal,
         turn: TurnContext | None = None,
         prefetched: SummarizationRecord | None = None,
+        structure: HistoryStructure | None = None,
     ) -> CompactionResult:
         """Make the next plan: strategies first, then fewer kept messages, then cuts in what is too large.
 
@@ -201,6 +202,7 @@ class CompactionCoordinator:
             goal: How far to go, in tokens.
             turn: What was shown again in this turn.
             prefetched: A summary that was written before it is needed.
+            structure: How `messages` are built, if that is known.
 
         Raises:
             InsufficientBudget: What must stay takes more than `goal.ceiling_tokens`.
@@ -217,25 +219,30 @@ class CompactionCoordinator:
             >>> again.tokens_freed
             0
         """
-        groups = group_messages(messages)
-        rules = self._with_attached(messages, plan, tokens, rules, goal)
-        goal = _beside_attachments(goal, sum(tokens[i] for i, m in enumerate(messages) if m.id in rules.attached))
+        structure = structure or HistoryStructure(messages)
+        groups, places = structure.groups, structure.places
+        if structure.attached:
+            rules = self._with_attached(messages, plan, tokens, rules, goal)
+        goal = _beside_attachments(goal, sum(tokens[places[i]] for i in rules.attached if i in places))
         start = PlanningContext(
             messages=messages,
             tokens=tokens,
             groups=groups,
-            turns=turn_numbers(messages),
-            answered=calls_answered(messages, groups),
+            group_numbers=structure.group_numbers,
+            turns=structure.turns,
+            answered=structure.answered,
             layers=partition(messages, groups, rules),
-            places={message.id: index for index, message in enumerate(messages)},
+            places=places,
+            attached=structure.attached,
+            outside=_outside(messages, plan),
             plan=replace(plan, shows_gaps=goal.settle_tokens >= _SMALL_PROMPT_TOKENS, lines=None),
             goal=goal,
             count_message=count_message,
-            turn_order=TurnOrder(messages),
+            turn_order=structure.turn_order,
             turn=turn or TurnContext(),
             prefetched=prefetched,
             focus_shares=message_shares(goal.focus, messages) if goal.focus else (),
-            repairs=_repairs(messages, count_message),
+            repairs={} if structure.is_legal else _repairs(messages, count_message),
         )
         before = start.total_tokens()
         start = replace(start, plan=_without_last_resort(start.plan))
@@ -277,8 +284,6 @@ class CompactionCoordinator:
         goal: Goal,
     ) -> KeepRules:
         """Return the rules with the attachments that are in use; the oldest give way where they take too much."""
-        if not any(map(attachments_of, messages)):
-            return rules
         asked = ((constraint.source_id, constraint.text) for constraint in self.constraints.standing(messages))
         used = messages_in_use(messages, recent_turns=rules.attachment_turns, instructions=asked)
         weights = {message.id: weight for message, weight in zip(messages, tokens, strict=True)}
@@ -391,7 +396,8 @@ class CompactionCoordinator:
         cleared = _newly_cleared(context, before, _REFILL_CHOICE * spare)
         if not cleared:
             return context
-        around = [message for message in context.messages if message.id in cleared or _stands(context.plan, message)]
+        shown = (context.messages[index] for index in context.shown)
+        around = [message for message in shown if message.id in cleared or _stands(context.plan, message)]
         candidates = [
             Candidate(message, context.tokens[context.places[message.id]], cleared[message.id].tokens_after)
             for message in around
@@ -465,6 +471,14 @@ def _is_wanted(strategy: str, total_tokens: int, goal: Goal) -> bool:
     return strategy not in goal.skip and (total_tokens > goal.target_tokens or strategy in goal.must_run)
 
 
+def _outside(messages: Sequence[Message], plan: CompactionPlan) -> tuple[int, ...]:
+    """Return the places of the messages that the summary in force does not stand for: few of a long history."""
+    inside = set(plan.summary.span) if plan.summary else set[str]()
+    # What another record names too may be in the prompt: precedence decides.
+    inside.difference_update(*(record.span for record in plan.records if record is not plan.summary))
+    return tuple(index for index, message in enumerate(messages) if message.id not in inside)
+
+
 def _new_records(before: CompactionPlan, after: CompactionPlan) -> dict[str, int]:
     """Return how many records each strategy has added; those that a later one overruled are not in the plan."""
     standing = {id(record) for record in before.records}
@@ -476,7 +490,8 @@ def _apply(context: PlanningContext, proposals: Sequence[CompactionProposal]) ->
     for proposal in proposals:
         if isinstance(proposal.record, SummarizationRecord):
             # What the summary takes in is named in it, attachments that were too small to be moved included.
-            taken_in = (context.messages[context.places[i]] for i in proposal.record.span)
+            inside = frozenset(proposal.record.span if context.attached else ())
+            taken_in = [message for message in _attached_messages(context) if message.id in inside]
             plan = plan.adding(*_moved(context, taken_in, _NOT_IN_USE))
             plan = plan.summarizing(proposal.record, proposal.pinned)
     others = [p.record for p in proposals if not isinstance(p.record, SummarizationRecord)]
@@ -487,7 +502,7 @@ def _newly_cleared(context: PlanningContext, before: CompactionPlan, max_tokens:
     """Return what this compaction has cleared, the newest first, up to so many tokens in full."""
     standing = {id(record) for record in before.records}
     found: dict[str, ClearRecord] = {}
-    for index in range(len(context.messages) - 1, -1, -1):
+    for index in reversed(context.shown):
         record = context.plan.get_action(context.messages[index].id)[1]
         if isinstance(record, ClearRecord) and record.strategy == CLEAR and id(record) not in standing:
             found[record.span.first] = record
@@ -523,6 +538,10 @@ def _beside_attachments(goal: Goal, attached_tokens: int) -> Goal:
     return replace(goal, target_tokens=beside(goal.target_tokens), settle_tokens=beside(goal.settle_tokens))
 
 
+def _attached_messages(context: PlanningContext) -> list[Message]:
+    return [context.messages[index] for index in context.attached]
+
+
 def _moved(context: PlanningContext, messages: Iterable[Message], reason: str) -> list[ExternalizationRecord]:
     """Return records that move the attachments of users' messages that are still in the prompt."""
     records = [
@@ -535,14 +554,10 @@ def _moved(context: PlanningContext, messages: Iterable[Message], reason: str) -
 
 def _without_attachments(context: PlanningContext) -> PlanningContext:
     """Move attachments that are not in use: of messages that may leave, and those that were sent again later."""
-    again = repeated_attachments(context.messages)
-    remainder = (context.messages[index] for index in sorted(context.layers.remainder))
-    free = [message for message in remainder if message.id not in again]
-    repeated = [
-        message
-        for index, message in enumerate(context.messages)
-        if message.id in again and index not in context.layers.pinned
-    ]
+    again, layers = repeated_attachments(_attached_messages(context)), context.layers
+    attached = [(index, context.messages[index]) for index in context.attached]
+    free = [message for index, message in attached if index in layers.remainder and message.id not in again]
+    repeated = [message for index, message in attached if message.id in again and index not in layers.pinned]
     moved = (*_moved(context, repeated, _SENT_AGAIN), *_moved(context, free, _NOT_IN_USE))
     return _apply(context, [CompactionProposal(record) for record in moved if record.tokens_freed > 0])
 
@@ -551,7 +566,8 @@ def _with_attachments_that_fit(context: PlanningContext) -> PlanningContext:
     """Move attachments that are in use, the oldest first, until the prompt fits its ceiling."""
     excess = context.total_tokens() - context.goal.ceiling_tokens
     moved: list[CompactionProposal] = []
-    standing = (m for i, m in enumerate(context.messages) if i not in context.layers.pinned) if excess > 0 else ()
+    free = (index for index in context.attached if index not in context.layers.pinned)
+    standing = [context.messages[index] for index in free] if excess > 0 else ()
     for record in _moved(context, standing, NO_ROOM):
         if excess > 0 and record.tokens_freed > 0:
             excess -= record.tokens_freed
@@ -601,8 +617,8 @@ def _with_bare_stubs(context: PlanningContext) -> PlanningContext:
     """Keep nothing of cleared results, the oldest first, until the prompt fits its ceiling."""
     excess = context.total_tokens() - context.goal.ceiling_tokens
     bare: list[CompactionProposal] = []
-    for message in context.messages if excess > 0 else ():
-        record = context.plan.get_action(message.id)[1]
+    for index in context.shown if excess > 0 else ():
+        record = context.plan.get_action(context.messages[index].id)[1]
         if excess > 0 and isinstance(record, ClearRecord) and record.strategy == CLEAR and record.kept:
             stub = replace(context.weigh(replace(record, kept=())), tokens_before=record.tokens_before)
             excess -= record.tokens_after - stub.tokens_after

@@ -84,11 +84,13 @@ def partition(messages: Sequence[Message], groups: Sequence[Group], rules: KeepR
     A group with one pinned member is pinned whole. The newest user message is always kept: it is what is being asked.
     So is a tool group that ends the history, whose results have not been read yet, and so are attachments in use.
     """
-    pinned = [group for group in groups if any(rules.pins(messages[i]) for i in group.indices)]
+    # Most messages have another role and no marks: only the others are asked.
+    may_pin = {i for i, message in enumerate(messages) if message.meta or message.role in rules.pinned_roles}
+    pins = {i for i in may_pin if rules.pins(messages[i])}
+    pinned = [group for group in groups if not pins.isdisjoint(group.indices)] if pins else []
     pinned_starts = {group.indices[0] for group in pinned}
-    free = [group for group in groups if group.indices[0] not in pinned_starts]
-    pairs = _dialogue_pairs(messages, [group for group in free if not group.is_tool])
-    kept_pairs = pairs[max(0, len(pairs) - rules.recent_turns) :]
+    free = [group for group in groups if group.indices[0] not in pinned_starts] if pins else groups
+    kept_pairs = _newest_pairs(messages, free, rules.recent_turns)
     tools = [group for group in free if group.is_tool]
     is_unread = bool(tools) and tools[-1].indices[-1] == len(messages) - 1
     first_kept = max(0, len(tools) - max(rules.tool_io_pairs, int(is_unread and rules.unread_results)))
@@ -99,12 +101,13 @@ def partition(messages: Sequence[Message], groups: Sequence[Group], rules: KeepR
     newest_ask = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "user"), None)
     if newest_ask is not None and newest_ask not in pinned_starts:
         recent.add(newest_ask)
-    attached = [i for i, m in enumerate(messages) if m.id in rules.attached and i not in pinned_starts]
+    in_use = enumerate(messages) if rules.attached else ()
+    attached = [i for i, m in in_use if m.id in rules.attached and i not in pinned_starts]
     recent.update(attached)
     layer_pinned = frozenset(i for group in pinned for i in group.indices)
     layer_tools = frozenset(i for group in kept_tools for i in group.indices)
     layer_recent = frozenset(recent)
-    remainder = frozenset(range(len(messages))) - layer_pinned - layer_tools - layer_recent
+    remainder = frozenset(range(len(messages))).difference(layer_pinned, layer_tools, layer_recent)
     return Layers(
         pinned=layer_pinned,
         recent=layer_recent,
@@ -117,14 +120,20 @@ def partition(messages: Sequence[Message], groups: Sequence[Group], rules: KeepR
     )
 
 
-def _dialogue_pairs(messages: Sequence[Message], dialogue: Sequence[Group]) -> list[list[int]]:
-    """Return what was said in pairs: a user message with the reply to it; a second reply is a pair of its own."""
+def _newest_pairs(messages: Sequence[Message], groups: Sequence[Group], count: int) -> list[list[int]]:
+    """Return what was said last in pairs: a user message with the reply to it; a second reply is a pair of its own."""
     pairs: list[list[int]] = []
-    has_reply = True
-    for group in dialogue:
+    is_open = False
+    for group in reversed(groups) if count > 0 else ():
+        if group.is_tool:
+            continue
         is_user = messages[group.indices[0]].role == "user"
-        if is_user or has_reply:
-            pairs.append([])
-        pairs[-1].extend(group.indices)
-        has_reply = not is_user
-    return pairs
+        if is_open and is_user:
+            pairs[-1][:0] = group.indices
+        elif len(pairs) == count:
+            break
+        else:
+            pairs.append([*group.indices])
+        # A reply waits for what it answers.
+        is_open = not is_user
+    return pairs[::-1]

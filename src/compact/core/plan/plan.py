@@ -292,13 +292,18 @@ class CompactionPlan:
     regrets: Regrets = field(default_factory=Regrets)
     run: CompactionRun | None = field(default=None, compare=False)
     archived: int = field(default=0, compare=False)
-    _actions: dict[str, Record] = field(init=False, repr=False, compare=False, default_factory=dict[str, "Record"])
+    # The record that decides for each message; made when it is asked for, since most plans on the way never are.
+    _actions: dict[str, Record] | None = field(init=False, repr=False, compare=False, default=None)
     __repr__ = short_repr
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "records", tuple(self.records))
         object.__setattr__(self, "pinned", tuple(self.pinned))
-        object.__setattr__(self, "_actions", _action_map(self.records))
+
+    def _deciding(self) -> dict[str, Record]:
+        if self._actions is None:
+            object.__setattr__(self, "_actions", _action_map(self.records))
+        return self._actions or {}
 
     @property
     def thread_id(self) -> str:
@@ -319,7 +324,7 @@ class CompactionPlan:
             >>> action.value, record.strategy
             ('summarize', 'summarize')
         """
-        record = self._actions.get(message_id)
+        record = self._deciding().get(message_id)
         return (record.action, record) if record else (CompactionAction.INCLUDE, None)
 
     def shows(self, message_id: str) -> bool:
@@ -418,8 +423,11 @@ class CompactionPlan:
             'an example'
         """
         actions = _action_map((*self.records, *records))
-        deciding = {id(record) for record in actions.values()}
-        return replace(self, records=tuple(r for r in (*self.records, *records) if id(r) in deciding))
+        deciding = set(map(id, actions.values()))
+        plan = replace(self, records=tuple(r for r in (*self.records, *records) if id(r) in deciding))
+        # Those that are left out decide nothing.
+        object.__setattr__(plan, "_actions", actions)
+        return plan
 
     def summarizing(self, record: SummarizationRecord, pinned: tuple[str, ...]) -> CompactionPlan:
         """Return this plan with one summary for a span; it takes in what was put there before, pointers included.
@@ -524,10 +532,12 @@ def _action_map(records: Iterable[Record]) -> dict[str, Record]:
     actions: dict[str, Record] = {}
     for record in records:
         rank = COMPACTION_PRECEDENCE[record.action]
-        for message_id in record.span:
-            standing = actions.get(message_id)
-            if standing is None or COMPACTION_PRECEDENCE[standing.action] <= rank:
-                actions[message_id] = record
+        claimed: dict[str, Record] = dict.fromkeys(record.span, record)
+        # Of thousands of messages that a summary stands for, hardly one is named by another record.
+        for message_id in actions.keys() & claimed.keys():
+            if COMPACTION_PRECEDENCE[actions[message_id].action] > rank:
+                claimed[message_id] = actions[message_id]
+        actions |= claimed
     return actions
 
 

@@ -101,23 +101,22 @@ class PromptRenderer:
         rest: list[Slot] = []
         hidden: list[str] = []
         actions: Counter[CompactionAction] = Counter()
-        leading = frozenset(plan.pinned)
+        leading, summarized = frozenset(plan.pinned), 0
         for message in messages:
-            action, record = plan.get_action(message.id)
-            actions[action] += 1
-            match record:
-                case None:
-                    (lead if message.id in leading else rest).append(Slot(message, (message.id,)))
-                case ClearRecord():
-                    cleared = Slot(render_cleared(message, record), (message.id,))
-                    (lead if message.id in leading else rest).append(cleared)
-                case ExternalizationRecord():
-                    pointer = Slot(render_externalized(message, record), (message.id,))
-                    (lead if message.id in leading else rest).append(pointer)
-                case SummarizationRecord():
-                    pass
-                case DropRecord():
-                    hidden.append(message.id)
+            record = plan.get_action(message.id)[1]
+            if isinstance(record, SummarizationRecord):  # of a long history nearly every message
+                summarized += 1
+                continue
+            if summarized:
+                actions[CompactionAction.SUMMARIZE] = summarized
+            actions[record.action if record else CompactionAction.INCLUDE] += 1
+            if isinstance(record, DropRecord):
+                hidden.append(message.id)
+            else:
+                slot = Slot(_shown(message, record), (message.id,))
+                (lead if message.id in leading else rest).append(slot)
+        if summarized:
+            actions[CompactionAction.SUMMARIZE] = summarized
         summary = () if plan.summary is None else (Slot(summary_message(plan.summary), plan.summary.span.message_ids),)
         slots = (*lead, *summary, *rest)
         if summary or hidden:
@@ -140,6 +139,17 @@ class PromptRenderer:
         added = tuple(Slot(message, (message.id,)) for message in messages)
         actions = prompt.actions + Counter({CompactionAction.INCLUDE: len(added)})
         return replace(prompt, slots=prompt.slots + added, actions=actions)
+
+
+def _shown(message: Message, record: ClearRecord | ExternalizationRecord | None) -> Message:
+    """Return what of a message is in the prompt, or the message itself."""
+    match record:
+        case None:
+            return message
+        case ClearRecord():
+            return render_cleared(message, record)
+        case ExternalizationRecord():
+            return render_externalized(message, record)
 
 
 def in_turns(slots: tuple[Slot, ...], messages: Sequence[Message], plan: CompactionPlan) -> tuple[Slot, ...]:

@@ -6,7 +6,7 @@ Planning never waits: a summary that is not written yet weighs the most it may w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
@@ -96,10 +96,13 @@ class PlanningContext:
         messages: The log, the oldest first.
         tokens: The tokens of each message as it came.
         groups: The places of messages that stay or go together: a call and all its results.
+        group_numbers: The number of each message's group.
         turns: The number of each message's turn.
         answered: The call that is answered at each place with a tool result.
         layers: The places that are pinned, recent, or left over: a strategy touches only `layers.remainder`.
         places: The place of each message id.
+        attached: The places of messages with attachments.
+        outside: The places of messages that the summary in force, if there is one, does not stand for.
         plan: The plan so far, with what earlier strategies proposed.
         goal: How far to go, in tokens.
         count_message: Counts the tokens of a message, such as a stub.
@@ -128,10 +131,13 @@ class PlanningContext:
     messages: Sequence[Message]
     tokens: Sequence[int]
     groups: Sequence[Group]
+    group_numbers: Sequence[int]
     turns: Sequence[int]
     answered: Mapping[int, ToolCall]
     layers: Layers
     places: Mapping[str, int]
+    attached: Sequence[int]
+    outside: Sequence[int]
     plan: CompactionPlan
     goal: Goal
     count_message: Callable[[Message], int]
@@ -196,8 +202,17 @@ class PlanningContext:
             >>> len(context.shown) == len(context.messages)
             True
         """
-        hidden = self.plan.hidden_ids()
-        return tuple(index for index, message in enumerate(self.messages) if message.id not in hidden)
+        return tuple(index for index in self.outside if self.plan.shows(self.messages[index].id))
+
+    @property
+    def shown_groups(self) -> Iterator[Group]:
+        """The groups of which something is in the prompt as planned so far, in the order in which they begin.
+
+        Example:
+            >>> [group.indices for group in context.shown_groups][:2]
+            [(0,), (1, 2)]
+        """
+        return (self.groups[number] for number in sorted({self.group_numbers[index] for index in self.shown}))
 
     def weight(self, index: int) -> int:
         """Return the tokens a message takes in the prompt as planned so far.
