@@ -125,7 +125,8 @@ class LearnedConstraints:
             said = Constraint(text[new.start : new.end], "", new.start, new.score) if new else None
             order = None if said or candidate.sentence.pasted else order_in(words)
             found.append(_Said(words if may_retract else "", order, said))
-        return tuple(found)
+        # Of what says nothing about constraints nothing is kept.
+        return tuple(found) if any(said.retraction or said.order or said.constraint for said in found) else ()
 
     def _candidates(self, text: str) -> list[_Candidate]:
         weights = feature_weights() if self._own_weights is None else self._own_weights

@@ -78,7 +78,7 @@ class ClearStrategy:
         """Yield the results that stand as they came and are past their tool's age and count, newest first."""
         newest_turn = context.turns[-1] if context.turns else 0
         seen: Counter[str] = Counter()
-        for index in sorted(context.answered, reverse=True):
+        for index in context.newest_results:
             call, message = context.answered[index], context.messages[index]
             seen[call.name] += 1
             if context.plan.get_action(message.id)[1] is not None:

@@ -44,7 +44,7 @@ class DeduplicateStrategy:
         edited: dict[str, str] = {}
         later: dict[str, LaterTexts] = {}
         stale: list[CompactionProposal] = []
-        for index in sorted(context.answered, reverse=True):
+        for index in context.newest_results:
             call, message = context.answered[index], context.messages[index]
             message_id, has_failed = message.id, bool(failure_of(message, call))
             reason = self._staleness(call, read_again, edited) if self._is_read(call) else None

@@ -20,7 +20,7 @@ class DropStrategy:
 
     def propose(self, context: PlanningContext) -> Iterator[CompactionProposal]:
         """Propose to drop such groups, oldest first."""
-        for group in context.groups:
+        for group in context.shown_groups:
             if group.is_tool and context.layers.remainder.issuperset(group.indices) and self._may_drop(context, group):
                 span = SpanReference(tuple(context.messages[i].id for i in group.indices))
                 record = DropRecord(span=span, strategy=self.name, reason="ephemeral, and cleared before")

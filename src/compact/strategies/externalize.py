@@ -65,7 +65,7 @@ class ExternalizeStrategy:
         policies = tool_policies(self.never_evict, self.policies)
         newest_turn = context.turns[-1] if context.turns else 0
         seen: Counter[str] = Counter()
-        for index in sorted(context.answered, reverse=True):
+        for index in context.newest_results:
             call, message = context.answered[index], context.messages[index]
             result = envelope(message, tool_name=call.name, arguments=call.arguments, policies=policies)
             seen[call.name] += 1

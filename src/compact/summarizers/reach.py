@@ -8,9 +8,10 @@ read, and of the rest what the summary before shows and what people wrote.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from compact.core.facts.tool_calls import is_typed
-from compact.core.log.groups import group_messages
+from compact.core.log.groups import Group, group_messages
 from compact.core.log.messages import Message
 from compact.core.summary.summary import StructuredSummary
 
@@ -22,25 +23,28 @@ MAX_CHARS_WITH_SUMMARY = 400_000
 MAX_TYPED_CHARS = 100_000
 
 
-def places_to_read(history: Sequence[Message], previous: StructuredSummary | None) -> frozenset[int] | None:
+def places_to_read(
+    history: Sequence[Message], previous: StructuredSummary | None, groups: Sequence[Group] = ()
+) -> frozenset[int] | None:
     """Return the places of a history that lines are chosen from; None for all of it.
 
-    A call and its results are read together.
+    A call and its results are read together; `groups` are those of the history, if they are known.
     """
-    sizes = [_chars(message) for message in history]
-    if sum(sizes) <= MAX_CHARS:
+    # As soon as it is too much, the rest is not measured.
+    if all(chars <= MAX_CHARS for chars in accumulate(map(_chars, reversed(history)))):
         return None
     quoted = {excerpt.source_id for excerpt in previous.excerpts} if previous else set[str]()
     room, typed_room = MAX_CHARS_WITH_SUMMARY if quoted else MAX_CHARS, MAX_TYPED_CHARS
-    groups = group_messages(history)
+    groups = groups or group_messages(history)
     first_ask = next((group.indices for group in groups if is_typed(history[group.indices[0]])), ())
     found = set(first_ask)
     for group in reversed(groups):
-        size = sum(sizes[place] for place in group.indices)
+        is_ask = is_typed(history[group.indices[0]])
+        size = sum(_chars(history[place]) for place in group.indices) if room >= 0 or is_ask else 0
         room -= size
         if room >= 0 or any(history[place].id in quoted for place in group.indices):
             found.update(group.indices)
-        elif is_typed(history[group.indices[0]]) and size <= typed_room:
+        elif is_ask and size <= typed_room:
             typed_room -= size
             found.update(group.indices)
     return frozenset(found)

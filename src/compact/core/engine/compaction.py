@@ -29,7 +29,7 @@ from compact.core.plan.coordinator import (
     StrategyFailure,
 )
 from compact.core.plan.layers import KeepRules, Layers, partition
-from compact.core.plan.plan import CompactionAction, CompactionPlan, StepFailure, SummarizationRecord
+from compact.core.plan.plan import CompactionPlan, StepFailure, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer, with_lines
 from compact.core.plan.strategy import SUMMARIZE, Goal
 from compact.core.plurals import quantity
@@ -243,7 +243,7 @@ class Compactor:
     def _put_in_force(
         self, session: Session, result: CompactionResult, reason: str, *, started: float, note: str, focus: str
     ) -> None:
-        before, plan_before, changed_before = PromptSnapshot.of(session), session.plan, set(_changed_ids(session))
+        before, plan_before = PromptSnapshot.of(session), session.plan
         plan = replace(
             result.plan,
             version=session.plan.version + 1,
@@ -252,7 +252,7 @@ class Compactor:
             origin=None,
             held=False,
         )
-        session.adopt(with_lines(plan, session.log.view), is_compaction=True)
+        session.adopt(with_lines(plan, session.log.view, session.structure.turn_order), is_compaction=True)
         self.render(session)
         session.record_plan_size()
         session.mark_exhausted()
@@ -260,7 +260,7 @@ class Compactor:
         session.record_run(run)
         result = replace(result, economics=run.economics)
         compute_economics = self.pricing.price_later(run.change, run.economics)
-        pruned = [message_id for message_id in _changed_ids(session) if message_id not in changed_before]
+        pruned = _newly_changed_ids(session, plan_before)
         kept = kept_of(session, result.layers)
         self._decide(session, TriggerDecision(True, reason), pruned_count=len(pruned), note=note, focus=focus, **kept)
         self.emitter.compaction(
@@ -340,10 +340,11 @@ def _as_asked(reason: str, note: str, focus: str) -> str:
     return f"{reason}: {note}" if note else reason
 
 
-def _changed_ids(session: Session) -> list[str]:
-    """Return the messages of the current line that are not in the prompt as they came."""
-    plan = session.plan
-    return [m.id for m in session.log.view if plan.get_action(m.id)[0] is not CompactionAction.INCLUDE]
+def _newly_changed_ids(session: Session, before: CompactionPlan) -> list[str]:
+    """Return the messages of the current line that are no longer in the prompt as they came."""
+    changed = {message_id for record in session.plan.records for message_id in record.span}
+    changed.difference_update(*(record.span for record in before.records))
+    return [message.id for message in session.log.view if message.id in changed]
 
 
 def _with_kept_longer(reason: str, session: Session, layers: Layers) -> str:

@@ -286,9 +286,9 @@ def _with_message_ids(ledger: Ledger, request: SummaryRequest) -> Ledger:
 def _as_shown(messages: Iterable[Message], plan: CompactionPlan, span: Collection[str]) -> Iterator[Message]:
     """Yield the messages of a span in their own words, and the others as a prompt shows them."""
     for message in messages:
-        record = plan.get_action(message.id)[1]
+        record = None if message.id in span else plan.get_action(message.id)[1]
         # What is withheld is a line already, to which the ranges of a record do not belong.
-        if isinstance(record, ClearRecord) and message.id not in span and is_open(message):
+        if isinstance(record, ClearRecord) and is_open(message):
             yield render_cleared(message, record)
         else:
             yield message
@@ -440,6 +440,7 @@ class SummaryWriter:
             messages=tuple(message for message in span if message.id not in known),
             span=span,
             history=tuple(_as_shown(view, plan, inside)),
+            groups=tuple(session.structure.groups),
             previous=before.summary.without_sources(closed_ids(view)) if before and before.summary else None,
             ledger=_with_carried_facts(before, found),
             max_tokens=pending.max_tokens,

@@ -39,8 +39,8 @@ class ConstraintGuard:
 
     def lost(self, messages: Sequence[Message], plan: CompactionPlan) -> tuple[Constraint, ...]:
         """Return the standing constraints that a prompt made with this plan would lack."""
-        hidden = {m.id for m in messages if plan.get_action(m.id)[0] is not CompactionAction.INCLUDE}
-        at_risk = [constraint for constraint in self.constraints.standing(messages) if constraint.source_id in hidden]
+        standing = self.constraints.standing(messages)
+        at_risk = [c for c in standing if plan.get_action(c.source_id)[0] is not CompactionAction.INCLUDE]
         if not at_risk:
             return ()
         shown = "\n".join(message.text for message in self.renderer.render(messages, plan).messages)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
 from compact.core.log.messages import Message, Slot
 from compact.core.log.turn_order import LEFT_OUT, TurnOrder
@@ -156,9 +155,7 @@ def in_turns(slots: tuple[Slot, ...], messages: Sequence[Message], plan: Compact
     """Return the slots with a line wherever the plan has left out a whole turn between two of the same speaker."""
     lines = plan.lines
     if lines is None:
-        prompt = [slot.message for slot in slots]
-        found = TurnOrder(messages).lines_for(prompt, only_first=not plan.shows_gaps)
-        lines = {prompt[place].id: line.role for place, line in found}
+        lines = _lines_in(slots, TurnOrder(messages), plan)
     filled: list[Slot] = []
     for slot in slots:
         if slot.message.id in lines:
@@ -167,11 +164,24 @@ def in_turns(slots: tuple[Slot, ...], messages: Sequence[Message], plan: Compact
     return tuple(filled)
 
 
-def with_lines(plan: CompactionPlan, messages: Sequence[Message]) -> CompactionPlan:
-    """Return a plan that knows its lines between turns: it is rendered without what it leaves out from then on."""
-    slots = PromptRenderer().render(messages, replace(plan, lines=None)).slots
-    lines = {after.message.id: line.message.role for line, after in pairwise(slots) if not line.ids}
+def with_lines(
+    plan: CompactionPlan, messages: Sequence[Message], turn_order: TurnOrder | None = None
+) -> CompactionPlan:
+    """Return a plan that knows its lines between turns: it is rendered without what it leaves out from then on.
+
+    `turn_order` is that of the messages, if it is known.
+    """
+    prompt = PromptRenderer().render(messages, replace(plan, lines={}))
+    has_gaps = plan.summary is not None or bool(prompt.hidden)
+    lines = _lines_in(prompt.slots, turn_order or TurnOrder(messages), plan) if has_gaps else {}
     return replace(plan, lines=lines)
+
+
+def _lines_in(slots: Iterable[Slot], turn_order: TurnOrder, plan: CompactionPlan) -> dict[str, str]:
+    """Return before which messages a prompt needs lines, and whose turn it was."""
+    prompt = [slot.message for slot in slots]
+    found = turn_order.lines_for(prompt, only_first=not plan.shows_gaps)
+    return {prompt[place].id: line.role for place, line in found}
 
 
 def summary_message(record: SummarizationRecord) -> Message:

@@ -24,6 +24,7 @@ from compact.core.plan.plan import (
     DropRecord,
     ExternalizationRecord,
     Record,
+    SpanReference,
     SummarizationRecord,
 )
 from compact.core.plan.renderer import summary_message
@@ -178,7 +179,7 @@ class PlanningContext:
             >>> weighed.tokens_before == context.tokens[2], weighed.tokens_after
             (True, 0)
         """
-        now = sum(self.weight(self.places[message_id]) for message_id in record.span)
+        now = sum(map(self.weight, self._shown_of(record.span)))
         record = replace(record, tokens_before=now)
         message = self.messages[self.places[record.span.first]]
         match record:
@@ -193,6 +194,13 @@ class PlanningContext:
             case DropRecord():
                 after = 0
         return replace(record, tokens_after=after)
+
+    def _shown_of(self, span: SpanReference) -> Iterable[int]:
+        """Return those places of a span that have a weight: in a summary's there are thousands that do not."""
+        if len(span) <= len(self.shown):
+            return (self.places[message_id] for message_id in span)
+        inside = frozenset(span)
+        return (index for index in self.shown if self.messages[index].id in inside)
 
     @cached_property
     def shown(self) -> tuple[int, ...]:
@@ -213,6 +221,21 @@ class PlanningContext:
             [(0,), (1, 2)]
         """
         return (self.groups[number] for number in sorted({self.group_numbers[index] for index in self.shown}))
+
+    @property
+    def newest_results(self) -> Iterator[int]:
+        """The places of tool results, the newest first, down to the oldest that is in the prompt as it came.
+
+        What is older was dealt with before, and tells nothing about what is newer.
+
+        Example:
+            >>> list(context.newest_results)[:3]
+            [120, 118, 116]
+        """
+        results = (index for index in self.shown if index in self.answered)
+        as_they_came = (index for index in results if self.plan.get_action(self.messages[index].id)[1] is None)
+        oldest = next(as_they_came, len(self.messages))
+        return (index for index in range(len(self.messages) - 1, oldest - 1, -1) if index in self.answered)
 
     def weight(self, index: int) -> int:
         """Return the tokens a message takes in the prompt as planned so far.

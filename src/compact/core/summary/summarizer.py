@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from compact.core.facts.ledger import Ledger
+from compact.core.log.groups import Group
 from compact.core.log.messages import Message
 from compact.core.summary.summary import STRUCTURED_SUMMARY_SCHEMA_VERSION, StructuredSummary
 
@@ -41,6 +42,7 @@ class SummaryRequest:
         count_text: Counts the tokens of a text.
         span: All messages that the new summary will stand for, in their own words.
         history: The span and what stays in the prompt, in order.
+        groups: The groups of the history (a call and all its results), by places; empty if they are not known.
         ledger: The facts that code has found in the span.
         form: The form of the summary: `task_state`, `brief`, `decision_log`, `code_delta`, `session_summary`.
         note: A remark of whoever compacts by hand.
@@ -68,6 +70,7 @@ class SummaryRequest:
     count_text: Callable[[str], int]
     span: tuple[Message, ...] = ()
     history: tuple[Message, ...] = ()
+    groups: tuple[Group, ...] = field(default=(), compare=False, repr=False)
     ledger: Ledger = field(default_factory=Ledger)
     form: str = "task_state"
     note: str = ""
