@@ -49,7 +49,7 @@ BREAKS = (
     # -- the log
     Break("the log keeps the caller's own object", "core/log/entries.py", "return copy_plain(item if isinstance(item, dict) else dict(item))", "return item", "tests/core/log/test_entries.py"),
     Break("an edited past is not noticed", "core/log/log.py", "list_start(incoming, known) == self.originals", "True", "tests/core/log/test_log.py"),
-    Break("calls and results are split", "core/log/groups.py", "members[callers.pop()].append(index)", "members.append([index]); is_tool.append(True)", "tests/core/log/test_legality.py tests/core/plan/test_layers.py"),
+    Break("calls and results are split", "core/log/groups.py", "        if callers:\n", "        if False:\n", "tests/core/log/test_legality.py tests/core/plan/test_layers.py"),
     Break("orphans are dropped", "core/log/legality.py", "out.append(_orphan_as_text(head, repairs))", "pass", "tests/core/log/test_legality.py"),
     Break("a whole turn is left out without a word", "core/log/turn_order.py", "is_filled = speaks_again and self._has_spoken(other, last, message)", "is_filled = False", "tests/dialects/test_chat_templates.py::test_every_prompt_of_a_chat_is_taken"),
     Break("what an earlier plan left out is taken for deleted", "core/log/log.py", "if not all(shown.always_as_is(i) for place in places for i in sent.ids[place]):", "if False:", "tests/test_invariants.py::test_5_a_step_that_is_tried_again_changes_nothing"),
@@ -110,6 +110,8 @@ BREAKS = (
     Break("a packed body fills the memory", "proxy/bodies/encodings.py", "plain = unpacker.decompress(body, max_bytes + 1)", "plain = unpacker.decompress(body)", "tests/proxying/test_bytes.py::test_what_cannot_be_unpacked_is_passed_on_as_it_is"),
     Break("a compacted body is said to be packed", "proxy/headers.py", 'not in (b"transfer-encoding", b"content-encoding")]', 'not in (b"transfer-encoding",)]', "tests/proxying/test_bytes.py::test_a_packed_request_that_is_compacted_is_sent_plain"),
     Break("a key pushes the sessions of others out of memory", "proxy/caller_keys.py", "for _ in range(len(own) - self._most)]", "for _ in range(0)]", "tests/proxying/test_many_at_once.py::test_the_session_used_longest_ago_leaves_first"),
+    Break("what a summary stands for is read again for each", "core/facts/extraction.py", "common = _common_start(span, self._span)", "common = 0", "tests/endurance/test_turns.py::test_a_compaction_does_little_more_when_the_session_is_five_times_as_long"),
+    Break("an edited past keeps its groups", "core/log/structure.py", "if list_start(messages, known) != self._messages:", "if False:", "tests/core/log/test_structure.py"),
     Break("all that was ever said is weighed whenever the size of a prompt is asked", "core/plan/strategy.py", "        messages = sum(map(self.weight, self.shown))", "        messages = sum(map(self.weight, range(len(self.messages))))", "tests/core/plan/test_coordinator.py::test_what_a_summary_stands_for_is_weighed_with_the_summary_alone"),
     # -- facts and the summary
     Break("a task that is too long for its share of a summary is lost", "summarizers/extractive.py", "            if fact.kind in REQUIRED or fact in artifacts", "            if fact.kind is FactKind.CONSTRAINT or fact in artifacts or (fact.kind in REQUIRED and _fitting_ask(fact, request) is fact)", "tests/benchmarks/test_regression.py::test_no_round_loses_the_task_or_a_constraint"),
@@ -162,7 +164,7 @@ BREAKS = (
     Break("a call that is made again tells of its regrets again", "core/engine/engine.py", " if regret not in emitted]", "]", "tests/core/engine/test_regret.py"),
     Break("missed things are kept though that is off", "assembly.py", "config.regret.max_share if config.regret.keep_longer else 0.0", "config.regret.max_share", "tests/core/engine/test_regret.py"),
     # -- the engine
-    Break("a repair costs nothing", "core/plan/coordinator.py", "repairs=_repairs(messages, count_message),", "", "tests/test_manager.py"),
+    Break("a repair costs nothing", "core/plan/coordinator.py", "repairs={} if structure.is_legal else _repairs(messages, count_message),", "", "tests/test_manager.py"),
     Break("nothing leaves as a last resort", "core/plan/coordinator.py", "context = _with_last_resort(context)", "pass", "tests/test_insufficient_budget.py::test_what_is_left_out_without_a_summary_is_told_and_is_taken_in_by_the_next_summary"),
     Break("room that is left stays empty", "core/plan/shortening.py", "filled = self._filled(list(zip(candidates, records, strict=True)), spare)", "filled = records", "tests/core/plan/test_shortening.py::test_one_long_line_is_cut_inside_and_uses_the_room_there_is"),
     Break("compact again and again", "core/engine/trigger.py", "if session.is_exhausted and", "if False and", "tests/test_manager.py"),
@@ -185,7 +187,7 @@ BREAKS = (
     Break("the id of an artifact is known without its content", "core/audit/artifacts.py", '{message_id}\\0{content}"', '{message_id}"', "tests/security/test_other_sessions.py::test_an_id_cannot_be_computed_from_what_another_session_knows"),
     Break("a result that an edit replaced is shown again", "recall/rehydration.py", "if scope.text_of(artifact.metadata.message_id) != artifact.content:", "if False:", "tests/security/test_other_sessions.py::test_after_an_edit_of_the_past_a_result_that_is_in_it_no_more_is_not_shown"),
     Break("the archive has what is confidential", "core/engine/persistence.py", "without_bytes(withheld(message, self.default_sensitivity))", "without_bytes(message)", "tests/security/test_sensitivity.py::test_the_archive_has_a_line_in_its_place_and_all_of_the_rest"),
-    Break("a summariser gets what is confidential", "core/engine/summarization.py", "view = [withheld(message, self.default_sensitivity) for message in session.log.view]", "view = list(session.log.view)", "tests/security/test_sensitivity.py::test_a_summarisers_model_is_not_shown_it"),
+    Break("a summariser gets what is confidential", "core/engine/summarization.py", "view = withheld_all(session.log.view, self.default_sensitivity)", "view = list(session.log.view)", "tests/security/test_sensitivity.py::test_a_summarisers_model_is_not_shown_it"),
     Break("a secret in an event gets through the second time", "redaction/redactor.py", "if clean is text and len(text) <= _SHORT_CHARS:", "if len(text) <= _SHORT_CHARS:", "tests/redaction/test_values.py::test_what_is_known_of_the_texts_of_events_is_bounded_and_holds_no_secret"),
     Break("a YAML block is not read", "redaction/blocks.py", "yield from _named_blocks(data)", "pass", "tests/redaction/test_real_carriers.py"),
     Break("base64 is not decoded", "redaction/spans.py", "*find_encoded(data, _plain_secrets)", "", "tests/redaction/test_real_carriers.py::test_a_secret_in_base64_goes"),

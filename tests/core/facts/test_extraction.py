@@ -88,6 +88,18 @@ def test_the_same_history_has_the_same_facts(history: list[Wire]) -> None:
     assert find_facts(numbered(history)) == find_facts(numbered(history))
 
 
+@settings(max_examples=60)
+@given(histories(max_size=20), st.data())
+def test_what_was_read_of_the_span_before_changes_nothing(history: list[Wire], data: st.DataObject) -> None:
+    """Spans grow, also in the middle, and after an edit they may be others altogether."""
+    messages, reading = numbered(history), extraction.SpanReading()
+    for _ in range(4):
+        places = data.draw(st.sets(st.integers(0, max(len(messages) - 1, 0)))) if messages else set()
+        start = data.draw(st.integers(0, len(messages)))
+        span = tuple(message for place, message in enumerate(messages) if place < start or place in places)
+        assert find_facts(span, history=messages, reading=reading) == find_facts(span, history=messages)
+
+
 # -- what was asked -------------------------------------------------------------------------------------------------
 
 

@@ -60,7 +60,10 @@ def content_changes(
     `tokens_freed` is how much smaller the whole prompt got; the shares of the changes add up to it.
     """
     groups: dict[tuple[CompactionAction, str], _Group] = {}
+    told_before = before.summarized_ids() & after.summarized_ids()
     for message_id in message_ids:
+        if message_id in told_before:
+            continue
         was, now = before.get_action(message_id)[1], after.get_action(message_id)[1]
         is_told = was is now or (isinstance(was, SummarizationRecord) and isinstance(now, SummarizationRecord))
         if now is None or is_told:

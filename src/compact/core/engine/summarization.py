@@ -26,7 +26,7 @@ from compact.core.facts.text import cut_line, first_line
 from compact.core.facts.tool_calls import command_of, path_of
 from compact.core.log.groups import calls_answered, group_messages
 from compact.core.log.messages import Message, copy_plain
-from compact.core.log.sensitivity import closed_ids, is_open, withheld
+from compact.core.log.sensitivity import closed_ids, is_open, withheld_all
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.plan import ClearRecord, CompactionPlan, StepFailure, SummarizationRecord
 from compact.core.plan.renderer import summary_message
@@ -42,7 +42,7 @@ from compact.core.summary.summarizer import (
     create_summary_cache_key,
 )
 from compact.core.summary.summary import StructuredSummary, SummaryCheck
-from compact.core.summary.verification import grounded, lacking
+from compact.core.summary.verification import grounded, is_written, lacking
 from compact.core.summary.writing import BY_CODE, SummaryWriting
 
 SIMPLEST_FORM = "brief"
@@ -196,7 +196,8 @@ class SummaryDrafting:
         if self._is_foreign and (chars := _chars_in(answer)) > _MAX_CHARS_PER_TOKEN * max(room.max_tokens, 1_000):
             # Not counted: checking and counting megabytes takes longer than the turn may.
             raise SummaryTooLong(tokens=chars // _USUAL_CHARS_PER_TOKEN, max_tokens=room.max_tokens)
-        summary, ungrounded = grounded(answer, request.span, _with_message_ids(request.ledger, request))
+        ledger = _with_message_ids(request.ledger, request) if is_written(answer) else request.ledger
+        summary, ungrounded = grounded(answer, request.span, ledger)
         if self._is_empty(summary):
             raise SummaryEmpty(
                 "nothing in the summary is in its sources" if ungrounded else "the summariser wrote nothing"
@@ -432,7 +433,7 @@ class SummaryWriter:
         """Return what the summariser gets: the messages that are new to the span, and the summary before them."""
         pending, before = room.pending, session.plan.summary
         inside, known = set(pending.span), set(before.span if before else ())
-        view = [withheld(message, self.default_sensitivity) for message in session.log.view]
+        view = withheld_all(session.log.view, self.default_sensitivity)
         span = tuple(message for message in view if message.id in inside)
         artifacts = _artifact_facts(pending, span)
         found = find_facts(span, artifacts, constraints=self.constraints, history=view, reading=session.span_reading)

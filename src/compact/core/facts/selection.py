@@ -13,7 +13,7 @@ from compact.core.facts.pieces import Origin, Step, cut_into_pieces
 from compact.core.facts.score import HistoryScores
 from compact.core.facts.value import content_kind, value
 from compact.core.facts.value_table import VALUES
-from compact.core.log.messages import Message
+from compact.core.log.messages import Message, text_chars
 
 # A field of a record, as JSON, TOML, YAML and headers have them, what some have above them, and the row of a table.
 _FIELD = re.compile(r"""["']?[\w .-]{1,40}["']?\s*[:=]\s*\S""")
@@ -209,6 +209,6 @@ class Selection:
 
 def _ages(messages: Sequence[Message]) -> list[float]:
     """Return how far back each message lies, in tokens, roughly."""
-    sizes = [(len(message.text) + sum(len(call.arguments) for call in message.tool_calls)) / 4 for message in messages]
+    sizes = [text_chars(message) / 4 for message in messages]
     ends = list(accumulate(sizes))
     return [ends[-1] - end for end in ends]

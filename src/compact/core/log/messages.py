@@ -130,6 +130,12 @@ def part_texts(parts: Iterable[Part]) -> Iterable[str]:
             yield from part_texts(cast(Part, entry) for entry in nested if isinstance(entry, Mapping))
 
 
+def text_chars(message: Message) -> int:
+    """Return how long a message is: its text, and the arguments of its calls."""
+    calls = sum(len(call.arguments) for call in message.tool_calls) if message.tool_calls else 0
+    return len(message.text) + calls
+
+
 def content_bytes(message: Message) -> int:
     """Return how many bytes of text and data a message brings: its content, images included, and its tool calls."""
     return _bytes_of(message.content) + sum(_bytes_of(call.arguments) for call in message.tool_calls)

@@ -6,7 +6,7 @@ summaries and with them events) have what is public or internal; a line stands f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from compact.core.log.messages import Message
@@ -34,7 +34,19 @@ def is_open(message: Message, default: str = "internal") -> bool:
 
 def closed_ids(messages: Iterable[Message], default: str = "internal") -> frozenset[str]:
     """Return the ids of the messages that are more than internal."""
-    return frozenset(message.id for message in messages if not is_open(message, default))
+    marked = _that_may_be_closed(messages, default)
+    return frozenset(message.id for message in marked if not is_open(message, default))
+
+
+def _that_may_be_closed(messages: Iterable[Message], default: str) -> Iterable[Message]:
+    """Return the messages that have to be asked: most have no marks at all."""
+    return (message for message in messages if message.meta) if default in OPEN_SENSITIVITIES else messages
+
+
+def withheld_all(messages: Sequence[Message], default: str = "internal") -> list[Message]:
+    """Return messages as they may leave."""
+    closed = closed_ids(messages, default)
+    return [withheld(message, default) if message.id in closed else message for message in messages]
 
 
 def withheld(message: Message, default: str = "internal") -> Message:

@@ -473,9 +473,9 @@ def _is_wanted(strategy: str, total_tokens: int, goal: Goal) -> bool:
 
 def _outside(messages: Sequence[Message], plan: CompactionPlan) -> tuple[int, ...]:
     """Return the places of the messages that the summary in force does not stand for: few of a long history."""
-    inside = set(plan.summary.span) if plan.summary else set[str]()
+    inside = plan.summary.span.ids if plan.summary else frozenset[str]()
     # What another record names too may be in the prompt: precedence decides.
-    inside.difference_update(*(record.span for record in plan.records if record is not plan.summary))
+    inside = inside.difference(*(record.span for record in plan.records if record is not plan.summary))
     return tuple(index for index, message in enumerate(messages) if message.id not in inside)
 
 
@@ -490,8 +490,7 @@ def _apply(context: PlanningContext, proposals: Sequence[CompactionProposal]) ->
     for proposal in proposals:
         if isinstance(proposal.record, SummarizationRecord):
             # What the summary takes in is named in it, attachments that were too small to be moved included.
-            inside = frozenset(proposal.record.span if context.attached else ())
-            taken_in = [message for message in _attached_messages(context) if message.id in inside]
+            taken_in = [one for one in _attached_messages(context) if one.id in proposal.record.span.ids]
             plan = plan.adding(*_moved(context, taken_in, _NOT_IN_USE))
             plan = plan.summarizing(proposal.record, proposal.pinned)
     others = [p.record for p in proposals if not isinstance(p.record, SummarizationRecord)]

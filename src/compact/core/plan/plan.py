@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import Enum
 from sys import maxsize
@@ -63,14 +63,21 @@ class SpanReference:
     """
 
     message_ids: tuple[str, ...]
+    _ids: frozenset[str] = field(init=False, repr=False, compare=False, default=frozenset())
     __repr__ = short_repr
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "message_ids", tuple(self.message_ids))
+        object.__setattr__(self, "_ids", frozenset(self.message_ids))
         if not self.message_ids:
             raise ValueError("a span needs at least one message id")
-        if len(set(self.message_ids)) != len(self.message_ids):
+        if len(self._ids) != len(self.message_ids):
             raise ValueError("a span names each message once")
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The ids without their order."""
+        return self._ids
 
     @property
     def first(self) -> str:
@@ -244,6 +251,45 @@ class CompactionRun:
 
 
 @dataclass(frozen=True, slots=True)
+class _Decisions:
+    """Which record decides for a message: where records overlap, the higher one, and of two equals the newer.
+
+    The newest summary decides for all that it stands for, but for what others do there. It may be thousands of
+    messages, and one compaction makes a dozen plans: they share its span.
+    """
+
+    others: Mapping[str, Record]
+    summary: SummarizationRecord | None
+    covered: frozenset[str]
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> _Decisions:
+        summary = next((record for record in reversed(records) if isinstance(record, SummarizationRecord)), None)
+        covered = summary.span.ids if summary else frozenset[str]()
+        others: dict[str, Record] = {}
+        for record in records:
+            if record is summary:
+                continue
+            rank = COMPACTION_PRECEDENCE[record.action]
+            is_overruled = rank <= COMPACTION_PRECEDENCE[CompactionAction.SUMMARIZE]
+            for message_id in record.span.ids - covered if is_overruled else record.span:
+                standing = others.get(message_id)
+                if standing is None or COMPACTION_PRECEDENCE[standing.action] <= rank:
+                    others[message_id] = record
+        return cls(others, summary, covered)
+
+    def get(self, message_id: str) -> Record | None:
+        record = self.others.get(message_id)
+        return self.summary if record is None and message_id in self.covered else record
+
+    def deciding(self) -> Iterator[Record]:
+        """Yield the records that decide for a message at least."""
+        yield from self.others.values()
+        if self.summary is not None and not self.others.keys() >= self.covered:
+            yield self.summary
+
+
+@dataclass(frozen=True, slots=True)
 class CompactionPlan:
     """All records of one session at one version, and the action they come to for each message.
 
@@ -292,18 +338,13 @@ class CompactionPlan:
     regrets: Regrets = field(default_factory=Regrets)
     run: CompactionRun | None = field(default=None, compare=False)
     archived: int = field(default=0, compare=False)
-    # The record that decides for each message; made when it is asked for, since most plans on the way never are.
-    _actions: dict[str, Record] | None = field(init=False, repr=False, compare=False, default=None)
+    _decisions: _Decisions = field(init=False, repr=False, compare=False)
     __repr__ = short_repr
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "records", tuple(self.records))
         object.__setattr__(self, "pinned", tuple(self.pinned))
-
-    def _deciding(self) -> dict[str, Record]:
-        if self._actions is None:
-            object.__setattr__(self, "_actions", _action_map(self.records))
-        return self._actions or {}
+        object.__setattr__(self, "_decisions", _Decisions.of(self.records))
 
     @property
     def thread_id(self) -> str:
@@ -324,7 +365,7 @@ class CompactionPlan:
             >>> action.value, record.strategy
             ('summarize', 'summarize')
         """
-        record = self._deciding().get(message_id)
+        record = self._decisions.get(message_id)
         return (record.action, record) if record else (CompactionAction.INCLUDE, None)
 
     def shows(self, message_id: str) -> bool:
@@ -338,6 +379,15 @@ class CompactionPlan:
             False
         """
         return self.get_action(message_id)[0] not in (CompactionAction.SUMMARIZE, CompactionAction.DROP)
+
+    def summarized_ids(self) -> frozenset[str]:
+        """Return the messages that the summary stands for; of a long history nearly all of them.
+
+        Example:
+            >>> plan.summary.span.first in plan.summarized_ids()
+            True
+        """
+        return self._decisions.covered.difference(self._decisions.others)
 
     def hidden_ids(self) -> frozenset[str]:
         """Return the messages that the prompt does not show: those that are summarised or dropped.
@@ -422,12 +472,8 @@ class CompactionPlan:
             >>> plan.adding(drop).drops[0].reason
             'an example'
         """
-        actions = _action_map((*self.records, *records))
-        deciding = set(map(id, actions.values()))
-        plan = replace(self, records=tuple(r for r in (*self.records, *records) if id(r) in deciding))
-        # Those that are left out decide nothing.
-        object.__setattr__(plan, "_actions", actions)
-        return plan
+        deciding = {id(record) for record in _Decisions.of((*self.records, *records)).deciding()}
+        return replace(self, records=tuple(r for r in (*self.records, *records) if id(r) in deciding))
 
     def summarizing(self, record: SummarizationRecord, pinned: tuple[str, ...]) -> CompactionPlan:
         """Return this plan with one summary for a span; it takes in what was put there before, pointers included.
@@ -526,19 +572,6 @@ class CompactionPlan:
             run=CompactionRun.from_dict(data["run"]) if data.get("run") else None,
             archived=data.get("archived", 0),
         )
-
-
-def _action_map(records: Iterable[Record]) -> dict[str, Record]:
-    actions: dict[str, Record] = {}
-    for record in records:
-        rank = COMPACTION_PRECEDENCE[record.action]
-        claimed: dict[str, Record] = dict.fromkeys(record.span, record)
-        # Of thousands of messages that a summary stands for, hardly one is named by another record.
-        for message_id in actions.keys() & claimed.keys():
-            if COMPACTION_PRECEDENCE[actions[message_id].action] > rank:
-                claimed[message_id] = actions[message_id]
-        actions |= claimed
-    return actions
 
 
 def _record_to_dict(record: Record) -> dict[str, Any]:

@@ -100,10 +100,10 @@ class PromptRenderer:
         rest: list[Slot] = []
         hidden: list[str] = []
         actions: Counter[CompactionAction] = Counter()
-        leading, summarized = frozenset(plan.pinned), 0
+        leading, inside, summarized = frozenset(plan.pinned), plan.summarized_ids(), 0
         for message in messages:
-            record = plan.get_action(message.id)[1]
-            if isinstance(record, SummarizationRecord):  # of a long history nearly every message
+            record = None if message.id in inside else plan.get_action(message.id)[1]
+            if message.id in inside or isinstance(record, SummarizationRecord):
                 summarized += 1
                 continue
             if summarized:

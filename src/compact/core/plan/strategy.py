@@ -199,8 +199,7 @@ class PlanningContext:
         """Return those places of a span that have a weight: in a summary's there are thousands that do not."""
         if len(span) <= len(self.shown):
             return (self.places[message_id] for message_id in span)
-        inside = frozenset(span)
-        return (index for index in self.shown if self.messages[index].id in inside)
+        return (index for index in self.shown if self.messages[index].id in span.ids)
 
     @cached_property
     def shown(self) -> tuple[int, ...]:

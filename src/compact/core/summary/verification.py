@@ -138,6 +138,12 @@ _HEADING_WORDS = 3
 _MAX_NAMED_CHARS = 160
 
 
+def is_written(summary: StructuredSummary) -> bool:
+    """Return True if there is something in a summary that a model may have written: code only quotes."""
+    written = (summary.decisions, summary.open_items, summary.tool_outcomes, summary.facts, summary.narrative)
+    return any(written)
+
+
 def grounded(
     summary: StructuredSummary, sources: Iterable[Message], ledger: Ledger
 ) -> tuple[StructuredSummary, tuple[str, ...]]:
@@ -146,7 +152,7 @@ def grounded(
     Only what a model wrote is looked at. A statement that hinges on an invented string goes, otherwise the string is
     marked; an order that nobody gave goes in any case, and so does an open item that is settled or nobody's.
     """
-    if not (summary.decisions or summary.open_items or summary.tool_outcomes or summary.facts or summary.narrative):
+    if not is_written(summary):
         return summary, ()
     messages = tuple(sources)
     todos = tuple(_Todo(WordBag(item.text), item.is_settled) for item in TodoList.of(messages).items())

@@ -1,0 +1,66 @@
+"""The structure of a history that grows is that of the same history read at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compact.core.log.groups import calls_answered, group_messages, turn_numbers
+from compact.core.log.legality import check_chat
+from compact.core.log.messages import Message
+from compact.core.log.structure import HistoryStructure
+from compact.core.log.turn_order import TurnOrder
+from conversations import Wire, histories
+from numbered import numbered
+
+
+def facets(structure: HistoryStructure) -> tuple[Any, ...]:
+    """Everything a structure tells, as values that can be compared."""
+    return (
+        tuple(structure.groups),
+        tuple(structure.turns),
+        dict(structure.answered),
+        dict(structure.places),
+        list(structure.group_numbers),
+        list(structure.attached),
+        structure.is_legal,
+        vars(structure.turn_order),
+    )
+
+
+@given(histories(max_size=20), st.lists(st.integers(0, 40), max_size=4))
+def test_a_history_that_grows_has_the_structure_of_the_whole(history: list[Wire], ends: list[int]) -> None:
+    messages, structure = list(numbered(history)), HistoryStructure()
+    for end in sorted(ends):
+        structure = structure.of(messages[:end])
+    grown, groups = structure.of(messages), group_messages(messages)
+    assert tuple(grown.groups) == groups
+    assert tuple(grown.turns) == turn_numbers(messages)
+    assert grown.answered == calls_answered(messages, groups)
+    assert grown.places == {message.id: place for place, message in enumerate(messages)}
+    assert all(place in groups[number].indices for place, number in enumerate(grown.group_numbers))
+    assert grown.is_legal is not bool(check_chat(messages))
+    assert vars(grown.turn_order) == vars(TurnOrder(messages))
+
+
+@given(histories(min_size=1, max_size=20), st.data())
+def test_an_edited_history_is_read_anew(history: list[Wire], data: st.DataObject) -> None:
+    messages = list(numbered(history))
+    structure = HistoryStructure(messages)
+    place = data.draw(st.integers(0, len(messages) - 1))
+    edited = [*messages[:place], Message("user", "something else", id="edited"), *messages[place + 1 :]]
+    assert facets(structure.of(edited)) == facets(HistoryStructure(edited))
+    assert facets(structure.of(messages[:place])) == facets(HistoryStructure(messages[:place]))
+
+
+@given(histories(min_size=2, max_size=20))
+def test_a_copy_goes_on_by_itself(history: list[Wire]) -> None:
+    messages = list(numbered(history))
+    structure = HistoryStructure(messages[:-1])
+    before, copy = facets(structure), structure.copy()
+    assert facets(copy) == before
+    assert facets(copy.of(messages)) == facets(HistoryStructure(messages))
+    assert tuple(structure.groups) == before[0]
+    assert structure.places == before[3]
