@@ -10,7 +10,6 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import TypeGuard
 
 from compact.core.facts.constraints import Constraint, ConstraintFinder
@@ -194,28 +193,31 @@ class SpanReading:
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._settled = FactReader()
-        self._span: Sequence[Message] = ()
+        # What is settled, and the span before. Whoever reads takes it out, and another fork meanwhile reads all anew.
+        self._kept: list[tuple[FactReader, Sequence[Message]]] = []
 
     def read(self, span: Sequence[Message]) -> FoundFacts:
         """Return the facts of a span."""
-        with self._lock:
-            common = _common_start(span, self._span)
-            if common < self._settled.count:
-                self._settled = FactReader()
-            settled, self._span = self._settled, span
-            settled.extend(span[settled.count : common])
-            newest = settled.continued()
-            newest.extend(span[common:])
-            return FoundFacts(
-                decisions=settled.decisions.with_others(newest.decisions),
-                files=settled.files.with_others(newest.files),
-                commands=settled.commands.with_others(newest.commands),
-                errors=settled.errors.with_others(newest.errors),
-                mentions=settled.mentions.with_others(newest.mentions),
-                open_items=tuple(open_item_facts(newest.todos)),
-            )
+        try:
+            settled, before = self._kept.pop()
+        except IndexError:
+            settled, before = FactReader(), ()
+        common = _common_start(span, before)
+        if common < settled.count:
+            settled = FactReader()
+        settled.extend(span[settled.count : common])
+        newest = settled.continued()
+        newest.extend(span[common:])
+        found = FoundFacts(
+            decisions=settled.decisions.with_others(newest.decisions),
+            files=settled.files.with_others(newest.files),
+            commands=settled.commands.with_others(newest.commands),
+            errors=settled.errors.with_others(newest.errors),
+            mentions=settled.mentions.with_others(newest.mentions),
+            open_items=tuple(open_item_facts(newest.todos)),
+        )
+        self._kept[:] = [(settled, span)]
+        return found
 
 
 def _asks(messages: Sequence[Message], held: Iterable[Constraint]) -> Iterator[Fact]:
