@@ -67,6 +67,7 @@ _HELD_TESTS = (
     "tests/core/log/test_forms.py",
     "tests/core/log/test_legality.py",
     "tests/core/log/test_log_alone.py",
+    "tests/core/log/test_structure.py",
     "tests/core/plan/test_budget.py",
     "tests/core/plan/test_layers.py",
     "tests/core/search",

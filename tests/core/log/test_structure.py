@@ -7,11 +7,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.core.log.groups import calls_answered, group_messages, turn_numbers
+from compact.core.log.groups import Group, GroupReader, calls_answered, group_messages, turn_numbers
 from compact.core.log.legality import check_chat
 from compact.core.log.messages import Message
 from compact.core.log.structure import HistoryStructure
 from compact.core.log.turn_order import TurnOrder
+from compact.testing import tool_exchange
 from conversations import Wire, histories
 from numbered import numbered
 
@@ -64,3 +65,22 @@ def test_a_copy_goes_on_by_itself(history: list[Wire]) -> None:
     assert facets(copy.of(messages)) == facets(HistoryStructure(messages))
     assert tuple(structure.groups) == before[0]
     assert structure.places == before[3]
+
+
+def test_a_call_without_a_result_and_a_result_without_a_call_are_groups_of_tools() -> None:
+    call, result = numbered(tool_exchange("c1", "found"))
+    orphan = numbered([{"role": "tool", "tool_call_id": "gone", "content": "lost"}])[0]
+    assert group_messages([call]) == (Group((0,), True),)
+    assert group_messages([orphan]) == (Group((0,), True),)
+    assert group_messages([call, result]) == (Group((0, 1), True),)
+
+
+def test_a_copy_waits_for_the_same_results_and_goes_on_by_itself() -> None:
+    call, result = numbered(tool_exchange("c1", "found"))
+    reader = GroupReader()
+    reader.add(call)
+    twin = reader.copy()
+    assert twin.add(result) == 0
+    assert twin.groups == [Group((0, 1), True)]
+    assert reader.groups == [Group((0,), True)]
+    assert reader.add(result) == 0, "the call still waits here"

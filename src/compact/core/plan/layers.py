@@ -124,7 +124,7 @@ def _newest_pairs(messages: Sequence[Message], groups: Sequence[Group], count: i
     """Return what was said last in pairs: a user message with the reply to it; a second reply is a pair of its own."""
     pairs: list[list[int]] = []
     is_open = False
-    for group in reversed(groups) if count > 0 else ():
+    for group in reversed(groups):
         if group.is_tool:
             continue
         is_user = messages[group.indices[0]].role == "user"
