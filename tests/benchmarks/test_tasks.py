@@ -165,8 +165,8 @@ def test_agents_with_recall_reach_the_end_and_others_do_not() -> None:
 
 
 def test_a_recall_that_ranks_the_worst_first_misses_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
-    matches = search._Source.matches
-    monkeypatch.setattr(search._Source, "matches", lambda self, query: matches(self, query)[::-1][:1])
+    matches = search.RecallSource.matches
+    monkeypatch.setattr(search.RecallSource, "matches", lambda self, query: matches(self, query)[::-1][:1])
     missed = results.missed(outcomes(WITH_RECALL))
     assert any("floor 99" in line for line in missed), missed
 
