@@ -76,10 +76,10 @@ class SessionRecall:
         if held is None or place is None or not held.session.plan.records:
             return None
         started_at, (question, *_) = time.time(), (turn := context.messages[place:])
-        source = self._before(turn, held)
-        room = context.reserve_tokens
-        while room > 0:
-            found = remind(source, question.text, count_text=context.count_text, max_tokens=room)
+        source, room = self._before(turn, held), context.reserve_tokens
+        missing = source.missing(question.text)
+        while missing and room > 0:
+            found = remind(source, question.text, missing, count_text=context.count_text, max_tokens=room)
             if not found.found:
                 return None
             text = render_reminder(found)
@@ -92,15 +92,17 @@ class SessionRecall:
 
     def _before(self, turn: Sequence[Message], held: HeldSession) -> RecallSource:
         """Return what the caller's list has before a turn, as the caller has it: what an edit replaced stays away."""
-        session = held.session
-        view, turn_ids = {message.id: message for message in session.log.view}, {message.id for message in turn}
+        session, log = held.session, held.session.log
+        view, turn_ids = {message.id: message for message in log.view}, {message.id for message in turn}
 
         def is_there(message: Message) -> bool:
             now = view.get(message.id)
             return now is not None and now.text == message.text and message.id not in turn_ids
 
-        is_stored = session.stored.head.last_seq > 0
-        source = self._source(session.session_id, held) if is_stored else self._source_in_memory(held)
+        # What came with this very call is not stored yet.
+        unstored = log.entries[session.stored.head.last_seq :]
+        left = any(session.plan.get_action(entry.id)[0] is not CompactionAction.INCLUDE for entry in unstored)
+        source = self._source_in_memory(held) if left else self._source(session.session_id, held)
         return replace(source, is_open=is_there)
 
     def _source(

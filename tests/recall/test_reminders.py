@@ -61,9 +61,27 @@ def test_what_a_question_is_about_is_shown_behind_it() -> None:
     assert len(manager.history("s")) == len(history) + 1, "it is not in the log"
 
 
-def test_it_is_read_from_what_came_with_the_very_same_call() -> None:
+@pytest.mark.parametrize("known", [0, 1], ids=["all", "the rest"])
+def test_it_is_read_from_what_came_with_the_very_same_call(known: int) -> None:
     manager, _ = watched()
-    assert "owner-42" in reminder(manager.preflight("s", [*worked(), user(QUESTION)]))
+    history = [*worked(), user(QUESTION)]
+    manager.preflight("s", history[:known])
+    assert "owner-42" in reminder(manager.preflight("s", history))
+
+
+def test_the_store_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    manager, _ = watched()
+    history, searches = worked(), list[str]()
+    manager.preflight("s", history)
+    search = InMemoryCompactionStore.search
+
+    def counted(self: InMemoryCompactionStore, session_id: str, query: str, limit: int) -> Any:
+        searches.append(query)
+        return search(self, session_id, query, limit)
+
+    monkeypatch.setattr(InMemoryCompactionStore, "search", counted)
+    assert reminder(manager.preflight("s", [*history, user(QUESTION)]))
+    assert searches == [QUESTION]
 
 
 def test_it_stays_until_the_turn_is_over() -> None:
@@ -105,7 +123,7 @@ def test_without_the_setting_there_is_none() -> None:
 
 
 def test_of_two_that_disagree_the_later_one_stands_behind() -> None:
-    manager, _ = watched()
+    manager, _ = watched(300)
     told = tool_exchange("told", "the owner of berth 42 in the marina is Ada" + " word" * 100)
     changed = tool_exchange("changed", "the owner of berth 42 in the marina is Grace" + " other" * 100)
     shown = reminder(manager.preflight("s", [*worked(*told, *changed), user(QUESTION)]))
@@ -174,6 +192,9 @@ def test_it_never_takes_more_than_its_tokens(tokens: int, words: int) -> None:
     manager, _ = watched(tokens)
     prompt = manager.preflight("s", [*worked(), user(QUESTION + " word" * words)])
     assert WordTokenizer().count_text(reminder(prompt)) <= tokens
+    shown = reminder(prompt).partition("<earlier-messages>\n")[2]
+    assert bool(reminder(prompt)) == ("berth" in shown), "a part that says something, or nothing at all"
+    assert not shown or WordTokenizer().count_text(shown) >= 40
     assert manager.status("s").used_tokens <= 1_000
 
 

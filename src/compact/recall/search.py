@@ -47,6 +47,8 @@ _MAX_LOOKUPS = 8
 _FUSION_OFFSET = 60
 # Chosen: a reminder that nobody asked for is short; and what has less of a question may be about anything.
 _MAX_REMINDED, _MIN_SHARED_WORDS, _MIN_SHARED_PART = 3, 2, 1 / 3
+# Chosen: of a smaller part of a message nobody sees what it is about.
+_MIN_REMINDED_TOKENS = 40
 _PIECE = re.compile(r"[^\s,;()\[\]{}<>'\"`]+")
 
 
@@ -243,10 +245,17 @@ def recall(source: RecallSource, query: str, *, count_text: Callable[[str], int]
     return Recall(query, tuple(answer.found()))
 
 
-def remind(source: RecallSource, question: str, *, count_text: Callable[[str], int], max_tokens: int) -> Recall:
-    """Return what a user's question is about and is not in the prompt, although nobody has asked for it."""
-    missing, terms = source.missing(question)[:_MAX_REMINDED], read_query(question).terms
-    answer = _Answer(source, missing, terms, count_text, max_tokens, question)
+def remind(
+    source: RecallSource,
+    question: str,
+    missing: Sequence[StoredMessage],
+    *,
+    count_text: Callable[[str], int],
+    max_tokens: int,
+) -> Recall:
+    """Return what is missing in a prompt for a user's question, although nobody has asked for it."""
+    terms, matches = read_query(question).terms, missing[:_MAX_REMINDED]
+    answer = _Answer(source, matches, terms, count_text, max_tokens, question, min_tokens=_MIN_REMINDED_TOKENS)
     # In the order of the conversation, a result behind its call: of two that disagree, the later one holds.
     found = (entry for match in answer.found() for entry in (replace(match, neighbours=()), *match.neighbours))
     return Recall(question, tuple(sorted(found, key=lambda entry: entry.seq)))
@@ -262,6 +271,8 @@ class _Answer:
     count_text: Callable[[str], int]
     max_tokens: int
     query: str = ""
+    # A message that does not fit whole is not shown in less than these.
+    min_tokens: int = 0
 
     def found(self) -> Iterator[Recalled]:
         """Yield the matches, the best first; a match that is shown as a neighbour is not shown again."""
@@ -288,7 +299,7 @@ class _Answer:
         text = _text(entry.message)
         cut = best_passage(text, self.terms, max_tokens, self.count_text)
         message = entry.message
-        if not cut:
+        if not cut or (cut != text and max_tokens < self.min_tokens):
             return None
         attached = self._attachments(message)
         return Recalled(message.id, entry.seq, message.role, cut, cut == text, attachments=attached)
