@@ -29,7 +29,8 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -165,10 +166,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for mutant in everything
         if mutant.file.startswith(tuple(under)) and not known.is_import(mutant)
     ]
-    trials = choose(trials, options.sample, options.seed)
+    chosen = choose(trials, options.sample, options.seed)
     outcomes = Outcomes(state / "outcomes.jsonl")
-    _run(trials, tests, outcomes, state)
-    return report([trial.mutant for trial in trials], outcomes, gone)
+    _run(chosen, tests, outcomes, state)
+    # A line may have two changes of the same name, of which one is explained, and the sample the other.
+    untried = Counter(trial.mutant.key for trial in trials) - Counter(trial.mutant.key for trial in chosen)
+    return report([trial.mutant for trial in chosen], outcomes, gone, untried)
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -483,12 +486,12 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 # -- the result ------------------------------------------------------------------------------------------------------
 
 
-def report(mutants: Sequence[Mutant], outcomes: Outcomes, gone: Sequence[Any]) -> int:
+def report(mutants: Sequence[Mutant], outcomes: Outcomes, gone: Sequence[Any], untried: Collection[Any]) -> int:
     """Print the counts and what is to be done; 0 if that is nothing."""
     explained = {one.key for one in explanations(EXPLAINED)}
     survived = [m for m in mutants if outcomes.of(m) in (_WORDS[_SURVIVED], NO_TEST)]
     new = [mutant for mutant in survived if mutant.key not in explained]
-    needless = {m.key for m in mutants if m.key in explained} - {m.key for m in survived}
+    needless = {m.key for m in mutants if m.key in explained} - {m.key for m in survived} - set(untried)
     untested = sum(outcomes.of(mutant) == NO_TEST for mutant in survived)
     print(
         f"{len(mutants):,} changes were tried: {len(mutants) - len(survived):,} noticed, {len(survived):,} survived"
