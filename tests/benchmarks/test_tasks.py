@@ -20,7 +20,7 @@ from tasks.loop import Run, run_task
 from tasks.model_run import measure, read_rows, run_model_task, table_of
 from tasks.model_run import policies as model_policies
 from tasks.model_tasks import model_tasks
-from tasks.policies import REFERENCE, WINDOW_TOKENS, WITH_RECALL, WITHOUT_RECALL, Compacted, Policy, policies
+from tasks.policies import REFERENCE, REMINDED, WINDOW_TOKENS, WITH_RECALL, WITHOUT_RECALL, Compacted, Policy, policies
 from tasks.prompts import Passage, passages_of
 from tasks.steps import Check, Say, Step, Task
 
@@ -169,6 +169,15 @@ def test_a_recall_that_ranks_the_worst_first_misses_the_floor(monkeypatch: pytes
     monkeypatch.setattr(search.RecallSource, "matches", lambda self, query: matches(self, query)[::-1][:1])
     missed = results.missed(outcomes(WITH_RECALL))
     assert any("floor 99" in line for line in missed), missed
+
+
+def test_reminded_agents_reach_the_end_without_asking(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = outcomes(REMINDED)["policies"]
+    assert _right(rows[REMINDED]) == _right(rows[REFERENCE]) == 10
+    assert rows[REMINDED]["recalls"] == 0
+    missing = search.RecallSource.missing
+    monkeypatch.setattr(search.RecallSource, "missing", lambda self, question: missing(self, question)[1:])
+    assert any("with reminders" in line for line in results.missed(outcomes(REMINDED)))
 
 
 def _right(row: dict[str, Any]) -> int:
