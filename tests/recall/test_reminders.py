@@ -58,6 +58,8 @@ def test_what_a_question_is_about_is_shown_behind_it() -> None:
     (event,) = sink.of(ContentRecalledEvent)
     assert (event.is_asked, event.query) == (False, QUESTION)
     assert "m3" in event.message_ids
+    counted = {metric.name: [*metric.measure(event.to_dict())] for metric in event.spec.metrics}
+    assert [len(counted["compact.recalls"]), len(counted["compact.reminders"])] == [0, 1]
     assert len(manager.history("s")) == len(history) + 1, "it is not in the log"
 
 

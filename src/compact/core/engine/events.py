@@ -550,6 +550,14 @@ class RehydrationBlockedEvent(CompactionEvent):
     reason: str
 
 
+def _if_asked(data: EventData) -> tuple[EventData, ...]:
+    return (data,) if data.get("is_asked", True) else ()
+
+
+def _if_unasked(data: EventData) -> tuple[EventData, ...]:
+    return () if data.get("is_asked", True) else (data,)
+
+
 @event
 class ContentRecalledEvent(CompactionEvent):
     """Something that had left the prompt was looked up: a sign that it was needed.
@@ -563,7 +571,10 @@ class ContentRecalledEvent(CompactionEvent):
         "{message_ids:n message} recalled: {tokens:n token}",
         output="{query}",
         content=("query",),
-        metrics=(Metric("compact.recalls", "Recalls of what had left a prompt.", unit="{recall}"),),
+        metrics=(
+            Metric("compact.recalls", "Recalls of what had left a prompt.", unit="{recall}", rows=_if_asked),
+            Metric("compact.reminders", "Reminders, which nobody asked for.", unit="{reminder}", rows=_if_unasked),
+        ),
     )
     query: str
     message_ids: tuple[str, ...]
