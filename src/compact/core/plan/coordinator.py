@@ -473,9 +473,7 @@ def _is_wanted(strategy: str, total_tokens: int, goal: Goal) -> bool:
 
 def _outside(messages: Sequence[Message], plan: CompactionPlan) -> tuple[int, ...]:
     """Return the places of the messages that the summary in force does not stand for: few of a long history."""
-    inside = plan.summary.span.ids if plan.summary else frozenset[str]()
-    # What another record names too may be in the prompt: precedence decides.
-    inside = inside.difference(*(record.span for record in plan.records if record is not plan.summary))
+    inside = plan.summarized_ids()
     return tuple(index for index, message in enumerate(messages) if message.id not in inside)
 
 
