@@ -355,6 +355,22 @@ def test_pages_of_sightings_say_how_many_there_are(told: Told) -> None:
     assert len(page.places) <= 3
 
 
+def test_the_line_for_a_turn_that_was_left_out_is_found() -> None:
+    """Also once the past was edited, and no plan in force has such a line."""
+    told = told_on("memory:", 300)
+    function = {"name": "read_file", "arguments": '{"path": ""}'}
+    call = {"role": "assistant", "content": None, "tool_calls": [{"id": "a", "type": "function", "function": function}]}
+    for number in range(6):
+        told.history = [*told.history, call, call, user(f"mark-{number} says hello")]
+        told.send()
+    told.compact()
+    assert told.prompts[-1][0] == user(LEFT_OUT)
+    assert check(told, LEFT_OUT).last_call_with == 7
+    told.history = [*told.history[:9], user("another end")]
+    told.send()
+    assert check(told, LEFT_OUT).last_call_with == 7
+
+
 # -- random sessions -----------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from compact.constraints import LearnedConstraints
 from compact.core.facts.ledger import Fact, FactKind, Ledger
 from compact.core.log.messages import Message, ToolCall
+from compact.core.log.turn_order import LEFT_OUT
 from compact.core.plan.plan import (
     ClearRecord,
     CompactionPlan,
@@ -19,7 +20,7 @@ from compact.core.plan.plan import (
     SpanReference,
     SummarizationRecord,
 )
-from compact.core.plan.renderer import PromptRenderer
+from compact.core.plan.renderer import PromptRenderer, with_lines
 from compact.core.plan.shortening import Candidate, Shortener
 from compact.core.plan.stubs import render_cleared
 from compact.core.summary.fitting import fit_summary
@@ -171,3 +172,13 @@ def test_images_leave_a_word_behind() -> None:
     record = ClearRecord(span=span("m1"), strategy="c", reason="old", tokens_before=900)
     text = render_cleared(Message("user", parts, id="m1"), record).text
     assert text == "[cleared: 0.9k tokens, 1 × image_url; old; recall m1]"
+
+
+def test_a_plan_shows_the_same_with_and_without_what_it_leaves_out() -> None:
+    """The line for a turn that was left out is the plan's; readers that never load dropped messages see it as well."""
+    log = [Message(role, f"turn {place}", id=f"m{place}") for place, role in enumerate(("user", "assistant") * 3)]
+    drop = DropRecord(span=span("m0"), strategy="mine", reason="an example")
+    plan = with_lines(CompactionPlan("s").adding(drop), log)
+    whole = PromptRenderer().render(log, plan)
+    assert [message.content for message in whole.messages[:2]] == [LEFT_OUT, "turn 1"]
+    assert PromptRenderer().render(log[1:], plan).slots == whole.slots

@@ -118,7 +118,7 @@ class PromptRenderer:
             actions[CompactionAction.SUMMARIZE] = summarized
         summary = () if plan.summary is None else (Slot(summary_message(plan.summary), plan.summary.span.message_ids),)
         slots = (*lead, *summary, *rest)
-        if summary or hidden:
+        if summary or hidden or plan.lines:
             slots = in_turns(slots, messages, plan)
         return RenderedPrompt(slots, tuple(hidden), self.format_version, actions)
 
