@@ -1003,7 +1003,15 @@ class CompactManager:
             hint = f"its versions are: {', '.join(map(str, known))}" if known else "it was never compacted"
             raise CompactError(f"session {session_id!r} has no plan version {version}", hint=hint)
         calls = self._reader.model_calls(session_id)
-        return tuple(reports_of(stored, plans, calls, constraints=self._constraints, version=version))
+        reports = reports_of(
+            stored,
+            plans,
+            calls,
+            constraints=self._constraints,
+            version=version,
+            default_sensitivity=self._usual_sensitivity,
+        )
+        return tuple(reports)
 
     async def areport(self, session_id: str, *, version: int | None = None) -> tuple[CompactionReport, ...]:
         """`report` for an event loop; same arguments, result and errors.

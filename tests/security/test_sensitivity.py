@@ -14,6 +14,7 @@ from compact import CompactConfig, CompactManager, StructuredSummary, SummaryReq
 from compact.cli.main import app
 from compact.cli.servers.mcp_tools import build_server
 from compact.core.audit.artifacts import SecurityContext
+from compact.core.engine.events import CompactionReportEvent
 from compact.core.log.messages import Message, ToolCall
 from compact.core.log.sensitivity import SENSITIVITIES, is_open, sensitivity_of, withheld
 from compact.strategies.externalize import ExternalizeStrategy
@@ -124,6 +125,18 @@ def test_a_summarisers_model_is_not_shown_it(level: str, tmp_path: Path) -> None
     assert any(m.role == "tool" for m in request.span)
     for part in (request.messages, request.span, request.history, request.ledger):
         assert CANARY not in repr(part)
+
+
+@every_closed_level
+def test_a_report_does_not_call_it_retrievable(level: str, tmp_path: Path) -> None:
+    sink = RecordingSink()
+    row = tool_exchange("read-2", "row 2: ORD-998123 is overdue " + "detail " * 200, tool="read_file", path="rows.csv")
+    with opened(tmp_path, on_event=sink, **closed_by_default(level)) as manager:
+        manager.manual_compact("s", [*history()[:2], *row, *history()[2:]])
+        (report,) = manager.report("s")
+    (event,) = sink.of(CompactionReportEvent)
+    for told in (report, event.report):
+        assert [item.state.value for item in told.items if item.text == "ORD-998123"] == ["lost"]
 
 
 def test_a_message_that_says_so_itself_is_withheld_whoever_wrote_it(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from compact.constraints.retractions import (
     Ending,
@@ -111,7 +112,7 @@ class LearnedConstraints:
         for message in messages:
             if message.role in _ROLES and message.tool_call_id is None:
                 held, just_said = self._after_message(held, message, just_said=just_said)
-        return _within_room([item.constraint for item in held], sum(len(message.text) for message in messages))
+        return _within_room([item.constraint for item in held], messages)
 
     def _read(self, message: Message) -> tuple[_Said, ...]:
         """Return what the sentences of a message may say about constraints, in order."""
@@ -296,12 +297,17 @@ def _by_sentence(old: _Standing) -> list[_Standing]:
     return [_Standing.of(replace(constraint, text=text, start=start)) for text, start in parts]
 
 
-def _within_room(held: list[Constraint], chars: int) -> tuple[Constraint, ...]:
+def _within_room(held: list[Constraint], messages: Sequence[Message]) -> tuple[Constraint, ...]:
     """Return the certain constraints, and of the others as many as a conversation of this length has room for.
 
     The likeliest have precedence, then the newest.
     """
-    room = max(LIKELY_CHARS, LIKELY_SHARE * chars)
+    needed = sum(len(likely.text) for likely in held if likely.weight < CERTAIN_SCORE)
+    room = float(LIKELY_CHARS)
+    for chars in accumulate(len(message.text) for message in messages):
+        if room >= needed:  # nearly always: how long the rest of the conversation is need not be known
+            return tuple(held)
+        room = max(room, LIKELY_SHARE * chars)
     kept: set[int] = set()
     for place in sorted(range(len(held)), key=lambda place: (-held[place].weight, -place)):
         weight, size = held[place].weight, len(held[place].text)

@@ -179,18 +179,20 @@ def _damaged() -> StoreError:
 def written_ids(ids: Iterable[str]) -> WrittenIds:
     """Return ids with each run of numbers (`m7`, `m8`, `m9`) as one entry; a summary may stand for thousands."""
     written: WrittenIds = []
+    head, first, last = "", 0, -1  # the run so far
     for message_id in ids:
+        if last >= first and message_id == f"{head}{last + 1}":
+            last += 1
+            continue
+        written += _written_run(head, first, last)
         head, number = _split(message_id)
-        last = written[-1] if written else None
-        if number is None:
-            written.append(message_id)
-        elif isinstance(last, tuple) and last[0] == head and last[2] + 1 == number:
-            written[-1] = (head, last[1], number)
-        else:
-            written.append((head, number, number))
-    return [
-        f"{entry[0]}{entry[1]}" if not isinstance(entry, str) and entry[1] == entry[2] else entry for entry in written
-    ]
+        first, last = (0, -1) if number is None else (number, number)
+        written += [message_id] if number is None else []
+    return [*written, *_written_run(head, first, last)]
+
+
+def _written_run(head: str, first: int, last: int) -> WrittenIds:
+    return [(head, first, last)] if last > first else [f"{head}{last}"] if last == first else []
 
 
 def read_ids(written: Sequence[Any]) -> tuple[str, ...]:

@@ -129,6 +129,22 @@ def test_what_recall_withholds_is_lost() -> None:
     assert states(found_again)["838878cc"] == "retrievable"
 
 
+def test_what_recall_withholds_by_default_is_lost() -> None:
+    """Results need not say themselves that they are confidential."""
+    drop = plan(DropRecord(span=SpanReference(("m2", "m3")), strategy="drop", reason="old"))
+    found = states(report_of(HISTORY, NONE, drop, default_sensitivity="confidential"))
+    assert (found["838878cc"], found["src/a.py"]) == ("lost", "retrievable")
+
+
+def test_an_event_does_not_quote_a_confidential_constraint() -> None:
+    asked = Message("user", CONSTRAINT, id="m1", meta={"sensitivity": "confidential"})
+    drop = plan(DropRecord(span=SpanReference(("m1",)), strategy="drop", reason="old"))
+    report = report_of([asked, *HISTORY[1:]], NONE, drop)
+    assert [item.text for item in report.missing_constraints] == [CONSTRAINT]
+    event = CompactionReportEvent(session_id="s", compute_report=lambda: report)
+    assert event.to_dict()["missing_constraints"] == ["[a constraint of message m1]"]
+
+
 def test_what_only_an_earlier_summary_said_is_lost_when_the_next_does_not_say_it() -> None:
     before = plan(summary_of("m1", "m2", narrative="see docs/invented.md and src/a.py"))
     after = plan(summary_of("m1", "m2", "m3", version=2, narrative="we went on"), version=2)
@@ -238,8 +254,8 @@ def test_a_decision_is_in_the_ledger_or_lost_and_followed_through_every_round() 
     assert decisions(report_of(DECISIONS, NONE, first))[DECIDED] == ("in_ledger", "m2")
     second = plan(summary_of("m2", "m3", "m4", version=2, narrative="we went on"), version=2)
     assert decisions(report_of(DECISIONS, first, second))[DECIDED] == ("retrievable", "m2")
-    nobody = report_of(DECISIONS, first, second, recallable=lambda message: False)
-    assert decisions(nobody)[DECIDED] == ("lost", "m2")
+    closed = [replace(message, meta={"sensitivity": "confidential"}) for message in DECISIONS]
+    assert decisions(report_of(closed, first, second))[DECIDED] == ("lost", "m2")
 
 
 def test_a_decision_whose_message_stands_is_no_news_and_a_long_one_is_found_where_it_is_kept() -> None:
@@ -397,7 +413,7 @@ def test_each_entry_is_read_once_for_all_reports(monkeypatch: pytest.MonkeyPatch
     read: list[str] = []
     texts_of = diff.message_texts
     monkeypatch.setattr(diff, "message_texts", lambda message: (read.append(message.id), texts_of(message))[1])
-    recallable = RecallableLog(log, lambda message: message.id != "m5")
+    recallable = RecallableLog(log, {"m5"})
     found = [recallable.find({"ORD-470", "ORD-471", "ORD-9"}, length) for length in (3, 6, 6, 8)]
     places = [{text: string.message_id for text, string in strings.items()} for strings in found]
     assert places == [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -28,8 +28,9 @@ _WORD = re.compile(r"\w+")
 class Removal:
     """What a plan took out of the prompt that the plan before it made.
 
-    `messages` are those it treats differently, each with its record under the plan before; `summary` is the one that
-    was replaced; `new_ids` are the messages that stood in the prompt unchanged until then.
+    `messages` are those it treats differently, each with its record under the plan before, but for those that both
+    summarise; `summary` is the one that was replaced; `new_ids` are the messages that stood in the prompt unchanged
+    until then.
     """
 
     messages: tuple[tuple[Message, Record | None], ...]
@@ -42,17 +43,19 @@ class Removal:
         # Plans read from a store hold equal records, not the same ones: compare each pair once, not for every message.
         same: dict[tuple[int, int], bool] = {}
         touched: list[tuple[Message, Record | None]] = []
+        # Of what was summarised already the prompt showed nothing; in a long history that is nearly everything.
+        changed = after.named_ids() - (before.summarized_ids() & after.summarized_ids())
         for message in messages:
-            was, now = before.get_action(message.id)[1], after.get_action(message.id)[1]
-            if now is None:
+            if message.id not in changed:
                 continue
+            was, now = before.get_action(message.id)[1], after.get_action(message.id)[1]
             pair = (id(was), id(now))
             if pair not in same:
                 same[pair] = was == now
             if not same[pair]:
                 touched.append((message, was))
         old, new = before.summary, after.summary
-        is_replaced = touched and old and (new is None or new.summary != old.summary)
+        is_replaced = old and (new.summary != old.summary if new else bool(touched))
         replaced = old.summary if old and is_replaced else None
         return cls(tuple(touched), replaced, tuple(message.id for message, was in touched if was is None))
 
@@ -78,25 +81,31 @@ class RemovedString(NamedTuple):
 
 
 class RecallableLog:
-    """A log as recall finds strings in it: `open_ids` are the entries that anybody may recall.
+    """A log as recall finds strings in it: without the closed entries, which not everybody may recall.
 
     Reports on many plans share one: each entry is read once, and not once for every plan.
     """
 
-    def __init__(self, log: Sequence[Message], is_open: Callable[[Message], bool]) -> None:
-        self._log = log
-        self.open_ids = frozenset(message.id for message in log if is_open(message))
-        self._printed = frozenset(
-            message.id for message in log if message.role != "assistant" and not is_typed(message)
-        )
+    def __init__(self, log: Sequence[Message], closed: Collection[str]) -> None:
+        self._log, self._closed = log, closed
+        self._by_id = {message.id: message for message in log}
         self._newest: dict[str, RemovedString] = {}
         self._read = 0
+
+    def is_open(self, message_id: str) -> bool:
+        """Return True if there is such an entry, and anybody may recall it."""
+        return message_id in self._by_id and message_id not in self._closed
+
+    def _is_touched(self, message_id: str) -> bool:
+        """Return True unless a tool, and neither a person nor the agent, wrote an entry."""
+        message = self._by_id.get(message_id)
+        return message is None or message.role == "assistant" or is_typed(message)
 
     def strings_of(self, removal: Removal) -> dict[str, RemovedString]:
         """Return the specific strings of a removal, each with the newest message that has it, recallable ones first."""
         strings: dict[str, RemovedString] = {}
         for text, message_id in removal.texts():
-            is_open, is_touched = message_id in self.open_ids, message_id not in self._printed
+            is_open, is_touched = self.is_open(message_id), self._is_touched(message_id)
             for string, kind in entity_kinds(text).items():
                 known = strings.get(string)
                 if known is None or (is_open, is_touched) >= (known.is_open, known.is_touched):
@@ -113,7 +122,7 @@ class RecallableLog:
             return {}
         for message in self._log[self._read : entries]:
             own: dict[str, RemovedString] = {}
-            for text in message_texts(message) if message.id in self.open_ids else ():
+            for text in message_texts(message) if self.is_open(message.id) else ():
                 for string, kind in entity_kinds(text).items():
                     own.setdefault(string, RemovedString(kind, message.id, True))
             self._newest.update(own)
@@ -144,7 +153,8 @@ def removed_asks(
 
 def removed_decisions(messages: Sequence[Message], plan: CompactionPlan) -> Iterator[tuple[str, str]]:
     """Yield the decisions whose own message the plan has taken out, each once, with the newest message that has it."""
-    taken_out = (message for message in messages if plan.get_action(message.id)[1])
+    named = plan.named_ids()
+    taken_out = (message for message in messages if message.id in named)
     found = {fact.subject.removesuffix(CUT_MARK): fact.source_ids[-1] for fact in find_decisions(taken_out)}
     yield from found.items()
 

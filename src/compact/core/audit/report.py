@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
 from typing import Any
 
-from compact.core.audit.artifacts import SecurityContext
 from compact.core.audit.diff import PromptTexts, RecallableLog, Removal, removed_asks, removed_decisions
 from compact.core.audit.failures import failures_data, plan_failures
 from compact.core.audit.records import ModelCall, PlanVersion, StoredSession
@@ -16,7 +15,7 @@ from compact.core.audit.regret_finder import regrets_of
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.facts.entities import EntityKind
 from compact.core.log.messages import Message
-from compact.core.log.sensitivity import sensitivity_of
+from compact.core.log.sensitivity import closed_ids
 from compact.core.plan.plan import CompactionPlan, StepFailure
 from compact.core.plan.regret import Regret, RegretCount, count_regrets
 from compact.core.short_repr import short_repr
@@ -212,11 +211,6 @@ class CompactionReport:
         }
 
 
-def is_recallable(message: Message) -> bool:
-    """Return True if anybody may recall a message; confidential ones need a permission."""
-    return SecurityContext().may_read_sensitivity(sensitivity_of(message))
-
-
 def report_of(
     messages: Sequence[Message],
     before: CompactionPlan,
@@ -224,17 +218,18 @@ def report_of(
     *,
     constraints: ConstraintFinder,
     log: Sequence[Message] = (),
-    recallable: Callable[[Message], bool] = is_recallable,
+    default_sensitivity: str = "internal",
 ) -> CompactionReport:
     """Report what the step from one plan to the next did; `messages` is the history as long as it was then.
 
     Counted is what the prompt showed before and no longer shows as it did: messages that left, and what stood for
     others until then. What had left earlier is not counted again, but for the task, constraints and decisions: they
     are followed from round to round. `log` is where recall looks, if that is more than the history: the caller may
-    have edited the past.
+    have edited the past. `default_sensitivity` is that of tool results which do not name theirs.
     """
     log = log or messages
-    return _report(messages, before, after, constraints, RecallableLog(log, recallable), len(log))
+    recallable = RecallableLog(log, closed_ids(log, default_sensitivity))
+    return _report(messages, before, after, constraints, recallable, len(log))
 
 
 def _report(
@@ -249,7 +244,7 @@ def _report(
     strings = log.strings_of(removal)
     strings.update(log.find((text for text, found in strings.items() if not found.message_id), log_length))
     summary = after.summary.summary if after.summary else None
-    state_of = _StateOf(PromptTexts(messages, after), log.open_ids, summary)
+    state_of = _StateOf(PromptTexts(messages, after), log, summary)
     items = [
         ReportItem(
             TASK if ask.is_task else CONSTRAINT, ask.text, state_of(ask.text, ask.message_id), ask.message_id, True
@@ -280,8 +275,8 @@ def _report(
 class _StateOf:
     """Tells where a string is now: what the prompt shows comes before what recall would find."""
 
-    def __init__(self, shown: PromptTexts, open_ids: frozenset[str], summary: StructuredSummary | None) -> None:
-        self._shown, self._open_ids = shown, open_ids
+    def __init__(self, shown: PromptTexts, log: RecallableLog, summary: StructuredSummary | None) -> None:
+        self._shown, self._log = shown, log
         decisions = summary.decisions if summary else ()
         self._told = frozenset(source for decision in decisions for source in decision.source_ids)
 
@@ -290,7 +285,7 @@ class _StateOf:
             return EntityState.KEPT
         if self._shown.ledger.has(text):
             return EntityState.IN_LEDGER
-        return EntityState.RETRIEVABLE if message_id in self._open_ids else EntityState.LOST
+        return EntityState.RETRIEVABLE if self._log.is_open(message_id) else EntityState.LOST
 
     def decision(self, text: str, message_id: str) -> EntityState:
         """Return where a decision is: a summary that tells it in other words names the message it is from."""
@@ -305,6 +300,7 @@ def reports_of(
     *,
     constraints: ConstraintFinder,
     version: int | None = None,
+    default_sensitivity: str = "internal",
 ) -> Iterator[CompactionReport]:
     """Yield a report for every plan that was in force (or for one version), oldest first, on the history of its time.
 
@@ -312,10 +308,11 @@ def reports_of(
     """
     now, regrets = frozenset(stored.view_ids), _by_version(regrets_of(stored), [entry.plan for entry in plans])
     log = [item.message for item in stored.messages]
-    recallable, before = RecallableLog(log, is_recallable), CompactionPlan(stored.session_id)
+    recallable = RecallableLog(log, closed_ids(log, default_sensitivity))
+    before = CompactionPlan(stored.session_id)
     for plan in (entry.plan for entry in plans):
         if version is None or version == plan.version:
-            named = {message_id for record in plan.records for message_id in record.span}
+            named = plan.named_ids()
             # The first call under a plan was written down with it.
             length = next((c.last_seq for c in calls if c.plan_version >= plan.version), len(log))
             history = [message for message in log[:length] if message.id in now or message.id in named]

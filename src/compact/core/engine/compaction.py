@@ -274,7 +274,7 @@ class Compactor:
         )
         self._notice_attachments(session, plan_before)
         self._notice_dropped(session, plan_before)
-        self.emitter.report(session, plan_before, self.constraints)
+        self.emitter.report(session, plan_before, self.constraints, self.persistence.default_sensitivity)
 
     def _notice_attachments(self, session: Session, before: CompactionPlan) -> None:
         """Tell of attachments that were moved although they are in use."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from compact.core.audit.freed import ContentChange, content_changes
@@ -230,13 +231,16 @@ class EventEmitter:
             messages=len(session.prompt) + len(session.turn.rehydrated) + len(session.injected),
         )
 
-    def report(self, session: Session, before: CompactionPlan, constraints: ConstraintFinder) -> None:
+    def report(
+        self, session: Session, before: CompactionPlan, constraints: ConstraintFinder, default_sensitivity: str
+    ) -> None:
         """Emit the report of the plan in force against the one before it.
 
         The report is made when somebody reads the event, on the history as it is now: the turn does not wait for it.
         """
         view, log, plan = tuple(session.log.view), tuple(session.log.entries), session.plan
-        compute_report = _Once(lambda: report_of(view, before, plan, constraints=constraints, log=log))
+        read = partial(report_of, constraints=constraints, default_sensitivity=default_sensitivity)
+        compute_report = _Once(lambda: read(view, before, plan, log=log))
         self.emit(session, CompactionReportEvent, compute_report=compute_report)
 
     def error(self, session: Session, error: Exception, *, fallback: str, message: str | None = None) -> None:

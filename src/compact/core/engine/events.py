@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
 
-from compact.core.audit.report import CompactionReport
+from compact.core.audit.report import CompactionReport, EntityState
 from compact.core.engine.event_spec import CompactionEvent as CompactionEvent
 from compact.core.engine.event_spec import (
     EventData,
@@ -409,7 +409,11 @@ class CompactionReportEvent(CompactionEvent):
             "severity": self.severity,
             "removed_messages": len(report.removed_ids),
             "counts": report.counts,
-            "missing_constraints": [item.text for item in report.missing_constraints],
+            # One that cannot even be recalled is in a message that is confidential: an event does not quote it.
+            "missing_constraints": [
+                f"[a constraint of message {item.message_id}]" if item.state is EntityState.LOST else item.text
+                for item in report.missing_constraints
+            ],
             "appended": len(report.check.appended) if report.check else 0,
             "ungrounded": len(report.check.ungrounded) if report.check else 0,
         }

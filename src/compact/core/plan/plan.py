@@ -380,6 +380,15 @@ class CompactionPlan:
         """
         return self.get_action(message_id)[0] not in (CompactionAction.SUMMARIZE, CompactionAction.DROP)
 
+    def named_ids(self) -> frozenset[str]:
+        """Return the messages that some record is about.
+
+        Example:
+            >>> plan.named_ids() == plan.summarized_ids()
+            True
+        """
+        return self._decisions.covered.union(self._decisions.others)
+
     def summarized_ids(self) -> frozenset[str]:
         """Return the messages that the summary stands for; of a long history nearly all of them.
 
