@@ -132,8 +132,9 @@ def part_texts(parts: Iterable[Part]) -> Iterable[str]:
 
 def text_chars(message: Message) -> int:
     """Return how long a message is: its text, and the arguments of its calls."""
-    calls = sum(len(call.arguments) for call in message.tool_calls) if message.tool_calls else 0
-    return len(message.text) + calls
+    content = message.content  # nearly always a text; a compaction asks this of every message
+    chars = len(content) if isinstance(content, str) else len(message.text)
+    return chars + sum([len(call.arguments) for call in message.tool_calls]) if message.tool_calls else chars
 
 
 def content_bytes(message: Message) -> int:
