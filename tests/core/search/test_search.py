@@ -349,3 +349,16 @@ def test_terms_are_what_every_database_takes_as_they_are(text: str) -> None:
 def test_no_entries_no_limit_no_words() -> None:
     assert found("x") == found("", "x") == found("x", "x", limit=0) == found("x", "x", "x", limit=-1) == []
     assert EntryTerms("", 0).frequency("x") == 0
+
+
+def test_the_stem_of_a_common_word_is_found_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads that begin at once find each by itself: none has to wait for all of them. Other words are not kept."""
+    found: list[str] = []
+    stem_of = search_terms.stem
+    monkeypatch.setattr(search_terms, "stem", lambda word: (found.append(word), stem_of(word))[1])
+    monkeypatch.setattr(search_terms, "_COMMON_STEMS", {})
+    assert {"again", "and", "marzipan"}.intersection(search_terms.COMMON_WORDS) == {"again"}
+    for _ in range(2):
+        entry_terms(Message("user", "again and again marzipan"))
+    assert sorted(found) == ["again", "and", "marzipan", "marzipan"]
+    assert {*search_terms._COMMON_STEMS} == {"again", "and"}  # pyright: ignore[reportPrivateUsage]

@@ -228,18 +228,14 @@ class _Stems(dict[str, str]):
     """
 
     def __missing__(self, word: str) -> str:
-        found = _common_stems().get(word)
+        found = _COMMON_STEMS.get(word)
         if found is None:
             found = stem(word) if word.isascii() and word.isalpha() else word
+            if word in COMMON_WORDS or word in _STOP_WORDS:
+                _COMMON_STEMS[word] = found
         self[word] = found
         return found
 
 
+# The stems of words that every conversation has, each found once in a process.
 _COMMON_STEMS: dict[str, str] = {}
-
-
-def _common_stems() -> dict[str, str]:
-    """Return the stems of words that every conversation has, found once in a process."""
-    if not _COMMON_STEMS:
-        _COMMON_STEMS.update({word: stem(word) for word in COMMON_WORDS | _STOP_WORDS})
-    return _COMMON_STEMS
