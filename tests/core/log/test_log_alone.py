@@ -285,6 +285,16 @@ def test_a_prompt_that_comes_back_edited_is_the_callers_list_from_then_on() -> N
     assert texts(log) == "a b x d"
 
 
+def test_a_prompt_of_an_earlier_plan_is_known_where_the_newest_has_left_out_messages() -> None:
+    """The first message that it has more stands where the newest prompt has its last: that is no edit."""
+    log = log_of([A, B, C, D, E])
+    newest, before = (summary_of(["m1", "m2"], *log.view[place:]) for place in (4, 2))
+    shown = Shown(as_is=lambda i: i == "m5", always_as_is=lambda i: i == "m5", has_summary=True)
+    match = matched(log, before.originals, newest, shown=shown, earlier=lambda: [before])
+    assert match == Match((), ["", "m3", "m4", "m5"])
+    assert texts(log) == "a b c d e"
+
+
 # -- which lists are asked for ---------------------------------------------------------------------------------------
 
 
@@ -300,6 +310,8 @@ def test_a_prompt_that_comes_back_edited_is_the_callers_list_from_then_on() -> N
         ([A, C, D], Shown(), False),
         ([A, C, D], NOT["m2"], True),
         ([A, D], NOT["m2"], True),
+        ([A, B, C, X], Shown(), True),
+        ([A, B, C, X, D], Shown(), True),
         ([A, X, Y, D], Shown(), True),
         ([A, B, X, Y], Shown(), True),
         ([C, D], Shown(), False),

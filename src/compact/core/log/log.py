@@ -203,7 +203,7 @@ class Log:
                 self._extend_view(new)
                 has_rejoined = len(self.entries) - before < len(new)
                 return Match(new, owners, rejoined=has_rejoined)
-        found = self._best_alignment(incoming, output, earlier, shown)
+        found = self._best_alignment(incoming, output, earlier, read, shown)
         return self._changed(incoming, *found, output, read, shown) if found else None
 
     def _read_new(
@@ -343,6 +343,7 @@ class Log:
         incoming: Sequence[object],
         output: KnownList,
         earlier: Callable[[], Iterable[KnownList] | None],
+        read: Callable[[object, str], Message],
         shown: Shown,
     ) -> tuple[Alignment, KnownList] | None:
         """Return the known list that most of a caller's list is in, and where its items are there; None without one."""
@@ -363,6 +364,9 @@ class Log:
             owners = [sent.owners[place] for place in alignment.changed.values()]
             if not all(owner and shown.always_as_is(owner) for owner in owners):
                 return False  # perhaps it is what an earlier plan has put in its place
+            last = alignment.known_until - 1
+            if last in alignment.changed and last not in self._forms_in(incoming, alignment, sent, read, shown):
+                return False  # nothing known follows it: perhaps an earlier plan has shown another message there
             if not all(shown.always_as_is(i) for place in places for i in sent.ids[place]):
                 return False  # perhaps it is the prompt of an earlier plan, which has left them out
             has_all = alignment.matched + len(alignment.lost) >= len(sent.originals)
