@@ -116,6 +116,13 @@ def test_a_wider_summary_takes_the_place_of_the_one_before() -> None:
     assert plan.adding(second).records == (second,)
 
 
+def test_a_record_that_is_added_again_stands_in_the_plan_once() -> None:
+    summary, clearing = record(SummarizationRecord, "m1", "m2"), record(ClearRecord, "m3")
+    plan = CompactionPlan("t", records=(summary, clearing))
+    assert plan.adding(summary).records == (clearing, summary)
+    assert plan.adding(clearing, clearing).records == (summary, clearing)
+
+
 def test_a_summary_takes_in_the_pointers_it_covers_and_keeps_those_of_the_summary_before() -> None:
     pointers = [
         replace(record(ExternalizationRecord, m), artifact_id=f"art-{m}", preview="x") for m in ("m1", "m3", "m5")

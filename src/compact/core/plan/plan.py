@@ -481,8 +481,11 @@ class CompactionPlan:
             >>> plan.adding(drop).drops[0].reason
             'an example'
         """
-        deciding = {id(record) for record in _Decisions.of((*self.records, *records)).deciding()}
-        return replace(self, records=tuple(r for r in (*self.records, *records) if id(r) in deciding))
+        every = (*self.records, *records)
+        deciding = {id(record) for record in _Decisions.of(every).deciding()}
+        # A record that the plan has already moves to the end, and stands there once.
+        newest = {id(record): place for place, record in enumerate(every)}
+        return replace(self, records=tuple(r for n, r in enumerate(every) if id(r) in deciding and newest[id(r)] == n))
 
     def summarizing(self, record: SummarizationRecord, pinned: tuple[str, ...]) -> CompactionPlan:
         """Return this plan with one summary for a span; it takes in what was put there before, pointers included.
