@@ -13,7 +13,7 @@ from compact.cli.ascii_text import shown_in
 from compact.core.plurals import quantity as quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from rich.console import Console
 
@@ -92,6 +92,23 @@ def spinner(text: str) -> Generator[None]:
         return
     with console(stderr=True).status(text):
         yield
+
+
+@contextmanager
+def progress(text: str, steps: int) -> Generator[Callable[[int, str], None]]:
+    """Show a bar on stderr while something takes its time: report how many steps are done, and with what it goes on.
+
+    Nothing is shown in a pipe.
+    """
+    if not is_terminal(sys.stderr):
+        yield lambda done, text: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task(text, total=steps)
+        yield lambda done, text: bar.update(task, description=text, advance=done)
 
 
 def show_warnings(events: Sequence[CompactionEvent]) -> None:

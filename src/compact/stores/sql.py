@@ -55,6 +55,8 @@ _MAX_CONFLICT_PAUSE_SECONDS = 0.05
 
 # Chosen: 128 bits of a SHA-256, which notice any change, at half the room.
 _HASH_CHARS = 32
+# Chosen: a fraction of a second, for which whoever writes to the same file waits.
+_DELETED_AT_ONCE = 250
 
 # What every preflight asks and writes is built once: building it takes longer than running it.
 _SESSIONS = schema.sessions.c
@@ -202,9 +204,25 @@ class SqlCompactionStore(PlanMethods):
     def delete(self, session_id: str) -> bool:
         """Remove a session and all that belongs to it."""
         with self._database.writing() as connection:
-            gone = [connection.execute(delete(t).where(self._own(t, session_id))) for t in schema.BY_SESSION]
-            delete_events(connection, self._tenant_id, session_id)
-        return gone[0].rowcount == 1
+            return self._delete(connection, [session_id]) == 1
+
+    def delete_unused(self, session_ids: Sequence[str], *, before: float) -> frozenset[str]:
+        """Remove those of these sessions that were not used since a time; others write between some hundred of them."""
+        gone: set[str] = set()
+        for start in range(0, len(session_ids), _DELETED_AT_ONCE):
+            part = self._own_all(schema.sessions, session_ids[start : start + _DELETED_AT_ONCE])
+            unused = select(_SESSIONS.session_id).where(part, _SESSIONS.updated_at < before).with_for_update()
+            with self._database.writing() as connection:
+                found = connection.scalars(unused).all()
+                self._delete(connection, found)
+            gone.update(found)
+        return frozenset(gone)
+
+    def _delete(self, connection: Connection, session_ids: Sequence[str]) -> int:
+        """Remove sessions and all that belongs to them; return how many there were."""
+        gone = [connection.execute(delete(t).where(self._own_all(t, session_ids))) for t in schema.BY_SESSION]
+        delete_events(connection, self._tenant_id, session_ids)
+        return gone[0].rowcount
 
     def shrink(self) -> None:
         """Give the room of what was deleted back to the disk."""
@@ -325,6 +343,9 @@ class SqlCompactionStore(PlanMethods):
 
     def _own(self, table: Table, session_id: str) -> ColumnElement[bool]:
         return and_(table.c.tenant_id == self._tenant_id, table.c.session_id == session_id)
+
+    def _own_all(self, table: Table, session_ids: Sequence[str]) -> ColumnElement[bool]:
+        return and_(table.c.tenant_id == self._tenant_id, table.c.session_id.in_(session_ids))
 
 
 def _message_row(stored: StoredMessage) -> dict[str, Any]:

@@ -249,11 +249,11 @@ def _lock(connection: Connection, tenant_id: str) -> None:
         connection.execute(lock, {"tenant": tenant_id.replace("\0", " ")})
 
 
-def delete_events(connection: Connection, tenant_id: str, session_id: str) -> None:
-    """Remove the events of a session, and the traces that name no other."""
+def delete_events(connection: Connection, tenant_id: str, session_ids: Sequence[str]) -> None:
+    """Remove the events of sessions, and the traces that name no other."""
     own, named = _TRACES.c.tenant_id == tenant_id, _TRACES.c
     _lock(connection, tenant_id)
-    found = connection.execute(select(named.number, named.trace_id).where(own, named.session_id == session_id)).all()
+    found = connection.execute(select(named.number, named.trace_id).where(own, named.session_id.in_(session_ids))).all()
     _remove_pairs(connection, [row.number for row in found])
     traces = [row.trace_id for row in found]
     for start in range(0, len(traces), _MAX_VALUES):

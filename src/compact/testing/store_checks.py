@@ -15,6 +15,7 @@ from compact.core.audit.records import Commit, PrefetchedSummary, SessionHead
 from compact.core.audit.store import (
     CompactionStore,
     CompactionTransaction,
+    PruningStore,
     SessionStore,
     SharedStore,
     TracedStore,
@@ -374,6 +375,23 @@ def _check_deletion(store: SessionStore, clock: ManualClock) -> None:
     assert append_texts(store, "again", session_id="gone") == SessionHead(last_seq=1), "the name can be used again"
 
 
+def _check_deletion_of_unused_sessions(store: SessionStore, clock: ManualClock) -> None:
+    """Many at once, if the store can: those that were used since stay, and so does whatever was not named."""
+    if not isinstance(store, PruningStore):
+        return
+    for name in ("gone", "gone too", "not named"):
+        append_texts(store, "needle", session_id=name, plan=sample_plan(1, name))
+    clock.advance(60)
+    append_texts(store, "needle", session_id="used")
+    named = ["gone", "gone too", "used", "nobody"]
+    assert store.delete_unused(named, before=clock()) == {"gone", "gone too"}, "it says which are gone"
+    left = {name for name in (*named, "not named") if store.load(name)}
+    assert left == {"used", "not named"}, "only what was named and was not used is gone"
+    assert store.plans("gone") == (), "with all that belongs to it"
+    assert store.delete_unused(named, before=clock()) == frozenset(), "and only once"
+    assert store.delete_unused([], before=clock()) == frozenset(), "nothing is named, nothing is deleted"
+
+
 def _check_deletion_of_what_is_shared(store: SessionStore, clock: ManualClock) -> None:
     shared = as_shared(store)
     for name in ("gone", "stays"):
@@ -407,6 +425,7 @@ _ENGINE_CHECKS = (
     _check_odd_names,
     _check_large_entries,
     _check_deletion,
+    _check_deletion_of_unused_sessions,
 )
 
 

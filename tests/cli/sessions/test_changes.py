@@ -225,8 +225,11 @@ def test_prune_asks(cli, aged):
     assert len(_names(cli)) == 2
 
 
-def test_prune_spares_what_is_used_meanwhile(cli, aged, manager, monkeypatch):
-    """A session that comes back while the question stands is not deleted."""
+@pytest.mark.parametrize("can_delete_many", [True, False])
+def test_prune_spares_what_is_used_meanwhile(cli, aged, manager, monkeypatch, can_delete_many):
+    """A session that comes back while the question stands is not deleted; nor from a store that deletes one by one."""
+    if not can_delete_many:
+        monkeypatch.setattr("compact.cli.sessions.prune.PruningStore", type("NoStore", (), {}))
 
     def answer(question: str, yes: bool) -> bool:
         with manager() as agent:

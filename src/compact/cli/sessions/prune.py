@@ -12,13 +12,15 @@ from compact.cli import screen
 from compact.cli.options import AsJson, ConfigFile, Store, Yes, confirm
 from compact.cli.sessions.sessions import session_data, show_sessions
 from compact.cli.store import open_store
-from compact.core.audit.store import ShrinkingStore
+from compact.core.audit.store import PruningStore, ShrinkingStore
 from compact.core.errors import CompactError
 
 if TYPE_CHECKING:
     from compact.core.audit.records import SessionInfo
     from compact.manager import CompactManager
 
+# Chosen: after so many the bar moves on.
+_AT_ONCE = 250
 _SECONDS = {"d": 86_400, "h": 3_600, "m": 60}
 
 OlderThan = Annotated[
@@ -48,8 +50,7 @@ def prune(
         deleted: list[SessionInfo] = []
         if found and not dry_run:
             _ask(found, older_than, yes)
-            # Listed again: a session that was used while the question was open stays.
-            deleted = [info for info in _unused(opened.manager, before) if opened.manager.delete(info.session_id)]
+            deleted = _delete(opened.manager, found, before)
             if isinstance(opened.manager.store, ShrinkingStore):
                 opened.manager.store.shrink()
     if as_json:
@@ -75,6 +76,19 @@ def _seconds(age: str) -> int:
 
 def _unused(manager: CompactManager, before: float) -> tuple[SessionInfo, ...]:
     return tuple(info for info in manager.sessions() if info.updated_at < before)
+
+
+def _delete(manager: CompactManager, found: tuple[SessionInfo, ...], before: float) -> list[SessionInfo]:
+    """Delete sessions and return them; one that was used while the question was open stays."""
+    if not isinstance(manager.store, PruningStore):
+        return [info for info in _unused(manager, before) if manager.delete(info.session_id)]
+    gone: set[str] = set()
+    with screen.progress("deleting sessions", len(found)) as advance:
+        for start in range(0, len(found), _AT_ONCE):
+            part = [info.session_id for info in found[start : start + _AT_ONCE]]
+            gone |= manager.store.delete_unused(part, before=before)
+            advance(len(part), "deleting sessions")
+    return [info for info in found if info.session_id in gone]
 
 
 def _ask(found: tuple[SessionInfo, ...], older_than: str, yes: bool) -> None:

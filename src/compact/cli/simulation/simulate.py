@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -127,19 +126,12 @@ def _show(simulation: Simulation, settings: CompactConfig, html: Path | None, *,
 @contextmanager
 def _progress(steps: int) -> Generator[Progress]:
     """Show a bar on stderr that names what is done; nothing in a pipe."""
-    if not screen.is_terminal(sys.stderr):
-        yield lambda session, policy: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=screen.console(stderr=True), transient=True) as bar:
-        task = bar.add_task("replaying", total=steps)
+    with screen.progress("replaying", steps) as advance:
         begun = False
 
         def report(session: str, policy: str) -> None:
             nonlocal begun
-            bar.update(task, description=f"{screen.truncate(screen.printable(session), 30)}: {policy}", advance=begun)
+            advance(int(begun), f"{screen.truncate(screen.printable(session), 30)}: {policy}")
             begun = True
 
         yield report

@@ -298,6 +298,15 @@ class TracedStore(Protocol):
 
 
 @runtime_checkable
+class PruningStore(Protocol):
+    """What a store adds that deletes hundreds of sessions in less time than one after the other."""
+
+    def delete_unused(self, session_ids: Sequence[str], *, before: float) -> frozenset[str]:
+        """Remove those of these sessions that were not used since a time, with all that belongs to them; name them."""
+        ...
+
+
+@runtime_checkable
 class ShrinkingStore(Protocol):
     """What a store adds if deleting alone does not give its room back."""
 
