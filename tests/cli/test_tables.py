@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from compact import CompactConfig, CompactManager
+from compact.cli import screen
 from compact.cli.ascii_text import ascii_of, shown_in
 from compact.cli.screen import fitted_lines, list_lines, table_lines
 from compact.testing import assistant, system, tool_run, user
@@ -172,3 +173,22 @@ def test_a_locale_without_utf_8(arguments):
     assert "UnicodeEncodeError" not in shown
     assert not re.search("^error:", shown, re.MULTILINE)
     assert "?" not in shown
+
+
+@pytest.mark.parametrize("form", ["table", "fitted", "list"])
+def test_each_cell_of_a_long_table_is_measured_a_few_times(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list of 10,000 sessions took minutes when every row measured all of them."""
+    measured: list[str] = []
+    width_of = screen.display_width
+    monkeypatch.setattr(screen, "display_width", lambda text: (measured.append(text), width_of(text))[1])
+    columns, right = ("session", "messages"), (False, True)
+    cells = [(f"s-{number}", str(number)) for number in range(200)]
+    match form:
+        case "table":
+            lines = table_lines(columns, cells, right)
+        case "fitted":
+            lines = fitted_lines(columns, cells, right, 40) or []
+        case _:
+            lines = list_lines(columns, cells)
+    assert any(line.startswith(("s-199", "session: s-199")) for line in lines)
+    assert len(measured) <= 4 * 2 * (len(cells) + 1)

@@ -162,7 +162,8 @@ def _cell(value: object) -> str:
 def table_lines(columns: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]) -> list[str]:
     """Return a table as aligned text, as wide as it is."""
     rows = [columns, *cells]
-    return [_aligned(row, _widths(rows), right) for row in rows]
+    widths = _widths(rows)
+    return [_aligned(row, widths, right) for row in rows]
 
 
 def fitted_lines(
