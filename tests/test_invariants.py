@@ -20,7 +20,7 @@ from compact.core.log.legality import check_chat
 from compact.core.log.messages import Message
 from compact.core.plan.renderer import PromptRenderer
 from compact.summarizers.extractive import extractive_summary
-from compact.testing import RecordingSink, WordTokenizer, system, tool_exchange, user
+from compact.testing import RecordingSink, WordTokenizer, assistant, system, tool_exchange, user
 from conversations import SMALL_STRATEGIES, Wire, histories
 from sizes import SCALE
 
@@ -125,8 +125,15 @@ def _with_a_message_that_is_cut_then_dropped() -> list[Wire]:
     ]
 
 
+def _with_a_dropped_message_that_is_said_again() -> list[Wire]:
+    """A conversation in which a prompt is one protected message, and what follows equals what was dropped before it."""
+    said = user("and this")
+    return [user("word " * 190), assistant(""), said, user("word " * 380, protected=True), said]
+
+
 @given(histories(legal=True, min_size=6, max_size=40), windows)
 @example(_with_a_message_that_is_cut_then_dropped(), 400)
+@example(_with_a_dropped_message_that_is_said_again(), 400)
 @example(_with_a_call_that_is_left_out(2), 400)
 @example(_with_a_call_that_is_left_out(0), 400)
 def test_5_a_step_that_is_tried_again_changes_nothing(history: list[Wire], window: int) -> None:

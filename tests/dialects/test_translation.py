@@ -70,6 +70,15 @@ def test_an_item_that_only_looks_like_a_marked_one_is_not_marked() -> None:
         assert [entry.get("meta") for entry in entries] == [META, *[None] * (len(items) - 1)]
 
 
+def test_a_prompt_of_one_marked_message_is_known_when_it_comes_back() -> None:
+    """Although what follows it equals a message of the list before, which the prompt has left out."""
+    translator = Translator(DIALECTS["chat"])
+    entries = translator.entries([user("again"), user("rule", protected=True)])
+    out = translator.items(entries[1:])
+    assert out == [user("rule")]
+    assert [entry.get("meta") for entry in translator.entries([*out, user("again")])] == [META, None]
+
+
 @pytest.mark.parametrize("name", ["chat", "anthropic"])
 def test_marks_are_not_lost_when_another_process_gets_the_list_back(name: str, tmp_path: Path) -> None:
     history = [user("never delete a booking", protected=True), *dialogue(3, words=20)]

@@ -260,7 +260,8 @@ class Translator:
         found = [_matching(blocks, items) for blocks in (before, self._written)]
         known, end, has_moved = max(found, key=lambda match: match[1])
         self._moves_marks = self._moves_marks or has_moved
-        is_last = len(found[0][0]) == len(before) > 0 or len(found[1][0]) >= len(self._written) - 1 > 0
+        read, written = (len(blocks) for blocks, _, _ in found)
+        is_last = read == len(before) > 0 or 0 < written >= len(self._written) - 1
         return known, end, is_last or not (self._current or self._written)
 
     def _in_place(self, items: Sequence[Any]) -> dict[int, _KnownBlock]:
