@@ -460,6 +460,22 @@ def test_a_new_message_that_looks_like_a_protected_one_is_not_protected(dialect:
         assert (newest.text, dict(newest.meta)) == ("go on", {})
 
 
+@pytest.mark.parametrize("dialect", WRITERS)
+def test_a_protected_message_of_the_first_prompt_is_still_protected_when_it_comes_back(dialect: str) -> None:
+    """What is sent has no marks; nothing was left out of that prompt, and it is not the newest any more."""
+    with small_manager(500) as manager:
+        start = [Step("user", "do the task"), Step("model", "ok"), Step("user", "go on", is_protected=True)]
+        first = copy.deepcopy(manager.preflight("s", WRITERS[dialect](start), dialect=dialect))
+        more = [Step(role, _LONG[0]) for role in ("model", "user") * 3]
+        prompt = manager.preflight("s", WRITERS[dialect]([*start, *more]), dialect=dialect)
+        assert SUMMARY_MARK in str(prompt)
+        other = [Step("model", "alpha"), Step("user", "ok")]
+        manager.preflight("s", [*first, *WRITERS[dialect](other)], dialect=dialect)
+        protected = [message for message in manager.history("s") if message.text == "go on"]
+        assert [message.meta.get("protected") for message in protected] == [True]
+        assert protected[0].id in {i for slot in manager.prompt("s").slots for i in slot.ids}
+
+
 @pytest.mark.parametrize("dialect", ["chat", "anthropic"])
 def test_a_changing_date_leaves_the_system_prompt_in_its_place(dialect: str) -> None:
     """What follows the date costs nothing again, and no message leaves the line."""

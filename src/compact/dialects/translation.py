@@ -7,7 +7,7 @@ are not read again, and whatever nobody has changed is given back as the caller'
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -324,14 +324,20 @@ class Translator:
         yield self._current
         yield self._written
         for shown in lists:
-            summary = _PlacedSummary.at(shown.entries, shown.summary_place)
-            apart = list(self._blocks(shown.entries, summary))
             self._remember_pieces(shown)
-            seen_as = _as_sent if shown.owners else _with_meta_again
-            # Where a dialect puts neighbours together, a caller may have them as they were.
-            for blocks in (self.dialect.join(apart), apart):
-                unmarked = map(summary.unmarked, blocks)
-                yield [_KnownBlock(seen_as(block), block.items, block.entries) for block in unmarked]
+            yield from self._as_blocks(shown, _as_sent if shown.owners else _with_meta_again)
+        for own in lists:
+            # Before there was a plan, what was sent was the caller's own list without its marks.
+            if not own.owners and any(META in entry for entry in own.entries):
+                yield from self._as_blocks(own, _as_sent)
+
+    def _as_blocks(self, shown: ShownList, seen_as: Callable[[Block], tuple[Any, ...]]) -> Iterator[list[_KnownBlock]]:
+        """Yield a list as blocks; where a dialect puts neighbours together, also apart: a caller may have them so."""
+        summary = _PlacedSummary.at(shown.entries, shown.summary_place)
+        apart = list(self._blocks(shown.entries, summary))
+        for blocks in (self.dialect.join(apart), apart):
+            unmarked = map(summary.unmarked, blocks)
+            yield [_KnownBlock(seen_as(block), block.items, block.entries) for block in unmarked]
 
     def _with_last_known(self, fresh: list[_KnownBlock], place: int) -> list[_KnownBlock]:
         """Return blocks that were just read; if the first is the last one of the list before, with its entries.
