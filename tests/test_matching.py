@@ -41,6 +41,8 @@ NOTE = "a note for this call alone"
 # Few, so that messages are often equal.
 _TEXTS = ("ok", "go on", "alpha src/app/main.py", "error: no such file", "берег 漢字 🧠 id-4711")
 _LONG = tuple(" ".join([word] * 120) for word in ("harbour", "crane"))
+# So many prompts of lines that a caller has left are known for sure: an edit or a compaction may lie between two.
+_NEWEST = 5
 _texts = st.sampled_from((*_TEXTS, *_TEXTS, *_LONG))
 
 
@@ -116,8 +118,14 @@ class CallerMachine(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 30), more=turns(max_turns=1))
     def go_back_to_an_older_prompt(self, which: int, more: list[Step]) -> None:
-        """A prompt of this line, however many plans ago, and other words behind it."""
-        mine = [(prompt, steps) for prompt, steps in self.given if self.steps[: len(steps)] == steps]
+        """A prompt of this line, however many plans ago, or a new one of a line that was left; and other words."""
+        # In a very small window messages are left out without a word, and nothing in a prompt tells which.
+        newest = len(self.given) - (_NEWEST if self.window > 260 else 0)
+        mine = [
+            (prompt, steps)
+            for number, (prompt, steps) in enumerate(self.given)
+            if number >= newest or self.steps[: len(steps)] == steps
+        ]
         if mine and not self.injects:
             prompt, steps = mine[-1 - which % len(mine)]
             more = self.numbered(more)
@@ -474,6 +482,43 @@ def test_a_protected_message_of_the_first_prompt_is_still_protected_when_it_come
         protected = [message for message in manager.history("s") if message.text == "go on"]
         assert [message.meta.get("protected") for message in protected] == [True]
         assert protected[0].id in {i for slot in manager.prompt("s").slots for i in slot.ids}
+
+
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["at once", "after a restart"])
+@pytest.mark.parametrize("dialect", WRITERS)
+def test_a_prompt_from_before_an_edit_brings_its_line_and_its_plan_back(dialect: str, is_restarted: bool) -> None:
+    """A user takes an edit back, in an application that goes on with prompts: the summary in it is ours."""
+    store, write = InMemoryCompactionStore(), WRITERS[dialect]
+    start = [Step("user", "do the task"), *(Step(role, f"{_LONG[0]} {role}") for role in ("model", "user") * 3)]
+    more = [Step("model", "fine"), Step("user", "next")]
+    manager = small_manager(500, store)
+    before = copy.deepcopy(manager.preflight("s", write(start), dialect=dialect))
+    assert SUMMARY_MARK in str(before)
+    manager.preflight("s", write([start[0], Step("model", "changed"), *start[2:]]), dialect=dialect)
+    log = len(manager.history("s"))
+    if is_restarted:
+        manager.close()
+        manager = small_manager(500, store)
+    prompt = manager.preflight("s", [*before, *write(more)], dialect=dialect)
+    assert prompt == [*before, *write(more)]
+    assert [message.text for message in manager.history("s")][log:] == ["fine", "next"]
+    assert {i for slot in manager.prompt("s").slots for i in slot.ids} >= {f"m{n}" for n in range(1, 8)}
+    assert manager.preflight("s", copy.deepcopy(prompt), dialect=dialect) == prompt
+    manager.close()
+
+
+def test_an_entry_that_undo_shows_again_is_shown_as_the_caller_has_it() -> None:
+    """Its agent cleared the result while a stub of ours stood for it."""
+    with small_manager(1_500) as manager:
+        steps = [Step("user", "do the task"), with_calls("", 1, [_LONG[0]]), with_calls("", 2, ["ok"])]
+        steps += [Step(role, _TEXTS[0]) for role in ("model", "user") * 4]
+        history = written.chat(steps)
+        assert _LONG[0] not in str(manager.manual_compact("s", history, target_tokens=80))
+        cleared = copy.deepcopy(history)
+        cleared[2]["content"] = "[cleared]"
+        manager.preflight("s", cleared)
+        manager.undo("s")
+        assert manager.preflight("s", copy.deepcopy(cleared)) == cleared
 
 
 @pytest.mark.parametrize("dialect", ["chat", "anthropic"])

@@ -276,6 +276,8 @@ class Translator:
                 found[place] = block
             elif len(block.seen) > 1 or (others := others + 1) > _MAX_OTHERS:
                 return {}
+            elif block.has_meta and all(map(_is_same, block.items, there)):
+                return {}  # as it was sent: perhaps the list is an earlier prompt
             place += len(block.seen)
         return found
 

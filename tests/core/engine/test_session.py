@@ -97,7 +97,7 @@ def dropping(version: int, *message_ids: str) -> CompactionPlan:
 def shown_before(session: Session) -> list[int]:
     """The versions of the plans of which the session makes the earlier prompts, in this order."""
     versions: list[int] = []
-    prompts = session.earlier_prompts(lambda plan: versions.append(plan.version) or CurrentPrompt())
+    prompts = session.earlier_prompts(lambda plan, view: versions.append(plan.version) or CurrentPrompt())
     assert prompts is not None
     return [versions[-1] for _ in prompts]
 
@@ -112,8 +112,11 @@ def test_earlier_prompts_are_those_of_plans_that_stand_on_the_line_the_newest_fi
     session.adopt(dropping(9, "m1"), is_compaction=True)
     session.adopt(dropping(10, "m1"), is_compaction=True)
     assert shown_before(session) == [9, 8, 4]
+    line = session.log.view
     session.ingest(dialogue(6)[1:], COUNT)
     assert shown_before(session) == [], "the caller has left what they stand on"
+    session.leave_line(line, 9)
+    assert shown_before(session) == [9, 8], "those of the line that it left, until the plan that was the last there"
 
 
 def test_no_more_than_eight_earlier_prompts_are_made() -> None:

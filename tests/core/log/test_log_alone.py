@@ -191,17 +191,18 @@ def test_what_becomes_of_the_line(items: list[Wire], view: str, left: tuple[str,
 def test_a_form_is_shown_unless_something_else_stands_for_its_entry() -> None:
     log = log_of([A, CALL, RESULT, B])
     found = matched(log, [A, CALL, CLEARED, B])
-    assert (found.formed, found.unseen, found.owners[2], found.branched) == (("m3",), (), "m3", False)
+    assert (found.formed, log.unseen, found.owners[2], found.branched) == (("m3",), {}, "m3", False)
     assert log.view[2].text == "[cleared]"
     assert log.recorded("m3").text == "the whole file"
 
     log = log_of([A, CALL, RESULT, B])
     found = matched(log, [A, CALL, CLEARED, B], shown=Shown(as_is=lambda i: i != "m3"))
-    assert (found.formed, [form.id for form in found.unseen], found.owners[2]) == ((), ["m3"], "")
+    assert (found.formed, list(log.unseen), found.owners[2]) == ((), ["m3"], "")
+    assert log.show_unseen(lambda i: i != "m3") == ()
     assert log.view[2].text == "the whole file"
-    assert log.show_forms(found.unseen) == ("m3",)
-    assert log.view[2].text == "[cleared]"
-    assert log.show_forms(found.unseen) == ()
+    assert log.show_unseen(lambda i: i == "m3") == ("m3",)
+    assert (log.view[2].text, log.unseen) == ("[cleared]", {})
+    assert log.show_unseen(lambda i: True) == ()
 
 
 def test_an_entry_that_was_left_forgets_its_form() -> None:

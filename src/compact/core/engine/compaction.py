@@ -19,6 +19,7 @@ from compact.core.errors import InsufficientBudget
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.facts.text import one_line
 from compact.core.log.legality import Repair, repair_chat
+from compact.core.log.messages import Message
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.constraint_guard import ConstraintGuard
 from compact.core.plan.coordinator import (
@@ -296,20 +297,24 @@ class Compactor:
 
     def render(self, session: Session) -> None:
         """Make the prompt of a session anew, from its log and plan."""
-        prompt, repairs = self._built(session, session.plan)
+        session.show_unseen(self.tokenizer.count_message)
+        prompt, repairs = self._built(session, session.plan, session.log.view)
         session.show(prompt)
         if repairs:
             self.emitter.repairs(session, repairs)
 
-    def prompt_of(self, session: Session, plan: CompactionPlan) -> CurrentPrompt:
-        """Return what another plan shows of a session's log."""
-        return self._built(session, plan)[0]
+    def prompt_of(self, session: Session, plan: CompactionPlan, view: Sequence[Message]) -> CurrentPrompt:
+        """Return what another plan shows of a session's line, or of one that was left."""
+        return self._built(session, plan, view)[0]
 
-    def _built(self, session: Session, plan: CompactionPlan) -> tuple[CurrentPrompt, Sequence[Repair]]:
-        rendered = self.renderer.render(session.log.view, plan)
+    def _built(
+        self, session: Session, plan: CompactionPlan, view: Sequence[Message]
+    ) -> tuple[CurrentPrompt, Sequence[Repair]]:
+        rendered = self.renderer.render(view, plan)
         slots, repairs = repair_chat(rendered.slots)
         prompt = CurrentPrompt.built(
             session.log,
+            view,
             plan,
             rendered,
             slots,

@@ -317,14 +317,15 @@ class Engine:
         return match
 
     def read_plans(self, session: Session) -> Steps[None]:
-        """Have a session know the plans that it had before, in whatever process."""
+        """Have a session know the plans and the lines that it had before, in whatever process."""
         session.learn_plans((yield from self.persistence.earlier_plans(session)))
+        session.learn_lines((yield from self.persistence.lines(session)))
 
     def earlier_prompts(self, session: Session) -> Steps[list[CurrentPrompt]]:
         """Return what earlier plans of a session show of its log, the newest first."""
 
         def prompts() -> Iterator[CurrentPrompt] | None:
-            return session.earlier_prompts(lambda plan: self.compactor.prompt_of(session, plan))
+            return session.earlier_prompts(lambda plan, view: self.compactor.prompt_of(session, plan, view))
 
         if prompts() is None:
             yield from self.read_plans(session)
@@ -337,22 +338,21 @@ class Engine:
         """
         if session.set_model(self.emitter.model, self.tokenizer):
             self.compactor.render(session)
+        before, version = session.log.view, session.plan.version
         match = session.ingest(
-            incoming, self.tokenizer.count_message, lambda plan: self.compactor.prompt_of(session, plan)
+            incoming, self.tokenizer.count_message, lambda plan, view: self.compactor.prompt_of(session, plan, view)
         )
         if match is None:
             return None
         session.find_regrets(match)
         session.set_budget(budget)
         if match.branched:
-            new = {message.id for message in match.new}
-            remaining = self._after_edit(session, session.plan, known={m.id for m in session.log.view} - new)
+            remaining = self._plan_after(session, match)
             if remaining is not session.plan or match.is_new_line:
-                version = session.plan.version + 1
-                edited = replace(remaining, version=version, reason=EDITED_PAST, origin=None, held=False, run=None)
+                edited = replace(remaining, version=version + 1, reason=EDITED_PAST, origin=None, held=False, run=None)
                 edited = with_lines(edited, session.log.view)
                 session.adopt(replace(edited, tokens_before=session.prompt_tokens))
-                session.show_unseen(match, self.tokenizer.count_message)
+            session.leave_line(before, version)
             new_ids = tuple(message.id for message in match.new)
             self.emitter.emit(session, HistoryBranchedEvent, left_ids=match.left_ids, new_ids=new_ids)
         if self._has_compacted_itself(session, match):
@@ -366,6 +366,14 @@ class Engine:
         else:
             session.extend_prompt(match.new, self.compactor.renderer, self.compactor.rules)
         return match
+
+    def _plan_after(self, session: Session, match: Match) -> CompactionPlan:
+        """Return what is left of the plan in force, or of the plan of the line that the caller returns to."""
+        if match.returned_to:
+            plan = session.plan_on(match.returned_to)
+            return self._after_edit(session, plan, known=session.log.ids_until(plan.regrets.log_length))
+        new = {message.id for message in match.new}
+        return self._after_edit(session, session.plan, known={m.id for m in session.log.view} - new)
 
     def _after_edit(self, session: Session, plan: CompactionPlan, *, known: Container[str]) -> CompactionPlan:
         count, pins = self.tokenizer.count_message, self.compactor.rules.pins

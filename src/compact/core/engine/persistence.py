@@ -5,19 +5,19 @@ A store or an archive that fails never stops a turn: what could not be written i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from compact.core.audit.archive import PrunedArchive, StorageAdapter
 from compact.core.audit.artifacts import Artifact, ArtifactMetadata
 from compact.core.audit.call_details import reported_cache
-from compact.core.audit.records import AddedMessage, Commit, SessionHead, StoredSession
-from compact.core.audit.store import SessionStore, StoreError, VersionConflict
+from compact.core.audit.records import AddedMessage, BranchView, Commit, ModelCall, SessionHead, StoredSession
+from compact.core.audit.store import CallHistoryReader, SessionStore, StoreError, VersionConflict
 from compact.core.engine.call_record import model_call
 from compact.core.engine.emitter import EventEmitter
 from compact.core.engine.events import ArchivalEvent, VersionConflictEvent
-from compact.core.engine.session import Session
+from compact.core.engine.session import PlannedLine, Session
 from compact.core.errors import CompactError
 from compact.core.log.attachments import without_bytes
 from compact.core.log.messages import Message
@@ -178,6 +178,24 @@ class SessionPersistence:
             return ()
         return tuple(entry.plan for entry in plans)
 
+    def lines(self, session: Session) -> Steps[dict[int, PlannedLine]]:
+        """Return the lines that a session's calls were on, by the number of their branch; none if the store fails."""
+        reader = self.store
+        if not isinstance(reader, CallHistoryReader):
+            return {}
+        try:
+            history = yield from self.call_store(lambda: reader.call_history(session.session_id))
+        except Exception as error:  # noqa: BLE001 - a store is a plug-in
+            self.emitter.error(session, error, fallback="a prompt from before an edit is not recognised")
+            return {}
+        if history is None:
+            return {}
+        by_branch: dict[int, list[ModelCall]] = {}
+        for call in history.calls:
+            by_branch.setdefault(call.branch, []).append(call)
+        views, log = {0: BranchView(), **history.branches}, session.log.entries
+        return {branch: _line_of(calls, views[branch], log) for branch, calls in by_branch.items()}
+
     def plan_of(self, session: Session, version: int) -> Steps[CompactionPlan]:
         """Return an earlier plan; version 0 is the one that changes nothing."""
         if version == 0:
@@ -243,3 +261,10 @@ def _check_whole(stored: StoredSession) -> None:
 def _as_recorded(added: AddedMessage) -> AddedMessage:
     """Return what was added to a prompt for its record: an attachment is in the log, and not stored with each call."""
     return replace(added, message=without_bytes(added.message))
+
+
+def _line_of(calls: Sequence[ModelCall], branch: BranchView, log: Sequence[Message]) -> PlannedLine:
+    """Return the line of some calls of one branch: its view, and what came after that."""
+    later = log[branch.after_seq : calls[-1].last_seq]
+    versions = dict.fromkeys(call.plan_version for call in reversed(calls))
+    return PlannedLine((*branch.view_ids, *(message.id for message in later)), tuple(versions))

@@ -39,6 +39,7 @@ class CurrentPrompt:
     def built(
         cls,
         log: Log,
+        view: Sequence[Message],
         plan: CompactionPlan,
         rendered: RenderedPrompt,
         slots: tuple[Slot, ...],
@@ -48,11 +49,11 @@ class CurrentPrompt:
         count_message: Callable[[Message], int],
         like: object,
     ) -> CurrentPrompt:
-        """Return the prompt of a plan: as it was rendered, with its slots after repairs."""
+        """Return the prompt of a plan for a line of the log: as it was rendered, with its slots after repairs."""
         prompt = cls()
-        prompt.rendered, prompt.covered = replace(rendered, slots=slots), len(log.view)
-        prompt.view_tokens = sum(message_tokens(message.id) for message in log.view)
-        prompt._tools = {call.id: call.name for message in log.view for call in message.tool_calls}
+        prompt.rendered, prompt.covered = replace(rendered, slots=slots), len(view)
+        prompt.view_tokens = sum(message_tokens(message.id) for message in view)
+        prompt._tools = {call.id: call.name for message in view for call in message.tool_calls}
         as_planned = {id(slot) for slot in rendered.slots}
         for slot in slots:
             message = slot.message

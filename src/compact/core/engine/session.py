@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
+from typing import TypeAlias
 
 from compact.core.audit.records import AddedMessage, Commit, ModelCall, SessionHead, StoredMessage, StoredSession
 from compact.core.audit.regret_finder import RegretFinder, read_regrets
@@ -15,7 +16,7 @@ from compact.core.engine.prompt import CurrentPrompt
 from compact.core.facts.extraction import SpanReading
 from compact.core.log.entries import read_entry, write_entry
 from compact.core.log.forms import EntryForm
-from compact.core.log.log import KnownList, Log, Match, Shown
+from compact.core.log.log import KnownList, LeftLine, Log, Match, Shown
 from compact.core.log.messages import Message, SettledItems, Slot, copy_plain
 from compact.core.log.structure import HistoryStructure
 from compact.core.log.tokenizer import ProviderAwareTokenizer
@@ -34,6 +35,8 @@ _OURS = "\0"
 _REMEMBERED_PROMPTS = 32
 # How many earlier plans are tried for a list that is not known otherwise. Chosen.
 _REMEMBERED_PLANS = 8
+# Makes what a plan shows of a line.
+PromptOf: TypeAlias = Callable[[CompactionPlan, Sequence[Message]], CurrentPrompt]
 # A head that no session has: the next call must read the store again.
 UNKNOWN_HEAD = SessionHead(last_seq=-1)
 
@@ -86,6 +89,14 @@ class PromptTail:
     def end(self) -> int:
         """The place behind it."""
         return self.start + len(self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedLine:
+    """A line that the caller was on, and the plans that were in force there, the newest first."""
+
+    ids: tuple[str, ...]
+    versions: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +165,9 @@ class Session:
         self._is_resumed = False
         # The plans before the one in force, oldest first; None if they are in the store, and were not needed yet.
         self._earlier_plans: tuple[CompactionPlan, ...] | None = ()
+        # The lines that the caller has left, oldest first, or None likewise; and the plans of the line that it is on.
+        self._left_lines: tuple[PlannedLine, ...] | None = ()
+        self._versions_here: tuple[int, ...] = (0,)
         # What the newest list brought back; and what reads the log under the plan in force, made when it is needed.
         self.new_regrets: tuple[Regret, ...] = ()
         self._regret_finder: RegretFinder | None = None
@@ -192,6 +206,8 @@ class Session:
         self._like = entries[-1].original if entries else None
         self.plan, self.prompt, self._structure = stored.plan, CurrentPrompt(), HistoryStructure()
         self._earlier_plans = None if stored.plan.version > 1 else ()
+        self._left_lines = None if stored.plan.version > 1 or stored.head.branch else ()
+        self._versions_here = (stored.plan.version, 0)
         self._regret_finder = self._earlier_finder = None
         self.turn_number = sum(message.role == "user" for message in entries)
         # What was rehydrated for this turn is not in the prompt any more, and may be again.
@@ -223,6 +239,7 @@ class Session:
         twin._tokens, twin._tails, twin._deletion = dict(self._tokens), self._tails, self._deletion
         twin._is_resumed = self._is_resumed
         twin._earlier_plans, twin._like, twin.kept_lists = self._earlier_plans, self._like, self.kept_lists
+        twin._left_lines, twin._versions_here = self._left_lines, self._versions_here
         twin._structure, twin.span_reading = self._structure.copy(), self.span_reading
         return twin
 
@@ -236,6 +253,7 @@ class Session:
         self.stored, self.last_sent, self.rehydration = before.stored, before.last_sent, before.rehydration
         self.queued_version, self._tails, self._is_resumed = before.queued_version, before._tails, before._is_resumed
         self._earlier_plans, self.reads = before._earlier_plans, self.reads + 1
+        self._left_lines, self._versions_here = before._left_lines, before._versions_here
         self._like, self.kept_lists, self._structure = before._like, before.kept_lists, before._structure
         self._regret_finder = self._earlier_finder = None
         self.new_regrets, self.failures = (), ()
@@ -255,7 +273,7 @@ class Session:
         self,
         incoming: Sequence[object],
         count_message: Callable[[Message], int],
-        prompt_of: Callable[[CompactionPlan], CurrentPrompt] = lambda plan: CurrentPrompt(),
+        prompt_of: PromptOf = lambda plan, view: CurrentPrompt(),
     ) -> Match | None:
         """Match a caller's list with the log, append what is new and count it, once.
 
@@ -289,10 +307,9 @@ class Session:
         self.injected, self.failures = (), ()
         return match
 
-    def show_unseen(self, match: Match, count_message: Callable[[Message], int]) -> None:
+    def show_unseen(self, count_message: Callable[[Message], int]) -> None:
         """Show entries as the caller has them that a plan stood for, and the plan of now does not."""
-        shown = [form for form in match.unseen if _is_shown(self.plan, form.id)]
-        for message_id in self.log.show_forms(shown):
+        for message_id in self.log.show_unseen(lambda i: _is_shown(self.plan, i)):
             self._tokens[message_id] = count_message(self.log.forms[message_id])
             self.stored = replace(self.stored, formed_ids=self.stored.formed_ids | {message_id})
 
@@ -306,7 +323,7 @@ class Session:
         self,
         incoming: Sequence[object],
         read: Callable[[object, str], Message],
-        prompt_of: Callable[[CompactionPlan], CurrentPrompt],
+        prompt_of: PromptOf,
     ) -> Match | None:
         """Match a caller's list with the log; what stood behind the log in an earlier prompt is ours, not new."""
         tail = self._tail_in(incoming)
@@ -341,7 +358,7 @@ class Session:
         self,
         incoming: Sequence[object],
         read: Callable[[object, str], Message],
-        prompt_of: Callable[[CompactionPlan], CurrentPrompt],
+        prompt_of: PromptOf,
     ) -> Match | None:
         plan = self.plan
 
@@ -357,14 +374,51 @@ class Session:
 
         return self.log.match(incoming, output=self.prompt.items, read=read, earlier=earlier, shown=shown)
 
-    def earlier_prompts(self, prompt_of: Callable[[CompactionPlan], CurrentPrompt]) -> Iterator[CurrentPrompt] | None:
-        """Return what earlier plans show of the caller's line, the newest first; None if the plans were not read."""
-        if self._earlier_plans is None:
+    def earlier_prompts(self, prompt_of: PromptOf) -> Iterator[CurrentPrompt] | None:
+        """Return the prompts of earlier plans, the newest first; None if these were not read.
+
+        First what they show of the caller's line, then what plans have shown of lines that the caller has left.
+        """
+        if self._earlier_plans is None or self._left_lines is None:
             return None
         line = {message.id for message in self.log.view}
         plans = (plan for plan in reversed(self._earlier_plans) if plan.records)
         standing = (plan for plan in plans if all(line.issuperset(record.span) for record in plan.records))
-        return map(prompt_of, islice(standing, _REMEMBERED_PLANS))
+        own = (prompt_of(plan, self.log.view) for plan in islice(standing, _REMEMBERED_PLANS))
+        left = (LeftLine(line.ids, version) for line in reversed(self._left_lines) for version in line.versions)
+        prompts = (self._prompt_of_left(line, prompt_of) for line in left)
+        return chain(own, islice((prompt for prompt in prompts if prompt is not None), _REMEMBERED_PLANS))
+
+    def _prompt_of_left(self, line: LeftLine, prompt_of: PromptOf) -> CurrentPrompt | None:
+        """Return what a plan has shown of a line that the caller has left; None if it is known without that."""
+        plan, view = self.plan_on(line), [self.log.now(message_id) for message_id in line.ids]
+        if not plan.records and not any(message.meta for message in view):
+            return None
+        prompt = prompt_of(plan, view)
+        prompt.items = replace(prompt.items, left=line)
+        return prompt
+
+    def plan_on(self, line: LeftLine) -> CompactionPlan:
+        """Return the plan of a line that the caller has left."""
+        plans = (self.plan, *(self._earlier_plans or ()))
+        known = (plan for plan in plans if plan.version == line.plan_version)
+        return next(known, CompactionPlan(self.session_id))
+
+    def leave_line(self, view: Sequence[Message], last_version: int) -> None:
+        """Note that the caller has left a line by an edit of the past, and the last plan that was in force there."""
+        if self._left_lines is not None:
+            versions = tuple(version for version in self._versions_here if version <= last_version)
+            left = PlannedLine(tuple(message.id for message in view), versions)
+            self._left_lines = (*self._left_lines, left)[-_REMEMBERED_PLANS:]
+        self._versions_here = (self.plan.version,)
+
+    def learn_lines(self, lines: Mapping[int, PlannedLine]) -> None:
+        """Take over the lines that the caller was on, in whatever process, by the number of their branch."""
+        here = self.stored.head.branch
+        left = tuple(lines[branch] for branch in sorted(lines) if branch != here)
+        self._left_lines = left[-_REMEMBERED_PLANS:]
+        if here in lines:
+            self._versions_here = tuple(dict.fromkeys((*self._versions_here, *lines[here].versions)))
 
     def learn_plans(self, plans: Iterable[CompactionPlan]) -> None:
         """Take over the plans that were in force before this one."""
@@ -532,6 +586,7 @@ class Session:
         # Under a plan without records nothing was read.
         self._earlier_finder, self._regret_finder = self._regret_finder if self.plan.records else None, None
         self.plan = replace(plan, regrets=regrets, archived=self.plan.archived)
+        self._versions_here = (plan.version, *self._versions_here)[:_REMEMBERED_PLANS]
         if is_compaction:
             self.calibration = self.calibration.after_compaction()
 

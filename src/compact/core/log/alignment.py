@@ -70,8 +70,13 @@ def align(known: Sequence[object], incoming: Sequence[object]) -> Alignment:
         return in_place
     trimmed = _trimmed(known, incoming)
     # Where messages are repeated, a list may seem to go on at a later one: a trimmed list is known almost whole.
-    is_sure = trimmed is not None and trimmed.matched >= _MIN_MATCHED * len(incoming)
-    return trimmed if trimmed and is_sure else _anywhere(known, incoming)
+    if trimmed is None or trimmed.matched < _MIN_MATCHED * len(incoming):
+        return _anywhere(known, incoming)
+    lost = known[trimmed.lost.start : trimmed.lost.stop]
+    if not any(place is None and incoming[n] in lost for n, place in enumerate(trimmed.places)):
+        return trimmed
+    # Something that seems new equals what seems lost: perhaps nothing was lost.
+    return max(trimmed, _anywhere(known, incoming), key=lambda alignment: alignment.matched)
 
 
 def fingerprint(entry: object) -> str:

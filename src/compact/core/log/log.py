@@ -24,21 +24,30 @@ SUMMARY_MARK = "<COMPACT-SUMMARY v"
 
 
 @dataclass(frozen=True, slots=True)
+class LeftLine:
+    """A line that the caller has left by an edit of the past, and the plan that a prompt of it was made with."""
+
+    ids: tuple[str, ...]
+    plan_version: int
+
+
+@dataclass(frozen=True, slots=True)
 class KnownList:
     """A list that the caller may send back: its items, and the log entries each item stands for.
 
     `owners` has the id of the entry where an item is that entry unchanged, and "" where the text is ours; `ours` are
-    the places of those.
+    the places of those. `left` is the line that it is of, if that is not the line of now.
     """
 
     originals: list[object] = field(default_factory=list[object])
     ids: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
     owners: list[str] = field(default_factory=list[str])
     ours: list[int] = field(default_factory=list[int])
+    left: LeftLine | None = None
 
     def copy(self) -> KnownList:
         """Return a list of its own with the same items."""
-        return KnownList(list(self.originals), list(self.ids), list(self.owners), list(self.ours))
+        return KnownList(list(self.originals), list(self.ids), list(self.owners), list(self.ours), self.left)
 
     def is_start_of(self, incoming: Sequence[object]) -> bool:
         """Return True if a caller's list begins with this one: the same objects, or equal ones."""
@@ -77,8 +86,8 @@ class Match:
     taken). It may be a list of the log's, which is too long to copy at each call: it is read only, and by the call that
     made it, since the next one makes it longer. `rejoined` is set when the caller returns to entries it had left: they
     are new to its line, but not to the log. `is_new_line` is set when the list is another conversation than any that
-    the log has. `formed` are the entries that the caller has in a new form, and `unseen` are the forms of entries that
-    something else stands for.
+    the log has. `formed` are the entries that the caller has in a new form. `returned_to` is the line that the caller
+    returns to with a prompt of it.
     """
 
     new: tuple[Message, ...]
@@ -88,7 +97,7 @@ class Match:
     left_ids: tuple[str, ...] = ()
     is_new_line: bool = False
     formed: tuple[str, ...] = ()
-    unseen: tuple[Message, ...] = ()
+    returned_to: LeftLine | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +119,8 @@ class Log:
     """Everything that ever arrived (`entries`), and the line of it that the caller is on (`view`).
 
     The view has entries in the form that the caller has them in now, as far as the prompt shows them as they are; these
-    are `forms`. An entry that something else stands for keeps the form that this was made from.
+    are `forms`. An entry that something else stands for keeps the form that this was made from; the caller's form is
+    `unseen` until the entry is shown again.
     """
 
     def __init__(self) -> None:
@@ -119,6 +129,7 @@ class Log:
         # The conversation that the caller is in.
         self.line = 0
         self.forms: dict[str, Message] = {}
+        self.unseen: dict[str, Message] = {}
         # The list that the caller sends: its last one, and what came since.
         self._raw = KnownList()
         self._by_id: dict[str, Message] = {}
@@ -136,7 +147,7 @@ class Log:
         log.entries = list(entries)
         log._by_id = {message.id: message for message in entries}
         log.forms = dict(forms or {})
-        log._extend_view([log._now(message_id) for message_id in view_ids])
+        log._extend_view([log.now(message_id) for message_id in view_ids])
         on_the_line = {message.id for message in log.view}
         log._leave(message for message in entries if message.id not in on_the_line)
         log.line = next((message.line for message in reversed(log.view) if not _is_instruction(message)), 0)
@@ -147,6 +158,7 @@ class Log:
         twin = Log()
         twin.entries, twin.view, twin.line = list(self.entries), list(self.view), self.line
         twin._raw, twin._by_id, twin.forms = self._raw.copy(), dict(self._by_id), dict(self.forms)
+        twin.unseen = dict(self.unseen)
         twin._last_number = dict(self._last_number)
         twin._left = {fingerprint: list(entries) for fingerprint, entries in self._left.items()}
         return twin
@@ -171,7 +183,8 @@ class Log:
         """Return an entry of the log as it came."""
         return self._by_id[message_id]
 
-    def _now(self, message_id: str) -> Message:
+    def now(self, message_id: str) -> Message:
+        """Return an entry that the log has, in the form that it has now."""
         return self.forms.get(message_id) or self._by_id[message_id]
 
     def match(
@@ -185,9 +198,9 @@ class Log:
     ) -> Match | None:
         """Find what is new in a caller's list and append it; on an edited past, start a branch.
 
-        `output` is the newest prompt. `earlier` gives the prompts of earlier plans, the newest first: a caller that
-        retries, or goes back, may send one of them. It is asked only if the list is none of the others, and may answer
-        None if it cannot tell yet: then nothing is changed, and None returned. `shown` is what the plan shows.
+        `output` is the newest prompt. `earlier` gives the prompts of earlier plans, those of this line first: a caller
+        that retries, or goes back, may send one of them. It is asked only if the list is none of the others, and may
+        answer None if it cannot tell yet: then nothing is changed, and None returned. `shown` is what the plan shows.
         """
         # The longer one first: a repaired prompt is the raw history with a little more behind it.
         for sent in sorted((self._raw, output), key=lambda sent: -len(sent.originals)):
@@ -204,7 +217,12 @@ class Log:
                 has_rejoined = len(self.entries) - before < len(new)
                 return Match(new, owners, rejoined=has_rejoined)
         found = self._best_alignment(incoming, output, earlier, read, shown)
-        return self._changed(incoming, *found, output, read, shown) if found else None
+        if found is None:
+            return None
+        alignment, sent = found
+        if sent.left:
+            return self._returned(sent.left, incoming, alignment, sent, read, shown)
+        return self._changed(incoming, alignment, sent, output, read, shown)
 
     def _read_new(
         self,
@@ -283,7 +301,7 @@ class Log:
         is_new_line = line > max(entry.line for entry in self.entries)
         self.line = line
         formed = tuple(form.id for form in forms.values() if shown.as_is(form.id) and self._take_form(form))
-        unseen = tuple(form for form in forms.values() if not shown.as_is(form.id))
+        self.unseen.update({form.id: form for form in forms.values() if not shown.as_is(form.id)})
         new, own = self._append(items), KnownList()
         fresh = iter(new)
         for n, place in enumerate(places):
@@ -293,6 +311,7 @@ class Log:
                 own.add(forms[n].original, sent.ids[place], forms[n].id if shown.as_is(forms[n].id) else "")
             else:
                 own.add(sent.originals[place], sent.ids[place], sent.owners[place])
+                self.unseen.pop(sent.owners[place], None)
         kept = {i for place in places if place is not None for i in sent.ids[place]}
         trimmed = {i for place in alignment.lost for i in sent.ids[place]} if shown.has_summary else set[str]()
         gone = {i for ids in sent.ids for i in ids} - kept - trimmed
@@ -304,11 +323,37 @@ class Log:
         else:
             self._raw = own
         has_rejoined = any(is_known for _, is_known in items)
-        return Match(new, own.owners, branched, has_rejoined, left_ids, is_new_line, formed, unseen)
+        return Match(new, own.owners, branched, has_rejoined, left_ids, is_new_line, formed)
 
-    def show_forms(self, forms: Iterable[Message]) -> tuple[str, ...]:
-        """Show entries in the forms that the caller has, now that nothing else stands for them; return the changed."""
-        taken = tuple(form.id for form in forms if self._take_form(form))
+    def _returned(
+        self,
+        left: LeftLine,
+        incoming: Sequence[object],
+        alignment: Alignment,
+        sent: KnownList,
+        read: Callable[[object, str], Message],
+        shown: Shown,
+    ) -> Match:
+        """Match a list that goes on with a prompt of a line that was left: be on that line again."""
+        there = self.fork()  # an item that cannot be read must leave the log as it is
+        on_the_line = set(left.ids)
+        there.forms = {i: form for i, form in self.forms.items() if i in on_the_line}
+        there.view, there._left = [there.now(message_id) for message_id in left.ids], {}
+        there._leave(entry for entry in self.entries if entry.id not in on_the_line)
+        match = there._changed(incoming, alignment, sent, KnownList(), read, shown)
+        before, now = dict.fromkeys(self.view_ids), set(there.view_ids)
+        new = tuple(entry for entry in there.view if entry.id not in before)
+        self.entries += there.entries[len(self.entries) :]
+        self.view, self.line, self._raw = there.view, there.line, there._raw
+        self.forms, self.unseen = there.forms, there.unseen
+        self._by_id, self._left, self._last_number = there._by_id, there._left, there._last_number
+        left_ids = tuple(message_id for message_id in before if message_id not in now)
+        return replace(match, new=new, branched=True, rejoined=True, left_ids=left_ids, returned_to=left)
+
+    def show_unseen(self, is_shown: Callable[[str], bool]) -> tuple[str, ...]:
+        """Show entries in the forms that the caller has, if nothing else stands for them now; return the changed."""
+        shown = [self.unseen.pop(message_id) for message_id in list(self.unseen) if is_shown(message_id)]
+        taken = tuple(form.id for form in shown if self._take_form(form))
         if taken:
             self.view = [self.forms.get(entry.id, entry) for entry in self.view]
         return taken
@@ -330,11 +375,12 @@ class Log:
             ids += [] if entry.id in gone else [entry.id]
             ids += behind.pop(entry.id, ())
         ids += [message_id for others in behind.values() for message_id in others]
-        self.view = [self._now(message_id) for message_id in ids]
+        self.view = [self.now(message_id) for message_id in ids]
         left = [self._by_id[entry.id] for entry in before if entry.id in gone]
         self._leave(left)
         for entry in left:
             self.forms.pop(entry.id, None)
+            self.unseen.pop(entry.id, None)
         is_longer = not left and ids[: len(before)] == [entry.id for entry in before]
         return tuple(entry.id for entry in left), not is_longer
 
@@ -351,14 +397,18 @@ class Log:
         if len(self._raw.ids) != len(self.view):  # a trimmed list, which may be whole again
             lists.append(KnownList())
             lists[-1].add_entries(self.view)
-        found: list[tuple[Alignment, KnownList, int]] = []
+        found: list[tuple[Alignment, KnownList, tuple[int, ...]]] = []
 
         def is_whole(sent: KnownList) -> bool:
             alignment = align(sent.originals, incoming)
+            ours = sum(place is not None and not sent.owners[place] for place in alignment.places)
+            if sent.left and not ours:
+                return False  # entries that were left are known by their content
             # A summary goes on standing for the oldest items if a list has lost these.
             stay = {n for n in alignment.lost if shown.has_summary and sent.owners[n]}
             places = [n for n in alignment.missing if n not in stay]
-            found.append((alignment, sent, len(places)))
+            # Text of ours is in no other list; whatever was said is known by its content.
+            found.append((alignment, sent, (ours, alignment.unchanged, alignment.matched, -len(places))))
             if alignment.matched < alignment.known_until:
                 return False  # there is something unknown between what is known: perhaps another list has it
             owners = [sent.owners[place] for place in alignment.changed.values()]
@@ -378,7 +428,7 @@ class Log:
             if others is None:
                 return None
             any(map(is_whole, others))
-        alignment, sent, _ = max(found, key=lambda one: (one[0].unchanged, one[0].matched, -one[2]))
+        alignment, sent, _ = max(found, key=lambda one: one[2])
         return alignment, sent
 
     def _forms_in(
@@ -418,7 +468,7 @@ class Log:
 
     def _take_form(self, form: Message) -> bool:
         """Show an entry in this form from now on; return False if it has it."""
-        if form.original == self._now(form.id).original:
+        if form.original == self.now(form.id).original:
             return False
         self.forms[form.id] = form
         return True

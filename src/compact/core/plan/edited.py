@@ -74,10 +74,16 @@ def _standing_before(
         return not stood.isdisjoint(shown) if shown else place < places[0] or any(map(pins, group))
 
     before: list[str] = []
+    has_pin_behind = False
     for indices in (group.indices for group in group_messages(view) if group.indices[0] < places[-1]):
         group = [view[place] for place in indices]
-        if covered.isdisjoint(m.id for m in group) and stands_before(group, indices[0]):
+        if not covered.isdisjoint(m.id for m in group):
+            continue
+        # Pinned messages stay in order: what follows one that stands behind the summary stands there too.
+        if not has_pin_behind and stands_before(group, indices[0]):
             before += [message.id for message in group]
+        else:
+            has_pin_behind = has_pin_behind or any(map(pins, group))
     return tuple(before)
 
 
