@@ -61,7 +61,7 @@ class DeclinedCompaction:
 
 @dataclass(frozen=True, slots=True)
 class CompactionInputs:
-    """What must change for another compaction to come out differently."""
+    """What must change for another compaction to come out differently; without a budget, whatever it was."""
 
     plan_version: int
     log_length: int
@@ -214,6 +214,9 @@ class Session:
         self.rehydration = self.rehydration.without_turn(self.turn.context.turn_number)
         self.turn, self.injected = TurnState(), ()
         self.decision, self.declined, self._exhausted = None, {}, None
+        # A compaction that nothing came after; the budget that it was made for is not known, only whether it fits.
+        if stored.plan.run and stored.plan.regrets.log_length == len(entries):
+            self._exhausted = replace(self._state, budget=None)
         self.mark_saved(stored.head)
         call = stored.last_report
         self.model = self.model or (str(call.details.get("model", "")) if call else "")
@@ -649,7 +652,7 @@ class Session:
     @property
     def is_exhausted(self) -> bool:
         """True if a compaction of this very state was tried and would come out the same."""
-        return self._exhausted == self._state
+        return self._exhausted in (self._state, replace(self._state, budget=None))
 
     def mark_exhausted(self) -> None:
         """Remember that there is nothing left to compact until something changes."""

@@ -394,7 +394,7 @@ class Log:
     ) -> tuple[Alignment, KnownList] | None:
         """Return the known list that most of a caller's list is in, and where its items are there; None without one."""
         lists = [self._raw, output]
-        if len(self._raw.ids) != len(self.view):  # a trimmed list, which may be whole again
+        if self._raw.owners != self.view_ids:  # a trimmed list, or a prompt: the next may be whole again
             lists.append(KnownList())
             lists[-1].add_entries(self.view)
         found: list[tuple[Alignment, KnownList, tuple[int, ...]]] = []
