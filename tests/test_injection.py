@@ -451,3 +451,12 @@ def test_between_compactions_the_rest_of_the_prompt_only_grows(
             assert out[: len(previous)] == previous
         previous, version = out, manager.current_plan("s").version
     assert [message.original for message in manager.history("s")] == history
+
+
+def test_what_is_injected_once_a_turn_is_asked_for_again_when_the_caller_goes_back() -> None:
+    manager, _ = watched(Injector("notes", 50, lambda context: f"on {context.latest_ask}", once_per_turn=True))
+    older = [user("hello"), assistant("hi"), user("refunds")]
+    before = manager.preflight("s", older)
+    assert str(before[-1]["content"]).endswith("on refunds")
+    manager.preflight("s", [*older, assistant("done"), user("berths")])
+    assert manager.preflight("s", copy.deepcopy(older)) == before

@@ -521,6 +521,65 @@ def test_an_entry_that_undo_shows_again_is_shown_as_the_caller_has_it() -> None:
         assert manager.preflight("s", copy.deepcopy(cleared)) == cleared
 
 
+@pytest.mark.parametrize("dialect", WRITERS)
+def test_a_list_that_begins_as_it_was_sent_and_goes_on_with_a_mark_is_known_after_a_restart(dialect: str) -> None:
+    """What is sent has no marks, and what a caller puts behind it may have some."""
+    store, write = InMemoryCompactionStore(), WRITERS[dialect]
+    with small_manager(500, store) as manager:
+        sent = manager.preflight("s", write([Step("user", "the first rule", is_protected=True)]), dialect=dialect)
+        more = [Step(role, _LONG[0]) for role in ("model", "user", "model")] + [Step("user", "two", is_protected=True)]
+        sent = copy.deepcopy([*sent, *write(more)])
+        prompt, log = manager.preflight("s", sent, dialect=dialect), manager.history("s")
+    with small_manager(500, store) as manager:
+        assert manager.preflight("s", copy.deepcopy(sent), dialect=dialect) == prompt
+        assert manager.history("s") == log
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "gemini", "converse"])
+def test_a_list_that_has_some_neighbours_together_and_some_apart_is_known_after_a_restart(dialect: str) -> None:
+    """Two messages of the user in a row, and two results in one item, as the caller has them."""
+    store, write = InMemoryCompactionStore(), WRITERS[dialect]
+    first, second = ([Step("user", text, is_protected=text == "rule")] for text in ("rule", "go"))
+    rest = [with_calls("", 1, ["a", "b"]), with_calls("", 2, ["c", "d"])]
+    with small_manager(1_500, store) as manager:
+        sent: list[Wire] = []
+        for steps in (first, [*second, rest[0]], [rest[1]]):
+            given = [*sent, *(item for step in steps for item in write([step]))]
+            sent = copy.deepcopy(manager.preflight("s", given, dialect=dialect))
+        log = manager.history("s")
+    with small_manager(1_500, store) as manager:
+        manager.preflight("s", sent, dialect=dialect)
+        assert manager.history("s") == log
+
+
+def test_a_rewind_to_results_that_were_cleared_shows_them() -> None:
+    """They are the newest message now, and there is room."""
+    with small_manager(1_500) as manager:
+        steps = [Step("user", "do the task")]
+        manager.preflight("s", written.chat(steps))
+        while not manager.current_plan("s").clearings:
+            steps.append(with_calls("", len(steps), [f"{_LONG[len(steps) % 2]} {len(steps)}"]))
+            manager.preflight("s", written.chat(steps))
+        cleared = {record.span.first for record in manager.current_plan("s").clearings}
+        place = next(n for n in range(1, len(steps)) if f"m{2 * n + 1}" in cleared)
+        prompt = manager.preflight("s", written.chat(steps[: place + 1]))
+        assert prompt[-1]["content"] == steps[place].calls[0].result
+
+
+def test_a_prompt_above_its_trigger_is_not_compacted_again_after_a_restart() -> None:
+    """Nothing has come since the compaction, which freed what there was."""
+    store, rule = InMemoryCompactionStore(), Step("user", " ".join(["rule"] * 200), is_protected=True)
+    history = written.chat([rule, *(Step(role, _LONG[0]) for role in ("model", "user") * 4)])
+    with small_manager(260, store) as manager:
+        prompt, version = manager.preflight("s", history), manager.current_plan("s").version
+        assert version >= 1
+        assert manager.status("s").used_tokens > manager.status("s").thresholds["trigger"]
+    for _ in range(2):
+        with small_manager(260, store) as manager:
+            assert manager.preflight("s", copy.deepcopy(history)) == prompt
+            assert manager.current_plan("s").version == version
+
+
 @pytest.mark.parametrize("dialect", ["chat", "anthropic"])
 def test_a_changing_date_leaves_the_system_prompt_in_its_place(dialect: str) -> None:
     """What follows the date costs nothing again, and no message leaves the line."""

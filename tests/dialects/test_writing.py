@@ -42,6 +42,7 @@ def test_a_cleared_result_keeps_its_flags_and_its_place_in_the_cache() -> None:
     other = {"type": "tool_result", "tool_use_id": "b", "content": [{"type": "text", "text": "x"}]}
     out = cleared("anthropic", [{"role": "user", "content": [result, other]}], 0)
     assert out == [{"role": "user", "content": [{**result, "content": STUB}, other]}]
+    assert list(out[0]["content"][0]) == list(result), "in the same order, or a provider's cache does not know it"
 
 
 def test_marked_words_keep_their_mark_when_they_are_replaced() -> None:

@@ -228,7 +228,9 @@ def _write_result(entry: Entry) -> dict[str, Any]:
     block = {"type": "tool_result", "tool_use_id": entry["tool_call_id"], **without(native, "type", "item")}
     if entry["content"] == "" and "no_content" in native_of(entry):
         return block if no_content is False else {**block, "content": no_content}
-    return {**block, "content": entry["content"]}
+    # In the order that callers write it in: what is equal should be the same bytes for a provider's cache.
+    marks = {key: block.pop(key) for key in ("is_error", CACHE_MARK) if key in block}
+    return {**block, "content": entry["content"], **marks}
 
 
 def _write_content(content: object, mark: object) -> list[dict[str, Any]]:

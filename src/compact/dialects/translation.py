@@ -283,13 +283,9 @@ class Translator:
 
     def _aligned(self, items: Sequence[Any], lists: Sequence[ShownList]) -> dict[int, _KnownBlock]:
         """Return the blocks that are in a list, by their places, of the known list that most of it is in."""
-        digests = list(map(_digest, items))
         best: dict[int, _KnownBlock] = {}
-        tried, most = set[tuple[bytes, ...]](), 0
-        for blocks in self._known_lists(lists):
-            known = tuple(digest for block in blocks for digest in block.digests)
-            places = {} if known in tried else dict(common_pairs(known, digests))
-            tried.add(known)
+        most = 0
+        for blocks, places in self._places_in(items, lists):
             if len(places) > most:
                 best, most = dict(self._whole_blocks(blocks, places)), len(places)
             if most == len(items):
@@ -297,6 +293,29 @@ class Translator:
         for place, block in best.items():
             self._moves_marks = self._moves_marks or tuple(items[place : place + len(block.seen)]) != block.seen
         return best
+
+    def _places_in(
+        self, items: Sequence[Any], lists: Sequence[ShownList]
+    ) -> Iterator[tuple[list[_KnownBlock], dict[int, int]]]:
+        """Yield the known lists as blocks, and where the items of each are in a list.
+
+        Last come those of a list that begins as it was sent, without marks, and goes on as its caller has it.
+        """
+        digests, tried = list(map(_digest, items)), set[tuple[bytes, ...]]()
+        for blocks in self._known_lists(lists, frozenset(digests)):
+            known = tuple(digest for block in blocks for digest in block.digests)
+            if known not in tried:
+                tried.add(known)
+                yield blocks, dict(common_pairs(known, digests))
+        first_mark = next((n for n, item in enumerate(items) if _has_meta(item)), None)
+        if first_mark is None:
+            return
+        digests = [_digest(_without_meta(item)) for item in items]
+        for blocks in self._known_lists(lists, frozenset(digests)):
+            sent = [digest for block in blocks for digest in block.as_sent.digests]
+            marked = [item for block in blocks for item in block.as_marked.seen]
+            pairs = common_pairs(sent, digests)
+            yield blocks, {n: at for n, at in pairs if at < first_mark or _is_same(marked[n], items[at])}
 
     def _whole_blocks(
         self, blocks: Sequence[_KnownBlock], places: Mapping[int, int]
@@ -319,7 +338,7 @@ class Translator:
         read = (entry for found in self.dialect.read(block.items, 0) for entry in found.entries) if own else ()
         return own == [entry.get("tool_call_id") for entry in read if entry.get("role") == "tool"]
 
-    def _known_lists(self, lists: Sequence[ShownList]) -> Iterator[list[_KnownBlock]]:
+    def _known_lists(self, lists: Sequence[ShownList], looked_for: frozenset[bytes]) -> Iterator[list[_KnownBlock]]:
         # Of two that fit as well, the one with the caller's marks: an item without is not the one that had them.
         if self._has_seen_meta:
             yield [block.as_marked for block in self._current]
@@ -327,19 +346,44 @@ class Translator:
         yield self._written
         for shown in lists:
             self._remember_pieces(shown)
-            yield from self._as_blocks(shown, _as_sent if shown.owners else _with_meta_again)
+            yield from self._as_blocks(shown, _as_sent if shown.owners else _with_meta_again, looked_for)
         for own in lists:
             # Before there was a plan, what was sent was the caller's own list without its marks.
             if not own.owners and any(META in entry for entry in own.entries):
-                yield from self._as_blocks(own, _as_sent)
+                yield from self._as_blocks(own, _as_sent, looked_for)
 
-    def _as_blocks(self, shown: ShownList, seen_as: Callable[[Block], tuple[Any, ...]]) -> Iterator[list[_KnownBlock]]:
-        """Yield a list as blocks; where a dialect puts neighbours together, also apart: a caller may have them so."""
+    def _as_blocks(
+        self, shown: ShownList, seen_as: Callable[[Block], tuple[Any, ...]], looked_for: frozenset[bytes]
+    ) -> Iterator[list[_KnownBlock]]:
+        """Yield a list as blocks: what a dialect puts together, a caller may have together or apart."""
         summary = _PlacedSummary.at(shown.entries, shown.summary_place)
         apart = list(self._blocks(shown.entries, summary))
-        for blocks in (self.dialect.join(apart), apart):
-            unmarked = map(summary.unmarked, blocks)
-            yield [_KnownBlock(seen_as(block), block.items, block.entries) for block in unmarked]
+
+        def known(block: Block) -> _KnownBlock:
+            unmarked = summary.unmarked(block)
+            return _KnownBlock(seen_as(unmarked), unmarked.items, unmarked.entries)
+
+        joined = self.dialect.join(apart)
+        yield list(map(known, joined))
+        if len(joined) < len(apart):
+            yield list(map(known, apart))
+            yield list(self._joined_as(looked_for, apart, known))
+
+    def _joined_as(
+        self, looked_for: frozenset[bytes], apart: Sequence[Block], known: Callable[[Block], _KnownBlock]
+    ) -> Iterator[_KnownBlock]:
+        """Yield blocks together with so many of their neighbours as the items are that are looked for."""
+        start = 0
+        while start < len(apart):
+            found, length = known(apart[start]), 1
+            for end in range(start + 2, min(start + _MAX_JOINED, len(apart)) + 1):
+                joined = self.dialect.join(list(apart[start:end]))
+                if len(joined) != 1:
+                    break
+                if looked_for.issuperset((block := known(joined[0])).digests):
+                    found, length = block, end - start
+            yield found
+            start += length
 
     def _with_last_known(self, fresh: list[_KnownBlock], place: int) -> list[_KnownBlock]:
         """Return blocks that were just read; if the first is the last one of the list before, with its entries.

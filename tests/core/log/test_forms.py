@@ -53,6 +53,7 @@ def test_what_an_item_is_known_by(item: object, identity: tuple[object, ...] | N
         (TEXT, TEXT[5:20]),
         # Cut at its end or in its middle, with a word about it that is no longer than what is left.
         (TEXT, f"{TEXT[:40]}-----"),
+        (TEXT[:60], f"{TEXT[:40]}-----"),
         (TEXT, f"{TEXT[:20]}{'-' * 20}"),
         (TEXT, f"{TEXT[:15]}...{TEXT[-30:]}"),
         # Half as long as it was, or less.
@@ -73,6 +74,9 @@ def test_a_result_may_be_cut_or_cleared(before: str, after: str) -> None:
         (TEXT, f"{TEXT[:40]}{'-' * 22}"),
         (TEXT, "-" * 32),
         (LONG, "-" * 401),
+        # Too short to be cut: it is another value.
+        (TEXT[:59], f"{TEXT[:40]}-----"),
+        ('{"q": "booking"}', '{"q": "widget"}'),
         # What was put in is longer than any word about it, though it ends as the text before it does.
         ("abcxyz", f"abc{'it was cleared '.rjust(400, '-')}cxyz"),
     ],

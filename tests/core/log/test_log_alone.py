@@ -386,10 +386,22 @@ def test_a_message_of_another_line_is_not_met_again_by_its_words() -> None:
     assert (found.rejoined, [(entry.id, entry.line) for entry in found.new]) == (False, [("m5", 1)])
 
 
-def test_the_newest_message_says_which_line_it_is() -> None:
+def test_what_another_conversation_has_said_too_is_no_return_to_it() -> None:
     log = log_of([A, B], [X, Y])
-    matched(log, [X, B])
-    assert log.line == 0
+    found = matched(log, [X, B])
+    assert (log.line, [(entry.id, entry.line) for entry in found.new]) == (1, [("m5", 1)])
+    matched(log, [A, B])
+    assert (log.line, log.view_ids) == (0, ["m1", "m5"]), "more of this list was said there"
+
+
+def test_what_lies_behind_something_that_a_list_has_was_not_trimmed() -> None:
+    """The summary stands at the beginning of the prompt, for what came in the middle."""
+    log = log_of([A, B, C, X])
+    prompt = KnownList()
+    prompt.add({"role": "assistant", "content": "ours"}, ("m2", "m3"), "")
+    prompt.add_entries([log.recorded("m1"), log.recorded("m4")])
+    found = matched(log, [A, X, Y], output=prompt, shown=Shown(has_summary=True))
+    assert (found.left_ids, texts(log)) == (("m2", "m3"), "a x y")
 
 
 @pytest.mark.parametrize(

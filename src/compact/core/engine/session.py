@@ -136,6 +136,8 @@ class Session:
         self.prompt = CurrentPrompt()
         self.turn_number = 0
         self.turn = TurnState()
+        # The user's message that the turn began with.
+        self._asked_in = ""
         self.injected: tuple[AddedMessage, ...] = ()
         self.calibration = Calibration()
         self.budget: TokenBudget | None = None
@@ -236,6 +238,7 @@ class Session:
         twin.plan, twin.calibration, twin.budget = self.plan, self.calibration, self.budget
         twin.model, twin._counted_by = self.model, self._counted_by
         twin.turn_number, twin.turn, twin.injected = self.turn_number, self.turn, self.injected
+        twin._asked_in = self._asked_in
         twin.decision, twin.declined, twin._exhausted = self.decision, self.declined, self._exhausted
         twin.stored, twin.last_sent = self.stored, self.last_sent
         twin.rehydration, twin.spending, twin.queued_version = self.rehydration, self.spending, self.queued_version
@@ -252,6 +255,7 @@ class Session:
         self.plan, self.calibration, self.budget = before.plan, before.calibration, before.budget
         self.model, self._counted_by = before.model, before._counted_by
         self.turn_number, self.turn, self.injected = before.turn_number, before.turn, before.injected
+        self._asked_in = before._asked_in
         self.decision, self.declined, self._exhausted = before.decision, before.declined, before._exhausted
         self.stored, self.last_sent, self.rehydration = before.stored, before.last_sent, before.rehydration
         self.queued_version, self._tails, self._is_resumed = before.queued_version, before._tails, before._is_resumed
@@ -305,10 +309,17 @@ class Session:
             self.stored = replace(self.stored, has_branched=True)
         if match.formed:
             self.stored = replace(self.stored, formed_ids=self.stored.formed_ids.union(match.formed))
-        if self.turn.context.turn_number != self.turn_number:
+        if self._has_returned(match) or self.turn.context.turn_number != self.turn_number:
             self.turn = TurnState(TurnContext(self.turn_number))
         self.injected, self.failures = (), ()
         return match
+
+    def _has_returned(self, match: Match) -> bool:
+        """Return True if the caller is at another of its questions than before, by an edit of the past."""
+        before, is_edit = self._asked_in, match.branched or match.rejoined
+        messages = self.log.view if is_edit else match.new
+        self._asked_in = next((message.id for message in reversed(messages) if message.role == "user"), before)
+        return is_edit and self._asked_in != before
 
     def show_unseen(self, count_message: Callable[[Message], int]) -> None:
         """Show entries as the caller has them that a plan stood for, and the plan of now does not."""

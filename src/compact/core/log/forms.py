@@ -18,6 +18,8 @@ from compact.core.log.messages import Message, ToolCall
 
 # Chosen: a text that an agent puts in place of a result is a sentence or two, and a small part of what it stands for.
 _MAX_STUB_CHARS = 400
+# Chosen: nobody cuts what is shorter than a line; a text that has most of it in common says something else.
+_MIN_CUT_CHARS = 60
 _MAX_STUB_SHARE = 0.5
 # What stubs say, however short the result was that they stand for.
 _STUB = re.compile(
@@ -95,7 +97,8 @@ def _is_less(before: str, after: str, *, may_be_stub: bool) -> bool:
     if added > _MAX_STUB_CHARS:
         return False
     is_cut, is_short = kept >= added, len(after) <= _MAX_STUB_SHARE * len(before)
-    return (is_cut and len(after) < len(before)) or is_short or bool(_STUB.search(after))
+    is_long = len(before) >= _MIN_CUT_CHARS
+    return (is_long and is_cut and len(after) < len(before)) or is_short or bool(_STUB.search(after))
 
 
 def differs_in_time(before: Message, after: Message) -> bool:

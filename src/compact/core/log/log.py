@@ -12,8 +12,10 @@ starts a new line. System and developer messages do not count: agents send the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from compact.core.log.alignment import Alignment, align, fingerprint
 from compact.core.log.forms import differs_in_time, is_reduced
@@ -295,25 +297,26 @@ class Log:
         """Match a list that does not begin with a known one: keep what is still there, append what is new."""
         forms = self._forms_in(incoming, alignment, sent, read, shown)
         places = [alignment.changed[n] if n in forms else place for n, place in enumerate(alignment.places)]
-        items = self._read_new(incoming, [n for n, place in enumerate(places) if place is None], read)
         matched = [self._by_id[i] for place in places if place is not None for i in sent.ids[place]]
+        fresh = [n for n, place in enumerate(places) if place is None]
+        items = self._read_new(incoming, fresh, read, line=self._conversation_of(incoming, matched))
         line = self._line_of(matched, items)
         is_new_line = line > max(entry.line for entry in self.entries)
         self.line = line
         formed = tuple(form.id for form in forms.values() if shown.as_is(form.id) and self._take_form(form))
         self.unseen.update({form.id: form for form in forms.values() if not shown.as_is(form.id)})
         new, own = self._append(items), KnownList()
-        fresh = iter(new)
+        added = iter(new)
         for n, place in enumerate(places):
             if place is None:
-                own.add_entries([next(fresh)])
+                own.add_entries([next(added)])
             elif n in forms:
                 own.add(forms[n].original, sent.ids[place], forms[n].id if shown.as_is(forms[n].id) else "")
             else:
                 own.add(sent.originals[place], sent.ids[place], sent.owners[place])
                 self.unseen.pop(sent.owners[place], None)
         kept = {i for place in places if place is not None for i in sent.ids[place]}
-        trimmed = {i for place in alignment.lost for i in sent.ids[place]} if shown.has_summary else set[str]()
+        trimmed = self._trimmed(alignment, sent, kept) if shown.has_summary else set[str]()
         gone = {i for ids in sent.ids for i in ids} - kept - trimmed
         if is_new_line:
             gone = {entry.id for entry in self.view} - kept
@@ -324,6 +327,12 @@ class Log:
             self._raw = own
         has_rejoined = any(is_known for _, is_known in items)
         return Match(new, own.owners, branched, has_rejoined, left_ids, is_new_line, formed)
+
+    def _trimmed(self, alignment: Alignment, sent: KnownList, kept: Container[str]) -> set[str]:
+        """Return the oldest entries of the line that a list has lost; not what lies behind something that it has."""
+        lost = {i for place in alignment.lost for i in sent.ids[place]}
+        older = takewhile(lambda entry: entry.id not in kept or _is_instruction(entry), self.view)
+        return lost.intersection(entry.id for entry in older) if lost else lost
 
     def _returned(
         self,
@@ -472,6 +481,16 @@ class Log:
             return False
         self.forms[form.id] = form
         return True
+
+    def _conversation_of(self, incoming: Sequence[object], matched: Sequence[Message]) -> int | None:
+        """Return the line that has most of a list, since others may have said the same words; None if there is one."""
+        if not any(entry.line for entry in self.entries):
+            return None
+        lines = Counter(entry.line for entry in matched if not _is_instruction(entry))
+        for item in incoming:
+            left = self._left.get(fingerprint(item), ())
+            lines.update({entry.line for entry in left if not _is_instruction(entry)})
+        return max(lines, key=lambda line: lines[line], default=None)
 
     def _line_of(self, matched: Sequence[Message], items: Sequence[tuple[Message, bool]]) -> int:
         """Return the line that a list goes on with: that of its newest entry that the log has, or else a new one.

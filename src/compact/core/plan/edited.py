@@ -15,6 +15,7 @@ from compact.core.log.groups import group_messages
 from compact.core.log.messages import Message
 from compact.core.plan.plan import CompactionAction, CompactionPlan, Record, SpanReference, SummarizationRecord
 from compact.core.plan.renderer import summary_message
+from compact.core.plan.shortening import SHORTEN
 
 # Chosen: a summary of which more has changed tells another story.
 _MAX_GONE = 0.25
@@ -36,11 +37,12 @@ def after_edit(
     others, what `pins` says True for stands before the summary, and so does what comes before all that it stands for.
     """
     present = {message.id for message in view}
-    # A message that was left out far back may be the newest one now, or one that equals it: the model must see that.
+    # A message that was left out or cleared far back may be the newest one now, or one that equals it: the model must
+    # see that. One that was cut because it is too large would be cut again.
     standing = present - _newest(view)
     kept: list[Record] = []
     for record in plan.records:
-        if (standing if record.action in _HIDING else present).issuperset(record.span):
+        if (present if record.strategy == SHORTEN else standing).issuperset(record.span):
             kept.append(record)
         elif isinstance(record, SummarizationRecord):
             left = _without_changed(record, view, standing, count_message)
