@@ -566,20 +566,6 @@ def test_a_rewind_to_results_that_were_cleared_shows_them() -> None:
         assert prompt[-1]["content"] == steps[place].calls[0].result
 
 
-def test_a_prompt_above_its_trigger_is_not_compacted_again_after_a_restart() -> None:
-    """Nothing has come since the compaction, which freed what there was."""
-    store, rule = InMemoryCompactionStore(), Step("user", " ".join(["rule"] * 200), is_protected=True)
-    history = written.chat([rule, *(Step(role, _LONG[0]) for role in ("model", "user") * 4)])
-    with small_manager(260, store) as manager:
-        prompt, version = manager.preflight("s", history), manager.current_plan("s").version
-        assert version >= 1
-        assert manager.status("s").used_tokens > manager.status("s").thresholds["trigger"]
-    for _ in range(2):
-        with small_manager(260, store) as manager:
-            assert manager.preflight("s", copy.deepcopy(history)) == prompt
-            assert manager.current_plan("s").version == version
-
-
 @pytest.mark.parametrize("dialect", ["chat", "anthropic"])
 def test_a_changing_date_leaves_the_system_prompt_in_its_place(dialect: str) -> None:
     """What follows the date costs nothing again, and no message leaves the line."""
@@ -633,3 +619,10 @@ def test_walks_that_failed_once(dialect: str, seeds: Sequence[int]) -> None:
     """
     for seed in seeds:
         walk(dialect, random.Random(seed))
+
+
+@pytest.mark.parametrize("dialect", ["chat", "anthropic"])
+def test_walks_with_prompts_that_failed_once(dialect: str) -> None:
+    """A list that has as many items as the line and is a prompt; a prompt that the next process compacted again."""
+    for seed in (104, 169):
+        walk(dialect, random.Random(f"back {seed}"), sends_back=True)
