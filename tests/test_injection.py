@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import dialect_conversations as written
 from compact import CompactConfig, CompactManager, ConfigError, InsufficientBudget, Message
 from compact.core.audit.records import Commit, SessionHead
 from compact.core.audit.store import VersionConflict
@@ -460,3 +461,28 @@ def test_what_is_injected_once_a_turn_is_asked_for_again_when_the_caller_goes_ba
     assert str(before[-1]["content"]).endswith("on refunds")
     manager.preflight("s", [*older, assistant("done"), user("berths")])
     assert manager.preflight("s", copy.deepcopy(older)) == before
+
+
+@pytest.mark.parametrize("has_call_between", [False, True], ids=["at once", "after another call"])
+@pytest.mark.parametrize("dialect", ["chat", "responses", "anthropic", "gemini", "converse", "vercel"])
+def test_what_was_injected_is_not_logged_when_another_process_gets_it_back(
+    dialect: str, has_call_between: bool
+) -> None:
+    """Where a dialect puts it into one item with the user's words, too."""
+    store, clock = InMemoryCompactionStore(), Injector("clock", 50, lambda context: "it is noon")
+    write = getattr(written, dialect)
+    history = [written.Step("user", "hello"), written.Step("model", "hi"), written.Step("user", "what time is it?")]
+    manager = CompactManager(injectors=[clock], store=store)
+    sent = copy.deepcopy(manager.preflight("s", write(history), dialect=dialect))
+    assert "it is noon" in str(sent)
+    manager.close()
+    with CompactManager(injectors=[clock], store=store) as manager:
+        if has_call_between:
+            more = [written.Step("model", "noon"), written.Step("user", "thanks")]
+            manager.preflight("s", write([*history, *more]), dialect=dialect)
+        more = [written.Step("model", "midnight"), written.Step("user", "really?")]
+        manager.preflight("s", [*sent, *write(more)], dialect=dialect)
+        line = [message_id for slot in manager.prompt("s").slots for message_id in slot.ids]
+        by_id = {message.id: message.text for message in manager.history("s")}
+        assert [by_id[i] for i in line if i in by_id] == ["hello", "hi", "what time is it?", "midnight", "really?"]
+        assert not any("it is noon" in text for text in by_id.values())

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from compact.core.log.alignment import common_pairs
 from compact.core.log.messages import Message, SettledItems, copy_plain
+from compact.core.plan.turn import is_added_text
 from compact.dialects.dialect import (
     META,
     Block,
@@ -446,7 +447,8 @@ class Translator:
             end = position + len(block.items)
             seen = _seen(items[position:end], is_settled=self._is_settled)
             metas = [fields_of(item)[META] for item in seen if _has_meta(item)]
-            entries = tuple(_with_meta(entry, metas) for entry in block.entries) if metas else block.entries
+            entries = tuple(part for entry in block.entries for part in _apart_from_added(entry))
+            entries = tuple(_with_meta(entry, metas) for entry in entries) if metas else entries
             if self._is_settled and not all(map(_is_settled_item, seen)):
                 entries = tuple(map(copy_plain, entries))  # what is read from an object may be a part of it
             yield _KnownBlock(seen, block.items, entries)
@@ -645,6 +647,20 @@ def _with_meta(entry: Entry, metas: Sequence[Any]) -> Entry:
     if not all(isinstance(meta, dict) for meta in metas):
         return {**entry, META: metas[0]}  # not for us to judge: whoever reads the entry says what is wrong with it
     return {**entry, META: {key: value for meta in metas for key, value in meta.items()}}
+
+
+def _apart_from_added(entry: Entry) -> tuple[Entry, ...]:
+    """Return what a user said and what we have added behind it, which a dialect puts into one item, as two entries."""
+    content = entry.get("content")
+    if entry.get("role") != "user" or not isinstance(content, list):
+        return (entry,)
+    parts = cast(list[dict[str, Any]], content)
+    start = next((n for n, part in enumerate(parts) if is_added_text(str(part.get("text", "")))), len(parts))
+    if not 0 < start < len(parts):
+        return (entry,)
+    is_text = start == 1 and parts[0].keys() == {"type", "text"}
+    said = {**entry, "content": parts[0]["text"] if is_text else parts[:start]}
+    return said, *({"role": "user", "content": part["text"]} for part in parts[start:])
 
 
 def _are_same(some: Sequence[Any], others: Sequence[Any]) -> bool:

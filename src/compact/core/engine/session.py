@@ -163,7 +163,7 @@ class Session:
         # How the caller's line is built, as far as that was needed.
         self._structure = HistoryStructure()
         self._tails: tuple[PromptTail, ...] = ()
-        # Whether another process may have sent the prompt that comes back.
+        # Whether another process may have sent a prompt that comes back.
         self._is_resumed = False
         # The plans before the one in force, oldest first; None if they are in the store, and were not needed yet.
         self._earlier_plans: tuple[CompactionPlan, ...] | None = ()
@@ -362,9 +362,10 @@ class Session:
         tail = next(own, None)
         if tail or not self._is_resumed:
             return tail
-        ours = [is_added(read_entry(item, f"messages[{place}]")) for place, item in enumerate(incoming)]
-        start = next((place for place, is_ours in enumerate(ours) if is_ours), len(ours))
-        added = takewhile(lambda place: ours[place], range(start, len(ours)))
+        known = self.log.known_start(incoming, self.prompt.items)
+        ours = {n: is_added(read_entry(incoming[n], f"messages[{n}]")) for n in range(known, len(incoming))}
+        start = next((place for place, is_ours in ours.items() if is_ours), len(incoming))
+        added = takewhile(lambda place: ours[place], range(start, len(incoming)))
         items = tuple(incoming[place] for place in added)
         return PromptTail(start, items) if items else None
 
@@ -448,7 +449,7 @@ class Session:
 
         It is the very list that came, if that is settled, and nothing was changed at all.
         """
-        self.last_sent, self._is_resumed = self.prompt.slots, False
+        self.last_sent = self.prompt.slots
         added = self._written_tail() if self.turn.rehydrated or self.injected else []
         if added:
             self._remember(PromptTail(len(self.prompt.items.owners), tuple(self._written_tail())))

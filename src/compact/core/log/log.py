@@ -226,6 +226,10 @@ class Log:
             return self._returned(sent.left, incoming, alignment, sent, read, shown)
         return self._changed(incoming, alignment, sent, output, read, shown)
 
+    def known_start(self, incoming: Sequence[object], output: KnownList) -> int:
+        """Return how many items a list begins with that are known: all of the last list or prompt, or none."""
+        return max((len(sent.originals) for sent in (self._raw, output) if sent.is_start_of(incoming)), default=0)
+
     def _read_new(
         self,
         incoming: Sequence[object],

@@ -25,7 +25,12 @@ def added_label(name: str) -> str:
 
 def is_added(message: Message) -> bool:
     """Return True for a message that was added behind the log, by its label."""
-    return message.role == "user" and _LABEL.match(message.text) is not None
+    return message.role == "user" and is_added_text(message.text)
+
+
+def is_added_text(text: str) -> bool:
+    """Return True for what was added behind the log, by its label."""
+    return _LABEL.match(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
