@@ -276,3 +276,16 @@ def test_a_made_up_response_has_the_name_of_its_call() -> None:
 )
 def test_pieces_are_laid_out_in_their_order(order: str, parts: str, wanted: str) -> None:
     assert "".join(arrange(order, list(parts), ["c"], ["b", "b"])) == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "text"),
+    [("anthropic", "content", {"type": "text"}), ("gemini", "parts", {}), ("converse", "content", {})],
+)
+def test_neighbours_that_are_put_together_have_no_empty_text(name: str, field: str, text: dict[str, str]) -> None:
+    """A provider refuses one; alone it is the caller's, and stays."""
+    said, empty = ({"role": "user", field: [{**text, "text": words}]} for words in ("go", ""))
+    for items in ([said, empty], [empty, said]):
+        [joined] = DIALECTS[name].join(list(DIALECTS[name].read(items, 0)))
+        assert joined.items == (said,)
+    assert DIALECTS[name].join(list(DIALECTS[name].read([empty], 0)))[0].items == (empty,)

@@ -19,6 +19,7 @@ from compact.dialects.dialect import (
     is_summary,
     native_of,
     without,
+    without_empty_texts,
 )
 from compact.dialects.turns import (
     CALL,
@@ -138,7 +139,7 @@ def _merge(first: Block, second: Block) -> Block:
     *before, last = first.items
     following, *after = second.items
     rest = {**without(last, "role", "content"), **without(following, "role", "content")}
-    content = [*_blocks_of(last), *_blocks_of(following)]
+    content = without_empty_texts([*_blocks_of(last), *_blocks_of(following)])
     # Whatever order they are in, results come first.
     content.sort(key=lambda block: _kind(block) != "tool_result")
     turn = {"role": last["role"], "content": content, **rest}

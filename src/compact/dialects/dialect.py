@@ -114,6 +114,12 @@ def is_cache_point(part: object) -> bool:
     return isinstance(part, dict) and len(cast(dict[str, Any], part)) == 1 and "cachePoint" in part
 
 
+def without_empty_texts(parts: Sequence[Any]) -> list[Any]:
+    """Return the parts of a turn that was put together without texts that say nothing, if it has others."""
+    said = [part for part in parts if "text" not in fields_of(part) or str(fields_of(part)["text"]).strip()]
+    return said or list(parts)
+
+
 def without_cache_marks(item: Any, depth: int = _MARKED_DEPTH) -> Any:
     """Return an item without `cache_control` or `cachePoint`, which callers move to another message with every call.
 

@@ -37,6 +37,7 @@ from compact.dialects.dialect import (
     native_of,
     to_json,
     without,
+    without_empty_texts,
 )
 from compact.dialects.turns import (
     CALL as CALL_PIECE,
@@ -192,7 +193,7 @@ class ConverseDialect:
 
     def _merged(self, first: Block, second: Block) -> Block:
         one, two = first.items[-1], second.items[0]
-        content: list[WireBlock] = [*one["content"], *two["content"]]
+        content: list[WireBlock] = without_empty_texts([*one["content"], *two["content"]])
         if one["role"] == "assistant":  # reasoning must come first, or its provider rejects it
             content.sort(key=lambda block: REASONING not in block)
         else:
