@@ -411,12 +411,13 @@ class Log:
             lists.append(KnownList())
             lists[-1].add_entries(self.view)
         found: list[tuple[Alignment, KnownList, tuple[int, ...]]] = []
+        looks = set[str]()
 
         def is_whole(sent: KnownList) -> bool:
-            alignment = align(sent.originals, incoming)
-            ours = sum(place is not None and not sent.owners[place] for place in alignment.places)
-            if sent.left and not ours:
+            if sent.left and looks.isdisjoint(fingerprint(sent.originals[n]) for n in self._places_of_ours(sent)):
                 return False  # entries that were left are known by their content
+            alignment = align(sent.originals, incoming)
+            ours = len(self._places_of_ours(sent).intersection(alignment.places))
             # A summary goes on standing for the oldest items if a list has lost these.
             stay = {n for n in alignment.lost if shown.has_summary and sent.owners[n]}
             places = [n for n in alignment.missing if n not in stay]
@@ -440,9 +441,19 @@ class Log:
             others = earlier()
             if others is None:
                 return None
+            looks.update(map(fingerprint, incoming))
             any(map(is_whole, others))
         alignment, sent, _ = max(found, key=lambda one: one[2])
         return alignment, sent
+
+    def _places_of_ours(self, sent: KnownList) -> set[int]:
+        """Return the places of a known list that have text of ours, and not what an entry says, written anew."""
+
+        def is_entry(place: int) -> bool:
+            ids = sent.ids[place]
+            return len(ids) == 1 and sent.originals[place] == self.now(ids[0]).original
+
+        return {place for place in sent.ours if not is_entry(place)}
 
     def _forms_in(
         self,
