@@ -566,17 +566,6 @@ def test_a_rewind_to_results_that_were_cleared_shows_them() -> None:
         assert prompt[-1]["content"] == steps[place].calls[0].result
 
 
-def test_an_entry_that_a_repair_has_written_anew_is_no_text_of_ours() -> None:
-    """Two calls have one id, so the prompt names them apart, and the result between them is written anew."""
-    calls = [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}} for _ in range(2)]
-    exchange = [{"role": "assistant", "content": None, "tool_calls": calls}, {"role": "tool", "tool_call_id": "a"}]
-    history = [{"role": "user", "content": " ".join(["alpha"] * 345)}, *({"content": "", **item} for item in exchange)]
-    with small_manager(400) as manager:
-        assert manager.preflight("s", history) != history
-        manager.preflight("s", [{"role": "user", "content": "edited"}, *history[1:]])
-        assert [message.text for message in manager.history("s")][3:] == ["edited"]
-
-
 @pytest.mark.parametrize("dialect", ["chat", "anthropic"])
 def test_a_changing_date_leaves_the_system_prompt_in_its_place(dialect: str) -> None:
     """What follows the date costs nothing again, and no message leaves the line."""

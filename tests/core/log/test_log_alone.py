@@ -11,7 +11,7 @@ from compact.core.errors import InvalidHistory
 from compact.core.log.entries import read_entry
 from compact.core.log.log import SUMMARY_MARK, KnownList, Log, Match, Shown
 from compact.core.log.messages import Message, SettledItems
-from compact.testing import Wire, system, tool_exchange, user
+from compact.testing import Wire, assistant, system, tool_exchange, user
 
 S, A, B, C, D, E = system("be brief"), *(user(letter) for letter in "abcde")
 X, Y, Z = (user(letter) for letter in "xyz")
@@ -392,6 +392,16 @@ def test_what_another_conversation_has_said_too_is_no_return_to_it() -> None:
     assert (log.line, [(entry.id, entry.line) for entry in found.new]) == (1, [("m5", 1)])
     matched(log, [A, B])
     assert (log.line, log.view_ids) == (0, ["m1", "m5"]), "more of this list was said there"
+
+
+def test_an_entry_that_was_written_anew_as_it_is_is_no_text_of_ours() -> None:
+    """A repair does that to a result between two others: the caller's own list has more of what it sends."""
+    log = log_of([A, B, C])
+    prompt = KnownList()
+    for n, item in enumerate((assistant("ours"), B, assistant("ours too")), 1):
+        prompt.add(item, (f"m{n}",), "")
+    found = matched(log, [X, B, C], output=prompt, shown=Shown(always_as_is=lambda i: False))
+    assert (found.left_ids, texts(log)) == (("m1",), "x b c")
 
 
 def test_what_lies_behind_something_that_a_list_has_was_not_trimmed() -> None:
