@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sqlite3
 import stat
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -202,3 +204,15 @@ def test_a_thread_that_never_ends_its_write_is_told_to_the_others(
         with store.writing():
             pass  # whoever gave up is passed over
     store.close()
+
+
+def test_a_database_that_nobody_closes_leaves_no_connection(tmp_path: Path) -> None:
+    """Python tells of one from 3.13 on."""
+    opened = Database(f"sqlite:///{tmp_path / 'state.db'}")
+    with opened.reading() as connection:
+        assert connection.execute(text("select 1")).scalar_one() == 1
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        del opened, connection
+        gc.collect()
+    assert [str(warning.message) for warning in told] == []

@@ -10,6 +10,7 @@ import os
 import sqlite3
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -87,6 +88,8 @@ class Database:
         self._lock = threading.Lock()
         self._turn = _WriteTurn()
         self._owner = os.getpid()
+        # Whoever forgets to close it leaves no connection open; at the end of the process that makes no difference.
+        weakref.finalize(self, _let_go, self._engine, self._owner).atexit = False
         self._is_prepared = self._is_closed = False
         self._file: tuple[int, int] | None = None
         # A write that fails says nothing about reads: a disk may be full, another writer slow.
@@ -384,6 +387,11 @@ def _create_private(path: Path) -> None:
 def _after_fork() -> None:
     global _creating  # a thread that is gone may hold it
     _creating = threading.Lock()
+
+
+def _let_go(engine: Engine, owner: int) -> None:
+    """Close the connections of a database that nobody uses any more; in a forked process they are the parent's."""
+    engine.dispose(close=os.getpid() == owner)
 
 
 def _check_sqlite_version(found: tuple[int, ...]) -> None:

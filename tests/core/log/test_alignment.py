@@ -105,6 +105,14 @@ def test_a_list_is_trimmed_if_six_tenths_of_it_are_known() -> None:
     assert list(align(known, [C, X, E, Y, Z]).lost) == [0, 1], "what may be changed is known"
 
 
+def test_nothing_was_lost_where_what_seems_new_equals_it() -> None:
+    """Of two equal exchanges the second call was edited: the list does not begin with the second one."""
+    known = [S, CALL, RESULT, CALL, RESULT]
+    assert found(known, [S, CALL, RESULT, X, RESULT]) == ([0, 1, 2, None, 4], {}, [])
+    assert found(known, [S, CALL, RESULT, RESULT]) == ([0, 1, 2, 4], {}, [])
+    assert found([A, B, A, C], [A, C, B]) == ([2, 3, None], {}, [0, 1]), "but it was, where no more is known otherwise"
+
+
 @pytest.mark.parametrize(
     ("known", "incoming", "places", "changed"),
     [

@@ -9,7 +9,7 @@ import pytest
 
 from compact.core.errors import InvalidHistory
 from compact.core.log.entries import read_entry
-from compact.core.log.log import SUMMARY_MARK, KnownList, Log, Match, Shown
+from compact.core.log.log import SUMMARY_MARK, KnownList, LeftLine, Log, Match, Shown
 from compact.core.log.messages import Message, SettledItems
 from compact.testing import Wire, assistant, system, tool_exchange, user
 
@@ -432,3 +432,89 @@ def test_what_is_known_by_its_words_is_the_same_conversation(known: list[Wire], 
     log = log_of(known)
     assert matched(log, items).is_new_line is bool(line)
     assert log.line == line
+
+
+# -- lines that the caller has left ---------------------------------------------------------------------------------
+
+OURS = assistant("ours")
+
+
+def left_prompt(log: Log, *ids: str, stands_for: int) -> KnownList:
+    """The prompt of a line that was left: text of ours for its first entries, the others as they are."""
+    prompt = KnownList(left=LeftLine(ids, 7))
+    prompt.add(OURS, ids[:stands_for], "")
+    prompt.add_entries(log.now(message_id) for message_id in ids[stands_for:])
+    return prompt
+
+
+@pytest.mark.parametrize("stands_for", [1, 2])
+def test_a_prompt_of_a_line_that_was_left_brings_it_back(stands_for: int) -> None:
+    log = log_of([A, B, C], [A, X])
+    prompt = left_prompt(log, "m1", "m2", "m3", stands_for=stands_for)
+    items = [OURS, *[A, B, C][stands_for:], D]
+    found = matched(log, items, earlier=lambda: [prompt])
+    assert (log.view_ids, texts(log)) == (["m1", "m2", "m3", "m5"], "a b c d")
+    assert [entry.id for entry in found.new] == ["m2", "m3", "m5"]
+    assert (found.left_ids, found.branched, found.rejoined, found.returned_to) == (("m4",), True, True, prompt.left)
+    assert [entry.id for entry in log.entries] == ["m1", "m2", "m3", "m4", "m5"]
+    assert matched(log, items).new == (), "and it is known from then on"
+    matched(log, [A, X])
+    assert log.view_ids == ["m1", "m4"], "as the other one is"
+    assert len(log) == 5
+
+
+def test_a_list_without_text_of_ours_is_no_prompt_of_a_line_that_was_left() -> None:
+    log, other, stub = log_of([A, B, C], [A, X]), KnownList(), assistant("stub")
+    other.add(stub, ("m1",), "")
+    other.add_entries([log.recorded("m4")])
+    prompts = [left_prompt(log, "m1", "m2", "m3", stands_for=2), other]
+    found = matched(log, [stub, X, C], earlier=lambda: prompts)
+    assert (found.returned_to, log.view_ids) == (None, ["m1", "m4", "m3"])
+
+
+def test_entries_have_their_forms_on_a_line_that_is_met_again() -> None:
+    cleared = [A, CALL, CLEARED]
+    log = log_of([A, CALL, RESULT, B], [*cleared, B], [*cleared, X])
+    matched(log, [OURS, CALL, CLEARED, B, D], earlier=lambda: [left_prompt(log, "m1", "m2", "m3", "m4", stands_for=1)])
+    assert (list(log.forms), texts(log)) == (["m3"], "a  [cleared] b d")
+    log = log_of([A], [CALL, RESULT], [CALL, CLEARED])
+    matched(log, [OURS, D], earlier=lambda: [left_prompt(log, "m1", stands_for=1)])
+    assert (log.forms, texts(log)) == ({}, "a d")
+
+
+def test_how_much_of_a_list_is_known_at_its_start() -> None:
+    log, prompt = log_of([A, B]), KnownList()
+    prompt.add(OURS, ("m1", "m2"), "")
+    assert [log.known_start(items, prompt) for items in ([A, B, C], [OURS, C], [A], [X, Y])] == [2, 1, 0, 0]
+    shorter = KnownList()
+    shorter.add_entries([log.recorded("m1")])
+    assert log.known_start([A, B, C], shorter) == 2
+
+
+HIDDEN = Shown(as_is=lambda i: i != "m3")
+
+
+def with_stub(log: Log) -> KnownList:
+    """The prompt of a plan that has cleared a result."""
+    prompt = KnownList()
+    for entry in log.view:
+        prompt.add({**RESULT, "content": "stub"} if entry.id == "m3" else entry.original, (entry.id,), "")
+    return prompt
+
+
+def test_a_form_that_is_not_seen_is_forgotten_with_its_entry_and_by_its_first_text() -> None:
+    for items in ([A], [A, CALL, RESULT, B]):
+        log = log_of([A, CALL, RESULT, B])
+        matched(log, [A, CALL, CLEARED, B], with_stub(log), shown=HIDDEN)
+        assert list(log.unseen) == ["m3"]
+        matched(log, items, with_stub(log), shown=HIDDEN)
+        assert log.unseen == {}
+
+
+def test_a_form_that_an_entry_has_already_is_no_change() -> None:
+    """The list is a prompt of an earlier plan, which has cleared the result itself."""
+    log = log_of([A, CALL, RESULT, B], [A, CALL, CLEARED, B])
+    prompt = with_stub(log)
+    prompt.originals[0] = OURS
+    found = matched(log, [OURS, CALL, CLEARED, B], earlier=lambda: [prompt])
+    assert (found.formed, log.view_ids, log.view[2].text) == ((), ["m1", "m2", "m3", "m4"], "[cleared]")
