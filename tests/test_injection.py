@@ -486,3 +486,42 @@ def test_what_was_injected_is_not_logged_when_another_process_gets_it_back(
         by_id = {message.id: message.text for message in manager.history("s")}
         assert [by_id[i] for i in line if i in by_id] == ["hello", "hi", "what time is it?", "midnight", "really?"]
         assert not any("it is noon" in text for text in by_id.values())
+
+
+def test_a_user_who_quotes_a_label_is_heard_after_a_restart() -> None:
+    store, label = InMemoryCompactionStore(), "[clock: added for this call, not a message from the user]"
+    history = [user("hello"), assistant("hi"), user("go on")]
+    with CompactManager(store=store) as manager:
+        manager.preflight("s", history)
+    with CompactManager(store=store) as manager:
+        for words in ("what is this?", f"{label} what does that mean?", "and now?"):
+            history = [*history, assistant("yes"), user(words)]
+            assert manager.preflight("s", copy.deepcopy(history)) == history
+        assert [message.text for message in manager.history("s")] == [item["content"] for item in history]
+        edited = [user("good evening"), *history[1:]]
+        assert manager.preflight("s", edited) == edited, "also where the list is read again"
+
+
+def test_what_is_injected_once_a_turn_is_asked_for_once_after_a_restart() -> None:
+    store, asked = InMemoryCompactionStore(), list[str]()
+    notes = Injector("notes", 50, lambda context: asked.append("once") or "a note", once_per_turn=True)
+    history = [user("hello"), assistant("hi"), user("refunds")]
+    with CompactManager(store=store, injectors=[notes]) as manager:
+        manager.preflight("s", history)
+    with CompactManager(store=store, injectors=[notes]) as manager:
+        manager.preflight("s", history)
+        manager.preflight("s", [history[0], assistant("good day"), history[2]])
+    assert len(asked) == 2, "by each process"
+
+
+def test_an_attachment_behind_a_label_stays_with_it() -> None:
+    """As a rehydrated one does, in an item with the user's words."""
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+    label = "[clock: added for this call, not a message from the user]"
+    said, added = ({"type": "text", "text": text} for text in ("look", f"{label} see"))
+    with CompactManager() as manager:
+        manager.preflight("s", [{"role": "user", "content": [said, added, image]}], dialect="anthropic")
+        assert [message.text for message in manager.history("s")] == ["look", f"{label} see"]
+        own = [said, added, {"type": "text", "text": "my own words"}]
+        manager.preflight("t", [{"role": "user", "content": own}], dialect="anthropic")
+        assert len(manager.history("t")) == 1, "what a person has written is one message"

@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import Phase, settings
@@ -505,6 +505,53 @@ def test_a_prompt_from_before_an_edit_brings_its_line_and_its_plan_back(dialect:
     assert {i for slot in manager.prompt("s").slots for i in slot.ids} >= {f"m{n}" for n in range(1, 8)}
     assert manager.preflight("s", copy.deepcopy(prompt), dialect=dialect) == prompt
     manager.close()
+
+
+def edited_session(store: InMemoryCompactionStore) -> tuple[list[Wire], list[Wire]]:
+    """A session with a summary whose past was edited; the prompt from before, and the list of now."""
+    start = [Step("user", "do the task"), *(Step(role, f"{_LONG[0]} {role}") for role in ("model", "user") * 3)]
+    now = written.chat([start[0], Step("model", "changed"), *start[2:]])
+    with small_manager(500, store) as manager:
+        before = copy.deepcopy(manager.preflight("s", written.chat(start)))
+        assert SUMMARY_MARK in str(before)
+        manager.preflight("s", now)
+    return before, now
+
+
+def test_a_line_that_was_left_is_known_after_many_changes_of_a_date_and_a_restart() -> None:
+    """Forms of an entry make branches in the store, and are no lines of their own."""
+    store = InMemoryCompactionStore()
+    before, now = edited_session(store)
+    with small_manager(500, store) as manager:
+        for day in range(10, 22):
+            manager.preflight("s", [*now, *written.chat([Step("model", "ok"), Step("user", f"it is 2026-03-{day}")])])
+    with small_manager(500, store) as manager:
+        manager.preflight("s", [*before, *written.chat([Step("model", "fine"), Step("user", "next")])])
+        assert not any(SUMMARY_MARK in message.text for message in manager.history("s"))
+
+
+def test_a_dry_run_forgets_no_line_that_was_left() -> None:
+    """With a store that cannot tell what calls were made of."""
+    with small_manager(500, cast(Any, OneByOne(InMemoryCompactionStore()))) as manager:
+        start = [Step("user", "do the task"), *(Step(role, f"{_LONG[0]} {role}") for role in ("model", "user") * 3)]
+        now = written.chat([start[0], Step("model", "changed"), *start[2:]])
+        before = copy.deepcopy(manager.preflight("s", written.chat(start)))
+        manager.preflight("s", now)
+        manager.plan("s", now)
+        manager.preflight("s", [*before, *written.chat([Step("model", "fine"), Step("user", "next")])])
+        assert not any(SUMMARY_MARK in message.text for message in manager.history("s"))
+
+
+class OneByOne:
+    """A store of somebody's own, without `call_history`."""
+
+    def __init__(self, store: InMemoryCompactionStore) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "call_history":
+            raise AttributeError(name)
+        return getattr(self._store, name)
 
 
 def test_an_entry_that_undo_shows_again_is_shown_as_the_caller_has_it() -> None:

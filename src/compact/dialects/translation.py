@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
+from itertools import pairwise
 from operator import is_
 from typing import Any, cast
 
@@ -302,20 +303,20 @@ class Translator:
 
         Last come those of a list that begins as it was sent, without marks, and goes on as its caller has it.
         """
-        digests, tried = list(map(_digest, items)), set[tuple[bytes, ...]]()
-        for blocks in self._known_lists(lists, frozenset(digests)):
+        first_mark = next((n for n, item in enumerate(items) if _has_meta(item)), None)
+        plain = [_digest(_without_meta(item)) for item in items] if first_mark is not None else []
+        digests, tried = list(map(_digest, items)), dict[tuple[bytes, ...], list[_KnownBlock]]()
+        for blocks in self._known_lists(lists, frozenset((*digests, *plain))):
             known = tuple(digest for block in blocks for digest in block.digests)
             if known not in tried:
-                tried.add(known)
+                tried[known] = blocks
                 yield blocks, dict(common_pairs(known, digests))
-        first_mark = next((n for n, item in enumerate(items) if _has_meta(item)), None)
         if first_mark is None:
             return
-        digests = [_digest(_without_meta(item)) for item in items]
-        for blocks in self._known_lists(lists, frozenset(digests)):
+        for blocks in tried.values():
             sent = [digest for block in blocks for digest in block.as_sent.digests]
             marked = [item for block in blocks for item in block.as_marked.seen]
-            pairs = common_pairs(sent, digests)
+            pairs = common_pairs(sent, plain)
             yield blocks, {n: at for n, at in pairs if at < first_mark or _is_same(marked[n], items[at])}
 
     def _whole_blocks(
@@ -373,11 +374,12 @@ class Translator:
     def _joined_as(
         self, looked_for: frozenset[bytes], apart: Sequence[Block], known: Callable[[Block], _KnownBlock]
     ) -> Iterator[_KnownBlock]:
-        """Yield blocks together with so many of their neighbours as the items are that are looked for."""
+        """Yield blocks that are looked for, and the others together with as many neighbours as such an item has."""
         start = 0
         while start < len(apart):
             found, length = known(apart[start]), 1
-            for end in range(start + 2, min(start + _MAX_JOINED, len(apart)) + 1):
+            is_found = looked_for.issuperset(found.digests)
+            for end in range(start + 2, min(start + _MAX_JOINED, len(apart)) + 1) if not is_found else ():
                 joined = self.dialect.join(list(apart[start:end]))
                 if len(joined) != 1:
                     break
@@ -447,8 +449,8 @@ class Translator:
             end = position + len(block.items)
             seen = _seen(items[position:end], is_settled=self._is_settled)
             metas = [fields_of(item)[META] for item in seen if _has_meta(item)]
-            entries = tuple(part for entry in block.entries for part in _apart_from_added(entry))
-            entries = tuple(_with_meta(entry, metas) for entry in entries) if metas else entries
+            marked = [_with_meta(entry, metas) if metas else entry for entry in block.entries]
+            entries = tuple(part for entry in marked for part in _apart_from_added(entry))
             if self._is_settled and not all(map(_is_settled_item, seen)):
                 entries = tuple(map(copy_plain, entries))  # what is read from an object may be a part of it
             yield _KnownBlock(seen, block.items, entries)
@@ -649,18 +651,31 @@ def _with_meta(entry: Entry, metas: Sequence[Any]) -> Entry:
     return {**entry, META: {key: value for meta in metas for key, value in meta.items()}}
 
 
-def _apart_from_added(entry: Entry) -> tuple[Entry, ...]:
-    """Return what a user said and what we have added behind it, which a dialect puts into one item, as two entries."""
+def _apart_from_added(entry: Entry) -> Iterator[Entry]:
+    """Yield what a user said, and what we have added behind it: a dialect puts both into one item.
+
+    What was added is a text with a label, and perhaps an attachment behind it.
+    """
     content = entry.get("content")
-    if entry.get("role") != "user" or not isinstance(content, list):
-        return (entry,)
-    parts = cast(list[dict[str, Any]], content)
-    start = next((n for n, part in enumerate(parts) if is_added_text(str(part.get("text", "")))), len(parts))
-    if not 0 < start < len(parts):
-        return (entry,)
-    is_text = start == 1 and parts[0].keys() == {"type", "text"}
-    said = {**entry, "content": parts[0]["text"] if is_text else parts[:start]}
-    return said, *({"role": "user", "content": part["text"]} for part in parts[start:])
+    parts = cast(list[Any], content) if entry.get("role") == "user" and isinstance(content, list) else []
+    labels = [n for n, part in enumerate(parts) if is_added_text(str(fields_of(part).get("text", "")))]
+    is_own = [n for n, part in enumerate(parts) if labels and n > labels[0] and n not in labels and _is_text(part)]
+    if not labels or labels[0] == 0 or is_own:
+        yield entry
+        return
+    yield {**entry, "content": _plain_content(parts[: labels[0]])}
+    for start, end in pairwise([*labels, len(parts)]):
+        yield {"role": "user", "content": _plain_content(parts[start:end])}
+
+
+def _is_text(part: object) -> bool:
+    return "text" in fields_of(part)
+
+
+def _plain_content(parts: list[Any]) -> object:
+    """Return parts of a message; one plain text as that."""
+    only = fields_of(parts[0])
+    return only["text"] if len(parts) == 1 and set(only) == {"type", "text"} else parts
 
 
 def _are_same(some: Sequence[Any], others: Sequence[Any]) -> bool:

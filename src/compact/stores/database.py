@@ -89,7 +89,8 @@ class Database:
         self._turn = _WriteTurn()
         self._owner = os.getpid()
         # Whoever forgets to close it leaves no connection open; at the end of the process that makes no difference.
-        weakref.finalize(self, _let_go, self._engine, self._owner).atexit = False
+        self._letting_go = weakref.finalize(self, _let_go, self._engine, self._owner)
+        self._letting_go.atexit = False
         self._is_prepared = self._is_closed = False
         self._file: tuple[int, int] | None = None
         # A write that fails says nothing about reads: a disk may be full, another writer slow.
@@ -179,6 +180,9 @@ class Database:
             # Connections and locks are the parent's: two processes on one of them would garble what both write.
             self._engine.dispose(close=False)
             self._owner, self._lock, self._turn = os.getpid(), threading.Lock(), _WriteTurn()
+            self._letting_go.detach()
+            self._letting_go = weakref.finalize(self, _let_go, self._engine, self._owner)
+            self._letting_go.atexit = False
         if self._is_prepared:
             self._check_file()
             return

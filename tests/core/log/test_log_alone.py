@@ -198,11 +198,10 @@ def test_a_form_is_shown_unless_something_else_stands_for_its_entry() -> None:
     log = log_of([A, CALL, RESULT, B])
     found = matched(log, [A, CALL, CLEARED, B], shown=Shown(as_is=lambda i: i != "m3"))
     assert (found.formed, list(log.unseen), found.owners[2]) == ((), ["m3"], "")
-    assert log.show_unseen(lambda i: i != "m3") == ()
+    assert log.show_unseen([]) == ()
     assert log.view[2].text == "the whole file"
-    assert log.show_unseen(lambda i: i == "m3") == ("m3",)
+    assert log.show_unseen(["m3"]) == ("m3",)
     assert (log.view[2].text, log.unseen) == ("[cleared]", {})
-    assert log.show_unseen(lambda i: True) == ()
 
 
 def test_an_entry_that_was_left_forgets_its_form() -> None:
@@ -518,3 +517,12 @@ def test_a_form_that_an_entry_has_already_is_no_change() -> None:
     prompt.originals[0] = OURS
     found = matched(log, [OURS, CALL, CLEARED, B], earlier=lambda: [prompt])
     assert (found.formed, log.view_ids, log.view[2].text) == ((), ["m1", "m2", "m3", "m4"], "[cleared]")
+
+
+def test_a_form_that_is_not_seen_stays_behind_with_its_line() -> None:
+    log = log_of([A, B], [A, CALL, RESULT])
+    cleared = [A, CALL, CLEARED]
+    matched(log, cleared, shown=Shown(as_is=lambda i: i != "m4"))
+    assert list(log.unseen) == ["m4"]
+    matched(log, [OURS, B], earlier=lambda: [left_prompt(log, "m1", "m2", stands_for=1)])
+    assert (log.unseen, texts(log)) == ({}, "a b")

@@ -318,11 +318,13 @@ class Engine:
 
     def read_plans(self, session: Session) -> Steps[None]:
         """Have a session know the plans and the lines that it had before, in whatever process."""
+        if session.knows_plans:
+            return
         session.learn_plans((yield from self.persistence.earlier_plans(session)))
         session.learn_lines((yield from self.persistence.lines(session)))
 
     def earlier_prompts(self, session: Session) -> Steps[list[CurrentPrompt]]:
-        """Return what earlier plans of a session show of its log, the newest first."""
+        """Return what earlier plans have shown of a session's line, and of the lines that its caller has left."""
 
         def prompts() -> Iterator[CurrentPrompt] | None:
             return session.earlier_prompts(lambda plan, view: self.compactor.prompt_of(session, plan, view))
@@ -370,7 +372,7 @@ class Engine:
     def _plan_after(self, session: Session, match: Match) -> CompactionPlan:
         """Return what is left of the plan in force, or of the plan of the line that the caller returns to."""
         if match.returned_to:
-            plan = session.plan_on(match.returned_to)
+            plan = session.plan_on(match.returned_to) or session.plan
             return self._after_edit(session, plan, known=session.log.ids_until(plan.regrets.log_length))
         new = {message.id for message in match.new}
         return self._after_edit(session, session.plan, known={m.id for m in session.log.view} - new)

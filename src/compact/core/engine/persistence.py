@@ -5,14 +5,22 @@ A store or an archive that fails never stops a turn: what could not be written i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from compact.core.audit.archive import PrunedArchive, StorageAdapter
 from compact.core.audit.artifacts import Artifact, ArtifactMetadata
 from compact.core.audit.call_details import reported_cache
-from compact.core.audit.records import AddedMessage, BranchView, Commit, ModelCall, SessionHead, StoredSession
+from compact.core.audit.records import (
+    AddedMessage,
+    BranchView,
+    CallHistory,
+    Commit,
+    ModelCall,
+    SessionHead,
+    StoredSession,
+)
 from compact.core.audit.store import CallHistoryReader, SessionStore, StoreError, VersionConflict
 from compact.core.engine.call_record import model_call
 from compact.core.engine.emitter import EventEmitter
@@ -20,6 +28,7 @@ from compact.core.engine.events import ArchivalEvent, VersionConflictEvent
 from compact.core.engine.session import PlannedLine, Session
 from compact.core.errors import CompactError
 from compact.core.log.attachments import without_bytes
+from compact.core.log.log import Log
 from compact.core.log.messages import Message
 from compact.core.log.sensitivity import closed_ids, withheld
 from compact.core.plan.economics import ModelPrices
@@ -178,23 +187,17 @@ class SessionPersistence:
             return ()
         return tuple(entry.plan for entry in plans)
 
-    def lines(self, session: Session) -> Steps[dict[int, PlannedLine]]:
-        """Return the lines that a session's calls were on, by the number of their branch; none if the store fails."""
+    def lines(self, session: Session) -> Steps[list[PlannedLine] | None]:
+        """Return the lines that a session's calls were on, the oldest first; None if the store cannot tell."""
         reader = self.store
         if not isinstance(reader, CallHistoryReader):
-            return {}
+            return None
         try:
             history = yield from self.call_store(lambda: reader.call_history(session.session_id))
+            return _lines_in(history, session.log) if history else []
         except Exception as error:  # noqa: BLE001 - a store is a plug-in
             self.emitter.error(session, error, fallback="a prompt from before an edit is not recognised")
-            return {}
-        if history is None:
-            return {}
-        by_branch: dict[int, list[ModelCall]] = {}
-        for call in history.calls:
-            by_branch.setdefault(call.branch, []).append(call)
-        views, log = {0: BranchView(), **history.branches}, session.log.entries
-        return {branch: _line_of(calls, views[branch], log) for branch, calls in by_branch.items()}
+            return None
 
     def plan_of(self, session: Session, version: int) -> Steps[CompactionPlan]:
         """Return an earlier plan; version 0 is the one that changes nothing."""
@@ -263,8 +266,15 @@ def _as_recorded(added: AddedMessage) -> AddedMessage:
     return replace(added, message=without_bytes(added.message))
 
 
-def _line_of(calls: Sequence[ModelCall], branch: BranchView, log: Sequence[Message]) -> PlannedLine:
-    """Return the line of some calls of one branch: its view, and what came after that."""
-    later = log[branch.after_seq : calls[-1].last_seq]
-    versions = dict.fromkeys(call.plan_version for call in reversed(calls))
-    return PlannedLine((*branch.view_ids, *(message.id for message in later)), tuple(versions))
+def _lines_in(history: CallHistory, log: Log) -> list[PlannedLine]:
+    """Return the lines of some calls. Branches that differ in the forms of entries alone are one."""
+    views, calls = {0: BranchView(), **history.branches}, dict[tuple[int, tuple[str, ...]], list[ModelCall]]()
+    for call in history.calls:
+        view = views[call.branch]
+        calls.setdefault((view.after_seq, view.view_ids), []).append(call)
+    lines: list[PlannedLine] = []
+    for (after, ids), made in sorted(calls.items(), key=lambda line: line[1][-1].number):
+        later = log.entries[after : made[-1].last_seq]
+        versions = sorted({call.plan_version for call in made}, reverse=True)
+        lines.append(PlannedLine((*ids, *(message.id for message in later)), tuple(versions)))
+    return [line for line in lines if all(log.get(message_id) for message_id in line.ids)]

@@ -136,7 +136,7 @@ class Session:
         self.prompt = CurrentPrompt()
         self.turn_number = 0
         self.turn = TurnState()
-        # The user's message that the turn began with.
+        # The newest message of the user.
         self._asked_in = ""
         self.injected: tuple[AddedMessage, ...] = ()
         self.calibration = Calibration()
@@ -209,9 +209,10 @@ class Session:
         self.plan, self.prompt, self._structure = stored.plan, CurrentPrompt(), HistoryStructure()
         self._earlier_plans = None if stored.plan.version > 1 else ()
         self._left_lines = None if stored.plan.version > 1 or stored.head.branch else ()
-        self._versions_here = (stored.plan.version, 0)
+        self._versions_here = (stored.plan.version,) if self._left_lines is None else (stored.plan.version, 0)
         self._regret_finder = self._earlier_finder = None
         self.turn_number = sum(message.role == "user" for message in entries)
+        self._asked_in = _newest_question(self.log.view)
         # What was rehydrated for this turn is not in the prompt any more, and may be again.
         self.rehydration = self.rehydration.without_turn(self.turn.context.turn_number)
         self.turn, self.injected = TurnState(), ()
@@ -309,22 +310,22 @@ class Session:
             self.stored = replace(self.stored, has_branched=True)
         if match.formed:
             self.stored = replace(self.stored, formed_ids=self.stored.formed_ids.union(match.formed))
-        if self._has_returned(match) or self.turn.context.turn_number != self.turn_number:
+        if self._take_question(match) or self.turn.context.turn_number != self.turn_number:
             self.turn = TurnState(TurnContext(self.turn_number))
         self.injected, self.failures = (), ()
         return match
 
-    def _has_returned(self, match: Match) -> bool:
-        """Return True if the caller is at another of its questions than before, by an edit of the past."""
+    def _take_question(self, match: Match) -> bool:
+        """Note which question is answered now; return True if it is another one by an edit of the past."""
         before, is_edit = self._asked_in, match.branched or match.rejoined
-        messages = self.log.view if is_edit else match.new
-        self._asked_in = next((message.id for message in reversed(messages) if message.role == "user"), before)
+        self._asked_in = _newest_question(self.log.view if is_edit else match.new) or before
         return is_edit and self._asked_in != before
 
     def show_unseen(self, count_message: Callable[[Message], int]) -> None:
         """Show entries as the caller has them that a plan stood for, and the plan of now does not."""
-        for message_id in self.log.show_unseen(lambda i: _is_shown(self.plan, i)):
-            self._tokens[message_id] = count_message(self.log.forms[message_id])
+        shown = {i: count_message(form) for i, form in self.log.unseen.items() if _is_shown(self.plan, i)}
+        for message_id in self.log.show_unseen(shown):
+            self._tokens[message_id] = shown[message_id]
             self.stored = replace(self.stored, formed_ids=self.stored.formed_ids | {message_id})
 
     def note_once(self, what: str) -> bool:
@@ -363,11 +364,18 @@ class Session:
         if tail or not self._is_resumed:
             return tail
         known = self.log.known_start(incoming, self.prompt.items)
-        ours = {n: is_added(read_entry(incoming[n], f"messages[{n}]")) for n in range(known, len(incoming))}
+        ours = {n: self._is_added(incoming[n], f"messages[{n}]") for n in range(known, len(incoming))}
         start = next((place for place, is_ours in ours.items() if is_ours), len(incoming))
         added = takewhile(lambda place: ours[place], range(start, len(incoming)))
-        items = tuple(incoming[place] for place in added)
-        return PromptTail(start, items) if items else None
+        tail = PromptTail(start, tuple(incoming[place] for place in added))
+        # Once this process has answered, what stands last is new: words of a user who quotes a label.
+        is_new = tail.end == len(incoming) and bool(self.last_sent)
+        return tail if tail.items and not is_new else None
+
+    def _is_added(self, item: object, place: str) -> bool:
+        """Return True for what was added behind the log, by its label; not for a message of the log that quotes one."""
+        message = read_entry(item, place)
+        return is_added(message) and all(entry.text != message.text for entry in self.log.entries)
 
     def _match_log(
         self,
@@ -396,9 +404,9 @@ class Session:
         """
         if self._earlier_plans is None or self._left_lines is None:
             return None
-        line = {message.id for message in self.log.view}
+        view_ids = {message.id for message in self.log.view}
         plans = (plan for plan in reversed(self._earlier_plans) if plan.records)
-        standing = (plan for plan in plans if all(line.issuperset(record.span) for record in plan.records))
+        standing = (plan for plan in plans if all(view_ids.issuperset(record.span) for record in plan.records))
         own = (prompt_of(plan, self.log.view) for plan in islice(standing, _REMEMBERED_PLANS))
         left = (LeftLine(line.ids, version) for line in reversed(self._left_lines) for version in line.versions)
         prompts = (self._prompt_of_left(line, prompt_of) for line in left)
@@ -407,17 +415,16 @@ class Session:
     def _prompt_of_left(self, line: LeftLine, prompt_of: PromptOf) -> CurrentPrompt | None:
         """Return what a plan has shown of a line that the caller has left; None if it is known without that."""
         plan, view = self.plan_on(line), [self.log.now(message_id) for message_id in line.ids]
-        if not plan.records and not any(message.meta for message in view):
+        if plan is None or not (plan.records or any(message.meta for message in view)):
             return None
         prompt = prompt_of(plan, view)
         prompt.items = replace(prompt.items, left=line)
         return prompt
 
-    def plan_on(self, line: LeftLine) -> CompactionPlan:
-        """Return the plan of a line that the caller has left."""
-        plans = (self.plan, *(self._earlier_plans or ()))
-        known = (plan for plan in plans if plan.version == line.plan_version)
-        return next(known, CompactionPlan(self.session_id))
+    def plan_on(self, line: LeftLine) -> CompactionPlan | None:
+        """Return the plan of a line that the caller has left; None if it is not remembered."""
+        plans = (self.plan, *(self._earlier_plans or ()), CompactionPlan(self.session_id))
+        return next((plan for plan in plans if plan.version == line.plan_version), None)
 
     def leave_line(self, view: Sequence[Message], last_version: int) -> None:
         """Note that the caller has left a line by an edit of the past, and the last plan that was in force there."""
@@ -427,13 +434,21 @@ class Session:
             self._left_lines = (*self._left_lines, left)[-_REMEMBERED_PLANS:]
         self._versions_here = (self.plan.version,)
 
-    def learn_lines(self, lines: Mapping[int, PlannedLine]) -> None:
-        """Take over the lines that the caller was on, in whatever process, by the number of their branch."""
-        here = self.stored.head.branch
-        left = tuple(lines[branch] for branch in sorted(lines) if branch != here)
-        self._left_lines = left[-_REMEMBERED_PLANS:]
-        if here in lines:
-            self._versions_here = tuple(dict.fromkeys((*self._versions_here, *lines[here].versions)))
+    def learn_lines(self, lines: Sequence[PlannedLine] | None) -> None:
+        """Take over the lines that the caller was on, in whatever process, the oldest first; None if nobody knows."""
+        if lines is None:
+            self._left_lines = self._left_lines or ()
+            return
+        view = tuple(self.log.view_ids)
+        here = [line for line in lines if view[: len(line.ids)] == line.ids]
+        self._left_lines = tuple(line for line in lines if line not in here)[-_REMEMBERED_PLANS:]
+        versions = {version for line in here for version in line.versions}.union(self._versions_here)
+        self._versions_here = tuple(sorted(versions, reverse=True)[:_REMEMBERED_PLANS])
+
+    @property
+    def knows_plans(self) -> bool:
+        """False if the plans and lines before are in the store, and were not needed yet."""
+        return self._earlier_plans is not None and self._left_lines is not None
 
     def learn_plans(self, plans: Iterable[CompactionPlan]) -> None:
         """Take over the plans that were in force before this one."""
@@ -452,7 +467,7 @@ class Session:
         self.last_sent = self.prompt.slots
         added = self._written_tail() if self.turn.rehydrated or self.injected else []
         if added:
-            self._remember(PromptTail(len(self.prompt.items.owners), tuple(self._written_tail())))
+            self._remember(PromptTail(len(self.prompt.items.owners), tuple(added)))
         items = self.prompt.items
         if items.owners == match.owners and self._is_shown_as_sent(incoming):
             if isinstance(incoming, SettledItems) and not added:
@@ -601,7 +616,7 @@ class Session:
         # Under a plan without records nothing was read.
         self._earlier_finder, self._regret_finder = self._regret_finder if self.plan.records else None, None
         self.plan = replace(plan, regrets=regrets, archived=self.plan.archived)
-        self._versions_here = (plan.version, *self._versions_here)[:_REMEMBERED_PLANS]
+        self._versions_here = tuple(dict.fromkeys((plan.version, *self._versions_here)))[:_REMEMBERED_PLANS]
         if is_compaction:
             self.calibration = self.calibration.after_compaction()
 
@@ -754,6 +769,11 @@ class Session:
     def mark_queued(self, version: int | None) -> None:
         """Remember the plan version for which a job queue was asked for a summary; None to ask again."""
         self.queued_version = version
+
+
+def _newest_question(messages: Sequence[Message]) -> str:
+    """Return the id of the newest message of the user; "" without one."""
+    return next((message.id for message in reversed(messages) if message.role == "user"), "")
 
 
 def _is_shown(plan: CompactionPlan, message_id: str) -> bool:

@@ -351,6 +351,7 @@ class Log:
         there = self.fork()  # an item that cannot be read must leave the log as it is
         on_the_line = set(left.ids)
         there.forms = {i: form for i, form in self.forms.items() if i in on_the_line}
+        there.unseen = {i: form for i, form in self.unseen.items() if i in on_the_line}
         there.view, there._left = [there.now(message_id) for message_id in left.ids], {}
         there._leave(entry for entry in self.entries if entry.id not in on_the_line)
         match = there._changed(incoming, alignment, sent, KnownList(), read, shown)
@@ -363,9 +364,9 @@ class Log:
         left_ids = tuple(message_id for message_id in before if message_id not in now)
         return replace(match, new=new, branched=True, rejoined=True, left_ids=left_ids, returned_to=left)
 
-    def show_unseen(self, is_shown: Callable[[str], bool]) -> tuple[str, ...]:
-        """Show entries in the forms that the caller has, if nothing else stands for them now; return the changed."""
-        shown = [self.unseen.pop(message_id) for message_id in list(self.unseen) if is_shown(message_id)]
+    def show_unseen(self, ids: Iterable[str]) -> tuple[str, ...]:
+        """Show entries in the forms that the caller has, since nothing else stands for them now; return the changed."""
+        shown = [self.unseen.pop(message_id) for message_id in ids]
         taken = tuple(form.id for form in shown if self._take_form(form))
         if taken:
             self.view = [self.forms.get(entry.id, entry) for entry in self.view]
