@@ -574,9 +574,11 @@ def test_a_list_that_begins_as_it_was_sent_and_goes_on_with_a_mark_is_known_afte
     store, write = InMemoryCompactionStore(), WRITERS[dialect]
     with small_manager(500, store) as manager:
         sent = manager.preflight("s", write([Step("user", "the first rule", is_protected=True)]), dialect=dialect)
-        more = [Step(role, _LONG[0]) for role in ("model", "user", "model")] + [Step("user", "two", is_protected=True)]
+        more = [Step(role, _LONG[0]) for role in (*("model", "user") * 4, "model")]
+        more.append(Step("user", "the second rule", is_protected=True))
         sent = copy.deepcopy([*sent, *write(more)])
         prompt, log = manager.preflight("s", sent, dialect=dialect), manager.history("s")
+        assert manager.current_plan("s").version == 1
     with small_manager(500, store) as manager:
         assert manager.preflight("s", copy.deepcopy(sent), dialect=dialect) == prompt
         assert manager.history("s") == log
