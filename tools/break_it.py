@@ -68,8 +68,6 @@ BREAKS = (
     Break("a result is taken for another one with the same words", "dialects/translation.py", "and (first == end or self._is_read_alone(block))", "", "tests/test_matching.py::test_walks_that_failed_once"),
     Break("a prompt of an earlier plan is not known after a restart", "core/engine/engine.py", "session.learn_plans((yield from self.persistence.earlier_plans(session)))", "session.learn_plans(())", "tests/test_matching.py::test_a_prompt_of_an_earlier_plan_is_known_after_a_restart"),
     Break("pins stand first without a summary", "core/plan/edited.py", "if left.summary else ()", "if left.summary else left.pinned", "tests/core/plan/test_edited.py"),
-    Break("a line that was left is not known after a restart", "core/engine/engine.py", "session.learn_lines((yield from self.persistence.lines(session)))", "session.learn_lines([])", "tests/test_matching.py::test_a_prompt_from_before_an_edit_brings_its_line_and_its_plan_back"),
-    Break("a list that begins as it was sent loses its marks", "dialects/translation.py", "if at < first_mark or _is_same(marked[n], items[at])", "if _is_same(marked[n], items[at])", "tests/test_matching.py::test_a_list_that_begins_as_it_was_sent_and_goes_on_with_a_mark_is_known_after_a_restart"),
     Break("what an edit brings back is shown as it was", "core/engine/compaction.py", "session.show_unseen(self.tokenizer.count_message)", "pass", "tests/test_matching.py::test_walks_that_failed_once"),
     Break("another conversation under a used id is not noticed", "core/log/log.py", "return max(entry.line for entry in self.entries) + 1", "return self.line", "tests/stores/test_reuse.py"),
     # -- event loops
@@ -248,6 +246,8 @@ BREAKS = (
     Break("lines of a log that are not understood are not counted", "transcripts/builder.py", "self._unknown[kind] = replace", "unknown = replace", "tests/agent_logs/test_reading.py::test_what_is_not_understood_is_counted_with_its_first_place"),
     Break("an audit shows secrets", "cli/audit/audit.py", "redact=redactor.text", "redact=str", "tests/cli/audit/test_audit.py::test_no_secret_leaves_in_a_report"),
     Break("an audit blames a compaction for reading a changed file", "cli/audit/repeats.py", "and key not in changed and", "and", "tests/cli/audit/test_audit.py::test_a_file_that_was_changed_since_is_read_for_its_new_content"),
+    Break("a line that was left is not known after a restart", "core/engine/engine.py", "session.learn_lines((yield from self.persistence.lines(session)))", "session.learn_lines([])", "tests/test_matching.py::test_a_prompt_from_before_an_edit_brings_its_line_and_its_plan_back"),
+    Break("a list that begins as it was sent loses its marks", "dialects/translation.py", "if at < first_mark or _is_same(marked[n], items[at])", "if _is_same(marked[n], items[at])", "tests/test_matching.py::test_a_list_that_begins_as_it_was_sent_and_goes_on_with_a_mark_is_known_after_a_restart"),
 )  # fmt: skip
 
 
