@@ -88,9 +88,7 @@ class Database:
         self._lock = threading.Lock()
         self._turn = _WriteTurn()
         self._owner = os.getpid()
-        # Whoever forgets to close it leaves no connection open; at the end of the process that makes no difference.
-        self._letting_go = weakref.finalize(self, _let_go, self._engine, self._owner)
-        self._letting_go.atexit = False
+        self._letting_go = self._let_go_at_last()
         self._is_prepared = self._is_closed = False
         self._file: tuple[int, int] | None = None
         # A write that fails says nothing about reads: a disk may be full, another writer slow.
@@ -174,6 +172,12 @@ class Database:
         self._is_closed = True
         self._engine.dispose()
 
+    def _let_go_at_last(self) -> weakref.finalize[..., Any]:
+        """Have the connections closed if nobody closes them; at the end of the process that makes no difference."""
+        letting_go = weakref.finalize(self, _let_go, self._engine, self._owner)
+        letting_go.atexit = False
+        return letting_go
+
     def _prepare(self, access: _Access) -> None:
         self._check_pause(access)
         if os.getpid() != self._owner:
@@ -181,8 +185,7 @@ class Database:
             self._engine.dispose(close=False)
             self._owner, self._lock, self._turn = os.getpid(), threading.Lock(), _WriteTurn()
             self._letting_go.detach()
-            self._letting_go = weakref.finalize(self, _let_go, self._engine, self._owner)
-            self._letting_go.atexit = False
+            self._letting_go = self._let_go_at_last()
         if self._is_prepared:
             self._check_file()
             return
