@@ -525,3 +525,66 @@ def test_an_attachment_behind_a_label_stays_with_it() -> None:
         own = [said, added, {"type": "text", "text": "my own words"}]
         manager.preflight("t", [{"role": "user", "content": own}], dialect="anthropic")
         assert len(manager.history("t")) == 1, "what a person has written is one message"
+
+
+CLOCK = Injector("clock", 50, lambda context: "it is noon")
+
+
+@pytest.mark.parametrize("content", ["what time is it?", [{"type": "text", "text": "what time is it?"}]])
+def test_a_mark_that_moved_on_does_not_stay_on_what_was_sent_back_with_it(content: Any) -> None:
+    """A provider takes four marks. Another process writes the same bytes, also where the caller has plain text."""
+    store, mark = InMemoryCompactionStore(), {"cache_control": {"type": "ephemeral"}}
+    asked = {"role": "user", "content": content}
+    if isinstance(content, list):
+        asked["content"] = [{**content[0], **mark}]
+    with CompactManager(injectors=[CLOCK], store=store) as manager:
+        sent = copy.deepcopy(manager.preflight("s", [user("hello"), assistant("hi"), asked], dialect="anthropic"))
+        assert ["it is noon" in str(part) for part in sent[-1]["content"]] == [False, True]
+        sent[-1]["content"][0].pop("cache_control", None)
+        more = [assistant("noon"), {"role": "user", "content": [{"type": "text", "text": "really?", **mark}]}]
+        first = manager.preflight("s", [*sent, *more], dialect="anthropic")
+    assert first[2] == {"role": "user", "content": content}
+    assert [str(item).count("cache_control") for item in first] == [0, 0, 0, 0, 1]
+    with CompactManager(injectors=[CLOCK], store=store) as manager:
+        assert manager.preflight("s", [*sent, *more], dialect="anthropic") == first
+        assert len(manager.history("s")) == 5
+
+
+@pytest.mark.parametrize("content", ["what time is it?", [{"type": "text", "text": "what time is it?"}]])
+def test_what_comes_back_with_it_to_another_process_is_shown_as_its_caller_has_it(content: Any) -> None:
+    store, asked = InMemoryCompactionStore(), {"role": "user", "content": content}
+    with CompactManager(injectors=[CLOCK], store=store) as manager:
+        sent = copy.deepcopy(manager.preflight("s", [user("hello"), assistant("hi"), asked], dialect="anthropic"))
+    with CompactManager(injectors=[CLOCK], store=store) as manager:
+        prompt = manager.preflight("s", [*sent, assistant("noon"), user("really?")], dialect="anthropic")
+    assert prompt[2] == asked
+
+
+def test_it_is_not_in_a_list_that_does_not_have_it() -> None:
+    """A prompt comes back, and then the caller's own list, which never had what was injected."""
+    with CompactManager(injectors=[CLOCK]) as manager:
+        sent = manager.preflight("s", [user("hello")], dialect="anthropic")
+        manager.preflight("s", copy.deepcopy(sent), dialect="anthropic")
+        results = [{"type": "tool_result", "tool_use_id": "c1", "content": "found"}]
+        history = [
+            {"role": "user", "content": [{"type": "text", "text": "hello"}]},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "find", "input": {}}]},
+            {"role": "user", "content": results},
+        ]
+        sent = manager.preflight("s", copy.deepcopy(history), dialect="anthropic")
+        assert sent[:2] == history[:2]
+        more = [assistant("done"), user("thanks")]
+        manager.preflight("s", [*copy.deepcopy(sent), *more], dialect="anthropic")
+        assert [message.text for message in manager.history("s")] == ["hello", "", "found", "done", "thanks"]
+
+
+@pytest.mark.parametrize("dialect", ["chat", "anthropic", "gemini"])
+def test_a_prompt_that_comes_back_alone_after_a_restart_has_nothing_new(dialect: str) -> None:
+    """A call that failed is made again: what stands last was added by the process before."""
+    store, write = InMemoryCompactionStore(), getattr(written, dialect)
+    history = [written.Step("user", "hello"), written.Step("model", "hi"), written.Step("user", "what time is it?")]
+    with CompactManager(injectors=[CLOCK], store=store) as manager:
+        sent = copy.deepcopy(manager.preflight("s", write(history), dialect=dialect))
+    with CompactManager(injectors=[CLOCK], store=store) as manager:
+        assert manager.preflight("s", copy.deepcopy(sent), dialect=dialect) == sent
+        assert [message.text for message in manager.history("s")] == ["hello", "hi", "what time is it?"]

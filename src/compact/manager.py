@@ -404,7 +404,7 @@ class CompactManager:
         entries = yield from self._to_entries(call, held.gateway, messages)
 
         def to_items(prompt: list[object]) -> list[M]:
-            return cast(list[M], held.gateway.to_items(prompt, summary_place=held.session.prompt.summary_place))
+            return cast(list[M], self._to_items(call, held, prompt))
 
         def tell(prompt: list[object]) -> None:
             if on_known:
@@ -492,7 +492,13 @@ class CompactManager:
         prompt = yield from call.engine.manual_compact(
             held.session, entries, call.budget, target_tokens=asked.target_tokens, note=asked.note, focus=asked.focus
         )
-        return cast(list[M], held.gateway.to_items(prompt, summary_place=held.session.prompt.summary_place))
+        return cast(list[M], self._to_items(call, held, prompt))
+
+    def _to_items(self, call: _Call, held: HeldSession, prompt: list[object]) -> list[Any]:
+        """Return a prompt as the caller's items: joined as we do from the first thing of ours that can be in one."""
+        session = held.session
+        has_ours = session.plan.version > 0 or call.engine.inject is not None
+        return held.gateway.to_items(prompt, summary_place=session.prompt.summary_place, joins=has_ours)
 
     def _enter(self, session_id: str, messages: object) -> HeldSession:
         """Return the session of a call, registered as the most recently used."""

@@ -165,3 +165,83 @@ def test_the_entries_are_nobody_elses(name: str) -> None:
         for part in item["content"] if isinstance(item["content"], list) else ():
             part["text"] = "changed"
     assert list(entries) == before
+
+
+def anthropic_run(turns: int, first: int = 0) -> Items:
+    """Results and the user's next words, which are neighbours of one role and apart."""
+    items: Items = []
+    for n in range(first, first + turns):
+        call = {"type": "tool_use", "id": f"c{n}", "name": "read", "input": {"path": f"{n}.txt"}}
+        items += [
+            {"role": "assistant", "content": [call]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"c{n}", "content": "line " * 20}]},
+            {"role": "user", "content": [{"type": "text", "text": f"go on with {n + 1}"}]},
+        ]
+    return items
+
+
+def test_neighbours_are_joined_alike_in_a_callers_own_list_and_in_a_prompt_that_comes_back(tmp_path: Path) -> None:
+    """The same words in other items would cost a provider's cache."""
+    history: Items = [{"role": "user", "content": [{"type": "text", "text": "begin"}]}, *anthropic_run(3)]
+    with manager_on(tmp_path) as manager:
+        assert manager.preflight("s", history, dialect="anthropic") == history, "nothing of ours: as it came"
+        history += anthropic_run(20, 3)
+        sent = manager.preflight("s", history, dialect="anthropic")
+        version, new = manager.current_plan("s").version, anthropic_run(1, 23)
+        assert version > 0
+        joined = [result["content"][0]["type"] for result in sent if len(result["content"]) > 1]
+        back = manager.preflight("s", [*copy.deepcopy(sent), *new], dialect="anthropic")
+        own = manager.preflight("s", [*history, *copy.deepcopy(new)], dialect="anthropic")
+        assert manager.current_plan("s").version == version
+        assert joined
+        assert back == own
+        assert [block["type"] for block in back[-1]["content"]] == ["tool_result", "text"]
+    with manager_on(tmp_path) as manager:
+        assert manager.preflight("s", [*copy.deepcopy(sent), *new], dialect="anthropic") == back
+        assert len(manager.history("s")) == 1 + 3 * 24
+
+
+def test_a_list_in_which_there_is_nothing_to_join_is_given_back_itself(tmp_path: Path) -> None:
+    history: Items = [{"role": "user", "content": "begin"}, *anthropic_run(20)]
+    with manager_on(tmp_path) as manager:
+        sent = manager.preflight("s", history, dialect="anthropic")
+        back = [*sent, assistant("done"), user("thanks")]
+        assert all(map(is_, manager.preflight("s", back, dialect="anthropic"), back))
+        back += [assistant("yes"), user("and now?")]
+        assert all(map(is_, manager.preflight("s", back, dialect="anthropic"), back))
+
+
+def test_a_result_of_ours_is_known_apart_from_what_it_was_joined_with(tmp_path: Path) -> None:
+    """After a restart, and where a mark for the cache has moved on."""
+    mark = {"cache_control": {"type": "ephemeral"}}
+    long = {"type": "tool_result", "tool_use_id": "c1", "content": "\n".join(f"line {n}" for n in range(400)), **mark}
+    history: Items = [
+        {"role": "user", "content": "begin"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "read", "input": {}}]},
+        {"role": "user", "content": [long]},
+    ]
+    with manager_on(tmp_path) as manager:
+        sent = copy.deepcopy(manager.preflight("s", history, dialect="anthropic"))
+        assert "shortened" in str(sent[-1])
+        sent[-1]["content"][0].pop("cache_control", None)
+        asked: Items = [*sent, {"role": "user", "content": [{"type": "text", "text": "and now?", **mark}]}]
+        prompt = manager.preflight("s", asked, dialect="anthropic")
+        version = manager.current_plan("s").version
+    with manager_on(tmp_path) as manager:
+        assert manager.preflight("s", copy.deepcopy(asked), dialect="anthropic") == prompt
+        assert (manager.current_plan("s").version, len(manager.history("s"))) == (version, 4)
+
+
+def test_a_protected_message_that_comes_back_without_its_mark_for_the_cache_is_still_protected(tmp_path: Path) -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    history: Items = [{"role": "user", "content": "begin"}, *anthropic_run(2)]
+    asked = {"role": "user", "content": [{"type": "text", "text": "Never touch the harbour.", **mark}], "meta": META}
+    with manager_on(tmp_path) as manager:
+        sent = copy.deepcopy(manager.preflight("s", [*history, assistant("done"), asked], dialect="anthropic"))
+        del sent[-1]["content"][0]["cache_control"]
+        prompt = manager.preflight("s", [*sent, *anthropic_run(20, 2)], dialect="anthropic")
+        assert manager.current_plan("s").version > 0
+        assert "Never touch the harbour." in str(prompt)
+        assert [message.text for message in manager.history("s") if message.meta.get("protected")] == [
+            "Never touch the harbour."
+        ]

@@ -10,7 +10,7 @@ from compact.core.log.messages import Message
 from compact.dialects import DIALECTS
 from compact.dialects.dialect import mark_summary
 from compact.dialects.responses_items import NO_SCREENSHOT
-from compact.dialects.turns import CLOSING, OPENING, arrange
+from compact.dialects.turns import CLOSING, EMPTY_CONTENT, OPENING, arrange
 from dialect_conversations import IMAGE
 
 Items = list[dict[str, Any]]
@@ -282,10 +282,45 @@ def test_pieces_are_laid_out_in_their_order(order: str, parts: str, wanted: str)
     ("name", "field", "text"),
     [("anthropic", "content", {"type": "text"}), ("gemini", "parts", {}), ("converse", "content", {})],
 )
-def test_neighbours_that_are_put_together_have_no_empty_text(name: str, field: str, text: dict[str, str]) -> None:
-    """A provider refuses one; alone it is the caller's, and stays."""
-    said, empty = ({"role": "user", field: [{**text, "text": words}]} for words in ("go", ""))
-    for items in ([said, empty], [empty, said]):
-        [joined] = DIALECTS[name].join(list(DIALECTS[name].read(items, 0)))
-        assert joined.items == (said,)
-    assert DIALECTS[name].join(list(DIALECTS[name].read([empty], 0)))[0].items == (empty,)
+def test_a_prompt_has_no_empty_text(name: str, field: str, text: dict[str, str]) -> None:
+    """A provider refuses one, alone, beside others and in a turn that was put together."""
+    dialect = DIALECTS[name]
+
+    def joined(*texts: str) -> list[list[Any]]:
+        items = [{"role": "user", field: [{**text, "text": words} for words in turn.split("|")]} for turn in texts]
+        blocks = dialect.join(list(dialect.read(items, 0)))
+        assert not dialect.check([item for block in blocks for item in block.items])
+        return [[part["text"] for part in item[field]] for block in blocks for item in block.items]
+
+    assert joined("") == joined("|") == [[EMPTY_CONTENT]]
+    assert joined("go|") == joined("|go") == [["go"]]
+    assert joined("go", "") == [["go", EMPTY_CONTENT]]
+    assert joined("", "go") == [[EMPTY_CONTENT, "go"]]
+
+
+@pytest.mark.parametrize("content", ["", " ", []])
+def test_a_turn_of_anthropics_without_content_is_written_as_it_is_filled(content: object) -> None:
+    """Whichever list a caller sends, its own or what it was given, it says the same."""
+    dialect, ask = DIALECTS["anthropic"], {"role": "user", "content": "go"}
+    read = list(dialect.read([ask, {"role": "assistant", "content": content}, ask], 0))
+    own, written = (
+        [item for block in dialect.join(blocks) for item in block.items]
+        for blocks in (read, list(dialect.write([entry for block in read for entry in block.entries])))
+    )
+    assert own == written == [ask, {"role": "assistant", "content": EMPTY_CONTENT}, ask]
+
+
+def test_an_empty_text_with_a_signature_stays() -> None:
+    """Gemini wants it back as it was."""
+    signed = {"role": "model", "parts": [{"text": "", "thoughtSignature": "c2ln"}]}
+    ask = {"role": "user", "parts": [{"text": "go"}]}
+    dialect = DIALECTS["gemini"]
+    blocks = dialect.join(list(dialect.read([ask, signed, ask], 0)))
+    assert [item for block in blocks for item in block.items] == [ask, signed, ask]
+
+
+def test_an_empty_answer_is_written_to_responses_as_it_came() -> None:
+    """The API takes it, and a caller that sends its own list has it."""
+    dialect, answer = DIALECTS["responses"], {"role": "assistant", "content": ""}
+    [block] = dialect.read([answer], 0)
+    assert [item for written in dialect.write(block.entries) for item in written.items] == [answer]

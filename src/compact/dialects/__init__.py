@@ -2,7 +2,6 @@
 
 dialect          the socket: what a dialect can do, what a block and an entry are, how the summary is marked
 gateway          one session's lists on their way in and out, in whatever dialect they are
-translation      what was read and written before, so that known items are not read again and come back as they are
 turns            an assistant's turn as one entry: its parts, its calls, its opaque blocks
 objects          message objects of client libraries and frameworks, and what is no message at all
 chat             Chat Completions, the form that the log has
@@ -15,6 +14,7 @@ chat_check       what each provider answers with 400, one file each
 responses_check
 anthropic_check
 gemini_check
+translation      what was read and written before, so that known items are not read again, a folder
 converse         Bedrock Converse, a folder
 ollama           Ollama's own chat API, a folder
 vercel           Vercel AI SDK, a folder

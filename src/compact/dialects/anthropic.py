@@ -18,8 +18,8 @@ from compact.dialects.dialect import (
     foreign,
     is_summary,
     native_of,
+    with_words,
     without,
-    without_empty_texts,
 )
 from compact.dialects.turns import (
     CALL,
@@ -40,6 +40,7 @@ from compact.dialects.turns import (
 )
 
 _ROLES = ("user", "assistant", "system")
+_EMPTY = {"content": EMPTY_CONTENT}
 # What stands in the content of an assistant's turn; all other blocks (thinking, server tools) are opaque.
 _CONTENT_BLOCKS = frozenset({"text", "image", "document"})
 _OWN_BLOCKS = frozenset(
@@ -90,14 +91,14 @@ class AnthropicDialect:
         for entry in entries:
             role, blocks = _write_turn(entry)
             rest = native_of(entry).get("item", {})
-            is_bare = isinstance(entry["content"], str) and entry["content"] and len(blocks) == 1 and not rest
-            content = entry["content"] if is_bare and set(blocks[0]) == {"type", "text"} else blocks
+            is_bare = isinstance(entry["content"], str) and len(blocks) == 1 and not rest
+            content = blocks[0]["text"] if is_bare and set(blocks[0]) == {"type", "text"} else blocks
             yield Block(({"role": role, "content": content, **rest},), (entry,))
 
     def join(self, blocks: Sequence[Block]) -> Sequence[Block]:
         """Make one turn of neighbours of one role, and begin with a turn of the user."""
         joined: list[Block] = []
-        for block in blocks:
+        for block in _with_words(blocks):
             if joined and block.items and _roles(joined[-1])[-1:] == _roles(block)[:1] != ["system"]:
                 joined[-1] = _merge(joined[-1], block)
             else:
@@ -130,6 +131,13 @@ def _has_source(block: object) -> bool:
     return has_source and _kind(block) in ("document", "image")
 
 
+def _with_words(blocks: Sequence[Block]) -> Iterator[Block]:
+    """Yield blocks that say something; an empty turn of the assistant's at the end is where its reply begins."""
+    for place, block in enumerate(blocks, 1):
+        is_reply = place == len(blocks) and _roles(block)[-1:] == ["assistant"]
+        yield block if is_reply else with_words(block, _EMPTY)
+
+
 def _roles(block: Block) -> list[str]:
     return [item["role"] for item in block.items]
 
@@ -139,7 +147,7 @@ def _merge(first: Block, second: Block) -> Block:
     *before, last = first.items
     following, *after = second.items
     rest = {**without(last, "role", "content"), **without(following, "role", "content")}
-    content = without_empty_texts([*_blocks_of(last), *_blocks_of(following)])
+    content = [*_blocks_of(last), *_blocks_of(following)]
     # Whatever order they are in, results come first.
     content.sort(key=lambda block: _kind(block) != "tool_result")
     turn = {"role": last["role"], "content": content, **rest}

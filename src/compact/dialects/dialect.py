@@ -16,7 +16,7 @@ from operator import contains, is_
 from typing import Any, Protocol, TypeAlias, cast
 
 from compact.core.errors import InvalidHistory
-from compact.core.log.legality import Violation
+from compact.core.log.legality import EMPTY_CONTENT, Violation
 
 Entry: TypeAlias = dict[str, Any]
 NATIVE = "native"
@@ -24,6 +24,8 @@ META = "meta"
 CACHE_MARK = "cache_control"
 # A mark is on a message, on a part of it, or on a part of the result that a part is.
 _MARKED_DEPTH = 2
+# All that a text without anything else has, in any dialect.
+_PLAIN_TEXT = frozenset({"type", "text", "cache_control"})
 # Under this name the meta of an entry says that it is the summary of a session.
 _SUMMARY = "compact_summary"
 _BYTES = "$bytes"  # the key under which bytes stand in JSON
@@ -114,10 +116,31 @@ def is_cache_point(part: object) -> bool:
     return isinstance(part, dict) and len(cast(dict[str, Any], part)) == 1 and "cachePoint" in part
 
 
-def without_empty_texts(parts: Sequence[Any]) -> list[Any]:
-    """Return the parts of a turn that was put together without texts that say nothing, if it has others."""
-    said = [part for part in parts if "text" not in fields_of(part) or str(fields_of(part)["text"]).strip()]
-    return said or list(parts)
+def with_words(block: Block, empty: Mapping[str, Any]) -> Block:
+    """Return a block without texts that say nothing, which providers reject.
+
+    `empty` is what an item without any parts has instead of them.
+    """
+    items = tuple(_item_with_words(item, empty) for item in block.items)
+    return block if all(map(is_, items, block.items)) else Block(items, block.entries)
+
+
+def _item_with_words(item: Any, empty: Mapping[str, Any]) -> Any:
+    (key,) = empty
+    content: object = fields_of(item).get(key)
+    parts = cast(list[Any], content) if isinstance(content, list) else []
+    said = [part for part in parts if not _says_nothing(part)]
+    if content == [] or (isinstance(content, str) and not content.strip()):
+        return {**item, **empty}
+    if len(said) == len(parts):
+        return item
+    return {**item, key: said or [{**parts[0], "text": EMPTY_CONTENT}]}
+
+
+def _says_nothing(part: object) -> bool:
+    """Return True for an empty text; one with a signature, or with anything else, is not for us to drop."""
+    fields = fields_of(part)
+    return fields.keys() <= _PLAIN_TEXT and isinstance(text := fields.get("text"), str) and not text.strip()
 
 
 def without_cache_marks(item: Any, depth: int = _MARKED_DEPTH) -> Any:

@@ -94,9 +94,9 @@ class Gateway:
             self._understood = self._translated = self._seen
         return entries
 
-    def to_items(self, entries: Sequence[Any], *, summary_place: int | None = None) -> list[Any]:
-        """Return a prompt as the caller's items, without marks of ours; `summary_place` says where its summary is."""
-        items = self._to_data(entries, summary_place)
+    def to_items(self, entries: Sequence[Any], *, summary_place: int | None = None, joins: bool = False) -> list[Any]:
+        """Return a prompt as the caller's items, without marks of ours; see `Translator.items` for the options."""
+        items = self._to_data(entries, summary_place, joins=joins)
         return self._seen.given_back() if items is self._seen.data else list(map(self._own_or_copy, items))
 
     def _own_or_copy(self, item: Any) -> Any:
@@ -116,9 +116,9 @@ class Gateway:
         self._seen = self._understood.followed_by(items, self._checked, plain_item if is_known else _as_it_is)
         return self._seen.data
 
-    def _to_data(self, entries: Sequence[Any], summary_place: int | None) -> Sequence[Any]:
+    def _to_data(self, entries: Sequence[Any], summary_place: int | None, *, joins: bool) -> Sequence[Any]:
         if not self._is_chat_as_is:
-            return self._translator.items(entries, summary_place=summary_place)
+            return self._translator.items(entries, summary_place=summary_place, joins=joins)
         if entries is self._seen.data:  # nothing was changed, and the caller's list has no marks of ours
             return entries
         return [without(entry, META, NATIVE) if _is_marked(entry) else entry for entry in entries]

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from compact.core.log.legality import Violation
 from compact.core.log.messages import Message
-from compact.dialects.dialect import NATIVE, Block, Entry, foreign, is_summary, native_of, without, without_empty_texts
+from compact.dialects.dialect import NATIVE, Block, Entry, foreign, is_summary, native_of, with_words, without
 from compact.dialects.gemini_check import check_gemini as check_gemini
 from compact.dialects.gemini_parts import (
     CALL_KEYS,
@@ -44,6 +44,7 @@ from compact.dialects.turns import (
     write_call,
 )
 
+_EMPTY = {"parts": [{"text": EMPTY_CONTENT}]}
 _ROLES = ("user", "model", "function", "tool", None)
 _CONTENT_KEYS = ("text", "fileData", "file_data")
 
@@ -89,7 +90,7 @@ class GeminiDialect:
         """Make one turn of neighbours of one kind; begin with a turn of the user, and end with one behind a summary."""
         names = {call.id: call.name for block in blocks for entry in block.entries for call in read_calls(entry)}
         joined: list[Block] = []
-        for block in (_with_function_name(block, names) for block in blocks):
+        for block in (_with_function_name(with_words(block, _EMPTY), names) for block in blocks):
             if joined and block.items and joined[-1].items and _is_same_turn(joined[-1], block):
                 joined[-1] = _merge(joined[-1], block)
             else:
@@ -268,7 +269,7 @@ def _merge(first: Block, second: Block) -> Block:
     *before, last = first.items
     following, *after = second.items
     one, other = read_json_content(last), read_json_content(following)
-    turn = {**other.fields, **one.fields, "parts": without_empty_texts([*one.parts, *other.parts])}
+    turn = {**other.fields, **one.fields, "parts": [*one.parts, *other.parts]}
     turn = with_bytes(turn) if "bytes" in (one.form, other.form) else turn
     return Block((*before, turn, *after), (*first.entries, *second.entries))
 

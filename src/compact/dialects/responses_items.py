@@ -186,8 +186,9 @@ def write_run(entry: Entry) -> Iterator[Item]:
 def _write_without_items(entry: Entry) -> Iterator[Item]:
     """Yield the items of an entry that was not made of items: a summary, or what was said in another dialect."""
     calls = list(read_calls(entry))
-    if entry.get("content") or not calls:
-        yield {"role": "assistant", "content": entry.get("content") or EMPTY_CONTENT}
+    content: Any = entry.get("content")
+    if content or not calls:
+        yield {"role": "assistant", "content": content if content or content == "" else EMPTY_CONTENT}
     for call in calls:
         yield _write_call({"type": "function_call"}, call)
 

@@ -17,8 +17,7 @@ from compact.adapters.support import call_positions, insert_calls
 from compact.core.json_data import is_list, is_mapping
 from compact.core.log.entries import read_entry
 from compact.core.log.legality import Violation, check_chat
-from compact.dialects.dialect import NATIVE, Block, Entry, foreign, without
-from compact.dialects.translation import META
+from compact.dialects.dialect import META, NATIVE, Block, Entry, foreign, without
 
 Data: TypeAlias = dict[str, Any]
 # The key in `additional_properties` under which a message is tagged; we do not touch the others.

@@ -36,7 +36,7 @@ from compact.adapters.support import (
     output_limit,
     report_failure,
 )
-from compact.dialects.translation import META
+from compact.dialects.dialect import META
 from compact.manager import CompactManager
 
 # The key in `part_metadata` under which a message is tagged.

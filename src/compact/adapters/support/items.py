@@ -7,8 +7,7 @@ from operator import is_
 from typing import Any
 
 from compact.core.json_data import is_list, is_mapping
-from compact.dialects.dialect import has_own_marks, without
-from compact.dialects.translation import META
+from compact.dialects.dialect import META, has_own_marks, without
 
 
 def without_meta(items: Sequence[Any]) -> list[Any]:

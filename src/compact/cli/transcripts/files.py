@@ -96,8 +96,8 @@ def _in_folder(folder: Path) -> list[FileTranscript]:
 
 def with_meta(compacted: Sequence[Any], messages: Sequence[Any]) -> list[Any]:
     """Return a compacted transcript with the `meta` of its messages: the file may be compacted again."""
-    from compact.dialects.dialect import without
-    from compact.dialects.translation import META, look_of
+    from compact.dialects.dialect import META, without
+    from compact.dialects.translation import look_of
 
     objects = [cast(dict[str, Any], message) for message in messages if isinstance(message, dict)]
     by_look = {look_of((without(message, META),)): message for message in objects if META in message}

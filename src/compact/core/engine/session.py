@@ -368,8 +368,8 @@ class Session:
         start = next((place for place, is_ours in ours.items() if is_ours), len(incoming))
         added = takewhile(lambda place: ours[place], range(start, len(incoming)))
         tail = PromptTail(start, tuple(incoming[place] for place in added))
-        # Once this process has answered, what stands last is new: words of a user who quotes a label.
-        is_new = tail.end == len(incoming) and bool(self.last_sent)
+        # What stands last behind something new is new, too: words of a user who quotes a label.
+        is_new = tail.end == len(incoming) and tail.start > known
         return tail if tail.items and not is_new else None
 
     def _is_added(self, item: object, place: str) -> bool:

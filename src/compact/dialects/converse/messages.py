@@ -36,8 +36,8 @@ from compact.dialects.dialect import (
     is_summary,
     native_of,
     to_json,
+    with_words,
     without,
-    without_empty_texts,
 )
 from compact.dialects.turns import (
     CALL as CALL_PIECE,
@@ -60,6 +60,7 @@ from compact.dialects.turns import (
 )
 
 _ROLES = ("user", "assistant")
+_EMPTY = {"content": [{"text": EMPTY_CONTENT}]}
 # Under these names an entry keeps the other fields of its message, those of its result, and marks of the cache.
 _ITEM, _RESULT, _MARKS = "item", "result", "marks"
 
@@ -100,7 +101,7 @@ class ConverseDialect:
     def join(self, blocks: Sequence[Block]) -> Sequence[Block]:
         """Have roles alternate and the user begin: neighbours of one role are merged."""
         joined: list[Block] = []
-        for block in blocks:
+        for block in (with_words(block, _EMPTY) for block in blocks):
             if joined and _role(joined[-1]) == _role(block):
                 joined[-1] = self._merged(joined[-1], block)
             else:
@@ -193,7 +194,7 @@ class ConverseDialect:
 
     def _merged(self, first: Block, second: Block) -> Block:
         one, two = first.items[-1], second.items[0]
-        content: list[WireBlock] = without_empty_texts([*one["content"], *two["content"]])
+        content: list[WireBlock] = [*one["content"], *two["content"]]
         if one["role"] == "assistant":  # reasoning must come first, or its provider rejects it
             content.sort(key=lambda block: REASONING not in block)
         else:

@@ -1,4 +1,4 @@
-"""The translation between a caller's list and the log of its session, which remembers what it has read and written.
+"""The translation of one session's list, there and back.
 
 A caller sends its own list every time, or what it was given last time with new items behind it. Items that are known
 are not read again, and whatever nobody has changed is given back as the caller's own object.
@@ -6,28 +6,41 @@ are not read again, and whatever nobody has changed is given back as the caller'
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from hashlib import blake2b
-from itertools import pairwise
+from itertools import filterfalse
 from operator import is_
-from typing import Any, cast
+from typing import Any
 
 from compact.core.log.alignment import common_pairs
-from compact.core.log.messages import Message, SettledItems, copy_plain
-from compact.core.plan.turn import is_added_text
-from compact.dialects.dialect import (
-    META,
-    Block,
-    Dialect,
-    Entry,
-    fields_of,
-    is_summary,
-    mark_summary,
-    without,
-    without_cache_marks,
+from compact.core.log.messages import SettledItems, copy_plain
+from compact.dialects.dialect import META, Block, Dialect, Entry, fields_of, without_cache_marks
+from compact.dialects.translation.added import (
+    added_entries,
+    apart_from_added,
+    has_added,
+    is_added_entry,
+    parts_of,
+)
+from compact.dialects.translation.blocks import (
+    BlockParts,
+    KnownBlock,
+    PlacedSummary,
+    ShownList,
+    Taken,
+    sent_items,
+    with_meta_again,
+)
+from compact.dialects.translation.looks import (
+    digest_of,
+    have_marks_moved,
+    is_same,
+    is_same_but_added,
+    is_settled_item,
+    item_has_meta,
+    look_without_marks,
+    seen_items,
+    without_meta,
 )
 
 # Chosen: far more than a session writes; what was written longest ago is forgotten first.
@@ -40,100 +53,24 @@ _MAX_OTHERS = 3
 _MAX_JOINED = 12
 
 
-@dataclass(frozen=True, eq=False)
-class _KnownBlock:
-    """A block, and how its items looked when they were last seen; `items` are what is sent.
-
-    Blocks are compared by what they are: lists of the same ones in one comparison in C.
-    """
-
-    seen: tuple[Any, ...]
-    items: tuple[Any, ...]
-    entries: tuple[Entry, ...]
-
-    @cached_property
-    def has_meta(self) -> bool:
-        """True if a caller marked an item of it."""
-        return any(map(_has_meta, self.seen))
-
-    @property
-    def as_sent(self) -> _KnownBlock:
-        """The same block as it is sent, and will look when it comes back."""
-        return _KnownBlock(tuple(map(copy_plain, self.items)), self.items, self.entries) if self.has_meta else self
-
-    @property
-    def as_marked(self) -> _KnownBlock:
-        """The same block as its caller has marked it, if it came back as it was sent."""
-        if self.has_meta or not any(META in entry for entry in self.entries):
-            return self
-        return _KnownBlock(_with_meta_again(Block(self.items, self.entries)), self.items, self.entries)
-
-    @cached_property
-    def look(self) -> str:
-        """What the items are recognised by when they come back."""
-        return _look(self.items)
-
-    @cached_property
-    def digests(self) -> tuple[bytes, ...]:
-        """What tells the items, as they were seen, from others."""
-        return tuple(map(_digest, self.seen))
-
-    def again(self, there: Sequence[Any], *, is_settled: bool) -> _KnownBlock:
-        """Return the same block with the caller's items of now."""
-        return _KnownBlock(_seen(there, is_settled=is_settled), tuple(map(_without_meta, there)), self.entries)
-
-
-@dataclass(frozen=True, slots=True)
-class ShownList:
-    """A list that a session knows, as entries: the caller's own, or what a plan has shown of it.
-
-    `owners` has the id of the log's entry for each of `entries`, "" for text of ours; the caller's own list has none.
-    `summary_place` is the place of the session's summary in it.
-    """
-
-    entries: Sequence[Any]
-    owners: Sequence[str] = ()
-    summary_place: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _BlockParts:
-    """All that is in some blocks, one after the other: put together once, and not again at every call."""
-
-    blocks: list[_KnownBlock] = field(default_factory=list[_KnownBlock])
-    seen: list[Any] = field(default_factory=list[Any])
-    entries: list[Entry] = field(default_factory=list[Entry])
-
-    def of(self, blocks: list[_KnownBlock]) -> _BlockParts:
-        """Return what is in other blocks; these are nearly always the same but for the last."""
-        same = max(0, min(len(self.blocks), len(blocks)) - 1)
-        if self.blocks[:same] != blocks[:same]:
-            same = 0
-        left, new = self.blocks[same:], blocks[same:]
-        seen = self.seen[: len(self.seen) - sum(len(block.seen) for block in left)]
-        entries = self.entries[: len(self.entries) - sum(len(block.entries) for block in left)]
-        for block in new:
-            seen += block.seen
-            entries += block.entries
-        return _BlockParts(blocks, seen, entries)
-
-
 @dataclass(slots=True)
 class Translator:
     """One session's list, in one dialect."""
 
     dialect: Dialect
     # The blocks of the caller's last list, and those of the last prompt that it was given.
-    _current: list[_KnownBlock] = field(default_factory=list[_KnownBlock])
-    _written: list[_KnownBlock] = field(default_factory=list[_KnownBlock])
+    _current: list[KnownBlock] = field(default_factory=list[KnownBlock])
+    _written: list[KnownBlock] = field(default_factory=list[KnownBlock])
     # Items that we made and that are not read as what they are, by their looks: they may come back anywhere in a list.
     # Several may look the same.
-    _own: dict[str, list[_KnownBlock]] = field(default_factory=dict[str, list[_KnownBlock]])
+    _own: dict[str, list[KnownBlock]] = field(default_factory=dict[str, list[KnownBlock]])
     # The caller's last list, how its items looked, so that a change made in place is seen, and its entries.
     _given: Sequence[Any] = ()
     _seen: list[Any] = field(default_factory=list[Any])
     _entries: list[Entry] = field(default_factory=list[Entry])
-    _parts: _BlockParts = field(default_factory=_BlockParts)
+    _parts: BlockParts = field(default_factory=BlockParts)
+    # The last list of the caller's in which there was nothing to join.
+    _apart: list[KnownBlock] = field(default_factory=list[KnownBlock])
     # True once a caller had a mark for a provider's cache on another item than before.
     _moves_marks: bool = False
     # True if nobody changes the items of the last list.
@@ -178,10 +115,10 @@ class Translator:
         return self._taken_over(items, [], 0, in_place) if in_place else None
 
     def _taken_over(
-        self, items: Sequence[Any], known: list[_KnownBlock], place: int, aligned: Mapping[int, _KnownBlock]
+        self, items: Sequence[Any], known: list[KnownBlock], place: int, aligned: Mapping[int, KnownBlock]
     ) -> list[Entry]:
         """Take over a caller's list: it begins with what is known, up to a place, and has `aligned` behind that."""
-        taken = _Taken.of([*known, *aligned.values()]) if self._own else _Taken()
+        taken = Taken.of([*known, *aligned.values()]) if self._own else Taken()
         self._is_settled = isinstance(items, SettledItems)
         fresh = self._with_last_known(list(self._read(items, place, taken, aligned)), place)
         self._current, self._given = [*known, *fresh], items if self._is_settled else list(items)
@@ -192,12 +129,15 @@ class Translator:
         self._entries = SettledItems(self._parts.entries) if self._is_settled else list(self._parts.entries)
         return self._entries
 
-    def items(self, entries: Sequence[Any], *, summary_place: int | None = None) -> Sequence[Any]:
+    def items(self, entries: Sequence[Any], *, summary_place: int | None = None, joins: bool = False) -> Sequence[Any]:
         """Return a prompt as the caller's items: those of its list wherever nothing was changed, or that list itself.
 
-        `summary_place` is the place of the session's summary in the prompt, which only the plan knows.
+        `summary_place` is the place of the session's summary in the prompt, which only the plan knows. With `joins`
+        neighbours that the dialect wants in one item are joined in the caller's own list, too: they are in a prompt
+        that a plan has changed, and the same words are the same items then, whichever list the caller has sent.
         """
         is_same = bool(self._current) and (entries is self._entries or _are_same(self._entries, entries))
+        is_same = is_same and not (joins and self._has_neighbours())
         if is_same and not self._has_seen_meta:
             return self._given
         if is_same:
@@ -207,8 +147,21 @@ class Translator:
         self._remember_written(blocks)
         return [item for block in blocks for item in block.items]
 
+    def _has_neighbours(self) -> bool:
+        """Return True if the dialect makes something else of the caller's list; only what is new is looked at."""
+        same = max(0, min(len(self._apart), len(self._current)) - 1)
+        same = same if self._apart[:same] == self._current[:same] else 0
+        # A part of a list may begin or end as no whole list does: then all of it is looked at.
+        for start in sorted({max(0, same - 1), 0}, reverse=True):
+            blocks = [Block(known.items, known.entries) for known in self._current[start:]]
+            joined = self.dialect.join(blocks)
+            if list(map(_items_id, joined)) == list(map(_items_id, blocks)):
+                self._apart = self._current
+                return False
+        return True
+
     def _prompt_blocks(self, entries: Sequence[Any], summary_place: int | None) -> list[Block]:
-        summary = _PlacedSummary.at(entries, summary_place)
+        summary = PlacedSummary.at(entries, summary_place)
         joined = self.dialect.join(list(self._blocks(entries, summary)))
         return [summary.unmarked(block) for block in joined]
 
@@ -224,7 +177,7 @@ class Translator:
 
     def _remember_pieces(self, shown: ShownList) -> None:
         """Recognise what is ours in a prompt also where it is joined with fewer neighbours than there are now."""
-        summary = _PlacedSummary.at(shown.entries, shown.summary_place)
+        summary = PlacedSummary.at(shown.entries, shown.summary_place)
         marked = summary.marked(shown.entries, 0)
         apart = [list(self.dialect.write([entry])) for entry in marked]
         ours = [place for place, owner in enumerate(shown.owners) if not owner]
@@ -236,7 +189,7 @@ class Translator:
                     break
                 block = summary.unmarked(joined[0])
                 if "" in shown.owners[start:end] and self._is_known_by_looks_alone(block):
-                    self._remember_own(_KnownBlock(_as_sent(block), block.items, block.entries))
+                    self._remember_own(KnownBlock(sent_items(block), block.items, block.entries))
 
     def _is_known_by_looks_alone(self, block: Block) -> bool:
         """Return True if a block is not what its items would be read as, but for calls that are known by their place.
@@ -244,11 +197,11 @@ class Translator:
         Such are the summary, and text in place of a result.
         """
         read = [entry for found in self.dialect.read(block.items, 0) for entry in found.entries]
-        shown = [_without_meta(entry) for entry in block.entries]
+        shown = [without_meta(entry) for entry in block.entries]
         ids, own = ([e.get("tool_call_id") for e in both if e.get("role") == "tool"] for both in (read, shown))
         return ids == own and read != shown
 
-    def _longest_known(self, items: Sequence[Any], unchanged: int) -> tuple[list[_KnownBlock], int, bool]:
+    def _longest_known(self, items: Sequence[Any], unchanged: int) -> tuple[list[KnownBlock], int, bool]:
         """Return the blocks that a list begins with, of what was read or of what was written last time.
 
         The third says that these are all that there are, but for the last one: what follows is new.
@@ -259,33 +212,74 @@ class Translator:
         # One comparison in C covers the same objects, equal copies, and objects changed in place.
         if 0 < place <= len(items) and (place <= unchanged or self._seen[:place] == list(items[:place])):
             return *self._with_last_sent(before, place, items), True
-        found = [_matching(blocks, items) for blocks in (before, self._written)]
+        found = [self._matching(blocks, items) for blocks in (before, self._written)]
         known, end, has_moved = max(found, key=lambda match: match[1])
         self._moves_marks = self._moves_marks or has_moved
         read, written = (len(blocks) for blocks, _, _ in found)
-        is_last = read == len(before) > 0 or 0 < written >= len(self._written) - 1
+        # What was put together with others may be apart now: that is looked for in all lists.
+        left = self._written[written:]
+        is_sent = written > 0 and (not left or (len(left) == 1 and len(left[0].entries) < 2))
+        is_last = read == len(before) > 0 or is_sent
         return known, end, is_last or not (self._current or self._written)
 
-    def _in_place(self, items: Sequence[Any]) -> dict[int, _KnownBlock]:
+    def _matching(self, blocks: Sequence[KnownBlock], items: Sequence[Any]) -> tuple[list[KnownBlock], int, bool]:
+        """Return the first blocks that a list begins with, with the caller's objects of now, and how many items it is.
+
+        The third says that marks for a provider's cache are elsewhere than they were.
+        """
+        known: list[KnownBlock] = []
+        place, has_moved = 0, False
+        for block in blocks:
+            there = tuple(items[place : place + len(block.seen)])
+            if there == block.seen:
+                known.append(KnownBlock(block.seen, block.items if block.has_meta else there, block.entries))
+            elif len(there) == len(block.seen) and all(map(is_same_but_added, block.seen, there)):
+                known.append(self._again(block, there, is_settled=False))
+                has_moved = has_moved or have_marks_moved(block.seen, there)
+            else:
+                break
+            place += len(there)
+        return known, place, has_moved
+
+    def _again(self, known: KnownBlock, there: Sequence[Any], *, is_settled: bool) -> KnownBlock:
+        """Return a block with the caller's items of now."""
+        seen = seen_items(there, is_settled=is_settled)
+        return KnownBlock(seen, tuple(map(without_meta, there)), self._entries_of(known, there))
+
+    def _entries_of(self, known: KnownBlock, there: Sequence[Any]) -> tuple[Entry, ...]:
+        """Return the entries of a block that is in a list, with what we have added to its last item there."""
+        is_known = not has_added(there[-1]) and not has_added(known.seen[-1])
+        if is_known or all(map(is_same, known.seen, there)):
+            return known.entries
+        return *filterfalse(is_added_entry, known.entries), *self._added_in(there[-1])
+
+    def _added_in(self, item: Any) -> Iterator[Entry]:
+        """Yield what we have added to an item."""
+        for block in self.dialect.read([without_meta(item)], 0):
+            pieces = (piece for entry in block.entries for piece in apart_from_added(entry))
+            for added in filter(is_added_entry, pieces):
+                yield from added_entries(parts_of(added))
+
+    def _in_place(self, items: Sequence[Any]) -> dict[int, KnownBlock]:
         """Return the blocks of the last list by their places, if only few items of it are others than they were."""
         if len(items) < len(self._seen):
             return {}
-        found, place, others = dict[int, _KnownBlock](), 0, 0
+        found, place, others = dict[int, KnownBlock](), 0, 0
         for block in self._current[:-1]:
             there = items[place : place + len(block.seen)]
-            if all(map(_is_same, block.seen, there)):
+            if all(map(is_same, block.seen, there)):
                 self._moves_marks = self._moves_marks or tuple(there) != block.seen
                 found[place] = block
             elif len(block.seen) > 1 or (others := others + 1) > _MAX_OTHERS:
                 return {}
-            elif block.has_meta and all(map(_is_same, block.items, there)):
+            elif block.has_meta and all(map(is_same, block.items, there)):
                 return {}  # as it was sent: perhaps the list is an earlier prompt
             place += len(block.seen)
         return found
 
-    def _aligned(self, items: Sequence[Any], lists: Sequence[ShownList]) -> dict[int, _KnownBlock]:
+    def _aligned(self, items: Sequence[Any], lists: Sequence[ShownList]) -> dict[int, KnownBlock]:
         """Return the blocks that are in a list, by their places, of the known list that most of it is in."""
-        best: dict[int, _KnownBlock] = {}
+        best: dict[int, KnownBlock] = {}
         most = 0
         for blocks, places in self._places_in(items, lists):
             if len(places) > most:
@@ -293,19 +287,20 @@ class Translator:
             if most == len(items):
                 break
         for place, block in best.items():
-            self._moves_marks = self._moves_marks or tuple(items[place : place + len(block.seen)]) != block.seen
+            there = items[place : place + len(block.seen)]
+            self._moves_marks = self._moves_marks or have_marks_moved(block.seen, there)
         return best
 
     def _places_in(
         self, items: Sequence[Any], lists: Sequence[ShownList]
-    ) -> Iterator[tuple[list[_KnownBlock], dict[int, int]]]:
+    ) -> Iterator[tuple[list[KnownBlock], dict[int, int]]]:
         """Yield the known lists as blocks, and where the items of each are in a list.
 
         Last come those of a list that begins as it was sent, without marks, and goes on as its caller has it.
         """
-        first_mark = next((n for n, item in enumerate(items) if _has_meta(item)), None)
-        plain = [_digest(_without_meta(item)) for item in items] if first_mark is not None else []
-        digests, tried = list(map(_digest, items)), dict[tuple[bytes, ...], list[_KnownBlock]]()
+        first_mark = next((n for n, item in enumerate(items) if item_has_meta(item)), None)
+        plain = [digest_of(without_meta(item)) for item in items] if first_mark is not None else []
+        digests, tried = list(map(digest_of, items)), dict[tuple[bytes, ...], list[KnownBlock]]()
         for blocks in self._known_lists(lists, frozenset((*digests, *plain))):
             known = tuple(digest for block in blocks for digest in block.digests)
             if known not in tried:
@@ -317,11 +312,11 @@ class Translator:
             sent = [digest for block in blocks for digest in block.as_sent.digests]
             marked = [item for block in blocks for item in block.as_marked.seen]
             pairs = common_pairs(sent, plain)
-            yield blocks, {n: at for n, at in pairs if at < first_mark or _is_same(marked[n], items[at])}
+            yield blocks, {n: at for n, at in pairs if at < first_mark or is_same(marked[n], items[at])}
 
     def _whole_blocks(
-        self, blocks: Sequence[_KnownBlock], places: Mapping[int, int]
-    ) -> Iterator[tuple[int, _KnownBlock]]:
+        self, blocks: Sequence[KnownBlock], places: Mapping[int, int]
+    ) -> Iterator[tuple[int, KnownBlock]]:
         """Yield blocks all items of which are in a list, next to each other, with their places there."""
         start, end = 0, None
         for block in blocks:
@@ -334,13 +329,13 @@ class Translator:
                 end = None
             start += count
 
-    def _is_read_alone(self, block: _KnownBlock) -> bool:
+    def _is_read_alone(self, block: KnownBlock) -> bool:
         """Return False for results that are known by their number behind a call: they are read with those before."""
         own = [entry.get("tool_call_id") for entry in block.entries if entry.get("role") == "tool"]
         read = (entry for found in self.dialect.read(block.items, 0) for entry in found.entries) if own else ()
         return own == [entry.get("tool_call_id") for entry in read if entry.get("role") == "tool"]
 
-    def _known_lists(self, lists: Sequence[ShownList], looked_for: frozenset[bytes]) -> Iterator[list[_KnownBlock]]:
+    def _known_lists(self, lists: Sequence[ShownList], looked_for: frozenset[bytes]) -> Iterator[list[KnownBlock]]:
         # Of two that fit as well, the one with the caller's marks: an item without is not the one that had them.
         if self._has_seen_meta:
             yield [block.as_marked for block in self._current]
@@ -348,22 +343,22 @@ class Translator:
         yield self._written
         for shown in lists:
             self._remember_pieces(shown)
-            yield from self._as_blocks(shown, _as_sent if shown.owners else _with_meta_again, looked_for)
+            yield from self._as_blocks(shown, sent_items if shown.owners else with_meta_again, looked_for)
         for own in lists:
             # Before there was a plan, what was sent was the caller's own list without its marks.
             if not own.owners and any(META in entry for entry in own.entries):
-                yield from self._as_blocks(own, _as_sent, looked_for)
+                yield from self._as_blocks(own, sent_items, looked_for)
 
     def _as_blocks(
         self, shown: ShownList, seen_as: Callable[[Block], tuple[Any, ...]], looked_for: frozenset[bytes]
-    ) -> Iterator[list[_KnownBlock]]:
+    ) -> Iterator[list[KnownBlock]]:
         """Yield a list as blocks: what a dialect puts together, a caller may have together or apart."""
-        summary = _PlacedSummary.at(shown.entries, shown.summary_place)
+        summary = PlacedSummary.at(shown.entries, shown.summary_place)
         apart = list(self._blocks(shown.entries, summary))
 
-        def known(block: Block) -> _KnownBlock:
+        def known(block: Block) -> KnownBlock:
             unmarked = summary.unmarked(block)
-            return _KnownBlock(seen_as(unmarked), unmarked.items, unmarked.entries)
+            return KnownBlock(seen_as(unmarked), unmarked.items, unmarked.entries)
 
         joined = self.dialect.join(apart)
         yield list(map(known, joined))
@@ -372,8 +367,8 @@ class Translator:
             yield list(self._joined_as(looked_for, apart, known))
 
     def _joined_as(
-        self, looked_for: frozenset[bytes], apart: Sequence[Block], known: Callable[[Block], _KnownBlock]
-    ) -> Iterator[_KnownBlock]:
+        self, looked_for: frozenset[bytes], apart: Sequence[Block], known: Callable[[Block], KnownBlock]
+    ) -> Iterator[KnownBlock]:
         """Yield blocks that are looked for, and the others together with as many neighbours as such an item has."""
         start = 0
         while start < len(apart):
@@ -388,7 +383,7 @@ class Translator:
             yield found
             start += length
 
-    def _with_last_known(self, fresh: list[_KnownBlock], place: int) -> list[_KnownBlock]:
+    def _with_last_known(self, fresh: list[KnownBlock], place: int) -> list[KnownBlock]:
         """Return blocks that were just read; if the first is the last one of the list before, with its entries.
 
         It may have had a mark for a provider's cache then, as the newest message has, and have none now.
@@ -397,27 +392,30 @@ class Translator:
         if last is None or not fresh or place != len(self._seen) - len(last.seen):
             return fresh
         again = fresh[0]
-        is_last = len(again.seen) == len(last.seen) and all(map(_is_same, last.seen, again.seen))
-        is_unchanged = again.seen == last.seen
-        if not is_last or again.has_meta or (is_unchanged and again.entries != last.entries):
+        is_last = len(again.seen) == len(last.seen) and all(map(is_same_but_added, last.seen, again.seen))
+        if not is_last or again.has_meta or (again.seen == last.seen and again.entries != last.entries):
             return fresh
-        self._moves_marks = self._moves_marks or not is_unchanged
-        return [_KnownBlock(again.seen, again.items, last.entries), *fresh[1:]]
+        self._moves_marks = self._moves_marks or have_marks_moved(last.seen, again.seen)
+        return [KnownBlock(again.seen, again.items, self._entries_of(last, again.seen)), *fresh[1:]]
 
     def _with_last_sent(
-        self, before: list[_KnownBlock], place: int, items: Sequence[Any]
-    ) -> tuple[list[_KnownBlock], int]:
-        """Return the known blocks with the last one, if it comes back as it was sent: without its `meta`."""
-        last = self._written[-1] if self._has_seen_meta and self._written else None
-        if last is None or last.entries is not self._current[-1].entries:
+        self, before: list[KnownBlock], place: int, items: Sequence[Any]
+    ) -> tuple[list[KnownBlock], int]:
+        """Return the known blocks with the last one, if it comes back as it was sent: cut, or without its `meta`."""
+        last, own = (blocks[-1] if blocks else None for blocks in (self._written, self._current))
+        there = tuple(items[place : place + len(last.seen)]) if last else ()
+        if last is None or own is None or len(there) != len(last.seen) or not all(map(is_same, last.seen, there)):
             return before, place
-        end = place + len(last.seen)
-        is_as_sent = any(META in entry for entry in last.entries) and tuple(items[place:end]) == last.seen
-        return ([*before, last], end) if is_as_sent else (before, place)
+        is_unmarked = last.entries is own.entries and any(META in entry for entry in own.entries)
+        is_cut = last.entries is not own.entries and self._written[:-1] == before
+        if not (is_unmarked or is_cut):
+            return before, place
+        self._moves_marks = self._moves_marks or have_marks_moved(last.seen, there)
+        return [*before, self._again(last, there, is_settled=False)], place + len(there)
 
     def _read(
-        self, items: Sequence[Any], place: int, taken: _Taken, aligned: Mapping[int, _KnownBlock]
-    ) -> Iterator[_KnownBlock]:
+        self, items: Sequence[Any], place: int, taken: Taken, aligned: Mapping[int, KnownBlock]
+    ) -> Iterator[KnownBlock]:
         """Read the items from a place on but for those that are known, `aligned`; `taken` is what there is of ours."""
         fresh: list[Any] = []
         position = place
@@ -430,33 +428,33 @@ class Translator:
             yield from self._read_fresh(fresh, position - len(fresh))
             fresh = []
             count = len(known.seen)
-            yield known.again(items[position : position + count], is_settled=self._is_settled)
+            yield self._again(known, items[position : position + count], is_settled=self._is_settled)
             position += count
         yield from self._read_fresh(fresh, len(items) - len(fresh))
 
-    def _own_like(self, item: Any, taken: _Taken) -> _KnownBlock | None:
+    def _own_like(self, item: Any, taken: Taken) -> KnownBlock | None:
         """Return the block of ours that an item looks like; None if the list has all of those already."""
-        for known in self._own.get(_look((item,)), ()):
+        for known in self._own.get(look_without_marks((item,)), ()):
             if not taken.has(known):
                 taken.add(known)
                 return known
         return None
 
-    def _read_fresh(self, items: list[Any], place: int) -> Iterator[_KnownBlock]:
-        outgoing = [_without_meta(item) for item in items]
+    def _read_fresh(self, items: list[Any], place: int) -> Iterator[KnownBlock]:
+        outgoing = [without_meta(item) for item in items]
         position = 0
         for block in self.dialect.read(outgoing, place) if items else ():
             end = position + len(block.items)
-            seen = _seen(items[position:end], is_settled=self._is_settled)
-            metas = [fields_of(item)[META] for item in seen if _has_meta(item)]
+            seen = seen_items(items[position:end], is_settled=self._is_settled)
+            metas = [fields_of(item)[META] for item in seen if item_has_meta(item)]
             marked = [_with_meta(entry, metas) if metas else entry for entry in block.entries]
-            entries = tuple(part for entry in marked for part in _apart_from_added(entry))
-            if self._is_settled and not all(map(_is_settled_item, seen)):
+            entries = tuple(part for entry in marked for part in apart_from_added(entry))
+            if self._is_settled and not all(map(is_settled_item, seen)):
                 entries = tuple(map(copy_plain, entries))  # what is read from an object may be a part of it
-            yield _KnownBlock(seen, block.items, entries)
+            yield KnownBlock(seen, block.items, entries)
             position = end
 
-    def _blocks(self, entries: Sequence[Entry], summary: _PlacedSummary) -> Iterator[Block]:
+    def _blocks(self, entries: Sequence[Entry], summary: PlacedSummary) -> Iterator[Block]:
         """Yield blocks that are whole as they came; everything between them is written anew."""
         starts = {id(known.entries[0]): known for known in self._current if known.entries}
         loose: list[Entry] = []
@@ -485,17 +483,17 @@ class Translator:
     def _remember_written(self, blocks: Sequence[Block]) -> None:
         callers = {id(known.items): known for known in self._current}
         before = dict(enumerate(self._written))
-        written: list[_KnownBlock] = []
+        written: list[KnownBlock] = []
         for position, block in enumerate(blocks):
             known = callers.get(id(block.items)) or before.get(position)
             if known is None or known.seen != block.items or known.entries != block.entries:
-                known = _KnownBlock(tuple(copy_plain(item) for item in block.items), block.items, block.entries)
+                known = KnownBlock(tuple(copy_plain(item) for item in block.items), block.items, block.entries)
                 if id(block.items) not in callers and self._is_known_by_looks_alone(block):
                     self._remember_own(known)
             written.append(known)
         self._written = written
 
-    def _remember_own(self, known: _KnownBlock) -> None:
+    def _remember_own(self, known: KnownBlock) -> None:
         if len(known.items) != 1:
             return
         alike = self._own.setdefault(known.look, [])
@@ -506,141 +504,7 @@ class Translator:
             self._own.pop(next(iter(self._own)))
 
 
-@dataclass(slots=True)
-class _Taken:
-    """What of ours a list has already: entries, and texts that stand for no entry.
-
-    Each is ours once; another item that looks the same is the caller's.
-    """
-
-    _entry_ids: set[int] = field(default_factory=set[int])
-    _placeholders: set[str] = field(default_factory=set[str])
-
-    @classmethod
-    def of(cls, blocks: Sequence[_KnownBlock]) -> _Taken:
-        """Return what these blocks have."""
-        taken = cls()
-        for block in blocks:
-            taken.add(block)
-        return taken
-
-    def add(self, block: _KnownBlock) -> None:
-        """Note that the list has a block."""
-        self._entry_ids.update(map(id, block.entries))
-        if not block.entries:
-            self._placeholders.add(block.look)
-
-    def has(self, block: _KnownBlock) -> bool:
-        """Return True if the list has a block, or a part of it."""
-        if not block.entries:
-            return block.look in self._placeholders
-        return any(id(entry) in self._entry_ids for entry in block.entries)
-
-
-@dataclass(frozen=True, slots=True)
-class _PlacedSummary:
-    """The summary of a prompt, as the session has it; a dialect gets the same entry with a mark."""
-
-    place: int | None
-    entry: Entry | None
-
-    @classmethod
-    def at(cls, entries: Sequence[Any], place: int | None) -> _PlacedSummary:
-        """Return the summary at a place of a prompt; a `Message` object has an id of its own and needs no mark."""
-        entry: object = entries[place] if place is not None and place < len(entries) else None
-        return cls(place, cast(Entry, entry)) if isinstance(entry, dict) else cls(None, None)
-
-    def marked(self, entries: Sequence[Entry], start: int) -> tuple[Entry, ...]:
-        """Return entries of the prompt for the dialect, the summary marked; the first is number `start`."""
-        return tuple(
-            mark_summary(entry) if place == self.place else entry for place, entry in enumerate(entries, start)
-        )
-
-    def unmarked(self, block: Block) -> Block:
-        """Return a block of the dialect with the session's own entry in place of the marked one."""
-        summary = self.entry
-        if summary is None or not any(is_summary(entry) for entry in block.entries):
-            return block
-        return Block(block.items, tuple(summary if is_summary(entry) else entry for entry in block.entries))
-
-
-def _matching(blocks: Sequence[_KnownBlock], items: Sequence[Any]) -> tuple[list[_KnownBlock], int, bool]:
-    """Return the first blocks that a list begins with, with the caller's objects of now, and how many items it is.
-
-    The third says that marks for a provider's cache are elsewhere than they were.
-    """
-    known: list[_KnownBlock] = []
-    place, has_moved = 0, False
-    for block in blocks:
-        there = tuple(items[place : place + len(block.seen)])
-        if there == block.seen:
-            known.append(_KnownBlock(block.seen, block.items if block.has_meta else there, block.entries))
-        elif len(there) == len(block.seen) and all(map(_is_same, block.seen, there)):
-            seen = tuple(map(copy_plain, there))
-            known.append(_KnownBlock(seen, tuple(map(_without_meta, there)), block.entries))
-            has_moved = True
-        else:
-            break
-        place += len(there)
-    return known, place, has_moved
-
-
-def _is_same(known: Any, item: Any) -> bool:
-    """Return True if items are the same but for marks for a provider's cache."""
-    return known == item or _without_marks_or_list(known) == _without_marks_or_list(item)
-
-
-def _without_marks_or_list(item: Any) -> Any:
-    """Return an item without marks for a cache; a plain text that was put into a list to be marked is plain again."""
-    plain = without_cache_marks(item)
-    content = fields_of(plain).get("content")
-    if isinstance(content, list) and len(parts := cast(list[Any], content)) == 1:
-        part = fields_of(parts[0])
-        if part.get("type") == "text" and len(part) == 2 and "text" in part:
-            return {**plain, "content": part["text"]}
-    return plain
-
-
-def _with_meta_again(block: Block) -> tuple[Any, ...]:
-    """Return the items of a block as its caller has them: with the marks that their entries have."""
-    metas = [entry[META] for entry in block.entries if META in entry]
-    items = _as_sent(block)
-    if not metas or not isinstance(items[0], dict):
-        return items
-    return {**cast(dict[str, Any], items[0]), META: metas[0]}, *items[1:]
-
-
-def _as_sent(block: Block) -> tuple[Any, ...]:
-    return tuple(map(copy_plain, block.items))
-
-
-def _seen(items: Sequence[Any], *, is_settled: bool) -> tuple[Any, ...]:
-    """Return how items look: copies of all that somebody may change, which objects are even in a settled list."""
-    return tuple(item if is_settled and _is_settled_item(item) else copy_plain(item) for item in items)
-
-
-def _is_settled_item(item: object) -> bool:
-    return isinstance(item, dict | Message)
-
-
-def _digest(item: Any) -> bytes:
-    """Return what tells an item from others, marks for a provider's cache apart."""
-    return blake2b(look_of([_without_marks_or_list(item)]).encode(errors="surrogatepass"), digest_size=16).digest()
-
-
-def _look(items: Sequence[Any]) -> str:
-    return look_of([without_cache_marks(item) for item in items])
-
-
-def _has_meta(item: object) -> bool:
-    return isinstance(item, dict) and META in item
-
-
-def _without_meta(item: Any) -> Any:
-    return without(item, META) if _has_meta(item) else item
-
-
-def _is_whole(known: _KnownBlock, entries: Sequence[Entry], position: int) -> bool:
+def _is_whole(known: KnownBlock, entries: Sequence[Entry], position: int) -> bool:
     there = entries[position : position + len(known.entries)]
     return len(there) == len(known.entries) and all(a is b for a, b in zip(known.entries, there, strict=True))
 
@@ -651,37 +515,9 @@ def _with_meta(entry: Entry, metas: Sequence[Any]) -> Entry:
     return {**entry, META: {key: value for meta in metas for key, value in meta.items()}}
 
 
-def _apart_from_added(entry: Entry) -> Iterator[Entry]:
-    """Yield what a user said, and what we have added behind it: a dialect puts both into one item.
-
-    What was added is a text with a label, and perhaps an attachment behind it.
-    """
-    content = entry.get("content")
-    parts = cast(list[Any], content) if entry.get("role") == "user" and isinstance(content, list) else []
-    labels = [n for n, part in enumerate(parts) if is_added_text(str(fields_of(part).get("text", "")))]
-    is_own = [n for n, part in enumerate(parts) if labels and n > labels[0] and n not in labels and _is_text(part)]
-    if not labels or labels[0] == 0 or is_own:
-        yield entry
-        return
-    yield {**entry, "content": _plain_content(parts[: labels[0]])}
-    for start, end in pairwise([*labels, len(parts)]):
-        yield {"role": "user", "content": _plain_content(parts[start:end])}
-
-
-def _is_text(part: object) -> bool:
-    return "text" in fields_of(part)
-
-
-def _plain_content(parts: list[Any]) -> object:
-    """Return parts of a message; one plain text as that."""
-    only = fields_of(parts[0])
-    return only["text"] if len(parts) == 1 and set(only) == {"type", "text"} else parts
+def _items_id(block: Block) -> int:
+    return id(block.items)
 
 
 def _are_same(some: Sequence[Any], others: Sequence[Any]) -> bool:
     return len(some) == len(others) and all(map(is_, some, others))
-
-
-def look_of(items: Sequence[Any]) -> str:
-    """Return a text that is the same for items that look the same."""
-    return json.dumps(items, sort_keys=True, default=repr)

@@ -1,0 +1,11 @@
+"""The translation between a caller's list and the log of its session, which remembers what it has read and written.
+
+translator  the translation of one session's list, there and back
+blocks      what it remembers: items, and the entries they are
+looks       when two items are the same
+added       what we have added behind the log, in items that come back
+"""
+
+from compact.dialects.translation.blocks import ShownList as ShownList
+from compact.dialects.translation.looks import look_of as look_of
+from compact.dialects.translation.translator import Translator as Translator
