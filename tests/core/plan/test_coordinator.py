@@ -132,6 +132,21 @@ def test_an_older_reply_is_cut_before_the_newest_result() -> None:
     assert result.plan.get_action(newest)[1] is None
 
 
+def test_what_is_small_and_older_is_cut_before_the_newest_result() -> None:
+    """In a window where all that is older is small already."""
+    small = [wire for n in range(12) for wire in tool_exchange(f"c{n}", f"berth {n} is free " * 6, path=f"{n}.txt")]
+    newest = tool_exchange("last", "the ship is late " * 11, path="ships.txt")
+    messages = numbered([system("rule " * 100), user("Which ships are late?"), *small, *newest])
+    keeps = KeepRules(recent_turns=3, tool_io_pairs=13)
+    context = {"tokens": [count(message) for message in messages], "count_message": count, "rules": keeps}
+    goal = Goal(
+        target_tokens=330, settle_tokens=330, ceiling_tokens=330, skip=frozenset({"clear", "summarize", "drop"})
+    )
+    result = CompactionCoordinator(STRATEGIES).coordinate(messages, CompactionPlan("t"), goal=goal, **context)
+    assert result.tokens_after <= 330
+    assert result.plan.get_action(messages[-1].id)[1] is None
+
+
 def test_a_result_that_takes_a_large_share_is_cut_and_what_is_small_beside_it_stays() -> None:
     messages = older_reply(60, 4_000)
     result = plan(messages, 2_500)

@@ -26,11 +26,12 @@ from compact.core.plan.plan import (
     CompactionPlan,
     DropRecord,
     ExternalizationRecord,
+    Record,
     SpanReference,
     SummarizationRecord,
 )
 from compact.core.plan.renderer import summary_message
-from compact.core.plan.shortening import SHORTEN, Candidate, Shortener
+from compact.core.plan.shortening import SHORTEN, SMALLEST_TOKENS, Candidate, Shortener
 from compact.core.plan.strategy import (
     CLEAR,
     MIN_SUMMARY_TOKENS,
@@ -55,6 +56,8 @@ _MIN_SPARE_SHARE = 0.05
 _REFILL_CHOICE = 8
 # Chosen: a message above this share of the ceiling is cut before the others.
 _LARGE_SHARE = 0.25
+# Chosen: what is left of an older message before the newest is cut: its stub, and a few words.
+_NEARLY_NOTHING_TOKENS = 16
 # Chosen: the most that attachments in use may take of the ceiling together; and from which share of the target on the
 # rest is not made smaller for them.
 _ATTACHED_SHARE = 0.75
@@ -371,7 +374,8 @@ class CompactionCoordinator:
         context = self._shorten(self._cut_large(context, is_bulky, large), is_older_bulky)
         context = _squeeze_summary(context, max(MIN_SUMMARY_TOKENS, context.goal.ceiling_tokens // 3))
         context = _with_attachments_that_fit(context)
-        for may_cut in (is_older, is_bulky, _anything):
+        context = self._shorten(self._shorten(context, is_older), is_older, least_tokens=_NEARLY_NOTHING_TOKENS)
+        for may_cut in (is_bulky, _anything):
             context = self._shorten(context, may_cut)
         return _squeeze_summary(context, MIN_SUMMARY_TOKENS)
 
@@ -422,11 +426,19 @@ class CompactionCoordinator:
             context, tokens - context.goal.part_tokens, lambda message, _: message.id in old and message.role != "tool"
         )
 
-    def _shorten(self, context: PlanningContext, may_cut: Callable[[Message, int], bool]) -> PlanningContext:
-        """Cut messages until the prompt fits its ceiling."""
-        return self._cut(context, context.total_tokens() - context.goal.ceiling_tokens, may_cut)
+    def _shorten(
+        self, context: PlanningContext, may_cut: Callable[[Message, int], bool], least_tokens: int = SMALLEST_TOKENS
+    ) -> PlanningContext:
+        """Cut messages until the prompt fits its ceiling, each down to so many tokens."""
+        return self._cut(context, context.total_tokens() - context.goal.ceiling_tokens, may_cut, least_tokens)
 
-    def _cut(self, context: PlanningContext, excess: int, may_cut: Callable[[Message, int], bool]) -> PlanningContext:
+    def _cut(
+        self,
+        context: PlanningContext,
+        excess: int,
+        may_cut: Callable[[Message, int], bool],
+        least_tokens: int = SMALLEST_TOKENS,
+    ) -> PlanningContext:
         """Cut messages that are too large; pinned ones and what a strategy already deals with are left alone."""
         if excess <= 0:
             return context
@@ -437,7 +449,7 @@ class CompactionCoordinator:
             if index not in context.layers.pinned and may_cut(context.messages[index], context.tokens[index])
         ]
         shortener = Shortener([context.messages[index] for index in standing], context.count_message, self.constraints)
-        records = (_beside_pointers(context, record) for record in shortener.shorten(candidates, excess))
+        records = (_beside_pointers(context, record) for record in shortener.shorten(candidates, excess, least_tokens))
         return _apply(context, [CompactionProposal(record) for record in records])
 
 
@@ -611,16 +623,24 @@ def _beside_pointers(context: PlanningContext, record: ClearRecord) -> ClearReco
 
 
 def _with_bare_stubs(context: PlanningContext) -> PlanningContext:
-    """Keep nothing of cleared results, the oldest first, until the prompt fits its ceiling."""
+    """Keep nothing of results that were cleared or moved, the oldest first, until the prompt fits its ceiling."""
     excess = context.total_tokens() - context.goal.ceiling_tokens
     bare: list[CompactionProposal] = []
     for index in context.shown if excess > 0 else ():
         record = context.plan.get_action(context.messages[index].id)[1]
-        if excess > 0 and isinstance(record, ClearRecord) and record.strategy == CLEAR and record.kept:
-            stub = replace(context.weigh(replace(record, kept=())), tokens_before=record.tokens_before)
+        bared = _bare(record) if excess > 0 else None
+        if record and bared:
+            stub = replace(context.weigh(bared), tokens_before=record.tokens_before)
             excess -= record.tokens_after - stub.tokens_after
             bare.append(CompactionProposal(stub))
     return _apply(context, bare)
+
+
+def _bare(record: Record | None) -> Record | None:
+    """Return the record of a result that keeps nothing of it; None if it keeps nothing already."""
+    if isinstance(record, ClearRecord) and record.strategy == CLEAR and record.kept:
+        return replace(record, kept=())
+    return replace(record, preview="") if isinstance(record, ExternalizationRecord) and record.preview else None
 
 
 def _squeeze_summary(context: PlanningContext, least_tokens: int) -> PlanningContext:

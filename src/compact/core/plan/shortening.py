@@ -19,7 +19,7 @@ SHORTEN = "shorten"
 _REASON = "too large"
 # Chosen: what a message is left with at least; how often the choice of lines is corrected; and the room from which on
 # the beginning and end of each message stay, whatever their score.
-_SMALLEST_TOKENS = 32
+SMALLEST_TOKENS = 32
 _ATTEMPTS = 12
 _ROOM_FOR_ENDS = 200
 # Chosen: room that is used so far is full; and how far below the room the next try aims.
@@ -53,9 +53,11 @@ class Shortener:
     count_message: Callable[[Message], int]
     constraints: ConstraintFinder
 
-    def shorten(self, candidates: Iterable[Candidate], excess_tokens: int) -> list[ClearRecord]:
-        """Return records that cut messages until the excess is gone or nothing more can be cut."""
-        return self._shortened(_enough(candidates, excess_tokens), excess_tokens)
+    def shorten(
+        self, candidates: Iterable[Candidate], excess_tokens: int, least_tokens: int = SMALLEST_TOKENS
+    ) -> list[ClearRecord]:
+        """Return records that cut messages until the excess is gone or each is down to so many tokens."""
+        return self._shortened(_enough(candidates, excess_tokens, least_tokens), excess_tokens, least_tokens)
 
     def lengthen(
         self, candidates: Sequence[Candidate], standing: Mapping[str, ClearRecord], spare_tokens: int
@@ -80,11 +82,11 @@ class Shortener:
                 break
         return []
 
-    def _shortened(self, candidates: Sequence[Candidate], excess_tokens: int) -> list[ClearRecord]:
+    def _shortened(self, candidates: Sequence[Candidate], excess_tokens: int, least_tokens: int) -> list[ClearRecord]:
         if not candidates:
             return []
         total = sum(candidate.now for candidate in candidates)
-        allowed = max(_SMALLEST_TOKENS * len(candidates), total - excess_tokens)
+        allowed = max(least_tokens * len(candidates), total - excess_tokens)
         records = [self._cut(candidate, kept) for candidate, kept in self._chosen(candidates, allowed)]
         spare = allowed - sum(record.tokens_after for record in records)
         now = {candidate.message.id: candidate.now for candidate in candidates}
@@ -126,7 +128,7 @@ class Shortener:
             text, kept = arguments, record.kept_arguments or ()
         # A few words of what a person or the agent said are better than none; of data they say nothing.
         is_said = candidate.message.role != "tool" and not kept
-        if spare_tokens < (_SMALLEST_TOKENS // 4 if is_said else _ROOM_FOR_ENDS):
+        if spare_tokens < (SMALLEST_TOKENS // 4 if is_said else _ROOM_FOR_ENDS):
             return record
         left_out = len(text) - sum(end - start for start, end in kept)
         best, fits, too_many = record, 0, left_out + 1
@@ -258,13 +260,13 @@ def _first_and_last(pieces: Sequence[Piece], indices: Sequence[int]) -> list[int
     return sorted({*first.values(), *last.values()})
 
 
-def _enough(candidates: Iterable[Candidate], excess_tokens: int) -> list[Candidate]:
+def _enough(candidates: Iterable[Candidate], excess_tokens: int, least_tokens: int) -> list[Candidate]:
     """Return the largest messages, as many as are needed to cut the excess and leave something of each."""
     chosen: list[Candidate] = []
     to_cut = 1.3 * excess_tokens
     for candidate in sorted(candidates, key=lambda candidate: -candidate.now):
-        if to_cut <= 0 or candidate.now <= _SMALLEST_TOKENS:
+        if to_cut <= 0 or candidate.now <= least_tokens:
             break
         chosen.append(candidate)
-        to_cut -= candidate.now - _SMALLEST_TOKENS
+        to_cut -= candidate.now - least_tokens
     return chosen if excess_tokens > 0 else []
