@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from compact.core.log.messages import Message, ToolCall
 from compact.core.plan.edited import after_edit
-from compact.core.plan.plan import CompactionPlan, DropRecord, SpanReference, SummarizationRecord
+from compact.core.plan.plan import ClearRecord, CompactionPlan, DropRecord, SpanReference, SummarizationRecord
+from compact.core.plan.shortening import SHORTEN
 from compact.core.summary.summary import StructuredSummary
 from compact.testing import WordTokenizer
 
@@ -23,9 +24,10 @@ def summarised(ids: Sequence[str], pinned: tuple[str, ...] = ()) -> CompactionPl
     return CompactionPlan("s", 1).summarizing(record, pinned=pinned)
 
 
-def edited(plan: CompactionPlan, view: Sequence[Message]) -> CompactionPlan:
+def edited(plan: CompactionPlan, view: Sequence[Message], before: Sequence[Message] = ()) -> CompactionPlan:
     known = {message.id for message in view if not message.id.startswith("new")}
-    return after_edit(plan, view, WordTokenizer().count_message, known=known, pins=lambda m: bool(m.meta))
+    count = WordTokenizer().count_message
+    return after_edit(plan, view, count, before=before, known=known, pins=lambda m: bool(m.meta))
 
 
 def test_a_plan_whose_messages_are_all_there_stays() -> None:
@@ -39,6 +41,21 @@ def test_what_is_the_newest_message_now_is_not_left_out() -> None:
     assert left.summary is None or "h" not in left.summary.span
     dropped = CompactionPlan("s", 1).adding(DropRecord(span=SpanReference(("b",)), strategy="drop", reason=""))
     assert edited(dropped, messages("a", "new", "b")).records == ()
+
+
+def test_a_message_that_was_cut_far_back_is_whole_when_it_is_the_newest() -> None:
+    """It was cut to make room for what came after it; one that was the newest then is too large by itself."""
+    cut = ClearRecord(span=SpanReference(("b",)), strategy=SHORTEN, reason="too large")
+    plan = CompactionPlan("s", 1).adding(cut)
+    assert edited(plan, messages("a", "b"), before=messages("a", "b", "c")).records == ()
+    assert edited(plan, messages("new", "b"), before=messages("a", "b")).records == (cut,)
+
+
+def test_a_message_that_is_new_stands_behind_one_that_stands_behind_the_summary() -> None:
+    """Messages that nobody has pinned are in order, wherever the summary stands."""
+    plan = summarised(["c", "d", "e", "f"])
+    assert edited(plan, messages("a", "new", "c", "d", "e", "f", "g")).pinned == ()
+    assert edited(plan, messages("new", "a", "c", "d", "e", "f", "g")).pinned == ("new",)
 
 
 def test_a_pinned_message_that_was_edited_stands_before_the_summary() -> None:

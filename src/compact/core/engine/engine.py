@@ -349,7 +349,7 @@ class Engine:
         session.find_regrets(match)
         session.set_budget(budget)
         if match.branched:
-            remaining = self._plan_after(session, match)
+            remaining = self._plan_after(session, match, before)
             if remaining is not session.plan or match.is_new_line:
                 edited = replace(remaining, version=version + 1, reason=EDITED_PAST, origin=None, held=False, run=None)
                 edited = with_lines(edited, session.log.view)
@@ -369,17 +369,21 @@ class Engine:
             session.extend_prompt(match.new, self.compactor.renderer, self.compactor.rules)
         return match
 
-    def _plan_after(self, session: Session, match: Match) -> CompactionPlan:
+    def _plan_after(self, session: Session, match: Match, before: Sequence[Message]) -> CompactionPlan:
         """Return what is left of the plan in force, or of the plan of the line that the caller returns to."""
         if match.returned_to:
-            plan = session.plan_on(match.returned_to) or session.plan
-            return self._after_edit(session, plan, known=session.log.ids_until(plan.regrets.log_length))
+            plan, line = session.plan_on(match.returned_to) or session.plan, match.returned_to.ids
+            known = session.log.ids_until(plan.regrets.log_length)
+            return self._after_edit(session, plan, before=list(map(session.log.now, line)), known=known)
         new = {message.id for message in match.new}
-        return self._after_edit(session, session.plan, known={m.id for m in session.log.view} - new)
+        known = {m.id for m in session.log.view} - new
+        return self._after_edit(session, session.plan, before=before, known=known)
 
-    def _after_edit(self, session: Session, plan: CompactionPlan, *, known: Container[str]) -> CompactionPlan:
+    def _after_edit(
+        self, session: Session, plan: CompactionPlan, *, before: Sequence[Message], known: Container[str]
+    ) -> CompactionPlan:
         count, pins = self.tokenizer.count_message, self.compactor.rules.pins
-        return after_edit(plan, session.log.view, count, known=known, pins=pins)
+        return after_edit(plan, session.log.view, count, before=before, known=known, pins=pins)
 
     def _has_compacted_itself(self, session: Session, match: Match) -> bool:
         """Return True, once, if the caller has put a summary of its own in place of messages, or begins with one."""
@@ -427,9 +431,10 @@ class Engine:
         for _ in range(_MAX_TRIES):
             yield from self.persistence.catch_up(session, self.compactor.render)
             earlier = yield from self.persistence.plan_of(session, version)
+            known = session.log.ids_until(earlier.regrets.log_length)
             undone = session.plan.summary
             restored = replace(
-                self._after_edit(session, earlier, known=session.log.ids_until(earlier.regrets.log_length)),
+                self._after_edit(session, earlier, before=session.log.view, known=known),
                 version=session.plan.version + 1,
                 reason=f"version {version} was restored",
                 tokens_before=session.prompt_tokens,

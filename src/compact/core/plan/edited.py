@@ -28,21 +28,25 @@ def after_edit(
     view: Sequence[Message],
     count_message: Callable[[Message], int],
     *,
+    before: Sequence[Message],
     known: Container[str],
     pins: Callable[[Message], bool] = lambda message: False,
 ) -> CompactionPlan:
     """Return the part of a plan that stands on these messages; the same plan if all of it does.
 
-    `known` are the messages that the plan was made for: each stays on the side of the summary that it was on. Of the
-    others, what `pins` says True for stands before the summary, and so does what comes before all that it stands for.
+    `before` is the list as it was. `known` are the messages that the plan was made for: each stays on the side of the
+    summary that it was on. Of the others, what `pins` says True for stands before the summary, and so does what comes
+    before all that it stands for.
     """
     present = {message.id for message in view}
     # A message that was left out or cleared far back may be the newest one now, or one that equals it: the model must
-    # see that. One that was cut because it is too large would be cut again.
-    standing = present - _newest(view)
+    # see that. If it was the newest before, too, it was cut because it is too large, and would be cut again.
+    newest = _newest(view)
+    standing = present - newest
+    standing_if_cut = present - (newest - _newest(before))
     kept: list[Record] = []
     for record in plan.records:
-        if (present if record.strategy == SHORTEN else standing).issuperset(record.span):
+        if (standing_if_cut if record.strategy == SHORTEN else standing).issuperset(record.span):
             kept.append(record)
         elif isinstance(record, SummarizationRecord):
             left = _without_changed(record, view, standing, count_message)
@@ -73,18 +77,21 @@ def _standing_before(
 
     def stands_before(group: Sequence[Message], place: int) -> bool:
         shown = [m.id for m in group if m.id in known and plan.get_action(m.id)[0] not in _HIDING]
-        return not stood.isdisjoint(shown) if shown else place < places[0] or any(map(pins, group))
+        is_first = place < places[0] and not has_other_behind
+        return not stood.isdisjoint(shown) if shown else is_first or any(map(pins, group))
 
     before: list[str] = []
-    has_pin_behind = False
+    has_pin_behind = has_other_behind = False
     for indices in (group.indices for group in group_messages(view) if group.indices[0] < places[-1]):
         group = [view[place] for place in indices]
         if not covered.isdisjoint(m.id for m in group):
             continue
-        # Pinned messages stay in order: what follows one that stands behind the summary stands there too.
+        # Messages stay in order: what follows one that stands behind the summary stands there too. A pinned one may
+        # stand before others that are not.
         if not has_pin_behind and stands_before(group, indices[0]):
             before += [message.id for message in group]
         else:
+            has_other_behind = True
             has_pin_behind = has_pin_behind or any(map(pins, group))
     return tuple(before)
 
