@@ -7,7 +7,7 @@ Small models do not notice that a detail they need is missing, and take another 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from compact.core.audit.artifacts import SecurityContext
@@ -76,8 +76,12 @@ class SessionRecall:
         if held is None or place is None or not held.session.plan.records:
             return None
         started_at, (question, *_) = time.time(), (turn := context.messages[place:])
-        source, room = self._before(turn, held), context.reserve_tokens
-        missing = source.missing(question.text)
+        turn_ids, room = {message.id for message in turn}, context.reserve_tokens
+        # What came with this very call is not stored yet.
+        unstored = held.session.log.entries[held.session.stored.head.last_seq :]
+        source = self._before(turn_ids, unstored, held)
+        shown = [entry for entry in unstored if source.is_shown(entry.id) and source.is_open(entry)]
+        missing = source.missing(question.text, shown)
         while missing and room > 0:
             found = remind(source, question.text, missing, count_text=context.count_text, max_tokens=room)
             if not found.found:
@@ -90,17 +94,15 @@ class SessionRecall:
             room -= surplus
         return None
 
-    def _before(self, turn: Sequence[Message], held: HeldSession) -> RecallSource:
+    def _before(self, turn_ids: Container[str], unstored: Iterable[Message], held: HeldSession) -> RecallSource:
         """Return what the caller's list has before a turn, as the caller has it: what an edit replaced stays away."""
-        session, log = held.session, held.session.log
-        view, turn_ids = {message.id: message for message in log.view}, {message.id for message in turn}
+        session = held.session
+        view = {message.id: message for message in session.log.view}
 
         def is_there(message: Message) -> bool:
             now = view.get(message.id)
             return now is not None and now.text == message.text and message.id not in turn_ids
 
-        # What came with this very call is not stored yet.
-        unstored = log.entries[session.stored.head.last_seq :]
         left = any(session.plan.get_action(entry.id)[0] is not CompactionAction.INCLUDE for entry in unstored)
         source = self._source_in_memory(held) if left else self._source(session.session_id, held)
         return replace(source, is_open=is_there)
@@ -119,7 +121,7 @@ class SessionRecall:
             default_sensitivity=self.default_sensitivity,
             is_shown=lambda i: i not in formed and plan.get_action(i)[0] is CompactionAction.INCLUDE,
             similar=(lambda query: self._similar(session_id, query)) if self.semantic else None,
-            line=self._line_of(session_id, held),
+            is_in_line=self._line_of(session_id, held),
         )
 
     def _source_in_memory(self, held: HeldSession, security: SecurityContext | None = None) -> RecallSource:
@@ -131,14 +133,12 @@ class SessionRecall:
         source = self._source(held.session.session_id, held, security)
         return replace(source, reader=store, artifacts=store.artifacts)
 
-    def _line_of(self, session_id: str, held: HeldSession | None) -> int:
-        """Return the line of the log that a session is on, from memory or from the store."""
+    def _line_of(self, session_id: str, held: HeldSession | None) -> Callable[[Message], bool]:
+        """Return what tells the conversation that a session is in from others, from memory or from the store."""
         if held and held.session.log.entries:
-            return held.session.log.line
-        if not self.store.head(session_id).branch:
-            return 0
-        stored = self.store.load(session_id)
-        return Session.resumed(stored).log.line if stored else 0
+            return held.session.log.conversation()
+        stored = self.store.load(session_id) if self.store.head(session_id).branch else None
+        return Session.resumed(stored).log.conversation() if stored else lambda message: message.line == 0
 
     def _similar(self, session_id: str, query: str) -> Sequence[StoredMessage]:
         """Return the entries that mean what a query means; none if the model fails."""

@@ -254,3 +254,14 @@ def test_any_id_can_be_recalled() -> None:
 
 def test_arguments_nested_without_end_are_answered_with_a_sentence() -> None:
     assert answer_tool_call(lambda query: "never", "[" * 100_000).startswith("call recall with")
+
+
+def test_what_the_callers_list_has_is_found_whichever_conversation_said_it_first(url: str) -> None:
+    """After an edit of the first words, which is another conversation, the caller goes on with messages of both."""
+    manager, _ = watched(url)
+    first, other = [system("be brief"), user("about berths")], [system("be brief"), user("about quays"), assistant("x")]
+    for history in (first, other, [*first, assistant("y")], [*other, first[-1]]):
+        manager.preflight("s", history)
+    assert [entry.content for entry in manager.recall("s", "m2").found] == ["about berths"]
+    assert [entry.content for entry in manager.recall("s", "m3").found] == ["about quays"]
+    assert manager.recall("s", "m5").found == (), "y is of the other conversation alone"

@@ -103,6 +103,18 @@ def test_what_is_about_nothing_that_was_said_brings_nothing_back(words: str) -> 
     assert sink.of(ContentRecalledEvent) == []
 
 
+def test_what_came_with_the_very_same_call_is_not_shown_twice() -> None:
+    """The store does not have it yet; another process, which finds it there, gives the same prompt."""
+    store, history = InMemoryCompactionStore(), worked()
+    manager, _ = watched()
+    manager = CompactManager(manager.config, tokenizer=WordTokenizer(), store=store)
+    manager.preflight("s", history)
+    asked = [*history, *tool_exchange("again", "berth 42 in the marina: the owner is owner-42"), user(QUESTION)]
+    prompt = manager.preflight("s", asked)
+    assert reminder(prompt) == ""
+    assert CompactManager(manager.config, tokenizer=WordTokenizer(), store=store).preflight("s", asked) == prompt
+
+
 def test_what_the_prompt_has_is_not_shown_twice() -> None:
     manager, _ = watched()
     history = [*worked(), *tool_exchange("again", "berth 42 in the marina: the owner is owner-42")]

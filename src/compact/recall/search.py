@@ -131,8 +131,8 @@ class RecallSource:
 
     `default_sensitivity` is that of tool results which say nothing of their own, as it is when they are externalised.
     `is_shown` says of a message whether the prompt has it as it is: what left the prompt comes first. `similar` finds
-    entries that mean what a query means. Of a session id that was used for several conversations, only those of `line`
-    are found. `is_open` says of an entry whether it may be shown at all.
+    entries that mean what a query means. Of a session id that was used for several conversations, only those that
+    `is_in_line` says True for are found. `is_open` says of an entry whether it may be shown at all.
     """
 
     session_id: str
@@ -143,7 +143,7 @@ class RecallSource:
     is_shown: Callable[[str], bool] = lambda _: False
     is_open: Callable[[Message], bool] = lambda _: True
     similar: Callable[[str], Sequence[StoredMessage]] | None = None
-    line: int = 0
+    is_in_line: Callable[[Message], bool] = lambda _: True
 
     def by_id(self, query: str) -> list[StoredMessage] | None:
         """Return the entry that an id names, if it may be read; None if the query is no id."""
@@ -161,18 +161,22 @@ class RecallSource:
         named = [entry for piece in _ids_in(query) for entry in self.by_id(piece) or ()]
         ranked = self._search(query)
         if self.similar:
-            similar = [entry for entry in self.similar(query) if self._is_in_line(entry)]
+            similar = [entry for entry in self.similar(query) if self.is_in_line(entry.message)]
             ranked = _fused(ranked, similar, is_exact=bool(read_query(query).names))
         found = [entry for entry in ranked if not self._is_ours(entry)]
         found.sort(key=lambda entry: self.is_shown(entry.message.id))
         return list({entry.seq: entry for entry in (*named, *found) if self._may_read(entry)}.values())
 
-    def missing(self, question: str) -> list[StoredMessage]:
-        """Return what left the prompt and says of a question what nothing in the prompt does, the best first."""
+    def missing(self, question: str, unstored: Sequence[Message] = ()) -> list[StoredMessage]:
+        """Return what left the prompt and says of a question what nothing in the prompt does, the best first.
+
+        `unstored` are messages of the prompt that the store does not have yet.
+        """
         query = read_query(question)
         ranked = [entry for entry in self._search(question) if self._may_read(entry) and not self._is_ours(entry)]
         held = [(entry, self.is_shown(entry.message.id), _held_terms(entry.message, query)) for entry in ranked]
-        in_prompt = frozenset[str]().union(*(terms for _, is_shown, terms in held if is_shown))
+        just_said = (_held_terms(message, query) for message in unstored)
+        in_prompt = frozenset[str]().union(*just_said, *(terms for _, is_shown, terms in held if is_shown))
         hidden = ((entry, terms) for entry, is_shown, terms in held if not is_shown)
         return [entry for entry, terms in hidden if _is_about(terms, query) and not terms <= in_prompt]
 
@@ -181,7 +185,7 @@ class RecallSource:
         looked_at = _MAX_LOOKED_AT
         while True:
             ranked = self.reader.search(self.session_id, query, looked_at)
-            found = [entry for entry in ranked if self._is_in_line(entry)]
+            found = [entry for entry in ranked if self.is_in_line(entry.message)]
             if len(found) >= _MAX_LOOKED_AT or len(ranked) < looked_at:
                 return found[:_MAX_LOOKED_AT]
             looked_at *= _MORE
@@ -203,12 +207,8 @@ class RecallSource:
 
     def _may_read(self, entry: StoredMessage) -> bool:
         """Return True if the requester may read an entry: the log has what artifacts have, under the same rules."""
-        is_open = self._is_in_line(entry) and self.is_open(entry.message)
+        is_open = self.is_in_line(entry.message) and self.is_open(entry.message)
         return is_open and self.security.may_read_sensitivity(sensitivity_of(entry.message, self.default_sensitivity))
-
-    def _is_in_line(self, entry: StoredMessage) -> bool:
-        """Return True for an entry of the conversation that is asked about."""
-        return entry.message.line == self.line
 
     def _is_ours(self, entry: StoredMessage) -> bool:
         """Return True for a call of the recall tool, and for its result.

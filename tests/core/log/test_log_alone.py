@@ -526,3 +526,13 @@ def test_a_form_that_is_not_seen_stays_behind_with_its_line() -> None:
     assert list(log.unseen) == ["m4"]
     matched(log, [OURS, B], earlier=lambda: [left_prompt(log, "m1", "m2", stands_for=1)])
     assert (log.unseen, texts(log)) == ({}, "a b")
+
+
+def test_what_a_list_meets_again_belongs_to_its_conversation() -> None:
+    """One with other first words began a line of its own; the caller goes on with messages of both."""
+    log = log_of([S, A])
+    matched(log, [S, X, B])
+    matched(log, [S, A, C])
+    matched(log, [S, X, B, A])
+    assert (log.line, [entry.line for entry in log.view]) == (1, [0, 1, 1, 0])
+    assert "".join(entry.text[0] for entry in filter(log.conversation(), log.entries)) == "baxb", "c is of the other"

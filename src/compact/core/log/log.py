@@ -508,6 +508,15 @@ class Log:
             lines.update({entry.line for entry in left if not _is_instruction(entry)})
         return max(lines, key=lambda line: lines[line], default=None)
 
+    def conversation(self) -> Callable[[Message], bool]:
+        """Return what says of an entry whether it belongs to the conversation that the caller is in.
+
+        After an edit of its first words a list may go on with entries of the conversation that it was before.
+        """
+        line = self.line
+        met_again = frozenset(message.id for message in tuple(self.view) if message.line != line)
+        return lambda message: message.line == line or message.id in met_again
+
     def _line_of(self, matched: Sequence[Message], items: Sequence[tuple[Message, bool]]) -> int:
         """Return the line that a list goes on with: that of its newest entry that the log has, or else a new one.
 
