@@ -15,7 +15,6 @@ from compact.core.plan.plan import (
     CompactionPlan,
     ExternalizationRecord,
     Record,
-    SummarizationRecord,
 )
 
 
@@ -65,8 +64,7 @@ def content_changes(
         if message_id in told_before:
             continue
         was, now = before.get_action(message_id)[1], after.get_action(message_id)[1]
-        is_told = was is now or (isinstance(was, SummarizationRecord) and isinstance(now, SummarizationRecord))
-        if now is None or is_told:
+        if now is None or was is now:
             continue
         group = groups.setdefault((now.action, now.strategy), _Group())
         group.message_ids.append(message_id)
