@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -105,6 +106,25 @@ def test_the_arguments_of_calls_may_be_cleared_and_their_names_may_not() -> None
     assert not is_reduced(before, called(("append", LONG), ("read", "{}"), text=TEXT))
     assert not is_reduced(before, called(("write", LONG), ("read", f"{LONG} and more"), text=TEXT))
     assert not is_reduced(before, called(("write", LONG), ("delete", "{}"), text=TEXT))
+
+
+@pytest.mark.parametrize("after", ["", TEXT[:5], "short", "2 files"])
+def test_a_number_is_no_id(after: str) -> None:
+    """Dialects that have no ids for calls number them, so that others have the same number."""
+    before, now = (Message("tool", text, tool_call_id="read#1") for text in (TEXT, after))
+    assert is_reduced(result(TEXT), result(after))
+    assert is_reduced(before, now) is (after == TEXT[:5]), "it has to say something of the same"
+    assert is_reduced(before, replace(now, content=f"{after} [cleared]")), "or that something was taken away"
+    assert is_reduced(replace(before, tool_call_id="#1 read"), replace(now, tool_call_id="#1 read"))
+
+
+def test_a_call_with_a_number_keeps_its_words() -> None:
+    def looks(call_id: str, text: str) -> Message:
+        return Message("assistant", text, tool_calls=(ToolCall(call_id, "read", "{}"),))
+
+    assert not is_reduced(looks("read#1", "let me look"), looks("read#1", ""))
+    assert is_reduced(looks("read#1", ""), looks("read#1", ""))
+    assert is_reduced(looks("c1", "let me look"), looks("c1", ""))
 
 
 def parts(*texts: str) -> tuple[dict[str, Any], ...]:

@@ -27,6 +27,8 @@ _STUB = re.compile(
     r"placeholder|redacted|shortened|collapsed|offloaded)\b",
     re.IGNORECASE,
 )
+# How a call is named that its dialect has no id for: other calls have the same name.
+_NUMBERED = re.compile(r"#\d+$")
 # Chosen: how much longer or shorter a date may be than another.
 _MAX_CLOCK_CHARS = 64
 _MONTH = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
@@ -74,8 +76,9 @@ def is_reduced(before: Message, after: Message) -> bool:
         return False
     if identity_of(before) is None:
         return before.text == after.text and _parts(after) <= _parts(before)
-    return _is_less(before.text, after.text, may_be_stub=before.role == "tool") and all(
-        old.name == new.name and _is_less(old.arguments, new.arguments, may_be_stub=True)
+    has_ids = not any(map(_NUMBERED.search, [before.tool_call_id or "", *(call.id for call in before.tool_calls)]))
+    return _is_less(before.text, after.text, may_be_stub=before.role == "tool", has_ids=has_ids) and all(
+        old.name == new.name and _is_less(old.arguments, new.arguments, may_be_stub=True, has_ids=has_ids)
         for old, new in zip(before.tool_calls, after.tool_calls, strict=True)
     )
 
@@ -84,10 +87,13 @@ def _parts(message: Message) -> int:
     return len(message.content) if isinstance(message.content, tuple) else message.content is not None
 
 
-def _is_less(before: str, after: str, *, may_be_stub: bool) -> bool:
-    """Return True if a text is a part of another, or if that is allowed, a stub for it."""
+def _is_less(before: str, after: str, *, may_be_stub: bool, has_ids: bool) -> bool:
+    """Return True if a text is a part of another, or if that is allowed, a stub for it.
+
+    Where no id tells what it belongs to, it has to say something of the other, or that something was taken away.
+    """
     if after in before:
-        return True
+        return has_ids or bool(after) or not before
     if not may_be_stub:
         return False
     # Agents that cut a text say so at its end, or where the middle is missing.
@@ -98,7 +104,7 @@ def _is_less(before: str, after: str, *, may_be_stub: bool) -> bool:
         return False
     is_cut, is_short = kept >= added, len(after) <= _MAX_STUB_SHARE * len(before)
     is_long = len(before) >= _MIN_CUT_CHARS
-    return (is_long and is_cut and len(after) < len(before)) or is_short or bool(_STUB.search(after))
+    return (is_long and is_cut and len(after) < len(before)) or (has_ids and is_short) or bool(_STUB.search(after))
 
 
 def differs_in_time(before: Message, after: Message) -> bool:
