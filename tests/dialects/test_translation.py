@@ -12,7 +12,8 @@ import pytest
 from compact import CompactConfig, CompactManager
 from compact.dialects import DIALECTS
 from compact.dialects.gateway import Gateway
-from compact.dialects.translation import Translator
+from compact.dialects.translation import ShownList, Translator
+from compact.dialects.turns import EMPTY_CONTENT
 from compact.testing import WordTokenizer, assistant, dialogue, tool_exchange, user
 
 Items = list[dict[str, Any]]
@@ -245,3 +246,15 @@ def test_a_protected_message_that_comes_back_without_its_mark_for_the_cache_is_s
         assert [message.text for message in manager.history("s") if message.meta.get("protected")] == [
             "Never touch the harbour."
         ]
+
+
+def test_a_turn_that_says_nothing_is_known_beside_neighbours_that_are_apart() -> None:
+    """It was sent as a placeholder, and comes back in a list whose last two items the dialect would join."""
+    texts = ("", EMPTY_CONTENT)
+    silent, filled = ({"role": "assistant", "content": [{"type": "text", "text": text}]} for text in texts)
+    raw: Items = [user("begin"), silent, user("a"), assistant("b"), user("c"), user("d")]
+    own = Translator(DIALECTS["anthropic"]).entries(raw)
+    translator = Translator(DIALECTS["anthropic"])
+    translator.learn(ShownList([user("another prompt"), assistant("b"), user("c")], ["", "m4", "m5"]))
+    back = [raw[0], filled, *raw[2:]]
+    assert all(map(is_, translator.entries(back, [ShownList(own)]), own))

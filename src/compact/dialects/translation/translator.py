@@ -184,10 +184,10 @@ class Translator:
         starts = sorted({place for own in ours for place in range(max(0, own - _MAX_JOINED + 1), own + 1)})
         for start in starts:
             for end in range(start + 1, min(start + _MAX_JOINED, len(apart)) + 1):
-                joined = self.dialect.join([block for blocks in apart[start:end] for block in blocks])
-                if len(joined) != 1 or len(joined[0].items) != 1:
+                joined = self._as_one([block for blocks in apart[start:end] for block in blocks])
+                if joined is None or len(joined.items) != 1:
                     break
-                block = summary.unmarked(joined[0])
+                block = summary.unmarked(joined)
                 if "" in shown.owners[start:end] and self._is_known_by_looks_alone(block):
                     self._remember_own(KnownBlock(sent_items(block), block.items, block.entries))
 
@@ -364,7 +364,10 @@ class Translator:
         yield list(map(known, joined))
         if len(joined) < len(apart):
             yield list(map(known, apart))
-            yield list(self._joined_as(looked_for, apart, known))
+            # What was not put together with others may have been filled all the same: it says nothing.
+            filled = {_entry_ids(block): block for block in joined}
+            alone = [filled.get(_entry_ids(block), block) for block in apart]
+            yield list(self._joined_as(looked_for, alone, known))
 
     def _joined_as(
         self, looked_for: frozenset[bytes], apart: Sequence[Block], known: Callable[[Block], KnownBlock]
@@ -375,13 +378,18 @@ class Translator:
             found, length = known(apart[start]), 1
             is_found = looked_for.issuperset(found.digests)
             for end in range(start + 2, min(start + _MAX_JOINED, len(apart)) + 1) if not is_found else ():
-                joined = self.dialect.join(list(apart[start:end]))
-                if len(joined) != 1:
+                joined = self._as_one(apart[start:end])
+                if joined is None:
                     break
-                if looked_for.issuperset((block := known(joined[0])).digests):
+                if looked_for.issuperset((block := known(joined)).digests):
                     found, length = block, end - start
             yield found
             start += length
+
+    def _as_one(self, blocks: Sequence[Block]) -> Block | None:
+        """Return what a dialect makes of some blocks, if that is one; what it puts before them to begin with apart."""
+        joined = [block for block in self.dialect.join(list(blocks)) if block.entries]
+        return joined[0] if len(joined) == 1 else None
 
     def _with_last_known(self, fresh: list[KnownBlock], place: int) -> list[KnownBlock]:
         """Return blocks that were just read; if the first is the last one of the list before, with its entries.
@@ -513,6 +521,10 @@ def _with_meta(entry: Entry, metas: Sequence[Any]) -> Entry:
     if not all(isinstance(meta, dict) for meta in metas):
         return {**entry, META: metas[0]}  # not for us to judge: whoever reads the entry says what is wrong with it
     return {**entry, META: {key: value for meta in metas for key, value in meta.items()}}
+
+
+def _entry_ids(block: Block) -> tuple[int, ...]:
+    return tuple(map(id, block.entries))
 
 
 def _items_id(block: Block) -> int:
