@@ -502,6 +502,30 @@ def test_a_user_who_quotes_a_label_is_heard_after_a_restart() -> None:
         assert manager.preflight("s", edited) == edited, "also where the list is read again"
 
 
+LABELLED = user("[clock: added for this call, not a message from the user]\nwhat does this line mean?")
+
+
+@pytest.mark.parametrize("dialect", ["chat", "anthropic"])
+def test_a_user_who_quotes_a_label_right_behind_what_is_known_is_heard(dialect: str) -> None:
+    store = InMemoryCompactionStore()
+    history = [user("hello"), assistant("hi")]
+    with CompactManager(store=store) as manager:
+        manager.preflight("s", history, dialect=dialect)
+    with CompactManager(store=store) as manager:
+        assert manager.preflight("s", [*history, LABELLED], dialect=dialect)[-1] == LABELLED, "nobody adds anything"
+
+
+def test_a_user_who_quotes_a_label_after_a_call_that_failed_is_heard() -> None:
+    """This process has answered: it knows what it has added."""
+    store, silent = InMemoryCompactionStore(), Injector("clock", 50, lambda context: None)
+    history = [user("hello"), assistant("hi"), user("what time is it?")]
+    with CompactManager(store=store, injectors=[silent]) as manager:
+        manager.preflight("s", history[:1])
+    with CompactManager(store=store, injectors=[silent]) as manager:
+        manager.preflight("s", history)
+        assert manager.preflight("s", [*history, LABELLED])[-1] == LABELLED
+
+
 def test_what_is_injected_once_a_turn_is_asked_for_once_after_a_restart() -> None:
     store, asked = InMemoryCompactionStore(), list[str]()
     notes = Injector("notes", 50, lambda context: asked.append("once") or "a note", once_per_turn=True)

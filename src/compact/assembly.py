@@ -158,6 +158,7 @@ def build_engine(
         compactor=compactor,
         rehydrate=build_rehydration(config, rehydration, store, tokenizer),
         inject=injection if injectors else None,
+        adding=frozenset(injector.name for injector in injectors),
     )
 
 

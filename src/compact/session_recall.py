@@ -121,7 +121,7 @@ class SessionRecall:
             default_sensitivity=self.default_sensitivity,
             is_shown=lambda i: i not in formed and plan.get_action(i)[0] is CompactionAction.INCLUDE,
             similar=(lambda query: self._similar(session_id, query)) if self.semantic else None,
-            is_in_line=self._line_of(session_id, held),
+            is_in_conversation=self._conversation_of(session_id, held),
         )
 
     def _source_in_memory(self, held: HeldSession, security: SecurityContext | None = None) -> RecallSource:
@@ -133,7 +133,7 @@ class SessionRecall:
         source = self._source(held.session.session_id, held, security)
         return replace(source, reader=store, artifacts=store.artifacts)
 
-    def _line_of(self, session_id: str, held: HeldSession | None) -> Callable[[Message], bool]:
+    def _conversation_of(self, session_id: str, held: HeldSession | None) -> Callable[[Message], bool]:
         """Return what tells the conversation that a session is in from others, from memory or from the store."""
         if held and held.session.log.entries:
             return held.session.log.conversation()

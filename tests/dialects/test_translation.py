@@ -13,7 +13,7 @@ from compact import CompactConfig, CompactManager
 from compact.dialects import DIALECTS
 from compact.dialects.gateway import Gateway
 from compact.dialects.translation import ShownList, Translator
-from compact.dialects.turns import EMPTY_CONTENT
+from compact.dialects.turns import CLOSING, EMPTY_CONTENT
 from compact.testing import WordTokenizer, assistant, dialogue, tool_exchange, user
 
 Items = list[dict[str, Any]]
@@ -258,3 +258,38 @@ def test_a_turn_that_says_nothing_is_known_beside_neighbours_that_are_apart() ->
     translator.learn(ShownList([user("another prompt"), assistant("b"), user("c")], ["", "m4", "m5"]))
     back = [raw[0], filled, *raw[2:]]
     assert all(map(is_, translator.entries(back, [ShownList(own)]), own))
+
+
+def gemini(role: str, text: str) -> dict[str, Any]:
+    return {"role": role, "parts": [{"text": text}]}
+
+
+def test_a_line_of_ours_stays_where_it_was_sent(tmp_path: Path) -> None:
+    """Gemini wants the user to speak last; what stands there for that comes back in the middle of a list."""
+    history = [gemini(role, f"{role} {n} " + "word " * 12) for n in range(14) for role in ("user", "model")]
+    with manager_on(tmp_path) as manager:
+        sent = copy.deepcopy(manager.preflight("s", history, dialect="gemini"))
+        assert sent[-1]["parts"][0]["text"] == CLOSING
+        version = manager.current_plan("s").version
+        for new in ([gemini("model", "m")], [gemini("user", "u"), gemini("model", "n")], [gemini("model", "o")]):
+            prompt = manager.preflight("s", [*copy.deepcopy(sent), *new], dialect="gemini")
+            assert manager.current_plan("s").version == version
+            before, now = ([part for item in items for part in item["parts"]] for items in (sent, prompt))
+            assert now[: len(before)] == before
+            sent = copy.deepcopy(prompt)
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "gemini", "converse"])
+def test_neighbours_are_known_apart_in_a_list_that_begins_with_the_assistant(dialect: str, tmp_path: Path) -> None:
+    """A line of ours before it makes the list as long as the neighbours make it shorter."""
+    key, agent = ("parts", "model") if dialect == "gemini" else ("content", "assistant")
+
+    def write(role: str, text: str) -> dict[str, Any]:
+        return {"role": role, key: text if dialect == "anthropic" else [{"text": text}]}
+
+    history = [write(agent, "hi"), write("user", "q2"), {**write("user", "keep"), "meta": META}, write(agent, "ok")]
+    with manager_on(tmp_path) as manager:
+        sent = copy.deepcopy(manager.preflight("s", [*history, write("user", "q3")], dialect=dialect))
+    with manager_on(tmp_path) as manager:
+        manager.preflight("s", sent, dialect=dialect)
+        assert [message.text for message in manager.history("s")] == ["hi", "q2", "keep", "ok", "q3"]

@@ -324,3 +324,29 @@ def test_an_empty_answer_is_written_to_responses_as_it_came() -> None:
     dialect, answer = DIALECTS["responses"], {"role": "assistant", "content": ""}
     [block] = dialect.read([answer], 0)
     assert [item for written in dialect.write(block.entries) for item in written.items] == [answer]
+
+
+def test_an_empty_turn_at_the_end_is_where_a_reply_begins_unless_it_is_joined() -> None:
+    dialect, ask, empty = DIALECTS["anthropic"], {"role": "user", "content": "go"}, {"role": "assistant", "content": ""}
+    [_, last] = dialect.join(list(dialect.read([ask, empty], 0)))
+    assert last.items == (empty,)
+    [_, last] = dialect.join(list(dialect.read([ask, {"role": "assistant", "content": "x"}, empty], 0)))
+    assert [part["text"] for part in last.items[0]["content"]] == ["x", EMPTY_CONTENT]
+
+
+@pytest.mark.parametrize(
+    ("name", "parts", "filled"),
+    [
+        ("anthropic", [{"type": "text", "text": "", "citations": None}], {"citations": None, "text": EMPTY_CONTENT}),
+        ("converse", [{"text": ""}, {"cachePoint": {"type": "default"}}], {"text": EMPTY_CONTENT}),
+    ],
+)
+def test_what_says_nothing_beside_an_empty_text_does_not_make_it_say_more(
+    name: str, parts: list[Any], filled: dict[str, Any]
+) -> None:
+    """Fields of an SDK that are not set, and a mark for the cache."""
+    dialect = DIALECTS[name]
+    [block] = dialect.join(list(dialect.read([{"role": "user", "content": parts}], 0)))
+    first, *others = block.items[0]["content"]
+    assert {**first, "type": "text"} == {**filled, "type": "text"}
+    assert others == parts[1:]

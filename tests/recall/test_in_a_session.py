@@ -191,6 +191,20 @@ def test_undo_goes_one_step_further_back_each_time() -> None:
     assert manager.undo("s") == back  # there is nothing further back
 
 
+def test_what_was_cut_for_others_is_whole_if_it_is_the_newest_when_the_plan_is_restored() -> None:
+    config = CompactConfig(max_context_tokens=300, policy={"hard_cap_buffer": 50}, telemetry={"exporter": "none"})
+    manager = CompactManager(config, tokenizer=WordTokenizer())
+    results = [wire for n in range(3) for wire in tool_exchange(f"c{n}", f"berth {n} " + "free " * 40, path=f"{n}.txt")]
+    history = [system("rule " * 120), user("Which ships are late?"), *results]
+    manager.preflight("s", [*history, user("final " + " ".join(f"x{n}" for n in range(100)))])
+    version, rewound = manager.current_plan("s").version, history[:-2]
+    cut = {record.span.first for record in manager.current_plan("s").records}
+    assert "m6" in cut, "the second result"
+    assert manager.preflight("s", rewound)[-1] == rewound[-1]
+    manager.restore("s", version)
+    assert manager.preflight("s", rewound)[-1] == rewound[-1]
+
+
 def test_versions_and_sessions_that_never_were() -> None:
     manager, _ = watched()
     manager.manual_compact("s", dialogue(12, words=30))

@@ -98,11 +98,14 @@ class AnthropicDialect:
     def join(self, blocks: Sequence[Block]) -> Sequence[Block]:
         """Make one turn of neighbours of one role, and begin with a turn of the user."""
         joined: list[Block] = []
-        for block in _with_words(blocks):
+        for block in (with_words(block, _EMPTY) for block in blocks):
             if joined and block.items and _roles(joined[-1])[-1:] == _roles(block)[:1] != ["system"]:
                 joined[-1] = _merge(joined[-1], block)
             else:
                 joined.append(block)
+        # An empty turn of the assistant's at the end is where its reply begins.
+        if joined and _roles(joined[-1])[-1:] == ["assistant"] and joined[-1].entries == blocks[-1].entries:
+            joined[-1] = blocks[-1]
         first = next((role for block in joined for role in _roles(block) if role != "system"), "user")
         if first != "user":
             joined.insert(0, Block(({"role": "user", "content": OPENING},), ()))
@@ -129,13 +132,6 @@ def _has_source(block: object) -> bool:
     """Return True for an image or a document as it is written here; others have these types too."""
     has_source = "source" in fields_of(block) or hasattr(block, "source")
     return has_source and _kind(block) in ("document", "image")
-
-
-def _with_words(blocks: Sequence[Block]) -> Iterator[Block]:
-    """Yield blocks that say something; an empty turn of the assistant's at the end is where its reply begins."""
-    for place, block in enumerate(blocks, 1):
-        is_reply = place == len(blocks) and _roles(block)[-1:] == ["assistant"]
-        yield block if is_reply else with_words(block, _EMPTY)
 
 
 def _roles(block: Block) -> list[str]:

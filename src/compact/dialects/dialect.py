@@ -25,7 +25,7 @@ CACHE_MARK = "cache_control"
 # A mark is on a message, on a part of it, or on a part of the result that a part is.
 _MARKED_DEPTH = 2
 # All that a text without anything else has, in any dialect.
-_PLAIN_TEXT = frozenset({"type", "text", "cache_control"})
+_PLAIN_TEXT = frozenset({"type", "text", CACHE_MARK})
 # Under this name the meta of an entry says that it is the summary of a session.
 _SUMMARY = "compact_summary"
 _BYTES = "$bytes"  # the key under which bytes stand in JSON
@@ -126,21 +126,29 @@ def with_words(block: Block, empty: Mapping[str, Any]) -> Block:
 
 
 def _item_with_words(item: Any, empty: Mapping[str, Any]) -> Any:
-    (key,) = empty
+    [(key, placeholder)] = empty.items()
     content: object = fields_of(item).get(key)
-    parts = cast(list[Any], content) if isinstance(content, list) else []
-    said = [part for part in parts if not _says_nothing(part)]
     if content == [] or (isinstance(content, str) and not content.strip()):
-        return {**item, **empty}
-    if len(said) == len(parts):
-        return item
-    return {**item, key: said or [{**parts[0], "text": EMPTY_CONTENT}]}
+        return {**item, key: placeholder}
+    parts = cast(list[Any], content) if isinstance(content, list) else []
+    said = parts_with_words(parts)
+    return item if len(said) == len(parts) and all(map(is_, said, parts)) else {**item, key: said}
+
+
+def parts_with_words(parts: Sequence[Any]) -> list[Any]:
+    """Return parts without texts that say nothing; if there is nothing else, the first of them says so."""
+    said = [part for part in parts if not _says_nothing(part)]
+    if len(said) == len(parts) or not all(map(is_cache_point, said)):
+        return said
+    first = next(part for part in parts if _says_nothing(part))
+    return [{**first, "text": EMPTY_CONTENT}, *said]
 
 
 def _says_nothing(part: object) -> bool:
     """Return True for an empty text; one with a signature, or with anything else, is not for us to drop."""
     fields = fields_of(part)
-    return fields.keys() <= _PLAIN_TEXT and isinstance(text := fields.get("text"), str) and not text.strip()
+    is_plain = all(key in _PLAIN_TEXT or value is None for key, value in fields.items())
+    return is_plain and isinstance(text := fields.get("text"), str) and not text.strip()
 
 
 def without_cache_marks(item: Any, depth: int = _MARKED_DEPTH) -> Any:

@@ -9,7 +9,17 @@ from typing import Any, cast
 
 from compact.core.log.legality import Violation
 from compact.core.log.messages import Message
-from compact.dialects.dialect import NATIVE, Block, Entry, foreign, is_summary, native_of, with_words, without
+from compact.dialects.dialect import (
+    NATIVE,
+    Block,
+    Entry,
+    foreign,
+    is_summary,
+    native_of,
+    parts_with_words,
+    with_words,
+    without,
+)
 from compact.dialects.gemini_check import check_gemini as check_gemini
 from compact.dialects.gemini_parts import (
     CALL_KEYS,
@@ -269,7 +279,7 @@ def _merge(first: Block, second: Block) -> Block:
     *before, last = first.items
     following, *after = second.items
     one, other = read_json_content(last), read_json_content(following)
-    turn = {**other.fields, **one.fields, "parts": [*one.parts, *other.parts]}
+    turn = {**other.fields, **one.fields, "parts": parts_with_words([*one.parts, *other.parts])}
     turn = with_bytes(turn) if "bytes" in (one.form, other.form) else turn
     return Block((*before, turn, *after), (*first.entries, *second.entries))
 

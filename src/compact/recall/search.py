@@ -132,7 +132,7 @@ class RecallSource:
     `default_sensitivity` is that of tool results which say nothing of their own, as it is when they are externalised.
     `is_shown` says of a message whether the prompt has it as it is: what left the prompt comes first. `similar` finds
     entries that mean what a query means. Of a session id that was used for several conversations, only those that
-    `is_in_line` says True for are found. `is_open` says of an entry whether it may be shown at all.
+    `is_in_conversation` says True for are found. `is_open` says of an entry whether it may be shown at all.
     """
 
     session_id: str
@@ -143,7 +143,7 @@ class RecallSource:
     is_shown: Callable[[str], bool] = lambda _: False
     is_open: Callable[[Message], bool] = lambda _: True
     similar: Callable[[str], Sequence[StoredMessage]] | None = None
-    is_in_line: Callable[[Message], bool] = lambda _: True
+    is_in_conversation: Callable[[Message], bool] = lambda _: True
 
     def by_id(self, query: str) -> list[StoredMessage] | None:
         """Return the entry that an id names, if it may be read; None if the query is no id."""
@@ -161,7 +161,7 @@ class RecallSource:
         named = [entry for piece in _ids_in(query) for entry in self.by_id(piece) or ()]
         ranked = self._search(query)
         if self.similar:
-            similar = [entry for entry in self.similar(query) if self.is_in_line(entry.message)]
+            similar = [entry for entry in self.similar(query) if self.is_in_conversation(entry.message)]
             ranked = _fused(ranked, similar, is_exact=bool(read_query(query).names))
         found = [entry for entry in ranked if not self._is_ours(entry)]
         found.sort(key=lambda entry: self.is_shown(entry.message.id))
@@ -185,7 +185,7 @@ class RecallSource:
         looked_at = _MAX_LOOKED_AT
         while True:
             ranked = self.reader.search(self.session_id, query, looked_at)
-            found = [entry for entry in ranked if self.is_in_line(entry.message)]
+            found = [entry for entry in ranked if self.is_in_conversation(entry.message)]
             if len(found) >= _MAX_LOOKED_AT or len(ranked) < looked_at:
                 return found[:_MAX_LOOKED_AT]
             looked_at *= _MORE
@@ -207,7 +207,7 @@ class RecallSource:
 
     def _may_read(self, entry: StoredMessage) -> bool:
         """Return True if the requester may read an entry: the log has what artifacts have, under the same rules."""
-        is_open = self.is_in_line(entry.message) and self.is_open(entry.message)
+        is_open = self.is_in_conversation(entry.message) and self.is_open(entry.message)
         return is_open and self.security.may_read_sensitivity(sensitivity_of(entry.message, self.default_sensitivity))
 
     def _is_ours(self, entry: StoredMessage) -> bool:

@@ -68,6 +68,8 @@ class Engine:
     prefetch: Prefetch | None = None
     rehydrate: Rehydrate | None = None
     inject: Callable[[Session], Steps[tuple[AddedMessage, ...]]] | None = None
+    # The names of all that inject.
+    adding: frozenset[str] = frozenset()
 
     @property
     def tokenizer(self) -> ProviderAwareTokenizer:
@@ -341,6 +343,7 @@ class Engine:
         if session.set_model(self.emitter.model, self.tokenizer):
             self.compactor.render(session)
         before, version = session.log.view, session.plan.version
+        session.adding = self.adding
         match = session.ingest(
             incoming, self.tokenizer.count_message, lambda plan, view: self.compactor.prompt_of(session, plan, view)
         )
@@ -432,9 +435,10 @@ class Engine:
             yield from self.persistence.catch_up(session, self.compactor.render)
             earlier = yield from self.persistence.plan_of(session, version)
             known = session.log.ids_until(earlier.regrets.log_length)
+            before = session.log.entries[: earlier.regrets.log_length]
             undone = session.plan.summary
             restored = replace(
-                self._after_edit(session, earlier, before=session.log.view, known=known),
+                self._after_edit(session, earlier, before=before, known=known),
                 version=session.plan.version + 1,
                 reason=f"version {version} was restored",
                 tokens_before=session.prompt_tokens,

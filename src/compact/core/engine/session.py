@@ -26,7 +26,7 @@ from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import CompactionAction, CompactionPlan, CompactionRun, StepFailure
 from compact.core.plan.regret import Regret, Regrets
 from compact.core.plan.renderer import PromptRenderer
-from compact.core.plan.turn import RehydrationState, TurnContext, is_added
+from compact.core.plan.turn import RehydrationState, TurnContext, added_by, is_added
 from compact.core.summary.summarizer import Spending
 
 # The owner, in a caller's list, of an item that we had added behind the log: no entry of the log.
@@ -165,6 +165,9 @@ class Session:
         self._tails: tuple[PromptTail, ...] = ()
         # Whether another process may have sent a prompt that comes back.
         self._is_resumed = False
+        # True once this process has given a prompt for what the store has; and the names of all that add to prompts.
+        self._has_answered = False
+        self.adding: frozenset[str] = frozenset()
         # The plans before the one in force, oldest first; None if they are in the store, and were not needed yet.
         self._earlier_plans: tuple[CompactionPlan, ...] | None = ()
         # The lines that the caller has left, oldest first, or None likewise; and the plans of the line that it is on.
@@ -198,7 +201,7 @@ class Session:
         What only this process knows stays: the window, what it showed behind the log, what it sent last.
         """
         self.reads += 1
-        self._is_resumed = True
+        self._is_resumed, self._has_answered = True, False
         entries = [entry.message for entry in stored.messages]
         by_id = {message.id: message for message in entries}
         forms = {message_id: form.applied(by_id[message_id]) for message_id, form in stored.forms.items()}
@@ -244,7 +247,7 @@ class Session:
         twin.stored, twin.last_sent = self.stored, self.last_sent
         twin.rehydration, twin.spending, twin.queued_version = self.rehydration, self.spending, self.queued_version
         twin._tokens, twin._tails, twin._deletion = dict(self._tokens), self._tails, self._deletion
-        twin._is_resumed = self._is_resumed
+        twin._is_resumed, twin._has_answered, twin.adding = self._is_resumed, self._has_answered, self.adding
         twin._earlier_plans, twin._like, twin.kept_lists = self._earlier_plans, self._like, self.kept_lists
         twin._left_lines, twin._versions_here = self._left_lines, self._versions_here
         twin._structure, twin.span_reading = self._structure.copy(), self.span_reading
@@ -260,6 +263,7 @@ class Session:
         self.decision, self.declined, self._exhausted = before.decision, before.declined, before._exhausted
         self.stored, self.last_sent, self.rehydration = before.stored, before.last_sent, before.rehydration
         self.queued_version, self._tails, self._is_resumed = before.queued_version, before._tails, before._is_resumed
+        self._has_answered = before._has_answered
         self._earlier_plans, self.reads = before._earlier_plans, self.reads + 1
         self._left_lines, self._versions_here = before._left_lines, before._versions_here
         self._like, self.kept_lists, self._structure = before._like, before.kept_lists, before._structure
@@ -368,9 +372,17 @@ class Session:
         start = next((place for place, is_ours in ours.items() if is_ours), len(incoming))
         added = takewhile(lambda place: ours[place], range(start, len(incoming)))
         tail = PromptTail(start, tuple(incoming[place] for place in added))
-        # What stands last behind something new is new, too: words of a user who quotes a label.
-        is_new = tail.end == len(incoming) and tail.start > known
+        is_new = tail.end == len(incoming) and not self._may_be_last(tail, known)
         return tail if tail.items and not is_new else None
+
+    def _may_be_last(self, tail: PromptTail, known: int) -> bool:
+        """Return True if what a list ends with may have been added to the prompt that it is, by another process.
+
+        Else these are the words of a user who quotes a label: behind something new, after an answer of this process, or
+        with the name of nobody who adds anything.
+        """
+        names = {added_by(read_entry(item, "messages")) for item in tail.items}
+        return tail.start <= known and not self._has_answered and names <= {"", *self.adding}
 
     def _is_added(self, item: object, place: str) -> bool:
         """Return True for what was added behind the log, by its label; not for a message of the log that quotes one."""
@@ -464,7 +476,7 @@ class Session:
 
         It is the very list that came, if that is settled, and nothing was changed at all.
         """
-        self.last_sent = self.prompt.slots
+        self.last_sent, self._has_answered = self.prompt.slots, True
         added = self._written_tail() if self.turn.rehydrated or self.injected else []
         if added:
             self._remember(PromptTail(len(self.prompt.items.owners), tuple(added)))

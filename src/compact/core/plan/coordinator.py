@@ -367,6 +367,9 @@ class CompactionCoordinator:
         def is_older_bulky(message: Message, tokens: int) -> bool:
             return is_older(message, tokens) and is_bulky(message, tokens)
 
+        def is_older_found(message: Message, tokens: int) -> bool:
+            return is_older(message, tokens) and message.role != "user"
+
         start = context = _with_bare_stubs(context)
         older = self._shorten(self._shorten(context, is_older_bulky), is_older)
         if older.total_tokens() <= context.goal.ceiling_tokens:
@@ -374,7 +377,10 @@ class CompactionCoordinator:
         context = self._shorten(self._cut_large(context, is_bulky, large), is_older_bulky)
         context = _squeeze_summary(context, max(MIN_SUMMARY_TOKENS, context.goal.ceiling_tokens // 3))
         context = _with_attachments_that_fit(context)
-        context = self._shorten(self._shorten(context, is_older), is_older, least_tokens=_NEARLY_NOTHING_TOKENS)
+        context = self._shorten(context, is_older)
+        shorter = self._shorten(context, is_older_found, least_tokens=_NEARLY_NOTHING_TOKENS)
+        if shorter.total_tokens() <= context.goal.ceiling_tokens:
+            return shorter
         for may_cut in (is_bulky, _anything):
             context = self._shorten(context, may_cut)
         return _squeeze_summary(context, MIN_SUMMARY_TOKENS)

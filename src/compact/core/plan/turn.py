@@ -15,7 +15,7 @@ REHYDRATED_PREFIX = "compact-rehydrated-"
 _ADDED = "added for this call, not a message from the user"
 _RETRIEVED = "retrieved artifact"
 # How what we add behind the log begins: nobody else writes that.
-_LABEL = re.compile(rf"\[(?:[^\n\]]{{1,200}}: {_ADDED}\]|{_RETRIEVED} art-[0-9a-f]{{16}}: )")
+_LABEL = re.compile(rf"\[(?:(?P<name>[^\n\]]{{1,200}}): {_ADDED}\]|{_RETRIEVED} art-[0-9a-f]{{16}}: )")
 
 
 def added_label(name: str) -> str:
@@ -26,6 +26,12 @@ def added_label(name: str) -> str:
 def is_added(message: Message) -> bool:
     """Return True for a message that was added behind the log, by its label."""
     return message.role == "user" and is_added_text(message.text)
+
+
+def added_by(message: Message) -> str:
+    """Return the name in the label of a message; "" for one that shows an artifact again, and without a label."""
+    found = _LABEL.match(message.text)
+    return (found["name"] or "") if found else ""
 
 
 def is_added_text(text: str) -> bool:

@@ -136,29 +136,45 @@ class Translator:
         neighbours that the dialect wants in one item are joined in the caller's own list, too: they are in a prompt
         that a plan has changed, and the same words are the same items then, whichever list the caller has sent.
         """
-        is_same = bool(self._current) and (entries is self._entries or _are_same(self._entries, entries))
-        is_same = is_same and not (joins and self._has_neighbours())
-        if is_same and not self._has_seen_meta:
+        is_own = bool(self._current) and (entries is self._entries or _are_same(self._entries, entries))
+        blocks = self._joined(summary_place) if is_own and joins else None
+        if not is_own:
+            blocks = self._prompt_blocks(entries, summary_place)
+        if blocks is not None:
+            self._remember_written(blocks)
+            return [item for block in blocks for item in block.items]
+        if not self._has_seen_meta:
             return self._given
-        if is_same:
-            self._written = [known.as_sent for known in self._current]
-            return [item for block in self._current for item in block.items]
-        blocks = self._prompt_blocks(entries, summary_place)
-        self._remember_written(blocks)
-        return [item for block in blocks for item in block.items]
+        self._written = [known.as_sent for known in self._current]
+        return [item for block in self._current for item in block.items]
 
-    def _has_neighbours(self) -> bool:
-        """Return True if the dialect makes something else of the caller's list; only what is new is looked at."""
+    def _joined(self, summary_place: int | None) -> list[Block] | None:
+        """Return what the dialect makes of the caller's own list; None if it leaves it as it is.
+
+        While there is nothing to join, only what is new is looked at.
+        """
         same = max(0, min(len(self._apart), len(self._current)) - 1)
-        same = same if self._apart[:same] == self._current[:same] else 0
-        # A part of a list may begin or end as no whole list does: then all of it is looked at.
-        for start in sorted({max(0, same - 1), 0}, reverse=True):
-            blocks = [Block(known.items, known.entries) for known in self._current[start:]]
-            joined = self.dialect.join(blocks)
-            if list(map(_items_id, joined)) == list(map(_items_id, blocks)):
-                self._apart = self._current
-                return False
-        return True
+        if same > 1 and self._apart[:same] == self._current[:same] and self._is_apart(same - 1):
+            self._apart = self._current
+            return None
+        summary = PlacedSummary.at(self._entries, summary_place)
+        blocks, position = list[Block](), 0
+        for known in self._current:
+            blocks.append(Block(known.items, summary.marked(known.entries, position)))
+            position += len(known.entries)
+        joined = self.dialect.join(blocks)
+        if list(map(_items_id, joined)) != list(map(_items_id, blocks)):
+            return [summary.unmarked(block) for block in joined]
+        self._apart = self._current
+        return None
+
+    def _is_apart(self, start: int) -> bool:
+        """Return True if the dialect leaves the end of the caller's list as it is."""
+        blocks = [Block(known.items, known.entries) for known in self._current[start:]]
+        joined = self.dialect.join(blocks)
+        # What a whole list would have to begin with does not matter here.
+        ours = 1 if len(joined) > len(blocks) and not joined[0].entries else 0
+        return list(map(_items_id, joined[ours:])) == list(map(_items_id, blocks))
 
     def _prompt_blocks(self, entries: Sequence[Any], summary_place: int | None) -> list[Block]:
         summary = PlacedSummary.at(entries, summary_place)
@@ -248,8 +264,8 @@ class Translator:
 
     def _entries_of(self, known: KnownBlock, there: Sequence[Any]) -> tuple[Entry, ...]:
         """Return the entries of a block that is in a list, with what we have added to its last item there."""
-        is_known = not has_added(there[-1]) and not has_added(known.seen[-1])
-        if is_known or all(map(is_same, known.seen, there)):
+        has_nothing_added = not has_added(there[-1]) and not has_added(known.seen[-1])
+        if has_nothing_added or all(map(is_same, known.seen, there)):
             return known.entries
         return *filterfalse(is_added_entry, known.entries), *self._added_in(there[-1])
 
@@ -362,7 +378,7 @@ class Translator:
 
         joined = self.dialect.join(apart)
         yield list(map(known, joined))
-        if len(joined) < len(apart):
+        if list(map(_items_id, joined)) != list(map(_items_id, apart)):
             yield list(map(known, apart))
             # What was not put together with others may have been filled all the same: it says nothing.
             filled = {_entry_ids(block): block for block in joined}
