@@ -23,6 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 import dialect_conversations as written
 from compact import CompactConfig, CompactManager, Injector, InsufficientBudget
 from compact.core.log.entries import read_entry
+from compact.core.log.legality import EMPTY_CONTENT
 from compact.core.log.log import SUMMARY_MARK, KnownList, Log
 from compact.core.log.messages import Message
 from compact.dialects import get_dialect
@@ -43,6 +44,8 @@ _TEXTS = ("ok", "go on", "alpha src/app/main.py", "error: no such file", "бер
 _LONG = tuple(" ".join([word] * 120) for word in ("harbour", "crane"))
 # So many prompts of lines that a caller has left are known for sure: an edit or a compaction may lie between two.
 _NEWEST = 5
+# The dialects in which a caller says up to where the provider caches.
+_MARKED = ("anthropic", "converse")
 _texts = st.sampled_from((*_TEXTS, *_TEXTS, *_LONG))
 
 
@@ -69,6 +72,8 @@ class CallerMachine(RuleBasedStateMachine):
     """One caller, its list, and what must hold after each of its calls."""
 
     dialect = "chat"
+    # Sends back what was injected, moves the mark for the cache to the end, and has neighbours of one role apart.
+    is_untidy = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -109,7 +114,7 @@ class CallerMachine(RuleBasedStateMachine):
     @rule(more=turns(max_turns=1))
     def append_to_the_prompt(self, more: list[Step]) -> None:
         """A caller that goes on with what it was given, rather than with its own list."""
-        if self.prompt is None or self.injects:
+        if self.prompt is None or (self.injects and not self.is_untidy):
             return
         more = self.numbered(more)
         self.steps = [*self.steps, *more]
@@ -126,7 +131,7 @@ class CallerMachine(RuleBasedStateMachine):
             for number, (prompt, steps) in enumerate(self.given)
             if number >= newest or self.steps[: len(steps)] == steps
         ]
-        if mine and not self.injects:
+        if mine and (self.is_untidy or not self.injects):
             prompt, steps = mine[-1 - which % len(mine)]
             more = self.numbered(more)
             self.steps = [*steps, *more]
@@ -236,6 +241,8 @@ class CallerMachine(RuleBasedStateMachine):
     # -- the call, and what must hold --------------------------------------------------------------------------------
 
     def write(self, steps: Sequence[Step]) -> list[Wire]:
+        if self.is_untidy and self.dialect in _MARKED:
+            return [item for step in steps for item in WRITERS[self.dialect]([step])]
         return WRITERS[self.dialect](steps)
 
     def numbered(self, steps: list[Step]) -> list[Step]:
@@ -257,6 +264,8 @@ class CallerMachine(RuleBasedStateMachine):
 
     def call(self, items: list[Wire] | None = None, *, is_carried: bool = False) -> None:
         items = self.write(self.steps) if items is None else items
+        if self.is_untidy:
+            _move_mark(items, self.dialect)
         version, before, was = self._version(), self.prompt, self.sent
         self.prompt = self.ask(self.manager, items)
         self.sent, self.is_carried = items, is_carried
@@ -334,8 +343,30 @@ def _parts(messages: Sequence[Message]) -> Counter[tuple[str, str]]:
     return Counter([*calls, *results, *(("user", message.text) for message in messages if message.role == "user")])
 
 
-def machine_for(dialect: str) -> type[CallerMachine]:
-    return type(f"{dialect.title()}Machine", (CallerMachine,), {"dialect": dialect})
+def _move_mark(items: list[Wire], dialect: str) -> None:
+    """Put the mark up to which a provider caches behind the last item, and take it away elsewhere."""
+    if not items or dialect not in _MARKED:
+        return
+    for item in items:
+        if isinstance(item["content"], list):
+            blocks = cast("list[Wire]", item["content"])
+            item["content"] = [
+                {name: value for name, value in block.items() if name != "cache_control"}
+                for block in blocks
+                if "cachePoint" not in block
+            ]
+    last = items[-1]
+    if dialect == "converse":
+        last["content"] = [*last["content"], {"cachePoint": {"type": "default"}}]
+        return
+    content = last["content"]
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    if blocks:
+        last["content"] = [*blocks[:-1], {**blocks[-1], "cache_control": {"type": "ephemeral"}}]
+
+
+def machine_for(dialect: str, *, is_untidy: bool = False) -> type[CallerMachine]:
+    return type(f"{dialect.title()}Machine", (CallerMachine,), {"dialect": dialect, "is_untidy": is_untidy})
 
 
 @pytest.mark.soak
@@ -369,9 +400,16 @@ def test_a_walk_with_prompts_of_long_ago(dialect: str, seed: int) -> None:
     walk(dialect, random.Random(f"back {seed}"), sends_back=True)
 
 
-def walk(dialect: str, chance: random.Random, *, sends_back: bool = False) -> None:
+@pytest.mark.parametrize("seed", range(200) if SOAK else range(3))
+@pytest.mark.parametrize("dialect", WRITERS)
+def test_a_walk_of_an_untidy_caller(dialect: str, seed: int) -> None:
+    """Empty answers, several messages of one role, moving marks, and prompts that come back with what was injected."""
+    walk(dialect, random.Random(f"untidy {seed}"), sends_back=True, is_untidy=True)
+
+
+def walk(dialect: str, chance: random.Random, *, sends_back: bool = False, is_untidy: bool = False) -> None:
     """Take some steps at random, and some of them more often than others."""
-    caller = machine_for(dialect)()
+    caller = machine_for(dialect, is_untidy=is_untidy)()
     caller.begin(chance.choice([260, 500, 1500]), chance.random() < 0.3, random_turns(chance))
     words = (*_TEXTS, *_TEXTS, *_LONG)
     rules: list[Callable[[], None]] = [
@@ -400,6 +438,11 @@ def walk(dialect: str, chance: random.Random, *, sends_back: bool = False) -> No
             caller.try_again,
             caller.restart,
         ]
+    if is_untidy:
+        rules += [
+            lambda: caller.append(untidy_turns(chance)),
+            lambda: caller.append_to_the_prompt(untidy_turns(chance)),
+        ]
     for _ in range(STEPS):
         chance.choice(rules)()
 
@@ -414,6 +457,13 @@ def random_turns(chance: random.Random, most: int = 3) -> list[Step]:
             results = [chance.choice(words) for _ in range(chance.randint(1, 2))]
             steps.append(with_calls(chance.choice(("", "I look.")), chance.randint(0, 40), results))
     return steps
+
+
+def untidy_turns(chance: random.Random) -> list[Step]:
+    """Answers that say nothing, and several messages of one role in a row."""
+    said = (*_TEXTS, *_LONG)
+    steps = [Step("model", chance.choice(("", "", *_TEXTS))) for _ in range(chance.randint(1, 2))]
+    return [*steps, *(Step("user", chance.choice(said)) for _ in range(chance.randint(1, 3)))]
 
 
 # -- what it found ---------------------------------------------------------------------------------------------------
@@ -554,6 +604,28 @@ class OneByOne:
         return getattr(self._store, name)
 
 
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["at once", "after a restart"])
+def test_a_prompt_that_was_repaired_before_there_was_a_plan_comes_back(is_restarted: bool) -> None:
+    """The call that goes on with it compacts, and is made again."""
+    store = InMemoryCompactionStore()
+    start = [("user", "do the task"), ("assistant", "one"), ("user", "two"), ("assistant", None), ("user", "three")]
+    with small_manager(260, store) as manager:
+        sent = manager.preflight("s", [{"role": role, "content": said} for role, said in start])
+        assert sent[3]["content"] == EMPTY_CONTENT
+        for number in range(8):
+            sent += [
+                {"role": "assistant", "content": f"{number} {_LONG[0][:200]}"},
+                {"role": "user", "content": "go on"},
+            ]
+        prompt = copy.deepcopy(manager.preflight("s", copy.deepcopy(sent)))
+        version = manager.current_plan("s").version
+        again = small_manager(260, store) if is_restarted else manager
+        assert version > 0
+        assert again.preflight("s", copy.deepcopy(sent)) == prompt
+        assert again.current_plan("s").version == version
+        assert EMPTY_CONTENT not in [message.text for message in again.history("s")]
+
+
 def test_an_entry_that_undo_shows_again_is_shown_as_the_caller_has_it() -> None:
     """Its agent cleared the result while a stub of ours stood for it."""
     with small_manager(1_500) as manager:
@@ -675,3 +747,10 @@ def test_walks_with_prompts_that_failed_once(dialect: str) -> None:
     """A list that has as many items as the line and is a prompt; a prompt that the next process compacted again."""
     for seed in (104, 169):
         walk(dialect, random.Random(f"back {seed}"), sends_back=True)
+
+
+@pytest.mark.parametrize("dialect", ["chat", "anthropic", "gemini", "converse"])
+def test_untidy_walks_that_failed_once(dialect: str) -> None:
+    """New words that equal a part of an item; neighbours together here and apart there; a silence that was filled."""
+    for seed in (2, 32, 55):
+        walk(dialect, random.Random(f"untidy {seed}"), sends_back=True, is_untidy=True)

@@ -260,6 +260,33 @@ def test_a_turn_that_says_nothing_is_known_beside_neighbours_that_are_apart() ->
     assert all(map(is_, translator.entries(back, [ShownList(own)]), own))
 
 
+def test_what_is_new_may_equal_a_part_of_an_item_that_was_sent() -> None:
+    """Two of the user's messages went out in one item; one of them is said again, alone."""
+    sent = [user("begin"), assistant("b"), user("c"), user("d")]
+    back = [sent[0], sent[1], {"role": "user", "content": [text("c"), text("d")]}, assistant("new"), user("c")]
+    translator = Translator(DIALECTS["anthropic"])
+    translator.learn(ShownList([user("another prompt"), assistant("b"), user("c")], ["", "m2", "m3"]))
+    later = [*sent[:3], user("d, cut")]
+    entries = translator.entries(back, [ShownList(shown, ["m1", "m2", "m3", "m4"]) for shown in (later, sent)])
+    assert len(entries) == 6
+    assert all(map(is_, entries[:4], sent))
+
+
+def test_neighbours_that_are_together_here_and_apart_there_are_known() -> None:
+    """Equal messages: some were sent in one item, and others are apart, as the caller has added them."""
+    own = [user("begin"), assistant("b"), user("ok"), user("ok"), assistant("b"), user("ok"), user("ok"), user("end")]
+    back = [own[0], own[1], {"role": "user", "content": [text("ok"), text("ok")]}, *own[4:]]
+    translator = Translator(DIALECTS["anthropic"])
+    translator.learn(ShownList([user("another prompt"), assistant("b"), user("end")], ["", "m2", "m8"]))
+    entries = translator.entries(back, [ShownList(own, [f"m{n}" for n in range(1, 9)])])
+    assert len(entries) == len(own)
+    assert all(map(is_, entries, own))
+
+
+def text(said: str) -> dict[str, Any]:
+    return {"type": "text", "text": said}
+
+
 def gemini(role: str, text: str) -> dict[str, Any]:
     return {"role": role, "parts": [{"text": text}]}
 

@@ -419,10 +419,15 @@ class Session:
         view_ids = {message.id for message in self.log.view}
         plans = (plan for plan in reversed(self._earlier_plans) if plan.records)
         standing = (plan for plan in plans if all(view_ids.issuperset(record.span) for record in plan.records))
-        own = (prompt_of(plan, self.log.view) for plan in islice(standing, _REMEMBERED_PLANS))
+        own = (prompt_of(plan, self.log.view) for plan in chain(islice(standing, _REMEMBERED_PLANS), self._no_plan()))
         left = (LeftLine(line.ids, version) for line in reversed(self._left_lines) for version in line.versions)
         prompts = (self._prompt_of_left(line, prompt_of) for line in left)
         return chain(own, islice((prompt for prompt in prompts if prompt is not None), _REMEMBERED_PLANS))
+
+    def _no_plan(self) -> Iterator[CompactionPlan]:
+        """Yield what was in force before the first compaction, if something is now: a prompt was repaired even then."""
+        if self.plan.records:
+            yield CompactionPlan(self.session_id)
 
     def _prompt_of_left(self, line: LeftLine, prompt_of: PromptOf) -> CurrentPrompt | None:
         """Return what a plan has shown of a line that the caller has left; None if it is known without that."""

@@ -3,6 +3,7 @@
 translator  the translation of one session's list, there and back
 blocks      what it remembers: items, and the entries they are
 looks       when two items are the same
+sought      the items of a list that are looked for in a known one
 added       what we have added behind the log, in items that come back
 """
 

@@ -42,6 +42,7 @@ from compact.dialects.translation.looks import (
     seen_items,
     without_meta,
 )
+from compact.dialects.translation.sought import SoughtItems
 
 # Chosen: far more than a session writes; what was written longest ago is forgotten first.
 _MAX_WRITTEN = 20_000
@@ -294,13 +295,17 @@ class Translator:
         return found
 
     def _aligned(self, items: Sequence[Any], lists: Sequence[ShownList]) -> dict[int, KnownBlock]:
-        """Return the blocks that are in a list, by their places, of the known list that most of it is in."""
+        """Return the blocks that are in a list, by their places, of the known list that most of it is in.
+
+        Of two that have as much of it, the one that it begins with for longer: what is new may equal something old.
+        """
         best: dict[int, KnownBlock] = {}
-        most = 0
+        most = (0, 0)
         for blocks, places in self._places_in(items, lists):
-            if len(places) > most:
-                best, most = dict(self._whole_blocks(blocks, places)), len(places)
-            if most == len(items):
+            start = next((n for n in range(len(places)) if places.get(n) != n), len(places))
+            if (len(places), start) > most:
+                best, most = dict(self._whole_blocks(blocks, places)), (len(places), start)
+            if len(places) == len(items):
                 break
         for place, block in best.items():
             there = items[place : place + len(block.seen)]
@@ -317,7 +322,8 @@ class Translator:
         first_mark = next((n for n, item in enumerate(items) if item_has_meta(item)), None)
         plain = [digest_of(without_meta(item)) for item in items] if first_mark is not None else []
         digests, tried = list(map(digest_of, items)), dict[tuple[bytes, ...], list[KnownBlock]]()
-        for blocks in self._known_lists(lists, frozenset((*digests, *plain))):
+        sought = SoughtItems(list(zip(digests, plain or digests, strict=True)))
+        for blocks in self._known_lists(lists, sought):
             known = tuple(digest for block in blocks for digest in block.digests)
             if known not in tried:
                 tried[known] = blocks
@@ -351,7 +357,7 @@ class Translator:
         read = (entry for found in self.dialect.read(block.items, 0) for entry in found.entries) if own else ()
         return own == [entry.get("tool_call_id") for entry in read if entry.get("role") == "tool"]
 
-    def _known_lists(self, lists: Sequence[ShownList], looked_for: frozenset[bytes]) -> Iterator[list[KnownBlock]]:
+    def _known_lists(self, lists: Sequence[ShownList], sought: SoughtItems) -> Iterator[list[KnownBlock]]:
         # Of two that fit as well, the one with the caller's marks: an item without is not the one that had them.
         if self._has_seen_meta:
             yield [block.as_marked for block in self._current]
@@ -359,14 +365,14 @@ class Translator:
         yield self._written
         for shown in lists:
             self._remember_pieces(shown)
-            yield from self._as_blocks(shown, sent_items if shown.owners else with_meta_again, looked_for)
+            yield from self._as_blocks(shown, sent_items if shown.owners else with_meta_again, sought)
         for own in lists:
             # Before there was a plan, what was sent was the caller's own list without its marks.
             if not own.owners and any(META in entry for entry in own.entries):
-                yield from self._as_blocks(own, sent_items, looked_for)
+                yield from self._as_blocks(own, sent_items, sought)
 
     def _as_blocks(
-        self, shown: ShownList, seen_as: Callable[[Block], tuple[Any, ...]], looked_for: frozenset[bytes]
+        self, shown: ShownList, seen_as: Callable[[Block], tuple[Any, ...]], sought: SoughtItems
     ) -> Iterator[list[KnownBlock]]:
         """Yield a list as blocks: what a dialect puts together, a caller may have together or apart."""
         summary = PlacedSummary.at(shown.entries, shown.summary_place)
@@ -383,24 +389,41 @@ class Translator:
             # What was not put together with others may have been filled all the same: it says nothing.
             filled = {_entry_ids(block): block for block in joined}
             alone = [filled.get(_entry_ids(block), block) for block in apart]
-            yield list(self._joined_as(looked_for, alone, known))
+            yield list(self._joined_as(sought, alone, known))
 
     def _joined_as(
-        self, looked_for: frozenset[bytes], apart: Sequence[Block], known: Callable[[Block], KnownBlock]
+        self, sought: SoughtItems, apart: Sequence[Block], known: Callable[[Block], KnownBlock]
     ) -> Iterator[KnownBlock]:
-        """Yield blocks that are looked for, and the others together with as many neighbours as such an item has."""
+        """Yield blocks together with as many neighbours as in the list that is looked for."""
+        sought.begin()
         start = 0
         while start < len(apart):
-            found, length = known(apart[start]), 1
-            is_found = looked_for.issuperset(found.digests)
-            for end in range(start + 2, min(start + _MAX_JOINED, len(apart)) + 1) if not is_found else ():
-                joined = self._as_one(apart[start:end])
-                if joined is None:
-                    break
-                if looked_for.issuperset((block := known(joined)).digests):
-                    found, length = block, end - start
+            found, length = self._joined_from(start, sought, apart, known)
+            sought.follow(found.digests)
             yield found
             start += length
+
+    def _joined_from(
+        self, start: int, sought: SoughtItems, apart: Sequence[Block], known: Callable[[Block], KnownBlock]
+    ) -> tuple[KnownBlock, int]:
+        """Return the block that begins at a place, and how many it is made of: what the list goes on with, if it does.
+
+        Otherwise it is what the list has anywhere, alone rather than with neighbours.
+        """
+        alone = known(apart[start])
+        if sought.has_next(alone.digests):
+            return alone, 1
+        found, length = alone, 1
+        for end in range(start + 2, min(start + _MAX_JOINED, len(apart)) + 1):
+            joined = self._as_one(apart[start:end])
+            if joined is None:
+                break
+            block = known(joined)
+            if sought.has_next(block.digests):
+                return block, end - start
+            if not sought.has(alone.digests) and sought.has(block.digests):
+                found, length = block, end - start
+        return found, length
 
     def _as_one(self, blocks: Sequence[Block]) -> Block | None:
         """Return what a dialect makes of some blocks, if that is one; what it puts before them to begin with apart."""
