@@ -201,6 +201,17 @@ def test_what_another_process_wrote_meanwhile_changes_nothing_about_it(tmp_path:
     other.close()
 
 
+def test_it_is_known_in_a_prompt_that_has_lost_an_older_message() -> None:
+    manager, _ = watched(numbered())
+    history = dialogue(4)
+    sent = manager.preflight("s", history)
+    assert is_injected(sent[-1])
+    del sent[2]
+    again = manager.preflight("s", sent)
+    assert [message.original for message in manager.history("s")] == history
+    assert without_injected(again) == [*history[:2], *history[3:]]
+
+
 def test_after_a_restart_it_is_known_by_its_label(tmp_path: Any) -> None:
     state = {"url": f"sqlite:///{tmp_path}/state.db"}
     first, _ = watched(numbered(), numbered("notes"), state=state)

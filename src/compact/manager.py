@@ -521,11 +521,11 @@ class CompactManager:
         session = call.session
         yield from call.engine.refresh(session)
         if gateway.must_learn(session.reads):
-            gateway.learn(_shown(session.prompt), session.reads)
+            gateway.learn(_shown(session.prompt), _own_list(session), session.reads)
         entries = gateway.entries_at_hand()
         if entries is not None:
             return entries
-        own = ShownList([message.original for message in session.log.view])
+        own = _own_list(session)
         prompts = [session.prompt, *(yield from call.engine.earlier_prompts(session))]
         return gateway.to_entries((own, *map(_shown, prompts)))
 
@@ -1377,6 +1377,10 @@ class _Call:
     def likely_dialect(self) -> str:
         """What plain text is taken for, which could be in any dialect: what the model's own provider takes."""
         return "anthropic" if self.model.startswith("claude") else "chat"
+
+
+def _own_list(session: Session) -> ShownList:
+    return ShownList([message.original for message in session.log.view])
 
 
 def _shown(prompt: CurrentPrompt) -> ShownList:

@@ -12,9 +12,9 @@ from typing import Any
 from compact.core.log.messages import SettledItems, copy_plain
 from compact.dialects import CHAT, DIALECTS, detect, get_dialect
 from compact.dialects.chat import check_parts
-from compact.dialects.dialect import META, NATIVE, Dialect, has_own_marks, without, without_cache_marks
+from compact.dialects.dialect import META, NATIVE, Dialect, has_own_marks, without
 from compact.dialects.objects import SeenItems, check_items, plain_item
-from compact.dialects.translation import ShownList, Translator
+from compact.dialects.translation import ShownList, Translator, may_look_otherwise
 
 
 @dataclass(slots=True)
@@ -27,7 +27,8 @@ class Gateway:
     _is_chat_as_is: bool = True
     # How often the session had been read from its store when its prompt was learned.
     _learned: int | None = None
-    _has_marks: bool = False
+    # True once an item was seen that may come back with other looks.
+    _look_changes: bool = False
     _scanned: int = 0
     # The caller's last list, the last one that was understood, and the last one that was translated.
     _seen: SeenItems = field(default_factory=SeenItems.none)
@@ -54,18 +55,20 @@ class Gateway:
             self._is_decided, self._scanned = found is not None, len(data)
             self._switch_to(found or _likely(data, get_dialect(likely)))
         fresh = data[self._checked :]
-        self._has_marks = self._has_marks or any(without_cache_marks(item) is not item for item in fresh)
-        # A caller may mark what it has sent before; then that is not as it was. Callers move marks for a cache.
-        has_marks = self._translator.knows_meta or self._has_marks or has_own_marks(fresh)
-        self._is_chat_as_is = self.dialect is CHAT and not has_marks
+        self._look_changes = self._look_changes or any(map(may_look_otherwise, fresh))
+        # A caller may mark what it has sent before; then that is not as it was.
+        is_marked = self._translator.knows_meta or has_own_marks(fresh)
+        self._is_chat_as_is = self.dialect is CHAT and not is_marked and not self._look_changes
 
     def must_learn(self, reads: int) -> bool:
         """Return True if the prompt of a session that was read so many times from its store is not known here yet."""
         return self._learned != reads
 
-    def learn(self, shown: ShownList, reads: int) -> None:
-        """Recognise what a session was shown before, should it come back."""
+    def learn(self, shown: ShownList, own: ShownList, reads: int) -> None:
+        """Recognise what a session was shown before, should it come back; `own` is its caller's list."""
         self._learned = reads
+        if self._is_chat_as_is and any(map(may_look_otherwise, own.entries)):
+            self._look_changes, self._is_chat_as_is = True, False
         if shown.entries and (not self._is_chat_as_is or any(map(_is_marked, shown.entries))):
             self._is_chat_as_is = False  # what comes back has lost its marks; they are known here
             self._translator.learn(shown)

@@ -38,13 +38,18 @@ class NestedRedaction:
         # With patterns or a callback of the user any leaf may matter: numbers, short names, strings without a hint.
         self._reads_everything = reads_everything
         self._open: set[int] = set()
+        # A message has its text twice: as we read it, and as it came.
+        self._strings: dict[str, str] = {}
 
     def value(self, value: Any) -> Any:
         """Return a redacted copy, or the same object if nothing in it is a secret."""
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, str):
-            return self.string(value)
+            clean = self._strings.get(value)
+            if clean is None:
+                clean = self._strings[value] = self.string(value)
+            return clean
         if isinstance(value, int | float):
             return self._number(value)
         if id(value) in self._open or len(self._open) >= _MAX_DEPTH:
@@ -149,7 +154,8 @@ class NestedRedaction:
             field.name: clean
             for field in dataclasses.fields(value)
             if field.name not in kept
-            and (clean := self.under(field.name, getattr(value, field.name))) is not getattr(value, field.name)
+            and (item := getattr(value, field.name))  # nothing is in what is empty
+            and (clean := self.under(field.name, item)) is not item
         }
         if not changed:
             return value

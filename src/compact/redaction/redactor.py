@@ -67,7 +67,7 @@ class Redactor:
 
     def message(self, message: Message) -> Message:
         """Return a message without secrets; its role and ids stay, and JSON stays JSON."""
-        return self.value(message)
+        return self.event(message)
 
     def _called_back(self, text: str) -> str:
         try:

@@ -536,3 +536,32 @@ def test_what_a_list_meets_again_belongs_to_its_conversation() -> None:
     matched(log, [S, X, B, A])
     assert (log.line, [entry.line for entry in log.view]) == (1, [0, 1, 1, 0])
     assert "".join(entry.text[0] for entry in filter(log.conversation(), log.entries)) == "baxb", "c is of the other"
+
+
+def test_an_edit_behind_what_is_hidden_takes_the_place_of_what_it_changes() -> None:
+    """The prompt shows nothing of b; in the line, b still stands before what was edited."""
+    log = log_of([A, B, C, D])
+    prompt = KnownList()
+    prompt.add_entries([log.view[0], *log.view[2:]])
+    matched(log, [A, X, D], prompt, shown=Shown(as_is=lambda i: i != "m2"))
+    assert texts(log) == "a b x d"
+
+
+def test_the_last_list_is_known_although_the_prompt_is_another_one_by_now() -> None:
+    """It was a prompt with something behind it that looks otherwise in every prompt."""
+    log = log_of([A, B, C])
+    sent = summary_of(["m1", "m2"], log.view[2])
+    back = [*sent.originals, D]
+    matched(log, back, sent)
+    again = matched(log, copy.deepcopy(back), summary_of(["m1", "m2", "m3", "m4"]))
+    assert (again.new, again.branched, again.owners) == ((), False, ["", "m3", "m4"])
+    longer = matched(log, [*back, E], summary_of(["m1", "m2", "m3", "m4"]))
+    assert ([entry.text for entry in longer.new], texts(log)) == (["e"], "a b c d e")
+
+
+def test_an_entry_that_was_left_is_met_again_in_another_form() -> None:
+    marked = {**B, "content": [{"type": "text", "text": "b", "cache_control": {"type": "ephemeral"}}]}
+    log = log_of([A, marked], [A, C])
+    back = matched(log, [A, B, D])
+    assert (log.view_ids, back.formed, len(log)) == (["m1", "m2", "m4"], ("m2",), 4)
+    assert log.view[1].original == B, "as the caller has it now"

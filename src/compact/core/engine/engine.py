@@ -343,9 +343,11 @@ class Engine:
         if session.set_model(self.emitter.model, self.tokenizer):
             self.compactor.render(session)
         before, version = session.log.view, session.plan.version
-        session.adding = self.adding
         match = session.ingest(
-            incoming, self.tokenizer.count_message, lambda plan, view: self.compactor.prompt_of(session, plan, view)
+            incoming,
+            self.tokenizer.count_message,
+            lambda plan, view: self.compactor.prompt_of(session, plan, view),
+            self.adding,
         )
         if match is None:
             return None

@@ -16,6 +16,7 @@ from compact.core.engine.prompt import CurrentPrompt
 from compact.core.facts.extraction import SpanReading
 from compact.core.log.entries import read_entry, write_entry
 from compact.core.log.forms import EntryForm
+from compact.core.log.legality import check_chat
 from compact.core.log.log import KnownList, LeftLine, Log, Match, Shown
 from compact.core.log.messages import Message, SettledItems, Slot, copy_plain
 from compact.core.log.structure import HistoryStructure
@@ -80,15 +81,22 @@ class TurnState:
 
 @dataclass(frozen=True, slots=True)
 class PromptTail:
-    """What stood behind the log in an earlier prompt: from which place on, and the items."""
+    """What stood behind the log in an earlier prompt: from which place on, the items, and what was before them."""
 
     start: int
     items: tuple[object, ...]
+    before: object = None
 
     @property
     def end(self) -> int:
         """The place behind it."""
         return self.start + len(self.items)
+
+    def found_in(self, incoming: Sequence[object], start: int) -> PromptTail | None:
+        """Return it where it stands in a list, from a place on: behind what was before it."""
+        places = (n for n in range(max(1, start), len(incoming)) if incoming[n] == self.items[0])
+        found = (replace(self, start=n) for n in places if incoming[n - 1] == self.before)
+        return next((tail for tail in found if tuple(incoming[tail.start : tail.end]) == self.items), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +175,7 @@ class Session:
         self._is_resumed = False
         # True once this process has given a prompt for what the store has; and the names of all that add to prompts.
         self._has_answered = False
-        self.adding: frozenset[str] = frozenset()
+        self._adding: frozenset[str] = frozenset()
         # The plans before the one in force, oldest first; None if they are in the store, and were not needed yet.
         self._earlier_plans: tuple[CompactionPlan, ...] | None = ()
         # The lines that the caller has left, oldest first, or None likewise; and the plans of the line that it is on.
@@ -247,7 +255,7 @@ class Session:
         twin.stored, twin.last_sent = self.stored, self.last_sent
         twin.rehydration, twin.spending, twin.queued_version = self.rehydration, self.spending, self.queued_version
         twin._tokens, twin._tails, twin._deletion = dict(self._tokens), self._tails, self._deletion
-        twin._is_resumed, twin._has_answered, twin.adding = self._is_resumed, self._has_answered, self.adding
+        twin._is_resumed, twin._has_answered, twin._adding = self._is_resumed, self._has_answered, self._adding
         twin._earlier_plans, twin._like, twin.kept_lists = self._earlier_plans, self._like, self.kept_lists
         twin._left_lines, twin._versions_here = self._left_lines, self._versions_here
         twin._structure, twin.span_reading = self._structure.copy(), self.span_reading
@@ -286,12 +294,15 @@ class Session:
         incoming: Sequence[object],
         count_message: Callable[[Message], int],
         prompt_of: PromptOf = lambda plan, view: CurrentPrompt(),
+        adding: frozenset[str] = frozenset(),
     ) -> Match | None:
         """Match a caller's list with the log, append what is new and count it, once.
 
         Messages are counted as they are read, before any is appended: a counter that fails changes nothing. `prompt_of`
-        makes the prompt of an earlier plan. Return None if these must be read first, and do nothing.
+        makes the prompt of an earlier plan. `adding` are the names of those who add something behind the log. Return
+        None if earlier plans must be read first, and do nothing.
         """
+        self._adding = adding
         counted: dict[int, int] = {}
         is_settled = isinstance(incoming, SettledItems)
 
@@ -365,9 +376,12 @@ class Session:
         """Return the tail of an earlier prompt that a list has: of this process, or by its label after a restart."""
         own = (tail for tail in self._tails if tuple(incoming[tail.start : tail.end]) == tail.items)
         tail = next(own, None)
-        if tail or not self._is_resumed:
+        if tail or not (self._tails or self._is_resumed):
             return tail
         known = self.log.known_start(incoming, self.prompt.items)
+        moved = next(filter(None, (tail.found_in(incoming, known) for tail in self._tails)), None)
+        if moved or not self._is_resumed:
+            return moved
         ours = {n: self._is_added(incoming[n], f"messages[{n}]") for n in range(known, len(incoming))}
         start = next((place for place, is_ours in ours.items() if is_ours), len(incoming))
         added = takewhile(lambda place: ours[place], range(start, len(incoming)))
@@ -382,7 +396,7 @@ class Session:
         with the name of nobody who adds anything.
         """
         names = {added_by(read_entry(item, "messages")) for item in tail.items}
-        return tail.start <= known and not self._has_answered and names <= {"", *self.adding}
+        return tail.start <= known and not self._has_answered and names <= {"", *self._adding}
 
     def _is_added(self, item: object, place: str) -> bool:
         """Return True for what was added behind the log, by its label; not for a message of the log that quotes one."""
@@ -425,8 +439,8 @@ class Session:
         return chain(own, islice((prompt for prompt in prompts if prompt is not None), _REMEMBERED_PLANS))
 
     def _no_plan(self) -> Iterator[CompactionPlan]:
-        """Yield what was in force before the first compaction, if something is now: a prompt was repaired even then."""
-        if self.plan.records:
+        """Yield what was in force before the first compaction, if prompts had to be repaired even then."""
+        if self.plan.records and check_chat(self.log.view):
             yield CompactionPlan(self.session_id)
 
     def _prompt_of_left(self, line: LeftLine, prompt_of: PromptOf) -> CurrentPrompt | None:
@@ -484,7 +498,8 @@ class Session:
         self.last_sent, self._has_answered = self.prompt.slots, True
         added = self._written_tail() if self.turn.rehydrated or self.injected else []
         if added:
-            self._remember(PromptTail(len(self.prompt.items.owners), tuple(added)))
+            before = self.prompt.items.originals[-1:]
+            self._remember(PromptTail(len(self.prompt.items.owners), tuple(added), before[0] if before else None))
         items = self.prompt.items
         if items.owners == match.owners and self._is_shown_as_sent(incoming):
             if isinstance(incoming, SettledItems) and not added:

@@ -68,6 +68,24 @@ def identity_of(item: object) -> tuple[object, ...] | None:
     return (role, calls) if role == "assistant" and any(calls) else None
 
 
+def what_is_said(message: Message) -> str:
+    """Return what a message says, whatever its form: as one text or in parts, and where the marks for a cache are."""
+    parts = ({"text": message.content},) if isinstance(message.content, str) else message.content or ()
+    said = (_part_said(part) for part in parts)
+    others = [part for part in said if part is not None]
+    return repr((message.role, others, message.tool_calls, message.tool_call_id, message.name, dict(message.meta)))
+
+
+def _part_said(part: Mapping[str, Any]) -> object:
+    """Return what a part says; None for one that is a mark for a provider's cache."""
+    if isinstance(part.get("text"), str) and part.get("type", "text") == "text":
+        return part["text"]
+    block = part.get("block")
+    if isinstance(block, Mapping) and "cachePoint" in block:
+        return None
+    return {key: value for key, value in part.items() if key != "cache_control"}
+
+
 def is_reduced(before: Message, after: Message) -> bool:
     """Return True if a caller has only taken away from an entry: it is cleared, cut short, or has fewer parts."""
     if (before.role, before.name, before.meta) != (after.role, after.name, after.meta):

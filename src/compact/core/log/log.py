@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from compact.core.log.alignment import Alignment, align, fingerprint
-from compact.core.log.forms import differs_in_time, is_reduced
+from compact.core.log.forms import differs_in_time, is_reduced, what_is_said
 from compact.core.log.messages import Message, SettledItems, list_start, with_id
 
 # How every summary of ours begins.
@@ -132,10 +132,12 @@ class Log:
         self.line = 0
         self.forms: dict[str, Message] = {}
         self.unseen: dict[str, Message] = {}
-        # The list that the caller sends: its last one, and what came since.
+        # The list that the caller has of its own: the last one of these, and what came since.
         self._raw = KnownList()
+        # The last list, if it was a prompt with something behind it: the next prompt may be another one.
+        self._sent_back = KnownList()
         self._by_id: dict[str, Message] = {}
-        # Entries that the caller has left and may return to, by fingerprint.
+        # Entries that the caller has left and may return to, by what they say.
         self._left: dict[str, list[Message]] = {}
         # The last number that was put behind an id that is taken.
         self._last_number: dict[str, int] = {}
@@ -159,10 +161,11 @@ class Log:
         """Return a copy to try things on; the entries themselves are shared, since they never change."""
         twin = Log()
         twin.entries, twin.view, twin.line = list(self.entries), list(self.view), self.line
-        twin._raw, twin._by_id, twin.forms = self._raw.copy(), dict(self._by_id), dict(self.forms)
+        twin._raw, twin._sent_back = self._raw.copy(), self._sent_back.copy()
+        twin._by_id, twin.forms = dict(self._by_id), dict(self.forms)
         twin.unseen = dict(self.unseen)
         twin._last_number = dict(self._last_number)
-        twin._left = {fingerprint: list(entries) for fingerprint, entries in self._left.items()}
+        twin._left = {said: list(entries) for said, entries in self._left.items()}
         return twin
 
     def __len__(self) -> int:
@@ -205,19 +208,12 @@ class Log:
         answer None if it cannot tell yet: then nothing is changed, and None returned. `shown` is what the plan shows.
         """
         # The longer one first: a repaired prompt is the raw history with a little more behind it.
-        for sent in sorted((self._raw, output), key=lambda sent: -len(sent.originals)):
+        for sent in sorted((self._raw, output, self._sent_back), key=lambda sent: -len(sent.originals)):
             known = len(sent.originals)
             if not known and self.view:
                 continue  # nothing was shown yet: that is no prefix of anything
             if sent.is_start_of(incoming):
-                sent.take_objects(incoming)
-                before = len(self.entries)
-                items = self._read_new(incoming, range(known, len(incoming)), read, line=self.line)
-                new = self._append(items)
-                owners = [*sent.owners, *(message.id for message in new)] if new else sent.owners
-                self._extend_view(new)
-                has_rejoined = len(self.entries) - before < len(new)
-                return Match(new, owners, rejoined=has_rejoined)
+                return self._longer(incoming, sent, read)
         found = self._best_alignment(incoming, output, earlier, read, shown)
         if found is None:
             return None
@@ -226,9 +222,24 @@ class Log:
             return self._returned(sent.left, incoming, alignment, sent, read, shown)
         return self._changed(incoming, alignment, sent, output, read, shown)
 
+    def _longer(self, incoming: Sequence[object], sent: KnownList, read: Callable[[object, str], Message]) -> Match:
+        """Match a list that begins with a known one: what follows is new."""
+        sent.take_objects(incoming)
+        before = len(self.entries)
+        items = self._read_new(incoming, range(len(sent.originals), len(incoming)), read, line=self.line)
+        new = self._append(items)
+        owners = [*sent.owners, *(message.id for message in new)] if new else sent.owners
+        self._sent_back = KnownList() if sent is self._raw else sent.copy()
+        if sent is not self._raw:
+            self._sent_back.add_entries(new)
+        self._extend_view(new)
+        has_rejoined = len(self.entries) - before < len(new)
+        return Match(new, owners, rejoined=has_rejoined, formed=self._formed_in(items))
+
     def known_start(self, incoming: Sequence[object], output: KnownList) -> int:
         """Return how many items a list begins with that are known: all of the last list or prompt, or none."""
-        return max((len(sent.originals) for sent in (self._raw, output) if sent.is_start_of(incoming)), default=0)
+        lists = (self._raw, output, self._sent_back)
+        return max((len(sent.originals) for sent in lists if sent.is_start_of(incoming)), default=0)
 
     def _read_new(
         self,
@@ -242,37 +253,38 @@ class Log:
 
         With `line`, only entries of that line are used again.
         """
-        items = [(place, incoming[place]) for place in places]
-        back = [self._take_left(item, line) for _, item in items]
-        try:
-            # Read everything first: a bad entry must not leave half a list in the log.
-            return [
-                (known or read(item, f"messages[{n}]"), known is not None)
-                for (n, item), known in zip(items, back, strict=True)
-            ]
-        except Exception:
-            self._leave(entry for entry in back if entry)
-            raise
+        # Read everything first: a bad entry must not leave half a list in the log.
+        messages = [read(incoming[place], f"messages[{place}]") for place in places]
+        back = [self._take_left(message, line) for message in messages]
+        return [(known or message, known is not None) for message, known in zip(messages, back, strict=True)]
 
     def _append(self, items: Iterable[tuple[Message, bool]]) -> tuple[Message, ...]:
         """Record the entries that are new, and return all of them."""
         return tuple(entry if is_known else self._record(entry) for entry, is_known in items)
 
-    def _take_left(self, item: object, line: int | None) -> Message | None:
-        """Return an entry, of this line if one is named, that the caller had left and sends again now; the oldest."""
-        looks = fingerprint(item) if self._left else ""
-        entries = self._left.get(looks, [])
+    def _take_left(self, message: Message, line: int | None) -> Message | None:
+        """Return an entry, of this line if one is named, that the caller had left and sends again now; the oldest.
+
+        It is in the form that the caller has it in now.
+        """
+        said = what_is_said(message) if self._left else ""
+        entries = self._left.get(said, [])
         place = next((n for n, entry in enumerate(entries) if line in (None, entry.line)), None)
         if place is None:
             return None
         entry = entries.pop(place)
         if not entries:
-            del self._left[looks]
-        return entry
+            del self._left[said]
+        form = replace(message, id=entry.id, line=entry.line)
+        return form if self._take_form(form) else entry
+
+    def _formed_in(self, items: Iterable[tuple[Message, bool]]) -> tuple[str, ...]:
+        """Return the entries that came back in another form than they were recorded in."""
+        return tuple(entry.id for entry, is_known in items if is_known and entry.id in self.forms)
 
     def _leave(self, entries: Iterable[Message]) -> None:
         for entry in entries:
-            self._left.setdefault(fingerprint(entry.original), []).append(entry)
+            self._left.setdefault(what_is_said(entry), []).append(entry)
 
     def _record(self, message: Message) -> Message:
         """Append an entry under its own id, or under a new one if it has none or the id is taken."""
@@ -303,11 +315,11 @@ class Log:
         places = [alignment.changed[n] if n in forms else place for n, place in enumerate(alignment.places)]
         matched = [self._by_id[i] for place in places if place is not None for i in sent.ids[place]]
         fresh = [n for n, place in enumerate(places) if place is None]
-        items = self._read_new(incoming, fresh, read, line=self._conversation_of(incoming, matched))
+        items = self._read_new(incoming, fresh, read, line=self._conversation_of(incoming, matched, read))
         line = self._line_of(matched, items)
         is_new_line = line > max(entry.line for entry in self.entries)
         self.line = line
-        formed = tuple(form.id for form in forms.values() if shown.as_is(form.id) and self._take_form(form))
+        formed = [form.id for form in forms.values() if shown.as_is(form.id) and self._take_form(form)]
         self.unseen.update({form.id: form for form in forms.values() if not shown.as_is(form.id)})
         new, own = self._append(items), KnownList()
         added = iter(new)
@@ -324,13 +336,15 @@ class Log:
         gone = {i for ids in sent.ids for i in ids} - kept - trimmed
         if is_new_line:
             gone = {entry.id for entry in self.view} - kept
-        left_ids, branched = self._change_view(gone, new, own)
+        left_ids, branched = self._change_view(gone, _places_of_new(places, sent, own))
         if sent is output and not branched:
             self._raw.add_entries(new)
+            self._sent_back = own
         else:
-            self._raw = own
+            self._raw, self._sent_back = own, KnownList()
         has_rejoined = any(is_known for _, is_known in items)
-        return Match(new, own.owners, branched, has_rejoined, left_ids, is_new_line, formed)
+        formed += self._formed_in(items)
+        return Match(new, own.owners, branched, has_rejoined, left_ids, is_new_line, tuple(formed))
 
     def _trimmed(self, alignment: Alignment, sent: KnownList, kept: Container[str]) -> set[str]:
         """Return the oldest entries of the line that a list has lost; not what lies behind something that it has."""
@@ -358,9 +372,8 @@ class Log:
         before, now = dict.fromkeys(self.view_ids), set(there.view_ids)
         new = tuple(entry for entry in there.view if entry.id not in before)
         self.entries += there.entries[len(self.entries) :]
-        self.view, self.line, self._raw = there.view, there.line, there._raw
-        self.forms, self.unseen = there.forms, there.unseen
-        self._by_id, self._left, self._last_number = there._by_id, there._left, there._last_number
+        there.entries = self.entries
+        vars(self).update(vars(there))
         left_ids = tuple(message_id for message_id in before if message_id not in now)
         return replace(match, new=new, branched=True, rejoined=True, left_ids=left_ids, returned_to=left)
 
@@ -372,17 +385,11 @@ class Log:
             self.view = [self.forms.get(entry.id, entry) for entry in self.view]
         return taken
 
-    def _change_view(self, gone: set[str], new: Sequence[Message], own: KnownList) -> tuple[tuple[str, ...], bool]:
-        """Take entries out of the view, and put new ones behind what they follow in the caller's list.
+    def _change_view(self, gone: set[str], behind: dict[str, list[str]]) -> tuple[tuple[str, ...], bool]:
+        """Take entries out of the view, and put new ones behind what they follow, or in the place of what is gone.
 
         Return the entries that were left, and whether this is a branch: new entries at the end make none.
         """
-        new_ids, behind, last = {entry.id for entry in new}, dict[str, list[str]](), ""
-        for ids in own.ids:
-            if ids and ids[-1] in new_ids:
-                behind.setdefault(last, []).append(ids[-1])
-            elif ids:
-                last = ids[-1]
         before = self.view
         ids = behind.pop("", [])
         for entry in before:
@@ -498,13 +505,15 @@ class Log:
         self.forms[form.id] = form
         return True
 
-    def _conversation_of(self, incoming: Sequence[object], matched: Sequence[Message]) -> int | None:
+    def _conversation_of(
+        self, incoming: Sequence[object], matched: Sequence[Message], read: Callable[[object, str], Message]
+    ) -> int | None:
         """Return the line that has most of a list, since others may have said the same words; None if there is one."""
         if not any(entry.line for entry in self.entries):
             return None
         lines = Counter(entry.line for entry in matched if not _is_instruction(entry))
-        for item in incoming:
-            left = self._left.get(fingerprint(item), ())
+        for n, item in enumerate(incoming):
+            left = self._left.get(what_is_said(read(item, f"messages[{n}]")), ())
             lines.update({entry.line for entry in left if not _is_instruction(entry)})
         return max(lines, key=lambda line: lines[line], default=None)
 
@@ -532,6 +541,24 @@ class Log:
         if same or not by_words or any(SUMMARY_MARK in entry.text for entry in fresh):
             return same[-1] if same else self.line
         return max(entry.line for entry in self.entries) + 1
+
+
+def _places_of_new(places: Sequence[int | None], sent: KnownList, own: KnownList) -> dict[str, list[str]]:
+    """Return the new entries of a list, by the entry that each is put behind.
+
+    That is the one that it takes the place of, if something is gone there: what is hidden before that stays before it.
+    """
+    following = [len(sent.ids)]
+    for place in reversed(places):
+        following.append(following[-1] if place is None else place)
+    behind, last, start = dict[str, list[str]](), "", 0
+    for n, place in enumerate(places):
+        if place is None:
+            gone = (ids[0] for ids in sent.ids[start : following[len(places) - n]] if ids)
+            behind.setdefault(next(gone, last), []).append(own.ids[n][-1])
+            continue
+        start, last = place + 1, sent.ids[place][-1] if sent.ids[place] else last
+    return behind
 
 
 def _is_instruction(message: Message) -> bool:

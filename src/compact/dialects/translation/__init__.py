@@ -9,4 +9,5 @@ added       what we have added behind the log, in items that come back
 
 from compact.dialects.translation.blocks import ShownList as ShownList
 from compact.dialects.translation.looks import look_of as look_of
+from compact.dialects.translation.looks import may_look_otherwise as may_look_otherwise
 from compact.dialects.translation.translator import Translator as Translator

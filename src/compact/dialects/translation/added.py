@@ -13,13 +13,13 @@ from compact.core.plan.turn import is_added_text
 from compact.dialects.dialect import Entry, fields_of
 
 # Where the dialects have the parts of an item.
-_PARTS = ("content", "parts")
+PARTS = ("content", "parts")
 
 
 def without_added(item: Any) -> Any:
     """Return an item of the user's without what we have added to it."""
     fields = fields_of(item)
-    key = next((key for key in _PARTS if isinstance(fields.get(key), list)), None)
+    key = next((key for key in PARTS if isinstance(fields.get(key), list)), None)
     if fields.get("role") != "user" or key is None:
         return item
     end = _first_added(fields[key])

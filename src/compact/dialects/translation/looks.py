@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, cast
 
+from compact.core.log.legality import EMPTY_CONTENT
 from compact.core.log.messages import Message, copy_plain
 from compact.dialects.dialect import META, fields_of, without, without_cache_marks
-from compact.dialects.translation.added import without_added
+from compact.dialects.translation.added import PARTS, without_added
+
+_TEXT_FIELDS = frozenset({"type", "text"})
 
 
 def is_same(known: Any, item: Any) -> bool:
@@ -20,16 +23,6 @@ def is_same(known: Any, item: Any) -> bool:
 def is_same_but_added(known: Any, item: Any) -> bool:
     """Return True if items are the same but for marks for a provider's cache and for what we have added."""
     return is_same(known, item) or is_same(known, without_added(item))
-
-
-def have_marks_moved(seen: Sequence[Any], there: Sequence[Any]) -> bool:
-    """Return True if marks for a provider's cache are elsewhere in some items than they were."""
-    both = ((without_added(one), without_added(other)) for one, other in zip(seen, there, strict=True))
-    return any(one != other and (_has_marks(one) or _has_marks(other)) for one, other in both)
-
-
-def _has_marks(item: Any) -> bool:
-    return without_cache_marks(item) != item
 
 
 def _without_marks_or_list(item: Any) -> Any:
@@ -44,10 +37,46 @@ def _without_marks_or_list(item: Any) -> Any:
 
 
 def digest_of(item: Any) -> bytes:
-    """Return what tells an item from others; marks for a provider's cache and what we have added do not."""
-    return blake2b(
-        look_of([_without_marks_or_list(without_added(item))]).encode(errors="surrogatepass"), digest_size=16
-    ).digest()
+    """Return what tells an item from others.
+
+    Marks for a provider's cache and what we have added do not, nor what stands for an item that says nothing.
+    """
+    look = look_of([_as_filled(_without_marks_or_list(without_added(item)))])
+    return blake2b(look.encode(errors="surrogatepass"), digest_size=16).digest()
+
+
+def may_look_otherwise(item: Any) -> bool:
+    """Return True for an item of Chat Completions that may come back with other looks: its marks move, or it is filled.
+
+    An empty text is an answer there, and is not filled.
+    """
+    if without_cache_marks(item) is not item:
+        return True
+    content = fields_of(item).get("content")
+    return (not content or content == EMPTY_CONTENT) and content != "" and says_nothing(item)
+
+
+def says_nothing(item: Any) -> bool:
+    """Return True for an item that says nothing, or that it says nothing."""
+    return _as_filled(item) is not item
+
+
+def _as_filled(item: Any) -> Any:
+    """Return an item that says nothing as it is after we have said so in it, in whatever dialect."""
+    fields = fields_of(item)
+    key = next((key for key in PARTS if key in fields), None)
+    if key is None or fields.get("tool_calls") or not _is_silence(fields[key]):
+        return item
+    return {**fields, key: EMPTY_CONTENT}
+
+
+def _is_silence(content: object) -> bool:
+    if isinstance(content, str):
+        return not content.strip() or content == EMPTY_CONTENT
+    if not isinstance(content, list):
+        return content is None
+    parts = [fields_of(part) for part in cast(list[Any], content)]
+    return all(set(part) <= _TEXT_FIELDS and "text" in part and _is_silence(part["text"]) for part in parts)
 
 
 def look_without_marks(items: Sequence[Any]) -> str:

@@ -13,6 +13,7 @@ from operator import is_
 from typing import Any
 
 from compact.core.log.alignment import common_pairs
+from compact.core.log.legality import EMPTY_CONTENT
 from compact.core.log.messages import SettledItems, copy_plain
 from compact.dialects.dialect import META, Block, Dialect, Entry, fields_of, without_cache_marks
 from compact.dialects.translation.added import (
@@ -33,12 +34,12 @@ from compact.dialects.translation.blocks import (
 )
 from compact.dialects.translation.looks import (
     digest_of,
-    have_marks_moved,
     is_same,
     is_same_but_added,
     is_settled_item,
     item_has_meta,
     look_without_marks,
+    says_nothing,
     seen_items,
     without_meta,
 )
@@ -72,12 +73,12 @@ class Translator:
     _parts: BlockParts = field(default_factory=BlockParts)
     # The last list of the caller's in which there was nothing to join.
     _apart: list[KnownBlock] = field(default_factory=list[KnownBlock])
-    # True once a caller had a mark for a provider's cache on another item than before.
-    _moves_marks: bool = False
     # True if nobody changes the items of the last list.
     _is_settled: bool = False
     # True once an item had a `meta`: what is given back looks different then, and is known by its place first.
     _has_seen_meta: bool = False
+    # True once an item said nothing: it may have been filled, and is given back so.
+    _has_silence: bool = False
 
     def fork(self) -> Translator:
         """Return a copy that goes its own way; blocks are never changed."""
@@ -127,6 +128,7 @@ class Translator:
         self._seen = self._parts.seen
         for block in fresh:
             self._has_seen_meta = self._has_seen_meta or block.has_meta
+            self._has_silence = self._has_silence or any(map(says_nothing, block.seen))
         self._entries = SettledItems(self._parts.entries) if self._is_settled else list(self._parts.entries)
         return self._entries
 
@@ -144,7 +146,7 @@ class Translator:
         if blocks is not None:
             self._remember_written(blocks)
             return [item for block in blocks for item in block.items]
-        if not self._has_seen_meta:
+        if not self._has_seen_meta and not self._has_silence:
             return self._given
         self._written = [known.as_sent for known in self._current]
         return [item for block in self._current for item in block.items]
@@ -230,38 +232,34 @@ class Translator:
         if 0 < place <= len(items) and (place <= unchanged or self._seen[:place] == list(items[:place])):
             return *self._with_last_sent(before, place, items), True
         found = [self._matching(blocks, items) for blocks in (before, self._written)]
-        known, end, has_moved = max(found, key=lambda match: match[1])
-        self._moves_marks = self._moves_marks or has_moved
-        read, written = (len(blocks) for blocks, _, _ in found)
+        known, end = max(found, key=lambda match: match[1])
+        read, written = (len(blocks) for blocks, _ in found)
         # What was put together with others may be apart now: that is looked for in all lists.
         left = self._written[written:]
         is_sent = written > 0 and (not left or (len(left) == 1 and len(left[0].entries) < 2))
         is_last = read == len(before) > 0 or is_sent
         return known, end, is_last or not (self._current or self._written)
 
-    def _matching(self, blocks: Sequence[KnownBlock], items: Sequence[Any]) -> tuple[list[KnownBlock], int, bool]:
-        """Return the first blocks that a list begins with, with the caller's objects of now, and how many items it is.
-
-        The third says that marks for a provider's cache are elsewhere than they were.
-        """
+    def _matching(self, blocks: Sequence[KnownBlock], items: Sequence[Any]) -> tuple[list[KnownBlock], int]:
+        """Return the first blocks that a list begins with, with the caller's objects of now, and how many items."""
         known: list[KnownBlock] = []
-        place, has_moved = 0, False
+        place = 0
         for block in blocks:
             there = tuple(items[place : place + len(block.seen)])
             if there == block.seen:
-                known.append(KnownBlock(block.seen, block.items if block.has_meta else there, block.entries))
+                items_now = block.items if block.has_meta else _items_now(block, there)
+                known.append(KnownBlock(block.seen, items_now, block.entries))
             elif len(there) == len(block.seen) and all(map(is_same_but_added, block.seen, there)):
                 known.append(self._again(block, there, is_settled=False))
-                has_moved = has_moved or have_marks_moved(block.seen, there)
             else:
                 break
             place += len(there)
-        return known, place, has_moved
+        return known, place
 
     def _again(self, known: KnownBlock, there: Sequence[Any], *, is_settled: bool) -> KnownBlock:
         """Return a block with the caller's items of now."""
         seen = seen_items(there, is_settled=is_settled)
-        return KnownBlock(seen, tuple(map(without_meta, there)), self._entries_of(known, there))
+        return KnownBlock(seen, _items_now(known, there), self._entries_of(known, there))
 
     def _entries_of(self, known: KnownBlock, there: Sequence[Any]) -> tuple[Entry, ...]:
         """Return the entries of a block that is in a list, with what we have added to its last item there."""
@@ -285,12 +283,11 @@ class Translator:
         for block in self._current[:-1]:
             there = items[place : place + len(block.seen)]
             if all(map(is_same, block.seen, there)):
-                self._moves_marks = self._moves_marks or tuple(there) != block.seen
                 found[place] = block
             elif len(block.seen) > 1 or (others := others + 1) > _MAX_OTHERS:
                 return {}
-            elif block.has_meta and all(map(is_same, block.items, there)):
-                return {}  # as it was sent: perhaps the list is an earlier prompt
+            elif block.look in self._own or (block.has_meta and all(map(is_same, block.items, there))):
+                return {}  # it was ours, or is as it was sent: perhaps the list is an earlier prompt
             place += len(block.seen)
         return found
 
@@ -307,9 +304,6 @@ class Translator:
                 best, most = dict(self._whole_blocks(blocks, places)), (len(places), start)
             if len(places) == len(items):
                 break
-        for place, block in best.items():
-            there = items[place : place + len(block.seen)]
-            self._moves_marks = self._moves_marks or have_marks_moved(block.seen, there)
         return best
 
     def _places_in(
@@ -386,10 +380,7 @@ class Translator:
         yield list(map(known, joined))
         if list(map(_items_id, joined)) != list(map(_items_id, apart)):
             yield list(map(known, apart))
-            # What was not put together with others may have been filled all the same: it says nothing.
-            filled = {_entry_ids(block): block for block in joined}
-            alone = [filled.get(_entry_ids(block), block) for block in apart]
-            yield list(self._joined_as(sought, alone, known))
+            yield list(self._joined_as(sought, apart, known))
 
     def _joined_as(
         self, sought: SoughtItems, apart: Sequence[Block], known: Callable[[Block], KnownBlock]
@@ -442,8 +433,7 @@ class Translator:
         is_last = len(again.seen) == len(last.seen) and all(map(is_same_but_added, last.seen, again.seen))
         if not is_last or again.has_meta or (again.seen == last.seen and again.entries != last.entries):
             return fresh
-        self._moves_marks = self._moves_marks or have_marks_moved(last.seen, again.seen)
-        return [KnownBlock(again.seen, again.items, self._entries_of(last, again.seen)), *fresh[1:]]
+        return [KnownBlock(again.seen, _items_now(last, again.items), self._entries_of(last, again.seen)), *fresh[1:]]
 
     def _with_last_sent(
         self, before: list[KnownBlock], place: int, items: Sequence[Any]
@@ -457,7 +447,6 @@ class Translator:
         is_cut = last.entries is not own.entries and self._written[:-1] == before
         if not (is_unmarked or is_cut):
             return before, place
-        self._moves_marks = self._moves_marks or have_marks_moved(last.seen, there)
         return [*before, self._again(last, there, is_settled=False)], place + len(there)
 
     def _read(
@@ -519,12 +508,12 @@ class Translator:
         yield from self._write(loose)
 
     def _write(self, entries: Sequence[Entry]) -> Iterator[Block]:
-        """Write entries anew; a mark that an entry was read with is not where its caller has its marks now."""
+        """Write entries anew, without marks for a provider's cache: those are where they were when it was read."""
         # What is written may hold parts of what it is written from, and whoever gets it may change it.
         copies = list(map(copy_plain, entries))
         own = {id(one): entry for one, entry in zip(copies, entries, strict=True)}
         for block in self.dialect.write(copies) if entries else ():
-            items = tuple(map(without_cache_marks, block.items)) if self._moves_marks else block.items
+            items = tuple(map(without_cache_marks, block.items))
             yield Block(items, tuple(own.get(id(entry), entry) for entry in block.entries))
 
     def _remember_written(self, blocks: Sequence[Block]) -> None:
@@ -551,6 +540,15 @@ class Translator:
             self._own.pop(next(iter(self._own)))
 
 
+def _items_now(known: KnownBlock, there: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the items of a block as they are sent now: the caller's, but what its session has filled stays filled."""
+    is_filled = any(fields_of(entry).get("content") == EMPTY_CONTENT for entry in known.entries)
+    if len(known.items) != len(there) or not is_filled:
+        return tuple(map(without_meta, there))
+    both = zip(known.items, there, strict=True)
+    return tuple(old if says_nothing(item) else without_meta(item) for old, item in both)
+
+
 def _is_whole(known: KnownBlock, entries: Sequence[Entry], position: int) -> bool:
     there = entries[position : position + len(known.entries)]
     return len(there) == len(known.entries) and all(a is b for a, b in zip(known.entries, there, strict=True))
@@ -560,10 +558,6 @@ def _with_meta(entry: Entry, metas: Sequence[Any]) -> Entry:
     if not all(isinstance(meta, dict) for meta in metas):
         return {**entry, META: metas[0]}  # not for us to judge: whoever reads the entry says what is wrong with it
     return {**entry, META: {key: value for meta in metas for key, value in meta.items()}}
-
-
-def _entry_ids(block: Block) -> tuple[int, ...]:
-    return tuple(map(id, block.entries))
 
 
 def _items_id(block: Block) -> int:
