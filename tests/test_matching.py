@@ -628,10 +628,27 @@ def test_a_prompt_that_was_repaired_before_there_was_a_plan_comes_back(is_restar
         assert EMPTY_CONTENT not in [message.text for message in again.history("s")]
 
 
-def test_a_placeholder_for_a_missing_result_comes_back_in_a_call_that_compacts() -> None:
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["at once", "after a restart"])
+def test_what_says_nothing_goes_out_filled_whichever_list_comes(is_restarted: bool) -> None:
+    """First the prompt that was given, then the caller's own list."""
+    store = InMemoryCompactionStore()
+    own = [{"role": role, "content": said} for role, said in (("user", "do it"), ("assistant", None), ("user", "go"))]
+    more = [{"role": "assistant", "content": "done"}, {"role": "user", "content": "on"}]
+    with small_manager(1_500, store) as manager:
+        sent = manager.preflight("s", copy.deepcopy(own))
+        prompt = copy.deepcopy(manager.preflight("s", [*sent, *more]))
+        assert prompt[1]["content"] == EMPTY_CONTENT
+        again = small_manager(1_500, store) if is_restarted else manager
+        assert again.preflight("s", [*own, *more]) == prompt
+        assert len(again.history("s")) == 5
+
+
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["at once", "after a restart"])
+def test_a_placeholder_for_a_missing_result_comes_back_in_a_call_that_compacts(is_restarted: bool) -> None:
+    store = InMemoryCompactionStore()
     call = {"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
     start = [{"role": "user", "content": "begin"}, {"role": "assistant", "content": None, "tool_calls": [call]}]
-    with small_manager(260) as manager:
+    with small_manager(260, store) as manager:
         sent = manager.preflight("s", [*start, {"role": "user", "content": "go on"}])
         assert len(sent) == 4
         for number in range(8):
@@ -640,8 +657,9 @@ def test_a_placeholder_for_a_missing_result_comes_back_in_a_call_that_compacts()
         prompt = copy.deepcopy(manager.preflight("s", copy.deepcopy(sent)))
         version = manager.current_plan("s").version
         assert version > 0
-        assert manager.preflight("s", copy.deepcopy(sent)) == prompt
-        assert (manager.current_plan("s").version, len(manager.history("s"))) == (version, len(sent) - 1)
+        again = small_manager(260, store) if is_restarted else manager
+        assert again.preflight("s", copy.deepcopy(sent)) == prompt
+        assert (again.current_plan("s").version, len(again.history("s"))) == (version, len(sent) - 1)
 
 
 def marked(role: str, text: str, *, is_marked: bool) -> Wire:
@@ -705,6 +723,7 @@ def test_a_list_that_begins_as_it_was_sent_and_goes_on_with_a_mark_is_known_afte
         sent = manager.preflight("s", write([Step("user", "the first rule", is_protected=True)]), dialect=dialect)
         more = [Step(role, _LONG[0]) for role in (*("model", "user") * 4, "model")]
         more.append(Step("user", "the second rule", is_protected=True))
+        more += [Step("model", "ok"), Step("user", "the third rule", is_protected=True)]
         sent = copy.deepcopy([*sent, *write(more)])
         prompt, log = manager.preflight("s", sent, dialect=dialect), manager.history("s")
         assert manager.current_plan("s").version == 1

@@ -366,7 +366,7 @@ def test_the_line_for_a_turn_that_was_left_out_is_found() -> None:
     told.compact()
     assert told.prompts[-1][0] == user(LEFT_OUT)
     assert check(told, LEFT_OUT).last_call_with == 7
-    told.history = [*told.history[:9], user("another end")]
+    told.history = [user("another beginning"), *told.history[9:]]
     told.send()
     assert check(told, LEFT_OUT).last_call_with == 7
 
