@@ -191,6 +191,14 @@ def test_a_message_without_secrets_is_itself() -> None:
     assert Redactor().message(message) is message
 
 
+def test_a_text_that_a_message_holds_twice_is_the_same_object_in_both_places() -> None:
+    """As it is read from a store: equal texts, which are two objects."""
+    texts = ["".join(["nothing ", "is secret ", "in this text of a message"]) for _ in range(2)]
+    message = Message("user", texts[0], original={"role": "user", "content": texts[1]})
+    assert texts[0] is not texts[1]
+    assert Redactor().message(message) is message
+
+
 def test_switched_off_it_touches_nothing() -> None:
     redactor = Redactor(enabled=False, patterns=["("], callback=lambda text: "x")
     data = {"password": "hunter2"}

@@ -49,7 +49,7 @@ class NestedRedaction:
             clean = self._strings.get(value)
             if clean is None:
                 clean = self._strings[value] = self.string(value)
-            return clean
+            return value if clean == value else clean  # an equal text is not the same object
         if isinstance(value, int | float):
             return self._number(value)
         if id(value) in self._open or len(self._open) >= _MAX_DEPTH:
