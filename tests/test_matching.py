@@ -643,6 +643,26 @@ def test_what_says_nothing_goes_out_filled_whichever_list_comes(is_restarted: bo
         assert len(again.history("s")) == 5
 
 
+def test_an_empty_answer_that_becomes_nothing_is_not_sent_as_nothing() -> None:
+    """A caller that writes down its empty answers in another way, and has marks for a cache."""
+    said = [("user", "do it"), *[pair for n in range(4) for pair in (("assistant", ""), ("user", f"ask {n}"))]]
+    own: list[Wire] = [{"role": role, "content": text} for role, text in said]
+    own[0] = marked("user", "do it", is_marked=True)
+    with small_manager(1_500) as manager:
+        manager.preflight("s", copy.deepcopy(own))
+        changed = [{**item, "content": None} if item["role"] == "assistant" else item for item in own]
+        prompt = manager.preflight("s", copy.deepcopy(changed))
+        assert all(item["content"] is not None for item in prompt)
+
+
+def test_a_list_may_have_messages_of_ours_beside_one_that_says_nothing() -> None:
+    items = [Message("user", "do it"), {"role": "assistant", "content": None}, Message("user", "go on")]
+    with small_manager(1_500) as manager:
+        prompt = manager.preflight("s", items)
+        assert (len(prompt), len(manager.history("s"))) == (3, 3)
+        assert manager.preflight("s", items) == prompt
+
+
 @pytest.mark.parametrize("is_restarted", [False, True], ids=["at once", "after a restart"])
 def test_a_placeholder_for_a_missing_result_comes_back_in_a_call_that_compacts(is_restarted: bool) -> None:
     store = InMemoryCompactionStore()

@@ -199,6 +199,23 @@ def test_a_text_that_a_message_holds_twice_is_the_same_object_in_both_places() -
     assert Redactor().message(message) is message
 
 
+def test_an_object_that_cannot_be_asked_for_its_truth_is_read() -> None:
+    class Several:
+        """What arrays do."""
+
+        def __bool__(self) -> bool:
+            raise ValueError("the truth of several values is ambiguous")
+
+        def __str__(self) -> str:
+            return "api_key=sk-abc123"
+
+    @dataclass
+    class Holder:
+        inner: object
+
+    assert Redactor().value(Holder(Several())) == Holder("api_key=<REDACTED>")
+
+
 def test_switched_off_it_touches_nothing() -> None:
     redactor = Redactor(enabled=False, patterns=["("], callback=lambda text: "x")
     data = {"password": "hunter2"}

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from compact.core.log.messages import SettledItems, copy_plain
+from compact.core.log.messages import Message, SettledItems, copy_plain
 from compact.dialects import CHAT, DIALECTS, detect, get_dialect
 from compact.dialects.chat import check_parts
 from compact.dialects.dialect import META, NATIVE, Dialect, has_own_marks, without
@@ -29,6 +29,7 @@ class Gateway:
     _learned: int | None = None
     # True once an item was seen that may come back with other looks.
     _look_changes: bool = False
+    _has_messages: bool = False
     _scanned: int = 0
     # The caller's last list, the last one that was understood, and the last one that was translated.
     _seen: SeenItems = field(default_factory=SeenItems.none)
@@ -56,9 +57,12 @@ class Gateway:
             self._switch_to(found or _likely(data, get_dialect(likely)))
         fresh = data[self._checked :]
         self._look_changes = self._look_changes or any(map(may_look_otherwise, fresh))
+        # Objects of ours are entries as they are, and nothing is to be translated.
+        self._has_messages = self._has_messages or any(isinstance(item, Message) for item in fresh)
         # A caller may mark what it has sent before; then that is not as it was.
         is_marked = self._translator.knows_meta or has_own_marks(fresh)
-        self._is_chat_as_is = self.dialect is CHAT and not is_marked and not self._look_changes
+        looks_change = self._look_changes and not self._has_messages
+        self._is_chat_as_is = self.dialect is CHAT and not is_marked and not looks_change
 
     def must_learn(self, reads: int) -> bool:
         """Return True if the prompt of a session that was read so many times from its store is not known here yet."""
@@ -67,7 +71,7 @@ class Gateway:
     def learn(self, shown: ShownList, own: ShownList, reads: int) -> None:
         """Recognise what a session was shown before, should it come back; `own` is its caller's list."""
         self._learned = reads
-        if self._is_chat_as_is and any(map(may_look_otherwise, own.entries)):
+        if self._is_chat_as_is and not self._has_messages and any(map(may_look_otherwise, own.entries)):
             self._look_changes, self._is_chat_as_is = True, False
         if shown.entries and (not self._is_chat_as_is or any(map(_is_marked, shown.entries))):
             self._is_chat_as_is = False  # what comes back has lost its marks; they are known here

@@ -154,7 +154,7 @@ class NestedRedaction:
             field.name: clean
             for field in dataclasses.fields(value)
             if field.name not in kept
-            and (item := getattr(value, field.name))  # nothing is in what is empty
+            and not _is_empty(item := getattr(value, field.name))
             and (clean := self.under(field.name, item)) is not item
         }
         if not changed:
@@ -203,6 +203,11 @@ def _is_bare(item: Any) -> bool:
     if isinstance(item, str):
         return not item or item == MARK or item.startswith("<REDACTED: ")
     return isinstance(item, list | tuple | dict) and not item
+
+
+def _is_empty(item: object) -> bool:
+    """Return True for what has nothing in it; other objects may not want to be asked."""
+    return item is None or (type(item) in (str, tuple, dict) and not item)
 
 
 def _is_secret_under_hint(item: str) -> bool:

@@ -565,3 +565,26 @@ def test_an_entry_that_was_left_is_met_again_in_another_form() -> None:
     back = matched(log, [A, B, D])
     assert (log.view_ids, back.formed, len(log)) == (["m1", "m2", "m4"], ("m2",), 4)
     assert log.view[1].original == B, "as the caller has it now"
+
+
+def test_what_differs_beside_its_words_is_another_entry() -> None:
+    """An answer of the model's that says nothing but has something beside it, and another one after a rewind."""
+    first, second = ({"role": "assistant", "content": "ok", "native": {"items": [name]}} for name in ("one", "two"))
+    log = log_of([A, first], [A, B])
+    assert len(matched(log, [A, second, C]).new) == 2
+    assert len(log) == 5
+
+
+def test_what_was_left_is_met_again_with_its_keys_in_another_order() -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:", "detail": "low"}}
+    turned = {"image_url": {"detail": "low", "url": "data:"}, "type": "image_url"}
+    log = log_of([A, {**B, "content": [image]}], [A, C])
+    matched(log, [A, {**B, "content": [turned]}, D])
+    assert log.view_ids == ["m1", "m2", "m4"]
+
+
+def test_an_entry_is_not_met_again_as_an_object_of_another_kind() -> None:
+    """The store writes down how a form differs from its entry: both must be of one kind."""
+    log = log_of([A, B], [A, C])
+    matched(log, [A, Message("user", "b"), D])
+    assert (len(log), log.forms) == (5, {})

@@ -34,6 +34,8 @@ from compact.core.summary.summarizer import Spending
 _OURS = "\0"
 # How many earlier prompts are recognised when they come back; a call may be retried again and again. Chosen.
 _REMEMBERED_PROMPTS = 32
+# How many items may be behind what was added to a prompt, if it has moved: it comes back with an answer or two. Chosen.
+_MOST_BEHIND = 32
 # How many earlier plans are tried for a list that is not known otherwise. Chosen.
 _REMEMBERED_PLANS = 8
 # Makes what a plan shows of a line.
@@ -376,7 +378,9 @@ class Session:
         """Return the tail of an earlier prompt that a list has: of this process, or by its label after a restart."""
         own = (tail for tail in self._tails if tuple(incoming[tail.start : tail.end]) == tail.items)
         tail = next(own, None)
-        if tail or not (self._tails or self._is_resumed):
+        newest = incoming[-_MOST_BEHIND:]
+        may_have_moved = any(tail.items[0] in newest for tail in self._tails)
+        if tail or not (may_have_moved or self._is_resumed):
             return tail
         known = self.log.known_start(incoming, self.prompt.items)
         moved = next(filter(None, (tail.found_in(incoming, known) for tail in self._tails)), None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any, cast
@@ -68,22 +68,44 @@ def identity_of(item: object) -> tuple[object, ...] | None:
     return (role, calls) if role == "assistant" and any(calls) else None
 
 
-def what_is_said(message: Message) -> str:
-    """Return what a message says, whatever its form: as one text or in parts, and where the marks for a cache are."""
-    parts = ({"text": message.content},) if isinstance(message.content, str) else message.content or ()
-    said = (_part_said(part) for part in parts)
-    others = [part for part in said if part is not None]
-    return repr((message.role, others, message.tool_calls, message.tool_call_id, message.name, dict(message.meta)))
+def what_is_said(item: object) -> str:
+    """Return what an item is known by: all of it, but for marks of a cache; a text may be alone or in a list."""
+    if isinstance(item, Message):
+        return repr((item.role, item.content, item.tool_calls, item.tool_call_id, item.name, item.meta))
+    said = _without_marks(item)
+    if isinstance(said, dict):
+        fields = cast(dict[str, Any], said)
+        if isinstance(native := fields.get("native"), dict) and not any(cast(dict[str, Any], native).values()):
+            del fields["native"]
+        if isinstance(parts := fields.get("content"), list) and len(only := cast(list[Any], parts)) == 1:
+            fields["content"] = only[0]["text"] if _is_text(only[0]) else only
+    try:
+        return json.dumps(said, sort_keys=True, default=repr)
+    except TypeError:  # keys of several types, which cannot be sorted
+        return repr(cast(object, said))
 
 
-def _part_said(part: Mapping[str, Any]) -> object:
-    """Return what a part says; None for one that is a mark for a provider's cache."""
-    if isinstance(part.get("text"), str) and part.get("type", "text") == "text":
-        return part["text"]
-    block = part.get("block")
-    if isinstance(block, Mapping) and "cachePoint" in block:
-        return None
-    return {key: value for key, value in part.items() if key != "cache_control"}
+def _without_marks(item: object) -> object:
+    """Return data without marks of a provider's cache, wherever they are, and without parts that are nothing else."""
+    if isinstance(item, dict):
+        fields = cast(dict[str, Any], item)
+        return {key: _without_marks(value) for key, value in fields.items() if key != "cache_control"}
+    if isinstance(item, list | tuple):
+        parts = (_without_marks(part) for part in cast(Sequence[Any], item) if not _is_cache_point(part))
+        return [part for part in parts if part != {}]
+    return item
+
+
+def _is_cache_point(part: object) -> bool:
+    if not isinstance(part, dict):
+        return False
+    fields = cast(dict[str, Any], part)
+    return "cachePoint" in fields or _is_cache_point(fields.get("block"))
+
+
+def _is_text(part: object) -> bool:
+    fields = cast(dict[str, Any], part) if isinstance(part, dict) else {}
+    return set(fields) == {"type", "text"} and fields["type"] == "text"
 
 
 def is_reduced(before: Message, after: Message) -> bool:

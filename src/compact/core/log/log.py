@@ -267,7 +267,7 @@ class Log:
 
         It is in the form that the caller has it in now.
         """
-        said = what_is_said(message) if self._left else ""
+        said = what_is_said(message.original) if self._left else ""
         entries = self._left.get(said, [])
         place = next((n for n, entry in enumerate(entries) if line in (None, entry.line)), None)
         if place is None:
@@ -284,7 +284,7 @@ class Log:
 
     def _leave(self, entries: Iterable[Message]) -> None:
         for entry in entries:
-            self._left.setdefault(what_is_said(entry), []).append(entry)
+            self._left.setdefault(what_is_said(entry.original), []).append(entry)
 
     def _record(self, message: Message) -> Message:
         """Append an entry under its own id, or under a new one if it has none or the id is taken."""
@@ -315,7 +315,7 @@ class Log:
         places = [alignment.changed[n] if n in forms else place for n, place in enumerate(alignment.places)]
         matched = [self._by_id[i] for place in places if place is not None for i in sent.ids[place]]
         fresh = [n for n, place in enumerate(places) if place is None]
-        items = self._read_new(incoming, fresh, read, line=self._conversation_of(incoming, matched, read))
+        items = self._read_new(incoming, fresh, read, line=self._conversation_of(incoming, matched))
         line = self._line_of(matched, items)
         is_new_line = line > max(entry.line for entry in self.entries)
         self.line = line
@@ -505,15 +505,13 @@ class Log:
         self.forms[form.id] = form
         return True
 
-    def _conversation_of(
-        self, incoming: Sequence[object], matched: Sequence[Message], read: Callable[[object, str], Message]
-    ) -> int | None:
+    def _conversation_of(self, incoming: Sequence[object], matched: Sequence[Message]) -> int | None:
         """Return the line that has most of a list, since others may have said the same words; None if there is one."""
         if not any(entry.line for entry in self.entries):
             return None
         lines = Counter(entry.line for entry in matched if not _is_instruction(entry))
-        for n, item in enumerate(incoming):
-            left = self._left.get(what_is_said(read(item, f"messages[{n}]")), ())
+        for item in incoming:
+            left = self._left.get(what_is_said(item), ())
             lines.update({entry.line for entry in left if not _is_instruction(entry)})
         return max(lines, key=lambda line: lines[line], default=None)
 

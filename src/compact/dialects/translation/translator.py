@@ -542,11 +542,16 @@ class Translator:
 
 def _items_now(known: KnownBlock, there: Sequence[Any]) -> tuple[Any, ...]:
     """Return the items of a block as they are sent now: the caller's, but what its session has filled stays filled."""
-    is_filled = any(fields_of(entry).get("content") == EMPTY_CONTENT for entry in known.entries)
-    if len(known.items) != len(there) or not is_filled:
+    said = [fields_of(entry).get("content") for entry in known.entries]
+    if len(known.items) != len(there) or not (EMPTY_CONTENT in said or "" in said):
         return tuple(map(without_meta, there))
-    both = zip(known.items, there, strict=True)
-    return tuple(old if says_nothing(item) else without_meta(item) for old, item in both)
+
+    def stays(item: Any) -> bool:
+        # An empty text is an answer in Chat Completions, and nothing at all is not.
+        is_none = "content" in fields_of(item) and fields_of(item)["content"] is None
+        return says_nothing(item) and (EMPTY_CONTENT in said or is_none)
+
+    return tuple(old if stays(item) else without_meta(item) for old, item in zip(known.items, there, strict=True))
 
 
 def _is_whole(known: KnownBlock, entries: Sequence[Entry], position: int) -> bool:
