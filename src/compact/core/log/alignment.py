@@ -6,7 +6,6 @@ lost its oldest items. Only what is left is compared item by item with everythin
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, cast
 
-from compact.core.log.forms import identity_of
+from compact.core.log.forms import fingerprint, identity_of
 from compact.core.log.messages import Message
 
 # Finding the most that two lists have in common takes time with the square of what they have not. Beyond so many items,
@@ -77,16 +76,6 @@ def align(known: Sequence[object], incoming: Sequence[object]) -> Alignment:
         return trimmed
     # Something that seems new equals what seems lost: perhaps nothing was lost.
     return max(trimmed, _anywhere(known, incoming), key=lambda alignment: alignment.matched)
-
-
-def fingerprint(entry: object) -> str:
-    """Return a text that is the same for equal items."""
-    if isinstance(entry, Message):
-        return repr((entry.role, entry.content, entry.tool_calls, entry.tool_call_id, entry.name, entry.meta))
-    try:
-        return json.dumps(entry, sort_keys=True, default=repr)
-    except TypeError:  # keys of several types, which cannot be sorted
-        return repr(entry)
 
 
 def _in_place(known: Sequence[object], incoming: Sequence[object], *, skipped: int = 0) -> Alignment | None:

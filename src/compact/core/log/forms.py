@@ -68,10 +68,18 @@ def identity_of(item: object) -> tuple[object, ...] | None:
     return (role, calls) if role == "assistant" and any(calls) else None
 
 
+def fingerprint(entry: object) -> str:
+    """Return a text that is the same for equal items."""
+    if isinstance(entry, Message):
+        return repr((entry.role, entry.content, entry.tool_calls, entry.tool_call_id, entry.name, entry.meta))
+    try:
+        return json.dumps(entry, sort_keys=True, default=repr)
+    except TypeError:  # keys of several types, which cannot be sorted
+        return repr(entry)
+
+
 def what_is_said(item: object) -> str:
     """Return what an item is known by: all of it, but for marks of a cache; a text may be alone or in a list."""
-    if isinstance(item, Message):
-        return repr((item.role, item.content, item.tool_calls, item.tool_call_id, item.name, item.meta))
     said = _without_marks(item)
     if isinstance(said, dict):
         fields = cast(dict[str, Any], said)
@@ -79,10 +87,7 @@ def what_is_said(item: object) -> str:
             del fields["native"]
         if isinstance(parts := fields.get("content"), list) and len(only := cast(list[Any], parts)) == 1:
             fields["content"] = only[0]["text"] if _is_text(only[0]) else only
-    try:
-        return json.dumps(said, sort_keys=True, default=repr)
-    except TypeError:  # keys of several types, which cannot be sorted
-        return repr(cast(object, said))
+    return fingerprint(cast(object, said))
 
 
 def _without_marks(item: object) -> object:

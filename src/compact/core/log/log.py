@@ -17,8 +17,8 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
-from compact.core.log.alignment import Alignment, align, fingerprint
-from compact.core.log.forms import differs_in_time, is_reduced, what_is_said
+from compact.core.log.alignment import Alignment, align
+from compact.core.log.forms import differs_in_time, fingerprint, is_reduced, what_is_said
 from compact.core.log.messages import Message, SettledItems, list_start, with_id
 
 # How every summary of ours begins.
