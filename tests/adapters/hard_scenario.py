@@ -20,7 +20,6 @@ import dataclasses
 import io
 import re
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -41,6 +40,7 @@ from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.dialects import Dialect, get_dialect
 from compact.testing import RecordingSink
 from compact.tokens import get_tokenizer
+from stalls import own_clock
 
 WINDOW_TOKENS = 4_500
 MODEL = "gpt-4o"
@@ -149,7 +149,7 @@ class StrictProvider:
     ) -> Answer:
         """Return what the model answers; raises Rejected. `model` is the one by which it is counted."""
         with self._lock:
-            self.times.append(time.perf_counter())
+            self.times.append(own_clock())
             beside = get_tokenizer(model).count_tools(tools) + get_tokenizer(model).count_text(instructions)
             return self._ask(items, get_dialect(dialect), get_tokenizer(model), beside)
 

@@ -6,8 +6,6 @@ Each check is written once and runs on every framework that can express it; a st
 from __future__ import annotations
 
 import asyncio
-import os
-import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -32,20 +30,12 @@ from adapters.hard_scenario import (
 from adapters.hard_wrapped_models import WRAPPED_MODELS, Smolagents
 from compact.core.log.attachments import attachments_of
 from compact.tokens import get_tokenizer
-from test_event_loop import watched_loop
+from stalls import own_clock, stall_limit, watched_loop
 
 ALL: dict[str, type[Conversation]] = {**CLIENTS, **FRAMEWORKS, **WRAPPED_MODELS}
 CROWD = 50
 # Generous: how long fifty conversations may take on two busy cores.
 CROWD_SECONDS = 60.0
-STALL_SECONDS = 1.0
-
-
-def stall_limit() -> float:
-    """A second, and longer where more wants to run than there are processors: then the loop's thread waits for one."""
-    return STALL_SECONDS * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-
-
 # LlamaIndex looks at its own models by names that pydantic has deprecated.
 MARKS: dict[str, Any] = {"llama_index": pytest.mark.filterwarnings("ignore::DeprecationWarning")}
 # A tool of smolagents' that raises ends no run: the agent reads the error as the tool's answer.
@@ -156,7 +146,7 @@ def test_a_run_that_is_broken_off_goes_on_at_once(moment: Moment, kind: type[Con
         run.cancel()
         (ended,) = await asyncio.gather(run, return_exceptions=True)
         assert isinstance(ended, asyncio.CancelledError) or isinstance(ended.__cause__, Interrupted), repr(ended)
-        before, since = len(world.provider.times), time.perf_counter()
+        before, since = len(world.provider.times), own_clock()
         await asyncio.wait_for(conversation.retry(), 20)
         assert world.provider.times[before] - since < 2.0
         await conversation.say(question(ticket(1), 3))

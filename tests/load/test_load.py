@@ -29,8 +29,8 @@ from proxying.models import Model, Turn
 from proxying.provider import Part, Provider, Received
 from sizes import LOAD_SECONDS, SOAK
 from soak_counts import SoakCounts
+from stalls import watched_loop
 from stores.worker import finish, manager_on
-from test_event_loop import watched_loop
 
 SESSIONS, TURNS, WINDOW = (500, 12, 1_200) if SOAK else (16, 6, 600)
 # How long an agent waits for its model and its tools between two calls, at most.
