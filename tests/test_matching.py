@@ -847,6 +847,9 @@ def test_walks_with_prompts_that_failed_once(dialect: str) -> None:
 
 @pytest.mark.parametrize("dialect", ["chat", "anthropic", "gemini", "converse"])
 def test_untidy_walks_that_failed_once(dialect: str) -> None:
-    """New words that equal a part of an item; neighbours together here and apart there; a silence that was filled."""
-    for seed in (2, 32, 55, 90, 128, 171, 210, 229):
+    """New words that equal a part of an item; neighbours together here and apart there; a silence that was filled.
+
+    A protected message that an edit had taken away, in an older prompt.
+    """
+    for seed in (2, 32, 55, 90, 128, 171, 210, 229, 300):
         walk(dialect, random.Random(f"untidy {seed}"), sends_back=True, is_untidy=True)

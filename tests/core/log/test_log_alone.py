@@ -575,6 +575,24 @@ def test_what_differs_beside_its_words_is_another_entry() -> None:
     assert len(log) == 5
 
 
+def test_what_was_left_keeps_its_meta_among_what_is_known() -> None:
+    """A prompt has no `meta`, and one from before the first plan has nothing of ours that it could be known by."""
+    kept = user("b", protected=True)
+    log = log_of([A, kept, C, D], [A, C, D])
+    match = matched(log, [A, B, C, D, E])
+    assert (log.view_ids, match.rejoined) == (["m1", "m2", "m3", "m4", "m5"], True)
+    assert [dict(message.meta) for message in log.view] == [{}, {"protected": True}, {}, {}, {}]
+    assert matched(log, [A, B, C, D, E, X]).owners == ["m1", "m2", "m3", "m4", "m5", "m6"], "it is known as it came"
+
+
+def test_words_at_the_end_are_new_although_they_were_left_with_a_meta() -> None:
+    log = log_of([A, user("b", protected=True), C], [A, C])
+    matched(log, [A, C, B])
+    matched(log, [X, C, B])
+    assert not any(message.meta for message in log.view)
+    assert len(log.entries) == 5
+
+
 def test_what_was_left_is_met_again_with_its_keys_in_another_order() -> None:
     image = {"type": "image_url", "image_url": {"url": "data:", "detail": "low"}}
     turned = {"image_url": {"detail": "low", "url": "data:"}, "type": "image_url"}

@@ -79,10 +79,11 @@ def fingerprint(entry: object) -> str:
 
 
 def what_is_said(item: object) -> str:
-    """Return what an item is known by: all of it, but for marks of a cache; a text may be alone or in a list."""
-    said = _without_marks(item)
+    """Return what an item is known by: all but its `meta` and marks of a cache; a text may be alone or in a list."""
+    said = replace(item, meta={}) if isinstance(item, Message) else _without_marks(item)
     if isinstance(said, dict):
         fields = cast(dict[str, Any], said)
+        fields.pop("meta", None)
         if isinstance(native := fields.get("native"), dict) and not any(cast(dict[str, Any], native).values()):
             del fields["native"]
         if isinstance(parts := fields.get("content"), list) and len(only := cast(list[Any], parts)) == 1:

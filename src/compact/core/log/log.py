@@ -248,33 +248,43 @@ class Log:
         read: Callable[[object, str], Message],
         *,
         line: int | None = None,
+        bare_until: int = 0,
     ) -> list[tuple[Message, bool]]:
         """Return the entries at these places, and whether the log has them: those that the caller had left.
 
-        With `line`, only entries of that line are used again.
+        With `line`, only entries of that line are used again. Up to `bare_until` an entry may have lost its `meta`, as
+        it does in a prompt.
         """
         # Read everything first: a bad entry must not leave half a list in the log.
-        messages = [read(incoming[place], f"messages[{place}]") for place in places]
-        back = [self._take_left(message, line) for message in messages]
-        return [(known or message, known is not None) for message, known in zip(messages, back, strict=True)]
+        messages = [(place, read(incoming[place], f"messages[{place}]")) for place in places]
+        found = [(message, self._take_left(message, line, may_be_bare=n < bare_until)) for n, message in messages]
+        return [(known or message, known is not None) for message, known in found]
 
     def _append(self, items: Iterable[tuple[Message, bool]]) -> tuple[Message, ...]:
         """Record the entries that are new, and return all of them."""
         return tuple(entry if is_known else self._record(entry) for entry, is_known in items)
 
-    def _take_left(self, message: Message, line: int | None) -> Message | None:
+    def _take_left(self, message: Message, line: int | None, *, may_be_bare: bool) -> Message | None:
         """Return an entry, of this line if one is named, that the caller had left and sends again now; the oldest.
 
-        It is in the form that the caller has it in now.
+        It is in the form that the caller has it in now, but keeps its `meta`.
         """
         said = what_is_said(message.original) if self._left else ""
         entries = self._left.get(said, [])
-        place = next((n for n, entry in enumerate(entries) if line in (None, entry.line)), None)
+
+        def first(is_it: Callable[[Message], bool]) -> int | None:
+            return next((n for n, entry in enumerate(entries) if line in (None, entry.line) and is_it(entry)), None)
+
+        place = first(lambda entry: entry.meta == message.meta)
+        if place is None and may_be_bare and not message.meta:
+            place = first(lambda entry: True)
         if place is None:
             return None
         entry = entries.pop(place)
         if not entries:
             del self._left[said]
+        if entry.meta != message.meta:
+            return replace(entry, original=message.original)
         form = replace(message, id=entry.id, line=entry.line)
         return form if self._take_form(form) else entry
 
@@ -315,7 +325,8 @@ class Log:
         places = [alignment.changed[n] if n in forms else place for n, place in enumerate(alignment.places)]
         matched = [self._by_id[i] for place in places if place is not None for i in sent.ids[place]]
         fresh = [n for n, place in enumerate(places) if place is None]
-        items = self._read_new(incoming, fresh, read, line=self._conversation_of(incoming, matched))
+        conversation = self._conversation_of(incoming, matched)
+        items = self._read_new(incoming, fresh, read, line=conversation, bare_until=alignment.known_until)
         line = self._line_of(matched, items)
         is_new_line = line > max(entry.line for entry in self.entries)
         self.line = line
