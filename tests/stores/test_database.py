@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -124,6 +125,18 @@ def test_a_read_sees_one_moment(url: str) -> None:
     with database.reading() as reader:
         assert reader.execute(query).scalar_one() == 1
     database.close()
+
+
+def test_a_connection_that_is_in_use_is_closed_when_its_thread_is_done(url: str) -> None:
+    """Not left to the garbage collector, of which Python warns."""
+    database = Database(url)
+    with database.reading() as reader:
+        driver: Any = reader.connection.driver_connection
+        database.close()
+        assert reader.execute(text("SELECT 1")).scalar_one() == 1
+        driver.cursor().close()
+    with pytest.raises(Exception, match="closed"):
+        driver.cursor()
 
 
 def test_what_is_no_database_says_so() -> None:

@@ -170,7 +170,11 @@ class Database:
     def close(self) -> None:
         """Close all connections; those that a thread still uses when it is done with them."""
         self._is_closed = True
-        self._engine.dispose()
+        self._close_idle()
+
+    def _close_idle(self) -> None:
+        """Close the connections that no thread uses; those in use come back to the same pool, and are closed then."""
+        self._engine.pool.dispose()
 
     def _let_go_at_last(self) -> weakref.finalize[..., Any]:
         """Have the connections closed if nobody closes them; at the end of the process that makes no difference."""
@@ -253,7 +257,7 @@ class Database:
             raise StoreError(failure, hint=_HINT) from error
         finally:
             if self._is_closed:
-                self._engine.dispose()
+                self._close_idle()
 
 
 class _WriteTurn:
