@@ -212,6 +212,18 @@ def test_it_is_known_in_a_prompt_that_has_lost_an_older_message() -> None:
     assert without_injected(again) == [*history[:2], *history[3:]]
 
 
+def test_it_is_known_with_the_callers_mark_for_a_cache_behind_it() -> None:
+    """In an older prompt, which the caller goes back to: its mark stands behind the last item, whoever wrote that."""
+    manager, _ = watched(numbered())
+    history = dialogue(4)
+    sent = manager.preflight("s", history)
+    manager.preflight("s", [*history, assistant("gone on"), user("go on")])
+    marked = {"type": "text", "text": sent[-1]["content"], "cache_control": {"type": "ephemeral"}}
+    again = manager.preflight("s", [*sent[:-1], {"role": "user", "content": [marked]}])
+    assert without_injected(again) == history
+    assert len(manager.history("s")) == 10
+
+
 def test_after_a_restart_it_is_known_by_its_label(tmp_path: Any) -> None:
     state = {"url": f"sqlite:///{tmp_path}/state.db"}
     first, _ = watched(numbered(), numbered("notes"), state=state)

@@ -15,7 +15,7 @@ from compact.core.audit.regret_finder import RegretFinder, read_regrets
 from compact.core.engine.prompt import CurrentPrompt
 from compact.core.facts.extraction import SpanReading
 from compact.core.log.entries import read_entry, write_entry
-from compact.core.log.forms import EntryForm
+from compact.core.log.forms import EntryForm, plain
 from compact.core.log.legality import check_chat
 from compact.core.log.log import KnownList, LeftLine, Log, Match, Shown
 from compact.core.log.messages import Message, SettledItems, Slot, copy_plain
@@ -83,22 +83,34 @@ class TurnState:
 
 @dataclass(frozen=True, slots=True)
 class PromptTail:
-    """What stood behind the log in an earlier prompt: from which place on, the items, and what was before them."""
+    """What stood behind the log in an earlier prompt: from which place on, the items, and what was before them.
+
+    Items are known as `plain` ones: a caller may put its mark for a cache behind them.
+    """
 
     start: int
     items: tuple[object, ...]
     before: object = None
+
+    @classmethod
+    def of(cls, items: Iterable[object], start: int, before: object = None) -> PromptTail:
+        """Return the tail that some items are."""
+        return cls(start, tuple(map(plain, items)), plain(before))
 
     @property
     def end(self) -> int:
         """The place behind it."""
         return self.start + len(self.items)
 
+    def is_in(self, incoming: Sequence[object]) -> bool:
+        """Return True if a list has it at its place."""
+        return tuple(map(plain, incoming[self.start : self.end])) == self.items
+
     def found_in(self, incoming: Sequence[object], start: int) -> PromptTail | None:
         """Return it where it stands in a list, from a place on: behind what was before it."""
-        places = (n for n in range(max(1, start), len(incoming)) if incoming[n] == self.items[0])
-        found = (replace(self, start=n) for n in places if incoming[n - 1] == self.before)
-        return next((tail for tail in found if tuple(incoming[tail.start : tail.end]) == self.items), None)
+        places = (n for n in range(max(1, start), len(incoming)) if plain(incoming[n]) == self.items[0])
+        found = (replace(self, start=n) for n in places if plain(incoming[n - 1]) == self.before)
+        return next((tail for tail in found if tail.is_in(incoming)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,20 +388,20 @@ class Session:
 
     def _tail_in(self, incoming: Sequence[object]) -> PromptTail | None:
         """Return the tail of an earlier prompt that a list has: of this process, or by its label after a restart."""
-        own = (tail for tail in self._tails if tuple(incoming[tail.start : tail.end]) == tail.items)
-        tail = next(own, None)
-        newest = incoming[-_MOST_BEHIND:]
+        tail = next((tail for tail in self._tails if tail.is_in(incoming)), None)
+        newest = [plain(item) for item in incoming[-_MOST_BEHIND:]] if self._tails else []
         may_have_moved = any(tail.items[0] in newest for tail in self._tails)
         if tail or not (may_have_moved or self._is_resumed):
             return tail
         known = self.log.known_start(incoming, self.prompt.items)
-        moved = next(filter(None, (tail.found_in(incoming, known) for tail in self._tails)), None)
+        start = max(known, len(incoming) - _MOST_BEHIND)
+        moved = next(filter(None, (tail.found_in(incoming, start) for tail in self._tails)), None)
         if moved or not self._is_resumed:
             return moved
         ours = {n: self._is_added(incoming[n], f"messages[{n}]") for n in range(known, len(incoming))}
         start = next((place for place, is_ours in ours.items() if is_ours), len(incoming))
         added = takewhile(lambda place: ours[place], range(start, len(incoming)))
-        tail = PromptTail(start, tuple(incoming[place] for place in added))
+        tail = PromptTail.of([incoming[place] for place in added], start)
         is_new = tail.end == len(incoming) and not self._may_be_last(tail, known)
         return tail if tail.items and not is_new else None
 
@@ -503,7 +515,7 @@ class Session:
         added = self._written_tail() if self.turn.rehydrated or self.injected else []
         if added:
             before = self.prompt.items.originals[-1:]
-            self._remember(PromptTail(len(self.prompt.items.owners), tuple(added), before[0] if before else None))
+            self._remember(PromptTail.of(added, len(self.prompt.items.owners), before[0] if before else None))
         items = self.prompt.items
         if items.owners == match.owners and self._is_shown_as_sent(incoming):
             if isinstance(incoming, SettledItems) and not added:

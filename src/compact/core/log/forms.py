@@ -79,6 +79,11 @@ def fingerprint(entry: object) -> str:
 
 
 def what_is_said(item: object) -> str:
+    """Return a text that is the same for items that say the same."""
+    return fingerprint(plain(item))
+
+
+def plain(item: object) -> object:
     """Return what an item is known by: all but its `meta` and marks of a cache; a text may be alone or in a list."""
     said = replace(item, meta={}) if isinstance(item, Message) else _without_marks(item)
     if isinstance(said, dict):
@@ -88,7 +93,7 @@ def what_is_said(item: object) -> str:
             del fields["native"]
         if isinstance(parts := fields.get("content"), list) and len(only := cast(list[Any], parts)) == 1:
             fields["content"] = only[0]["text"] if _is_text(only[0]) else only
-    return fingerprint(cast(object, said))
+    return cast(object, said)
 
 
 def _without_marks(item: object) -> object:
