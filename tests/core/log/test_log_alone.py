@@ -585,6 +585,20 @@ def test_what_was_left_keeps_its_meta_among_what_is_known() -> None:
     assert matched(log, [A, B, C, D, E, X]).owners == ["m1", "m2", "m3", "m4", "m5", "m6"], "it is known as it came"
 
 
+def test_marks_that_have_moved_make_no_new_messages() -> None:
+    """Also at two places in a row, where other words would be another list; they stand where the caller has them."""
+    log = log_of([A, marked(B), marked(C), D])
+    match = matched(log, [A, B, C, marked(D), E])
+    assert (match.owners, match.branched, len(log.entries)) == (["m1", "m2", "m3", "m4", "m5"], False, 5)
+    assert [message.original for message in log.view] == [A, B, C, marked(D), E]
+    assert matched(log, [A, B, C, marked(D), E, X]).new[0].id == "m6"
+
+
+def marked(item: Wire) -> Wire:
+    part = {"type": "text", "text": item["content"], "cache_control": {"type": "ephemeral"}}
+    return {**item, "content": [part]}
+
+
 def test_words_at_the_end_are_new_although_they_were_left_with_a_meta() -> None:
     log = log_of([A, user("b", protected=True), C], [A, C])
     matched(log, [A, C, B])

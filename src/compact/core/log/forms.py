@@ -84,11 +84,20 @@ def what_is_said(item: object) -> str:
 
 
 def plain(item: object) -> object:
-    """Return what an item is known by: all but its `meta` and marks of a cache; a text may be alone or in a list."""
-    said = replace(item, meta={}) if isinstance(item, Message) else _without_marks(item)
+    """Return what an item is known by wherever it stands: all but its `meta` and marks of a cache."""
+    if isinstance(item, Message):
+        return replace(item, meta={})
+    said = unmarked(item)
+    if isinstance(said, dict):
+        cast(dict[str, Any], said).pop("meta", None)
+    return cast(object, said)
+
+
+def unmarked(item: object) -> object:
+    """Return an item without marks of a cache; a text that is alone in a list of parts is the text itself."""
+    said = _without_marks(item)
     if isinstance(said, dict):
         fields = cast(dict[str, Any], said)
-        fields.pop("meta", None)
         if isinstance(native := fields.get("native"), dict) and not any(cast(dict[str, Any], native).values()):
             del fields["native"]
         if isinstance(parts := fields.get("content"), list) and len(only := cast(list[Any], parts)) == 1:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from compact.core.log.alignment import Alignment, align
-from compact.core.log.forms import differs_in_time, fingerprint, is_reduced, what_is_said
+from compact.core.log.forms import differs_in_time, fingerprint, is_reduced, unmarked, what_is_said
 from compact.core.log.messages import Message, SettledItems, list_start, with_id
 
 # How every summary of ours begins.
@@ -322,7 +322,7 @@ class Log:
     ) -> Match:
         """Match a list that does not begin with a known one: keep what is still there, append what is new."""
         forms = self._forms_in(incoming, alignment, sent, read, shown)
-        places = [alignment.changed[n] if n in forms else place for n, place in enumerate(alignment.places)]
+        places = [alignment.changed.get(n, place) if n in forms else place for n, place in enumerate(alignment.places)]
         matched = [self._by_id[i] for place in places if place is not None for i in sent.ids[place]]
         fresh = [n for n, place in enumerate(places) if place is None]
         conversation = self._conversation_of(incoming, matched)
@@ -431,11 +431,13 @@ class Log:
             lists[-1].add_entries(self.view)
         found: list[tuple[Alignment, KnownList, tuple[int, ...]]] = []
         looks = set[str]()
+        # A mark for a cache that has moved is no new message.
+        said = [unmarked(item) for item in incoming]
 
         def is_whole(sent: KnownList) -> bool:
             if sent.left and looks.isdisjoint(fingerprint(sent.originals[n]) for n in self._places_of_ours(sent)):
                 return False  # entries that were left are known by their content
-            alignment = align(sent.originals, incoming)
+            alignment = align([unmarked(item) for item in sent.originals], said)
             ours = len(self._places_of_ours(sent).intersection(alignment.places))
             # A summary goes on standing for the oldest items if a list has lost these.
             stay = {n for n in alignment.lost if shown.has_summary and sent.owners[n]}
@@ -484,17 +486,25 @@ class Log:
     ) -> dict[int, Message]:
         """Return the items of a list that are entries of the log in another form, as these entries."""
         forms: dict[int, Message] = {}
-        for n, place in sorted(alignment.changed.items()):
-            ids = sent.ids[place]
-            if len(ids) != 1:
+        for n, place in enumerate(alignment.places):
+            place = alignment.changed.get(n, place)
+            if place is None or len(sent.ids[place]) != 1 or incoming[n] == sent.originals[place]:
                 continue
-            entry, item = self._by_id[ids[0]], read(incoming[n], f"messages[{n}]")
-            if entry.role == "tool" and not self._is_answer(entry, n, alignment, sent, forms):
-                continue
-            # Where something else stands for an entry, a new time would not be seen.
-            if is_reduced(entry, item) or (shown.as_is(entry.id) and differs_in_time(entry, item)):
+            entry, item = self._by_id[sent.ids[place][0]], read(incoming[n], f"messages[{n}]")
+            if n in alignment.changed:
+                is_form = self._is_form(entry, item, shown) and (
+                    entry.role != "tool" or self._is_answer(entry, n, alignment, sent, forms)
+                )
+            else:
+                is_form = bool(sent.owners[place])  # only a mark for a cache has moved
+            if is_form:
                 forms[n] = replace(item, id=entry.id, line=entry.line)
         return forms
+
+    def _is_form(self, entry: Message, item: Message, shown: Shown) -> bool:
+        """Return True if an item says nothing that its entry does not say, or only another time."""
+        # Where something else stands for an entry, a new time would not be seen.
+        return is_reduced(entry, item) or (shown.as_is(entry.id) and differs_in_time(entry, item))
 
     def _is_answer(
         self, entry: Message, n: int, alignment: Alignment, sent: KnownList, forms: Mapping[int, Message]
