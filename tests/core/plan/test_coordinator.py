@@ -71,6 +71,28 @@ def test_any_target_is_met_or_the_error_has_the_parts(history: list[Wire], limit
     assert sum(map(count, rendered)) + (pending.max_tokens if pending else 0) <= limit
 
 
+def test_a_stub_that_keeps_nothing_any_more_is_counted_as_it_is_written() -> None:
+    """It says what the result took ("0.3k"), not what stood for it before ("80"): that is longer."""
+    kept = "Error: not there\n"
+    runs = [tool_exchange(f"c{n}", f"{n} reads as follows\n" * 12 + kept) for n in range(30)]
+    messages = numbered([user("begin"), *(item for run in runs for item in run), user("go on")])
+
+    def characters(message: Message) -> int:
+        return len(message.text)
+
+    result = CompactionCoordinator((ClearStrategy(min_tokens=20, keep_last=1, keep_head_chars=0),)).coordinate(
+        messages,
+        CompactionPlan("t"),
+        tokens=list(map(characters, messages)),
+        count_message=characters,
+        rules=KeepRules(recent_turns=1, tool_io_pairs=1),
+        goal=Goal(target_tokens=2_400, settle_tokens=2_400, ceiling_tokens=2_400),
+    )
+    rendered = PromptRenderer().render(messages, result.plan).messages
+    assert any("Error: not" in message.text for message in rendered[:-2])
+    assert result.tokens_after == sum(map(characters, rendered)) <= 2_400
+
+
 @settings(max_examples=40)
 @given(histories(legal=True, min_size=4, max_size=25), st.integers(60, 400))
 def test_what_was_asked_last_is_there(history: list[Wire], limit: int) -> None:
@@ -168,7 +190,7 @@ def test_a_summary_of_an_earlier_plan_gives_way_where_there_is_no_room_for_it() 
         tokens=[count(message) for message in messages],
         count_message=count,
         rules=KeepRules(),
-        goal=Goal(target_tokens=220, settle_tokens=220, ceiling_tokens=220),
+        goal=Goal(target_tokens=2_400, settle_tokens=2_400, ceiling_tokens=2_400),
     )
     summary = result.plan.summary
     assert summary
@@ -275,7 +297,7 @@ def test_a_context_knows_what_its_plan_shows(history: list[Wire], limit: int) ->
 def test_what_a_summary_stands_for_is_weighed_with_the_summary_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """How large a prompt is goes by what it shows, however often that is asked: not by all that was ever said."""
     log = numbered(dialogue(500, words=5))
-    goal = Goal(target_tokens=200, settle_tokens=200, ceiling_tokens=400)
+    goal = Goal(target_tokens=2_400, settle_tokens=2_400, ceiling_tokens=2_400)
     tokens = [count(message) for message in log]
     coordinator = CompactionCoordinator(STRATEGIES)
     before = coordinator.coordinate(

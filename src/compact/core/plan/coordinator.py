@@ -634,19 +634,25 @@ def _with_bare_stubs(context: PlanningContext) -> PlanningContext:
     bare: list[CompactionProposal] = []
     for index in context.shown if excess > 0 else ():
         record = context.plan.get_action(context.messages[index].id)[1]
-        bared = _bare(record) if excess > 0 else None
-        if record and bared:
-            stub = replace(context.weigh(bared), tokens_before=record.tokens_before)
+        stub = _bare(context, record) if excess > 0 else None
+        if record and stub:
             excess -= record.tokens_after - stub.tokens_after
             bare.append(CompactionProposal(stub))
     return _apply(context, bare)
 
 
-def _bare(record: Record | None) -> Record | None:
-    """Return the record of a result that keeps nothing of it; None if it keeps nothing already."""
+def _bare(context: PlanningContext, record: Record | None) -> Record | None:
+    """Return the record of a result that keeps nothing of it; None if it keeps nothing already.
+
+    Its stub says what the result took, so it is counted with that, not with what stands for the result now.
+    """
     if isinstance(record, ClearRecord) and record.strategy == CLEAR and record.kept:
-        return replace(record, kept=())
-    return replace(record, preview="") if isinstance(record, ExternalizationRecord) and record.preview else None
+        message, bare = context.messages[context.places[record.span.first]], replace(record, kept=())
+        return replace(bare, tokens_after=context.count_message(render_cleared(message, bare)))
+    if isinstance(record, ExternalizationRecord) and record.preview:
+        message, moved = context.messages[context.places[record.span.first]], replace(record, preview="")
+        return replace(moved, tokens_after=context.count_message(render_externalized(message, moved)))
+    return None
 
 
 def _squeeze_summary(context: PlanningContext, least_tokens: int) -> PlanningContext:
