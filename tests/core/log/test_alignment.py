@@ -51,6 +51,8 @@ def test_what_was_changed_where_it_stands(
         ([CALL, RESULT, A], [CALL, CLEARED_2, A], [0, None, 2]),
         ([CALL, A], [CALL_2, A], [None, 1]),
         ([A, B, C], [X, Y], [None, None]),
+        ([A, B, C], [A, B, X, C], [0, 1, None, 2]),
+        ([A, B, C], [A, B, X, Y, C, D], [0, 1, None, None, 2, None]),
     ],
 )
 def test_words_that_differ_in_a_row_or_are_of_somebody_else_are_new(

@@ -89,6 +89,9 @@ def _in_place(known: Sequence[object], incoming: Sequence[object], *, skipped: i
         return None
     if not all(_has_same_part(known[place], incoming[place]) for place in other):
         return None
+    # Nothing shows that the last one was changed if it stands further behind: something was put before it.
+    if other[-1:] == [len(known) - 1] and known[-1] in incoming[len(known) :]:
+        return None
     places: list[int | None] = [*range(skipped, skipped + len(known)), *([None] * (len(incoming) - len(known)))]
     for place in other:
         places[place] = None
