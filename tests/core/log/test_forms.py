@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from compact.core.log.entries import read_entry
-from compact.core.log.forms import EntryForm, differs_in_time, identity_of, is_reduced
+from compact.core.log.forms import EntryForm, differs_in_time, identity_of, is_reduced, what_is_said
 from compact.core.log.messages import Message, ToolCall, with_id
 from compact.testing import assistant, tool_exchange, user
 
@@ -25,6 +25,30 @@ def read(item: object) -> Message:
 
 def result(text: str, **fields: Any) -> Message:
     return Message("tool", text, tool_call_id="c1", **fields)
+
+
+THINKING, POINT = {"type": "thinking", "thinking": "so"}, {"cachePoint": {"type": "default"}}
+
+
+@pytest.mark.parametrize(
+    ("marked", "bare"),
+    [
+        ({"beside": [POINT], "order": "pb"}, {}),
+        ({"beside": [{"type": "block", "block": POINT}], "order": "pb"}, {}),
+        ({"beside": [THINKING, POINT], "order": "bpb"}, {"beside": [THINKING]}),
+        ({"beside": [POINT, THINKING], "order": "bpb"}, {"beside": [THINKING], "order": "pb"}),
+        ({"beside": [POINT]}, {}),
+    ],
+)
+def test_a_mark_beside_the_content_says_nothing_wherever_it_stands(marked: Any, bare: Any) -> None:
+    item = {"role": "assistant", "content": [{"type": "text", "text": "done"}]}
+    assert what_is_said({**item, "native": marked}) == what_is_said({**item, "native": bare} if bare else item)
+
+
+def test_the_order_of_what_stands_beside_the_content_says_something() -> None:
+    item = {"role": "assistant", "content": [{"type": "text", "text": "done"}]}
+    before, behind = ({**item, "native": {"beside": [THINKING], "order": order}} for order in ("bp", "pb"))
+    assert what_is_said(before) != what_is_said(behind)
 
 
 @pytest.mark.parametrize(

@@ -95,14 +95,33 @@ def plain(item: object) -> object:
 
 def unmarked(item: object) -> object:
     """Return an item without marks of a cache; a text that is alone in a list of parts is the text itself."""
+    order = _order_without_marks(item)
     said = _without_marks(item)
     if isinstance(said, dict):
         fields = cast(dict[str, Any], said)
+        if order is not None:
+            native = {**fields["native"], "order": order}
+            fields["native"] = {key: value for key, value in native.items() if value}
         if isinstance(native := fields.get("native"), dict) and not any(cast(dict[str, Any], native).values()):
             del fields["native"]
         if isinstance(parts := fields.get("content"), list) and len(only := cast(list[Any], parts)) == 1:
             fields["content"] = only[0]["text"] if _is_text(only[0]) else only
     return cast(object, said)
+
+
+def _order_without_marks(item: object) -> str | None:
+    """Return the order of what a dialect has put together in an item, without its marks of a cache; None without any.
+
+    It is "" if it is the usual one: first what is beside (b) the content, then its parts (p), then calls (c).
+    """
+    fields = cast(dict[str, Any], item) if isinstance(item, dict) else {}
+    native = cast(dict[str, Any], fields.get("native")) if isinstance(fields.get("native"), dict) else {}
+    beside = native.get("beside")
+    if not isinstance(beside, list) or not any(map(_is_cache_point, cast(list[Any], beside))):
+        return None
+    is_kept = iter([not _is_cache_point(block) for block in cast(list[Any], beside)])
+    order = "".join(kind for kind in str(native.get("order", "")) if kind != "b" or next(is_kept, True))
+    return "" if list(order) == sorted(order, key="bpc".find) else order
 
 
 def _without_marks(item: object) -> object:
