@@ -202,6 +202,7 @@ def test_a_form_is_shown_unless_something_else_stands_for_its_entry() -> None:
     assert log.view[2].text == "the whole file"
     assert log.show_unseen(["m3"]) == ("m3",)
     assert (log.view[2].text, log.unseen) == ("[cleared]", {})
+    assert matched(log, [A, CALL, CLEARED, B]).owners == log.view_ids, "the caller's item is the entry as it is shown"
 
 
 def test_an_entry_that_was_left_forgets_its_form() -> None:

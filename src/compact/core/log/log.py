@@ -74,6 +74,13 @@ class KnownList:
         self.ids.append(ids)
         self.owners.append(owner)
 
+    def take_owner(self, entry: Message) -> None:
+        """Note that an item is an entry unchanged: it is shown in the form that the caller has."""
+        places = [n for n in self.ours if self.ids[n] == (entry.id,) and self.originals[n] == entry.original]
+        for place in places:
+            self.owners[place] = entry.id
+            self.ours.remove(place)
+
     def add_entries(self, entries: Iterable[Message]) -> None:
         """Append log entries that are shown unchanged."""
         for entry in entries:
@@ -392,6 +399,8 @@ class Log:
         """Show entries in the forms that the caller has, since nothing else stands for them now; return the changed."""
         shown = [self.unseen.pop(message_id) for message_id in ids]
         taken = tuple(form.id for form in shown if self._take_form(form))
+        for form in shown:
+            self._raw.take_owner(form)
         if taken:
             self.view = [self.forms.get(entry.id, entry) for entry in self.view]
         return taken
