@@ -511,6 +511,55 @@ def test_what_was_injected_is_not_logged_when_another_process_gets_it_back(
         assert not any("it is noon" in text for text in by_id.values())
 
 
+@pytest.mark.parametrize("edit", ["none", "before", "rewound"])
+@pytest.mark.parametrize("dialect", ["chat", "responses", "anthropic", "gemini", "converse", "vercel", "ollama"])
+def test_an_older_prompt_is_known_by_its_label_after_a_restart_whatever_was_edited(dialect: str, edit: str) -> None:
+    """It is not the newest prompt, or an item of it is gone: what was added stands behind a message that is known."""
+    store, clock = InMemoryCompactionStore(), Injector("clock", 50, lambda context: "it is noon")
+    write = getattr(written, dialect)
+    said = ["hello", "hi", "who are you?", "an agent", "what time is it?"]
+    history = [written.Step("model" if place % 2 else "user", text) for place, text in enumerate(said)]
+    with CompactManager(injectors=[clock], store=store) as manager:
+        sent = copy.deepcopy(manager.preflight("s", write(history), dialect=dialect))
+        if edit == "rewound":
+            manager.preflight("s", write([*history[:2], written.Step("user", "go on")]), dialect=dialect)
+        elif edit == "none":
+            more = [written.Step("model", "noon"), written.Step("user", "thanks")]
+            manager.preflight("s", write([*history, *more]), dialect=dialect)
+    if edit == "before":
+        del sent[1:3], said[1:3]
+    with CompactManager(injectors=[clock], store=store) as manager:
+        assert "it is noon" in str(manager.preflight("s", sent, dialect=dialect))
+        stored = store.load("s")
+        by_id = {entry.message.id: entry.message.text for entry in stored.messages}
+        assert [by_id[message_id] for message_id in stored.view_ids] == said
+        assert not any("it is noon" in text for text in by_id.values())
+
+
+def test_a_user_who_quotes_a_label_behind_something_new_is_heard() -> None:
+    """Also where the list is none that is known: the message before it was edited."""
+    store, clock = InMemoryCompactionStore(), Injector("clock", 50, lambda context: "it is noon")
+    with CompactManager(store=store, injectors=[clock]) as manager:
+        manager.preflight("s", [user("hello"), assistant("hi"), user("what time is it?")])
+    with CompactManager(store=store, injectors=[clock]) as manager:
+        manager.preflight("s", [user("hello"), assistant("hi"), user("what day is it?"), LABELLED])
+        assert manager.history("s")[-1].text == LABELLED["content"]
+
+
+@pytest.mark.parametrize("dialect", ["chat", "responses", "anthropic", "gemini", "converse", "vercel", "ollama"])
+def test_a_protected_message_before_what_was_injected_comes_back_as_it_was(dialect: str) -> None:
+    clock, write = Injector("clock", 50, lambda context: "it is noon"), getattr(written, dialect)
+    history = write([written.Step("user", "hello"), written.Step("model", "hi"), written.Step("user", "keep this")])
+    history[-1]["meta"] = {"protected": True}
+    more = write([written.Step("model", "I will"), written.Step("user", "go on")])
+    with CompactManager(injectors=[clock]) as manager:
+        sent = copy.deepcopy(manager.preflight("s", history, dialect=dialect))
+        manager.preflight("s", [*sent, *more], dialect=dialect)
+        logged = manager.history("s")
+        assert [message.text for message in logged] == ["hello", "hi", "keep this", "I will", "go on"]
+        assert logged[2].meta == {"protected": True}
+
+
 def test_a_user_who_quotes_a_label_is_heard_after_a_restart() -> None:
     store, label = InMemoryCompactionStore(), "[clock: added for this call, not a message from the user]"
     history = [user("hello"), assistant("hi"), user("go on")]

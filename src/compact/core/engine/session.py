@@ -371,8 +371,14 @@ class Session:
     ) -> Match | None:
         """Match a caller's list with the log; what stood behind the log in an earlier prompt is ours, not new."""
         tail = self._tail_in(incoming)
+        if tail is None and self._is_resumed:
+            tail = self._labelled_tail(incoming)
+            is_ours = tail is not None and self._is_ours(tail, incoming, prompt_of)
+            if is_ours is None:
+                return None
+            tail = tail if is_ours else None
         if tail is None:
-            return self._match_log(incoming, read, prompt_of)
+            return self._match_log(incoming, read, prompt_of, self.log)
         self._remember(tail)
 
         def read_in_place(item: object, _: str) -> Message:
@@ -380,39 +386,47 @@ class Session:
             return read(item, f"messages[{next(n for n, own in enumerate(incoming) if own is item)}]")
 
         without = [*incoming[: tail.start], *incoming[tail.end :]]
-        match = self._match_log(without, read_in_place, prompt_of)
+        match = self._match_log(without, read_in_place, prompt_of, self.log)
         if match is None:
             return None
         owners = [*match.owners[: tail.start], *[_OURS] * len(tail.items), *match.owners[tail.start :]]
         return replace(match, owners=owners)
 
     def _tail_in(self, incoming: Sequence[object]) -> PromptTail | None:
-        """Return the tail of an earlier prompt that a list has: of this process, or by its label after a restart."""
+        """Return the tail of an earlier prompt of this process that a list has: at its place, or where it is now."""
         tail = next((tail for tail in self._tails if tail.is_in(incoming)), None)
-        newest = [plain(item) for item in incoming[-_MOST_BEHIND:]] if self._tails else []
-        may_have_moved = any(tail.items[0] in newest for tail in self._tails)
-        if tail or not (may_have_moved or self._is_resumed):
+        if tail or not self._tails:
             return tail
+        newest = [plain(item) for item in incoming[-_MOST_BEHIND:]]
+        if not any(tail.items[0] in newest for tail in self._tails):
+            return None
+        start = max(self.log.known_start(incoming, self.prompt.items), len(incoming) - _MOST_BEHIND)
+        return next(filter(None, (tail.found_in(incoming, start) for tail in self._tails)), None)
+
+    def _labelled_tail(self, incoming: Sequence[object]) -> PromptTail | None:
+        """Return the first that a list has of what is labelled as added to a prompt, behind what is known of it."""
         known = self.log.known_start(incoming, self.prompt.items)
-        start = max(known, len(incoming) - _MOST_BEHIND)
-        moved = next(filter(None, (tail.found_in(incoming, start) for tail in self._tails)), None)
-        if moved or not self._is_resumed:
-            return moved
         ours = {n: self._is_added(incoming[n], f"messages[{n}]") for n in range(known, len(incoming))}
         start = next((place for place, is_ours in ours.items() if is_ours), len(incoming))
         added = takewhile(lambda place: ours[place], range(start, len(incoming)))
         tail = PromptTail.of([incoming[place] for place in added], start)
-        is_new = tail.end == len(incoming) and not self._may_be_last(tail, known)
-        return tail if tail.items and not is_new else None
+        return tail if tail.items else None
 
-    def _may_be_last(self, tail: PromptTail, known: int) -> bool:
-        """Return True if what a list ends with may have been added to the prompt that it is, by another process.
+    def _is_ours(self, tail: PromptTail, incoming: Sequence[object], prompt_of: PromptOf) -> bool | None:
+        """Return True if another process has added a labelled tail; None if earlier plans must be read to know.
 
-        Else these are the words of a user who quotes a label: behind something new, after an answer of this process, or
-        with the name of nobody who adds anything.
+        What a list ends with are the words of a user who quotes a label, if something new is before it, if it goes on
+        from an answer of this process, or if it has the name of nobody who adds anything.
         """
-        names = {added_by(read_entry(item, "messages")) for item in tail.items}
-        return tail.start <= known and not self._has_answered and names <= {"", *self._adding}
+        if tail.end < len(incoming):
+            return True
+        if not {added_by(read_entry(item, "messages")) for item in tail.items} <= {"", *self._adding}:
+            return False
+        if tail.start <= self.log.known_start(incoming, self.prompt.items):
+            return not self._has_answered
+        trial = self.log.fork()
+        match = self._match_log(incoming[: tail.start], read_entry, prompt_of, trial)
+        return None if match is None else self.log.get(trial.view[-1].id) is not None
 
     def _is_added(self, item: object, place: str) -> bool:
         """Return True for what was added behind the log, by its label; not for a message of the log that quotes one."""
@@ -424,6 +438,7 @@ class Session:
         incoming: Sequence[object],
         read: Callable[[object, str], Message],
         prompt_of: PromptOf,
+        log: Log,
     ) -> Match | None:
         plan = self.plan
 
@@ -437,7 +452,7 @@ class Session:
             prompts = self.earlier_prompts(prompt_of)
             return None if prompts is None else (prompt.items for prompt in prompts)
 
-        return self.log.match(incoming, output=self.prompt.items, read=read, earlier=earlier, shown=shown)
+        return log.match(incoming, output=self.prompt.items, read=read, earlier=earlier, shown=shown)
 
     def earlier_prompts(self, prompt_of: PromptOf) -> Iterator[CurrentPrompt] | None:
         """Return the prompts of earlier plans, the newest first; None if these were not read.

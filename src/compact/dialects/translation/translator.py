@@ -53,6 +53,8 @@ _MAX_ALIKE = 50
 _MAX_OTHERS = 3
 # Chosen: neighbours that a dialect puts together and a caller may have in pieces; the cost grows with its square.
 _MAX_JOINED = 12
+# Chosen: how many messages may have been added to a prompt behind the caller's last one.
+_MAX_ADDED = 32
 
 
 @dataclass(slots=True)
@@ -439,11 +441,17 @@ class Translator:
         self, before: list[KnownBlock], place: int, items: Sequence[Any]
     ) -> tuple[list[KnownBlock], int]:
         """Return the known blocks with the last one, if it comes back as it was sent: cut, or without its `meta`."""
-        last, own = (blocks[-1] if blocks else None for blocks in (self._written, self._current))
-        there = tuple(items[place : place + len(last.seen)]) if last else ()
-        if last is None or own is None or len(there) != len(last.seen) or not all(map(is_same, last.seen, there)):
+        if not self._current or not self._written:
             return before, place
-        is_unmarked = last.entries is own.entries and any(META in entry for entry in own.entries)
+        own, last = self._current[-1], self._written[-1]
+        if any(META in entry for entry in own.entries):
+            # What was added for one call stands behind it.
+            newest = reversed(self._written[-_MAX_ADDED:])
+            last = next((block for block in newest if block.entries == own.entries), last)
+        there = tuple(items[place : place + len(last.seen)])
+        if len(there) != len(last.seen) or not all(map(is_same, last.seen, there)):
+            return before, place
+        is_unmarked = last.entries == own.entries and any(META in entry for entry in own.entries)
         is_cut = last.entries is not own.entries and self._written[:-1] == before
         if not (is_unmarked or is_cut):
             return before, place
