@@ -80,6 +80,20 @@ def test_a_prompt_of_one_marked_message_is_known_when_it_comes_back() -> None:
     assert [entry.get("meta") for entry in translator.entries([*out, user("again")])] == [META, None]
 
 
+@pytest.mark.parametrize("name", ["chat", "responses", "anthropic", "vercel", "ollama"])
+def test_the_last_mark_is_not_lost_where_the_prompt_has_lost_a_message_before_it(name: str) -> None:
+    """The list is long enough to be the last one with a few items changed where they stand."""
+    history = [*dialogue(4), user("rule", protected=True)]
+    with CompactManager() as manager:
+        out = copy.deepcopy(manager.preflight("s", history, dialect=name))
+        del out[-2]
+        more = [assistant("yes"), user("go on")]
+        manager.preflight("s", [*out, *more], dialect=name)
+        logged = manager.history("s")
+        assert [message.text for message in logged] == [item["content"] for item in [*history, *more]]
+        assert [message.meta for message in logged[-3:]] == [META, {}, {}]
+
+
 @pytest.mark.parametrize("name", ["chat", "anthropic"])
 def test_marks_are_not_lost_when_another_process_gets_the_list_back(name: str, tmp_path: Path) -> None:
     history = [user("never delete a booking", protected=True), *dialogue(3, words=20)]

@@ -190,7 +190,7 @@ def test_a_summary_of_an_earlier_plan_gives_way_where_there_is_no_room_for_it() 
         tokens=[count(message) for message in messages],
         count_message=count,
         rules=KeepRules(),
-        goal=Goal(target_tokens=2_400, settle_tokens=2_400, ceiling_tokens=2_400),
+        goal=Goal(target_tokens=220, settle_tokens=220, ceiling_tokens=220),
     )
     summary = result.plan.summary
     assert summary
@@ -297,7 +297,7 @@ def test_a_context_knows_what_its_plan_shows(history: list[Wire], limit: int) ->
 def test_what_a_summary_stands_for_is_weighed_with_the_summary_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """How large a prompt is goes by what it shows, however often that is asked: not by all that was ever said."""
     log = numbered(dialogue(500, words=5))
-    goal = Goal(target_tokens=2_400, settle_tokens=2_400, ceiling_tokens=2_400)
+    goal = Goal(target_tokens=200, settle_tokens=200, ceiling_tokens=400)
     tokens = [count(message) for message in log]
     coordinator = CompactionCoordinator(STRATEGIES)
     before = coordinator.coordinate(

@@ -282,14 +282,17 @@ class Translator:
         if len(items) < len(self._seen):
             return {}
         found, place, others = dict[int, KnownBlock](), 0, 0
-        for block in self._current[:-1]:
+        for block in self._current:
             there = items[place : place + len(block.seen)]
-            if all(map(is_same, block.seen, there)):
+            is_there = all(map(is_same, block.seen, there))
+            if not is_there and (block.look in self._own or block.has_meta):
+                return {}  # it was ours, or may be elsewhere without its mark: perhaps the list is an earlier prompt
+            if block is self._current[-1]:
+                break  # the end of the list may have cut it short
+            if is_there:
                 found[place] = block
             elif len(block.seen) > 1 or (others := others + 1) > _MAX_OTHERS:
                 return {}
-            elif block.look in self._own or (block.has_meta and all(map(is_same, block.items, there))):
-                return {}  # it was ours, or is as it was sent: perhaps the list is an earlier prompt
             place += len(block.seen)
         return found
 
