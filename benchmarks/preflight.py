@@ -141,15 +141,20 @@ def framework_dialects() -> Iterator[tuple[str, Dialect]]:
 
 
 def measure_forms(turns: int, *, repeat: int = 60) -> list[dict[str, Any]]:
-    """The same history in every dialect, and as objects of frameworks."""
+    """The same history in every dialect, as objects of frameworks, and of text alone, which could be in any dialect."""
     rows: list[dict[str, Any]] = []
-    for name, dialect in (*DIALECTS.items(), *framework_dialects()):
+    forms: tuple[tuple[str, Dialect | None], ...] = (*DIALECTS.items(), *framework_dialects(), ("text alone", None))
+    for name, dialect in forms:
         history = history_of(turns)
         entries = history[1:] if name in _WITHOUT_SYSTEM else history
-        items = [item for block in dialect.join(list(dialect.write(entries))) for item in block.items]
+        items: list[Any] = [user(str(entry["content"])) for entry in entries]
+        if dialect is not None:
+            items = [item for block in dialect.join(list(dialect.write(entries))) for item in block.items]
         manager = roomy_manager()
 
-        def call(manager: CompactManager = manager, items: list[Any] = items, dialect: Dialect = dialect) -> list[Any]:
+        def call(
+            manager: CompactManager = manager, items: list[Any] = items, dialect: Dialect | None = dialect
+        ) -> list[Any]:
             return manager.preflight("s", items, dialect=dialect)
 
         call()

@@ -9,6 +9,8 @@ import pytest
 from compact import CompactConfig, CompactManager, ConfigError, InvalidHistory
 from compact.core.log.messages import Message
 from compact.dialects import DIALECTS, detect, get_dialect
+from compact.dialects.gateway import Gateway
+from compact.testing import assistant, dialogue, user
 
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 USE = {"type": "tool_use", "id": "c", "name": "f", "input": {}}
@@ -117,3 +119,33 @@ def test_the_dialect_is_found_out_when_the_first_telling_item_comes() -> None:
         whole = [PLAIN, {"role": "assistant", "content": [USE]}, result]
         assert manager.preflight("s", whole) == whole
         assert [message.role for message in manager.history("s")] == ["user", "assistant", "tool"]
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "claude-sonnet-4-5"])
+def test_of_text_alone_only_what_is_new_is_looked_at(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[object] = []
+    for dialect in DIALECTS.values():
+        known = type(dialect).recognises
+        monkeypatch.setattr(
+            type(dialect), "recognises", lambda self, item, known=known: looked.append(item) or known(self, item)
+        )
+    history = [*dialogue(100), user("go on")]
+    with CompactManager(CompactConfig(model=model, telemetry={"exporter": "none"})) as manager:
+        manager.preflight("s", history)
+        looked.clear()
+        for number in range(10):
+            history = [*history, assistant(f"answer {number}"), user(f"question {number}")]
+            manager.preflight("s", history)
+    assert len(looked) <= 10 * 2 * len(DIALECTS)
+
+
+def test_what_the_likely_dialect_does_not_know_makes_it_chat_from_then_on() -> None:
+    gateway = Gateway()
+    gateway.select_dialect([PLAIN], None, likely="anthropic")
+    assert gateway.dialect.name == "anthropic"
+    gateway.to_entries()
+    gateway.select_dialect([PLAIN, {"role": "developer", "content": "be brief"}], None, likely="anthropic")
+    assert gateway.dialect.name == "chat"
+    gateway.to_entries()
+    gateway.select_dialect([PLAIN, {"role": "developer", "content": "be brief"}, PLAIN], None, likely="anthropic")
+    assert gateway.dialect.name == "chat"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from compact.core.log.messages import Message, SettledItems, copy_plain
@@ -31,6 +32,9 @@ class Gateway:
     _look_changes: bool = False
     _has_messages: bool = False
     _scanned: int = 0
+    # The dialect that lists were taken for which could be in several, and whether it knew all that was in them.
+    _tried: Dialect = CHAT
+    _is_likely: bool = True
     # The caller's last list, the last one that was understood, and the last one that was translated.
     _seen: SeenItems = field(default_factory=SeenItems.none)
     _understood: SeenItems = field(default_factory=SeenItems.none)
@@ -52,9 +56,10 @@ class Gateway:
         """Find out which dialect a list is in; one that could be in several is in the `likely` one."""
         data = self._look_at(items, named)
         if not self._is_decided:
-            found = detect(data, min(self._scanned, len(data)))
+            start = min(self._scanned, self._checked)
+            found = detect(data, start)
             self._is_decided, self._scanned = found is not None, len(data)
-            self._switch_to(found or _likely(data, get_dialect(likely)))
+            self._switch_to(found or self._likely(data, start, get_dialect(likely)))
         fresh = data[self._checked :]
         self._look_changes = self._look_changes or any(map(may_look_otherwise, fresh))
         # Objects of ours are entries as they are, and nothing is to be translated.
@@ -130,6 +135,15 @@ class Gateway:
             return entries
         return [without(entry, META, NATIVE) if _is_marked(entry) else entry for entry in entries]
 
+    def _likely(self, items: Sequence[Any], start: int, dialect: Dialect) -> Dialect:
+        """Return the dialect of a list that could be in several: the likely one, if it knows all of it."""
+        if dialect is not self._tried:
+            self._tried, self._is_likely, start = dialect, True, 0
+        if dialect is CHAT or not self._is_likely:
+            return CHAT
+        self._is_likely = not any(dialect.recognises(item) is False for item in islice(items, start, None))
+        return dialect if self._is_likely else CHAT
+
     def _switch_to(self, dialect: Dialect) -> None:
         if dialect is not self.dialect:
             self._translator, self._learned = Translator(dialect), None
@@ -142,8 +156,3 @@ def _as_it_is(item: Any) -> Any:
 
 def _is_marked(entry: object) -> bool:
     return isinstance(entry, dict) and (META in entry or NATIVE in entry)
-
-
-def _likely(items: Sequence[Any], dialect: Dialect) -> Dialect:
-    """Return the dialect of a list that could be in several: the likely one, if it knows all of it."""
-    return CHAT if any(dialect.recognises(item) is False for item in items) else dialect
