@@ -401,7 +401,7 @@ class CompactManager:
         on_known: Callable[[list[M]], None] | None = None,
     ) -> Steps[list[M]]:
         call = yield from self._begin(held, beside)
-        entries = yield from self._to_entries(call, held.gateway, messages)
+        entries = yield from self._taken_in(call, held, messages)
 
         def to_items(prompt: list[object]) -> list[M]:
             return cast(list[M], self._to_items(call, held, prompt))
@@ -488,7 +488,7 @@ class CompactManager:
         self, held: HeldSession, messages: Sequence[M], beside: _Beside, asked: _Asked
     ) -> Steps[list[M]]:
         call = yield from self._begin(held, beside)
-        entries = yield from self._to_entries(call, held.gateway, messages)
+        entries = yield from self._taken_in(call, held, messages)
         prompt = yield from call.engine.manual_compact(
             held.session, entries, call.budget, target_tokens=asked.target_tokens, note=asked.note, focus=asked.focus
         )
@@ -515,12 +515,20 @@ class CompactManager:
         budget = chosen.budget.of_request(beside.tools, beside.instructions, beside.output_tokens)
         return _Call(held.session, chosen.model, chosen.engine, budget, beside.dialect)
 
+    def _taken_in(self, call: _Call, held: HeldSession, messages: Sequence[object]) -> Steps[Sequence[object]]:
+        """Return a caller's list as entries of the log, and have its session know which dialect it is in."""
+        entries = yield from self._to_entries(call, held.gateway, messages)
+        held.session.mark_dialect(held.gateway.known_dialect)
+        return entries
+
     def _to_entries(self, call: _Call, gateway: Gateway, messages: Sequence[object]) -> Steps[Sequence[object]]:
         """Return a caller's list as entries of the log, in whatever dialect it is."""
         gateway.select_dialect(messages, call.dialect, likely=call.likely_dialect)
         session = call.session
         yield from call.engine.refresh(session)
         if gateway.must_learn(session.reads):
+            # What the store says of the session is known now: in which dialect text alone is.
+            gateway.select_dialect(messages, call.dialect, likely=call.likely_dialect)
             gateway.learn(_shown(session.prompt), _own_list(session), session.reads)
         entries = gateway.entries_at_hand()
         if entries is not None:
@@ -1375,8 +1383,11 @@ class _Call:
 
     @property
     def likely_dialect(self) -> str:
-        """What plain text is taken for, which could be in any dialect: what the model's own provider takes."""
-        return "anthropic" if self.model.startswith("claude") else "chat"
+        """What plain text is taken for, which could be in any dialect: what the session was in before.
+
+        Before that is known, it is what the model's own provider takes.
+        """
+        return self.session.plan.dialect or ("anthropic" if self.model.startswith("claude") else "chat")
 
 
 def _own_list(session: Session) -> ShownList:

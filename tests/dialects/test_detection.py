@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
 
+import dialect_conversations as written
 from compact import CompactConfig, CompactManager, ConfigError, InvalidHistory
 from compact.core.log.messages import Message
 from compact.dialects import DIALECTS, detect, get_dialect
 from compact.dialects.gateway import Gateway
+from compact.stores.memory import InMemoryCompactionStore
 from compact.testing import assistant, dialogue, user
 
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -149,3 +152,32 @@ def test_what_the_likely_dialect_does_not_know_makes_it_chat_from_then_on() -> N
     gateway.to_entries()
     gateway.select_dialect([PLAIN, {"role": "developer", "content": "be brief"}, PLAIN], None, likely="anthropic")
     assert gateway.dialect.name == "chat"
+
+
+@pytest.mark.parametrize(("name", "model"), [("vercel", "gpt-4o"), ("chat", "claude-sonnet-4-5")])
+def test_text_alone_is_in_the_dialect_that_the_session_was_in_before_a_restart(name: str, model: str) -> None:
+    """A prompt in which a summary stands for all that told the dialect: in some, a summary is said by the user."""
+    store, said = InMemoryCompactionStore(), "harbour berth ledger " * 40
+    config = CompactConfig(
+        model=model,
+        max_context_tokens=2_000,
+        policy={"hard_cap_buffer": 100, "keep_recent_turns": 1, "keep_tool_io_pairs": 1},
+        telemetry={"exporter": "none"},
+    )
+    call = written.Call("c1", "read_file", {"path": "a.py"}, said)
+    turns = [
+        (written.Step("user", f"question {n} {said}"), written.Step("model", f"answer {n} {said}")) for n in range(8)
+    ]
+    steps = [
+        written.Step("user", "begin"),
+        written.Step("model", "so", (call,)),
+        *(step for turn in turns for step in turn),
+    ]
+    with CompactManager(config, store=store) as manager:
+        sent = manager.preflight("s", getattr(written, name)([*steps, written.Step("user", said * 10)]))
+        logged = manager.history("s")
+    assert "<COMPACT-SUMMARY" in str(sent)
+    assert detect(sent) is None, "nothing in it tells the dialect"
+    with CompactManager(config, store=store) as manager:
+        assert manager.preflight("s", copy.deepcopy(sent)) == sent
+        assert manager.history("s") == logged

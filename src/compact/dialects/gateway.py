@@ -52,6 +52,11 @@ class Gateway:
         """The dialect of the last list."""
         return self._translator.dialect
 
+    @property
+    def known_dialect(self) -> str:
+        """The name of a dialect of ours that lists were recognised to be in, or that the caller has named; else ""."""
+        return self.dialect.name if self._is_decided and self.dialect.name in DIALECTS else ""
+
     def select_dialect(self, items: Sequence[Any], named: str | Dialect | None, likely: str = "chat") -> None:
         """Find out which dialect a list is in; one that could be in several is in the `likely` one."""
         data = self._look_at(items, named)

@@ -678,7 +678,7 @@ class Session:
         regrets = Regrets(self.regrets, len(self.log.entries))
         # Under a plan without records nothing was read.
         self._earlier_finder, self._regret_finder = self._regret_finder if self.plan.records else None, None
-        self.plan = replace(plan, regrets=regrets, archived=self.plan.archived)
+        self.plan = replace(plan, regrets=regrets, archived=self.plan.archived, dialect=self.plan.dialect)
         self._versions_here = tuple(dict.fromkeys((plan.version, *self._versions_here)))[:_REMEMBERED_PLANS]
         if is_compaction:
             self.calibration = self.calibration.after_compaction()
@@ -703,6 +703,11 @@ class Session:
     def mark_archived(self, entries: int) -> None:
         """Note that the archive has so many entries of the log; the next plan says so."""
         self.plan = replace(self.plan, archived=entries)
+
+    def mark_dialect(self, dialect: str) -> None:
+        """Note the wire format that the caller's lists are in; the next plan says so."""
+        if dialect != self.plan.dialect:
+            self.plan = replace(self.plan, dialect=dialect)
 
     def note_failure(self, failure: StepFailure) -> None:
         """Remember what failed on the way to the newest prompt, and what was done instead."""

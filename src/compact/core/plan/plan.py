@@ -311,6 +311,7 @@ class CompactionPlan:
         regrets: What the agent had missed until then.
         run: How the compaction went that made the plan, if one did.
         archived: How many entries of the log the archive has.
+        dialect: The wire format that the caller's messages were recognised to be in, if they were.
 
     Example:
         >>> from compact import CompactConfig, CompactManager
@@ -338,6 +339,7 @@ class CompactionPlan:
     regrets: Regrets = field(default_factory=Regrets)
     run: CompactionRun | None = field(default=None, compare=False)
     archived: int = field(default=0, compare=False)
+    dialect: str = field(default="", compare=False)
     _decisions: _Decisions = field(init=False, repr=False, compare=False)
     __repr__ = short_repr
 
@@ -553,6 +555,7 @@ class CompactionPlan:
             "regrets": self.regrets.to_dict(),
             "run": self.run.to_dict() if self.run else None,
             **({"archived": self.archived} if self.archived else {}),
+            **({"dialect": self.dialect} if self.dialect else {}),
         }
 
     @classmethod
@@ -583,6 +586,7 @@ class CompactionPlan:
             regrets=Regrets.from_dict(data["regrets"]) if "regrets" in data else Regrets(log_length=maxsize),
             run=CompactionRun.from_dict(data["run"]) if data.get("run") else None,
             archived=data.get("archived", 0),
+            dialect=data.get("dialect", ""),
         )
 
 
