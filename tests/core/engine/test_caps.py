@@ -10,12 +10,15 @@ from compact import CompactConfig, CompactManager
 from compact.core.engine.events import CompactionCompletedEvent, SummaryCreatedEvent, TriggerDecisionEvent
 from compact.core.log.entries import read_entry
 from compact.core.log.legality import check_chat
+from compact.stores.memory import InMemoryCompactionStore
 from compact.testing import RecordingSink, Wire, WordTokenizer, assistant, dialogue, system, tool_exchange, user
 
 WINDOW = 10_000
 
 
-def capped(caps: dict[str, float], **settings: Any) -> tuple[CompactManager, RecordingSink]:
+def capped(
+    caps: dict[str, float], store: InMemoryCompactionStore | None = None, **settings: Any
+) -> tuple[CompactManager, RecordingSink]:
     sink = RecordingSink()
     policy = {"hard_cap_buffer": 0, "keep_recent_turns": 2, "keep_tool_io_pairs": 1, "expected_calls": 10_000}
     config = CompactConfig(
@@ -24,7 +27,7 @@ def capped(caps: dict[str, float], **settings: Any) -> tuple[CompactManager, Rec
         telemetry={"exporter": "none"},
         **settings,
     )
-    return CompactManager(config, tokenizer=WordTokenizer(), on_event=sink), sink
+    return CompactManager(config, tokenizer=WordTokenizer(), on_event=sink, store=store), sink
 
 
 def results(count: int, *, words: int = 100) -> list[Wire]:
@@ -94,6 +97,26 @@ def test_a_cap_that_cannot_be_met_is_not_tried_at_every_call() -> None:
     history += dialogue(3, words=80)
     manager.preflight("s", history)
     assert len(planned) == 2, "the prompt has grown: it is looked at again"
+
+
+def test_a_cap_that_was_declined_is_declined_for_the_same_list_after_a_restart() -> None:
+    """A look of another process would find more to clear by now; it waits for something new."""
+    store, caps = InMemoryCompactionStore(), {"tool_results": 0.2}
+    history = [user("begin"), *dialogue(10, words=200), *results(3, words=800)]
+    longer = [*history, *tool_exchange("last", "small")]
+    policy = {"keep_tool_io_pairs": 3}
+    manager, sink = capped(caps, policy=policy, store=store)
+    with manager:
+        manager.preflight("s", history)
+        sent = manager.preflight("s", longer)
+        assert sent == longer
+        assert "can go" in sink.of(TriggerDecisionEvent)[-1].reason
+    manager, sink = capped(caps, policy=policy, store=store)
+    with manager:
+        assert manager.preflight("s", longer) == sent
+        assert "nothing is new since the last call" in sink.of(TriggerDecisionEvent)[-1].reason
+        manager.preflight("s", [*longer, *tool_exchange("next", "small")])
+        assert manager.current_plan("s").version == 1
 
 
 def test_every_new_plan_for_a_cap_frees_a_good_part_of_it() -> None:

@@ -181,6 +181,7 @@ class Session:
         # The plan version for which a summary was asked of a job queue.
         self.queued_version: int | None = None
         self._exhausted: CompactionInputs | None = None
+        self._as_stored: CompactionInputs | None = None
         self._tokens: dict[str, int] = {}
         # How the caller's line is built, as far as that was needed.
         self._structure = HistoryStructure()
@@ -245,6 +246,7 @@ class Session:
         # A compaction that nothing came after; the budget that it was made for is not known, only whether it fits.
         if stored.plan.run and stored.plan.regrets.log_length == len(entries):
             self._exhausted = replace(self._state, budget=None)
+        self._as_stored = replace(self._state, budget=None)
         self.mark_saved(stored.head)
         call = stored.last_report
         self.model = self.model or (str(call.details.get("model", "")) if call else "")
@@ -266,6 +268,7 @@ class Session:
         twin.turn_number, twin.turn, twin.injected = self.turn_number, self.turn, self.injected
         twin._asked_in = self._asked_in
         twin.decision, twin.declined, twin._exhausted = self.decision, self.declined, self._exhausted
+        twin._as_stored = self._as_stored
         twin.stored, twin.last_sent = self.stored, self.last_sent
         twin.rehydration, twin.spending, twin.queued_version = self.rehydration, self.spending, self.queued_version
         twin._tokens, twin._tails, twin._deletion = dict(self._tokens), self._tails, self._deletion
@@ -283,6 +286,7 @@ class Session:
         self.turn_number, self.turn, self.injected = before.turn_number, before.turn, before.injected
         self._asked_in = before._asked_in
         self.decision, self.declined, self._exhausted = before.decision, before.declined, before._exhausted
+        self._as_stored = before._as_stored
         self.stored, self.last_sent, self.rehydration = before.stored, before.last_sent, before.rehydration
         self.queued_version, self._tails, self._is_resumed = before.queued_version, before._tails, before._is_resumed
         self._has_answered = before._has_answered
@@ -748,6 +752,11 @@ class Session:
     def is_exhausted(self) -> bool:
         """True if a compaction of this very state was tried and would come out the same."""
         return self._exhausted in (self._state, replace(self._state, budget=None))
+
+    @property
+    def is_as_stored(self) -> bool:
+        """True if nothing is new since the session was read: a call has decided on that, perhaps of another process."""
+        return self._as_stored == replace(self._state, budget=None)
 
     def mark_exhausted(self) -> None:
         """Remember that there is nothing left to compact until something changes."""

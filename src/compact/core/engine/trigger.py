@@ -130,6 +130,9 @@ def _cap_goal(session: Session, goal: Goal, part: PromptPart, cap: int) -> Goal:
 
 def _declined(session: Session, part: PromptPart | None) -> str:
     """Return why a compaction that nothing forces was declined, as long as another look would find the same."""
+    if session.is_as_stored:
+        # What was declined is not stored: looked at again, the same list could give another prompt.
+        return "nothing is new since the last call"
     declined = session.declined.get(part)
     if declined is None or declined.plan_version != session.plan.version:
         return ""
