@@ -536,6 +536,21 @@ def test_an_older_prompt_is_known_by_its_label_after_a_restart_whatever_was_edit
         assert not any("it is noon" in text for text in by_id.values())
 
 
+@pytest.mark.parametrize("has_answered", [False, True])
+@pytest.mark.parametrize("before", ["answer", "system"])
+def test_a_user_who_quotes_a_label_in_place_of_the_last_question_is_heard(before: str, has_answered: bool) -> None:
+    """What stands before it is known, but no prompt has ended there."""
+    store, clock = InMemoryCompactionStore(), Injector("clock", 50, lambda context: "it is noon")
+    history = [system("be brief"), user("hello"), assistant("hi"), user("what time is it?")]
+    with CompactManager(store=store, injectors=[clock]) as manager:
+        manager.preflight("s", history)
+    with CompactManager(store=store, injectors=[clock]) as manager:
+        if has_answered:
+            manager.preflight("s", history)
+        manager.preflight("s", [*(history[:3] if before == "answer" else history[:1]), LABELLED])
+        assert manager.history("s")[-1].text == LABELLED["content"]
+
+
 def test_a_user_who_quotes_a_label_behind_something_new_is_heard() -> None:
     """Also where the list is none that is known: the message before it was edited."""
     store, clock = InMemoryCompactionStore(), Injector("clock", 50, lambda context: "it is noon")

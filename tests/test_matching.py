@@ -29,7 +29,7 @@ from compact.core.log.messages import Message
 from compact.dialects import get_dialect
 from compact.dialects.gateway import Gateway
 from compact.stores.memory import InMemoryCompactionStore
-from compact.testing import WordTokenizer
+from compact.testing import WordTokenizer, assistant, dialogue, user
 from conversations import SMALL_STRATEGIES
 from dialect_conversations import Call, Step
 from sizes import SCALE, SOAK
@@ -767,6 +767,18 @@ def test_a_list_that_has_some_neighbours_together_and_some_apart_is_known_after_
     with small_manager(1_500, store) as manager:
         manager.preflight("s", sent, dialect=dialect)
         assert manager.history("s") == log
+
+
+def test_a_trimmed_list_with_something_before_its_last_message_keeps_the_summary() -> None:
+    """An agent with a window of its own that puts a note before the last question."""
+    history = [*dialogue(12, words=30), user("and now?"), assistant("so"), user("continue")]
+    with small_manager(300) as manager:
+        manager.preflight("s", history)
+        plan = manager.current_plan("s")
+        assert plan.summary is not None
+        prompt = manager.preflight("s", [*history[-5:-1], user("a note"), history[-1]])
+        assert SUMMARY_MARK in json.dumps(prompt)
+        assert manager.current_plan("s").summary == plan.summary
 
 
 def test_a_rewind_to_results_that_were_cleared_shows_them() -> None:

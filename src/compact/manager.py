@@ -59,7 +59,7 @@ from compact.core.plan.strategy import CompactionStrategy
 from compact.core.plurals import quantity
 from compact.core.steps import Steps
 from compact.core.summary.summarizer import Summarizer
-from compact.dialects import Dialect
+from compact.dialects import DIALECTS, Dialect
 from compact.dialects.gateway import Gateway
 from compact.dialects.translation import ShownList
 from compact.injection import Injector
@@ -1387,7 +1387,10 @@ class _Call:
 
         Before that is known, it is what the model's own provider takes.
         """
-        return self.session.plan.dialect or ("anthropic" if self.model.startswith("claude") else "chat")
+        before = self.session.plan.dialect
+        if before in DIALECTS:
+            return before
+        return "anthropic" if self.model.startswith("claude") else "chat"
 
 
 def _own_list(session: Session) -> ShownList:

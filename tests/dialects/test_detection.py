@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import dialect_conversations as written
-from compact import CompactConfig, CompactManager, ConfigError, InvalidHistory
+from compact import CompactConfig, CompactionPlan, CompactManager, ConfigError, InvalidHistory
+from compact.core.audit.records import Commit, SessionHead
 from compact.core.log.messages import Message
 from compact.dialects import DIALECTS, detect, get_dialect
 from compact.dialects.gateway import Gateway
@@ -142,7 +143,7 @@ def test_of_text_alone_only_what_is_new_is_looked_at(model: str, monkeypatch: py
     assert len(looked) <= 10 * 2 * len(DIALECTS)
 
 
-def test_what_the_likely_dialect_does_not_know_makes_it_chat_from_then_on() -> None:
+def test_what_the_likely_dialect_does_not_know_makes_it_chat() -> None:
     gateway = Gateway()
     gateway.select_dialect([PLAIN], None, likely="anthropic")
     assert gateway.dialect.name == "anthropic"
@@ -152,6 +153,20 @@ def test_what_the_likely_dialect_does_not_know_makes_it_chat_from_then_on() -> N
     gateway.to_entries()
     gateway.select_dialect([PLAIN, {"role": "developer", "content": "be brief"}, PLAIN], None, likely="anthropic")
     assert gateway.dialect.name == "chat"
+    gateway.to_entries()
+    gateway.select_dialect([PLAIN], None, likely="anthropic")
+    assert gateway.dialect.name == "anthropic", "as another process would take it"
+
+
+def test_a_dialect_that_a_plan_names_and_nobody_knows_is_as_if_it_named_none() -> None:
+    store = InMemoryCompactionStore()
+    with CompactManager(CompactConfig(telemetry={"exporter": "none"}), store=store) as manager:
+        manager.preflight("s", [PLAIN])
+        plan = CompactionPlan("s", version=1, dialect="of a later version")
+        store.commit(Commit(session_id="s", expected=SessionHead(1), plan=plan))
+    with CompactManager(CompactConfig(telemetry={"exporter": "none"}), store=store) as manager:
+        assert manager.preflight("s", [PLAIN]) == [PLAIN]
+        assert manager.current_plan("s").dialect == "of a later version"
 
 
 @pytest.mark.parametrize(("name", "model"), [("vercel", "gpt-4o"), ("chat", "claude-sonnet-4-5")])

@@ -61,7 +61,7 @@ class Gateway:
         """Find out which dialect a list is in; one that could be in several is in the `likely` one."""
         data = self._look_at(items, named)
         if not self._is_decided:
-            start = min(self._scanned, self._checked)
+            start = self._scanned if self._checked >= self._scanned else 0
             found = detect(data, start)
             self._is_decided, self._scanned = found is not None, len(data)
             self._switch_to(found or self._likely(data, start, get_dialect(likely)))
@@ -142,7 +142,7 @@ class Gateway:
 
     def _likely(self, items: Sequence[Any], start: int, dialect: Dialect) -> Dialect:
         """Return the dialect of a list that could be in several: the likely one, if it knows all of it."""
-        if dialect is not self._tried:
+        if dialect is not self._tried or not start:
             self._tried, self._is_likely, start = dialect, True, 0
         if dialect is CHAT or not self._is_likely:
             return CHAT

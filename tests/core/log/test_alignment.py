@@ -35,6 +35,8 @@ def found(known: Sequence[Wire], incoming: Sequence[Wire]) -> tuple[list[int | N
         ([S, CALL, RESULT, A], [S, CALL, CLEARED, A, B], [0, 1, None, 3, None], {2: 2}),
         ([CALL, RESULT, CALL_2, RESULT_2], [CALL, CLEARED, CALL_2, CLEARED_2], [0, None, 2, None], {1: 1, 3: 3}),
         ([CALL, RESULT, RESULT_2, A], [CALL, CLEARED, CLEARED_2, A], [0, None, None, 3], {1: 1, 2: 2}),
+        ([A, B, C], [A, B, X, assistant("y"), C], [0, 1, None, None, None], {2: 2}),
+        ([A, CALL, RESULT], [A, CALL, CLEARED, CALL, RESULT], [0, 1, None, None, None], {2: 2}),
     ],
 )
 def test_what_was_changed_where_it_stands(
@@ -53,6 +55,7 @@ def test_what_was_changed_where_it_stands(
         ([A, B, C], [X, Y], [None, None]),
         ([A, B, C], [A, B, X, C], [0, 1, None, 2]),
         ([A, B, C], [A, B, X, Y, C, D], [0, 1, None, None, 2, None]),
+        ([A, assistant("b"), C], [A, assistant("b"), X, C], [0, 1, None, 2]),
     ],
 )
 def test_words_that_differ_in_a_row_or_are_of_somebody_else_are_new(
@@ -74,6 +77,7 @@ def test_words_that_differ_in_a_row_or_are_of_somebody_else_are_new(
         ([S, A, B, C, D, E], [S, C, X, E], [0, 3, None, 5], {2: 4}, [1, 2]),
         ([S, S, A, B, C, D], [S, system("today"), C, X], [0, None, 4, None], {1: 1, 3: 5}, [2, 3]),
         ([A, B, A, C, A, D], [A, D], [4, 5], {}, [0, 1, 2, 3]),
+        ([A, B, C, D, E], [C, D, X, E], [2, 3, None, None], {2: 4}, [0, 1]),
     ],
 )
 def test_a_list_that_lost_its_oldest_items(

@@ -419,8 +419,8 @@ class Session:
     def _is_ours(self, tail: PromptTail, incoming: Sequence[object], prompt_of: PromptOf) -> bool | None:
         """Return True if another process has added a labelled tail; None if earlier plans must be read to know.
 
-        What a list ends with are the words of a user who quotes a label, if something new is before it, if it goes on
-        from an answer of this process, or if it has the name of nobody who adds anything.
+        What a list ends with are the words of a user who quotes a label, if something new or an answer is before it, if
+        it goes on from an answer of this process, or if it has the name of nobody who adds anything.
         """
         if tail.end < len(incoming):
             return True
@@ -430,7 +430,10 @@ class Session:
             return not self._has_answered
         trial = self.log.fork()
         match = self._match_log(incoming[: tail.start], read_entry, prompt_of, trial)
-        return None if match is None else self.log.get(trial.view[-1].id) is not None
+        if match is None:
+            return None
+        last = trial.view[-1]
+        return self.log.get(last.id) is not None and last.role in ("user", "tool")
 
     def _is_added(self, item: object, place: str) -> bool:
         """Return True for what was added behind the log, by its label; not for a message of the log that quotes one."""

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any, cast
 
 from compact.core.log.forms import fingerprint, identity_of
@@ -65,7 +65,7 @@ class Alignment:
 def align(known: Sequence[object], incoming: Sequence[object]) -> Alignment:
     """Return where the items of a list are in a known one, in order."""
     in_place = _in_place(known, incoming)
-    if in_place:
+    if in_place and not _stands_further_behind(known, incoming):
         return in_place
     trimmed = _trimmed(known, incoming)
     # Where messages are repeated, a list may seem to go on at a later one: a trimmed list is known almost whole.
@@ -89,13 +89,22 @@ def _in_place(known: Sequence[object], incoming: Sequence[object], *, skipped: i
         return None
     if not all(_has_same_part(known[place], incoming[place]) for place in other):
         return None
-    # Nothing shows that the last one was changed if it stands further behind: something was put before it.
-    if other[-1:] == [len(known) - 1] and known[-1] in incoming[len(known) :]:
-        return None
     places: list[int | None] = [*range(skipped, skipped + len(known)), *([None] * (len(incoming) - len(known)))]
     for place in other:
         places[place] = None
     return Alignment(places, {place: skipped + place for place in other})
+
+
+def _stands_further_behind(known: Sequence[object], incoming: Sequence[object]) -> bool:
+    """Return True if something was put before the last item: it was not changed, and is in its turn as before.
+
+    Behind an answer the same words are said again.
+    """
+    last = len(known) - 1
+    if known[last] == incoming[last] or identity_of(known[last]) is not None:
+        return False
+    rest = takewhile(lambda item: _role(item) != "assistant", incoming[last:])
+    return known[last] in rest
 
 
 def _has_same_part(known: object, item: object) -> bool:
