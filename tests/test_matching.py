@@ -7,6 +7,7 @@ back, compactions, undo, restarts, a second process and injected content, in ran
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import random
 import time
@@ -198,6 +199,40 @@ class CallerMachine(RuleBasedStateMachine):
                 old.update(new)
         self.steps, self.prompt = changed, None
         self.call(self.sent)
+
+    def edit_the_prompt(self, place: int, text: str = "") -> None:
+        """Other words for one message of the user's in what the caller was given, or without any: it is gone."""
+        found = self._alone_in_the_prompt() if self.is_untidy or not self.injects else []
+        if not found:
+            return
+        at, number = found[place % len(found)]
+        items, asked = copy.deepcopy(self.prompt or []), self._asked()
+        said = [replace(self.steps[number], text=text)] if text else []
+        items[at : at + 1] = self.write(said)
+        self.steps = [*self.steps[:number], *said, *self.steps[number + 1 :]]
+        self.call(items, is_carried=True)
+        assert self._asked() <= asked + len(said), "what was there was logged again"
+
+    def _asked(self) -> int:
+        return sum(message.role == "user" for message in self.manager.history("s"))
+
+    def _alone_in_the_prompt(self) -> list[tuple[int, int]]:
+        """Messages of the user's that are one item behind the step before them: their places in prompt and list.
+
+        What a list has lost of its beginning was trimmed, and what it ends with may be asked again.
+        """
+        prompt, said = self.prompt or [], Counter(step.text for step in self.steps)
+        found: list[tuple[int, int]] = []
+        for number in range(2, len(self.steps) - 1):
+            before, step = self.write([self.steps[number - 1]]), self.steps[number]
+            items = self.write([step])
+            if step.role != "user" or step.is_protected or said[step.text] > 1 or len(items) != 1:
+                continue
+            places = [place for place, item in enumerate(prompt) if item == items[0]]
+            start = places[0] - len(before) if len(places) == 1 else -1
+            if start >= 0 and prompt[start : places[0]] == before and places[0] < len(prompt) - 1:
+                found.append((places[0], number))
+        return found
 
     @rule()
     def compact_now(self) -> None:
@@ -407,6 +442,40 @@ def test_a_walk_with_prompts_of_long_ago(dialect: str, seed: int) -> None:
 def test_a_walk_of_an_untidy_caller(dialect: str, seed: int) -> None:
     """Empty answers, several messages of one role, moving marks, and prompts that come back with what was injected."""
     walk(dialect, random.Random(f"untidy {seed}"), sends_back=True, is_untidy=True)
+
+
+@pytest.mark.parametrize("is_untidy", [False, True])
+@pytest.mark.parametrize("seed", range(100) if SOAK else range(2))
+@pytest.mark.parametrize("dialect", WRITERS)
+def test_a_walk_of_a_caller_that_edits_what_it_was_given(dialect: str, seed: int, is_untidy: bool) -> None:
+    """Every message of the user's says something else, so that it can be told whether one is logged again."""
+    chance, numbers = random.Random(f"edits {seed}"), itertools.count(1)
+    caller = machine_for(dialect, is_untidy=is_untidy)()
+
+    def more(most: int = 1) -> list[Step]:
+        steps = random_turns(chance, most)
+        return [replace(one, text=f"{one.text} {next(numbers)}") if one.role == "user" else one for one in steps]
+
+    rules: list[Callable[[], None]] = [
+        lambda: caller.append(more(3)),
+        lambda: caller.append(more(3)),
+        lambda: caller.append_to_the_prompt(more()),
+        lambda: caller.append_to_the_prompt(more()),
+        lambda: caller.go_on_elsewhere_with_the_prompt(more()),
+        lambda: caller.edit_the_prompt(chance.randint(0, 60)),
+        lambda: caller.edit_the_prompt(chance.randint(0, 60)),
+        lambda: caller.edit_the_prompt(chance.randint(0, 60), f"other words {next(numbers)}"),
+        lambda: caller.put_in_between(chance.randint(0, 60), f"in between {next(numbers)}"),
+        lambda: caller.rewind(chance.randint(1, 8), more()),
+        caller.try_again,
+        caller.restart,
+        caller.restart,
+        caller.compact_now,
+        caller.undo,
+    ]
+    caller.begin(chance.choice([500, 1500]), chance.random() < 0.3, more(3))
+    for _ in range(STEPS):
+        chance.choice(rules)()
 
 
 def walk(dialect: str, chance: random.Random, *, sends_back: bool = False, is_untidy: bool = False) -> None:

@@ -94,6 +94,21 @@ def test_the_last_mark_is_not_lost_where_the_prompt_has_lost_a_message_before_it
         assert [message.meta for message in logged[-3:]] == [META, {}, {}]
 
 
+@pytest.mark.parametrize("change", ["edit", "delete"])
+@pytest.mark.parametrize("name", ["chat", "responses", "anthropic", "vercel", "ollama"])
+def test_the_last_mark_is_not_lost_where_a_prompt_came_back_before(name: str, change: str) -> None:
+    """Then the caller's list has no mark, and the log has."""
+    history = [*dialogue(4), user("rule", protected=True)]
+    with CompactManager() as manager:
+        out = copy.deepcopy(manager.preflight("s", history, dialect=name))
+        manager.preflight("s", out, dialect=name)
+        changed = [*out[:2], *([user("other words")] if change == "edit" else []), *out[3:]]
+        manager.preflight("s", [*changed, assistant("yes"), user("go on")], dialect=name)
+        logged = manager.history("s")
+        assert len(logged) == len(history) + 2 + (change == "edit")
+        assert [message.text for message in logged if message.meta] == ["rule"]
+
+
 @pytest.mark.parametrize("name", ["chat", "anthropic"])
 def test_marks_are_not_lost_when_another_process_gets_the_list_back(name: str, tmp_path: Path) -> None:
     history = [user("never delete a booking", protected=True), *dialogue(3, words=20)]

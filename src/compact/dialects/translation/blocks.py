@@ -24,6 +24,11 @@ class KnownBlock:
     entries: tuple[Entry, ...]
 
     @cached_property
+    def is_marked(self) -> bool:
+        """True if an entry of it has a `meta`, whether the caller's item has it or came back without."""
+        return any(META in entry for entry in self.entries)
+
+    @cached_property
     def has_meta(self) -> bool:
         """True if a caller marked an item of it."""
         return any(map(item_has_meta, self.seen))
@@ -36,7 +41,7 @@ class KnownBlock:
     @property
     def as_marked(self) -> KnownBlock:
         """The same block as its caller has marked it, if it came back as it was sent."""
-        if self.has_meta or not any(META in entry for entry in self.entries):
+        if self.has_meta or not self.is_marked:
             return self
         return KnownBlock(with_meta_again(Block(self.items, self.entries)), self.items, self.entries)
 

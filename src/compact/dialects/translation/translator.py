@@ -285,9 +285,9 @@ class Translator:
         for block in self._current:
             there = items[place : place + len(block.seen)]
             is_there = all(map(is_same, block.seen, there))
-            if not is_there and (block.look in self._own or block.has_meta):
+            if not is_there and (block.look in self._own or block.is_marked):
                 return {}  # it was ours, or may be elsewhere without its mark: perhaps the list is an earlier prompt
-            if block is self._current[-1]:
+            if block is self._current[-1] and not block.is_marked:
                 break  # the end of the list may have cut it short
             if is_there:
                 found[place] = block
@@ -447,14 +447,14 @@ class Translator:
         if not self._current or not self._written:
             return before, place
         own, last = self._current[-1], self._written[-1]
-        if any(META in entry for entry in own.entries):
+        if own.is_marked:
             # What was added for one call stands behind it.
             newest = reversed(self._written[-_MAX_ADDED:])
             last = next((block for block in newest if block.entries == own.entries), last)
         there = tuple(items[place : place + len(last.seen)])
         if len(there) != len(last.seen) or not all(map(is_same, last.seen, there)):
             return before, place
-        is_unmarked = last.entries == own.entries and any(META in entry for entry in own.entries)
+        is_unmarked = last.entries == own.entries and own.is_marked
         is_cut = last.entries is not own.entries and self._written[:-1] == before
         if not (is_unmarked or is_cut):
             return before, place
