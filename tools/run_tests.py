@@ -3,7 +3,7 @@
     python tools/run_tests.py [--coverage] [FOLDER ...]    all folders of tests/ if none is named
 
 Two tests run at a time, or as many as `TEST_PROCESSES` says. Exits with 1 if a folder fails or, with `--coverage`,
-which takes longer, if too little of the code was run.
+which takes longer, if too little of the code was run. The last line counts the tests of all folders.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import re
 import subprocess
 import sys
 import time
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +22,7 @@ ROOT = Path(__file__).parents[1]
 COVERAGE = (sys.executable, "-m", "coverage")
 PROCESSES = os.environ.get("TEST_PROCESSES", "2")
 _SUMMARY = re.compile(r"^=* ?((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.MULTILINE)
+_COUNT = re.compile(r"(\d+) (\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,7 @@ def main(arguments: list[str]) -> int:
     names = [argument for argument in arguments if argument != "--coverage"]
     suites = [[name] for name in names] if names else _suites()
     failed: list[str] = []
+    counts = Counter[str]()
     start = time.monotonic()
     if with_coverage:
         subprocess.run([*COVERAGE, "erase"], cwd=ROOT, check=True)
@@ -45,14 +49,21 @@ def main(arguments: list[str]) -> int:
         print(f"[{number:2}/{len(suites)}] {title:<22}", end="", flush=True)
         outcome = _run(paths, with_coverage=with_coverage)
         print(f"{outcome.summary:<40} {outcome.seconds:5.0f} s", flush=True)
+        counts.update({word: int(number) for number, word in _COUNT.findall(outcome.summary)})
         if not outcome.succeeded:
             failed.append(title)
             print(outcome.output, flush=True)
     verdict = f"failed: {', '.join(failed)}" if failed else "passed"
     print(f"{'':8}{'all':<22}{verdict:<40} {time.monotonic() - start:5.0f} s")
-    if failed:
-        return 1
-    return subprocess.run([*COVERAGE, "report"], cwd=ROOT).returncode if with_coverage else 0
+    incomplete = with_coverage and not failed and subprocess.run([*COVERAGE, "report"], cwd=ROOT).returncode
+    print(counted(counts), flush=True)
+    return 1 if failed or incomplete else 0
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Return how many tests ran, as a line that those who read the output of test runners know."""
+    failed = counts.get("failed", 0) + counts.get("error", 0) + counts.get("errors", 0)
+    return f"{counts.get('passed', 0)} passed, {failed} failed, {counts.get('skipped', 0)} skipped"
 
 
 def _suites() -> list[list[str]]:
