@@ -22,11 +22,11 @@ from transcripts import data_folder, read, read_transcripts
 from compact import CompactConfig, CompactManager
 from compact.core.log.groups import calls_answered, group_messages
 from compact.core.log.messages import Message
-from compact.core.plan.coordinator import CompactionCoordinator
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import ClearRecord, CompactionPlan
 from compact.core.plan.strategy import Goal
 from compact.core.plan.stubs import render_cleared
+from compact.core.planning.coordinator import CompactionCoordinator
 from compact.strategies import DeduplicateStrategy
 from compact.tokens import get_tokenizer
 

@@ -46,7 +46,7 @@ _HOMES = {
     ),
     "compact.manager": ("CompactManager",),
     "compact.core.plan.budget": ("TokenBudget",),
-    "compact.core.plan.coordinator": ("CompactionCoordinator", "CompactionResult"),
+    "compact.core.planning.coordinator": ("CompactionCoordinator", "CompactionResult"),
     "compact.core.plan.strategy": ("CompactionProposal", "PlanningContext"),
     "compact.core.plan.economics": ("Economics",),
     "compact.core.errors": (
@@ -111,8 +111,6 @@ if TYPE_CHECKING:
     from compact.core.log.messages import Message as Message
     from compact.core.log.messages import ToolCall as ToolCall
     from compact.core.plan.budget import TokenBudget as TokenBudget
-    from compact.core.plan.coordinator import CompactionCoordinator as CompactionCoordinator
-    from compact.core.plan.coordinator import CompactionResult as CompactionResult
     from compact.core.plan.economics import Economics as Economics
     from compact.core.plan.plan import CompactionAction as CompactionAction
     from compact.core.plan.plan import CompactionPlan as CompactionPlan
@@ -121,6 +119,8 @@ if TYPE_CHECKING:
     from compact.core.plan.renderer import RenderedPrompt as RenderedPrompt
     from compact.core.plan.strategy import CompactionProposal as CompactionProposal
     from compact.core.plan.strategy import PlanningContext as PlanningContext
+    from compact.core.planning.coordinator import CompactionCoordinator as CompactionCoordinator
+    from compact.core.planning.coordinator import CompactionResult as CompactionResult
     from compact.core.summary.summarizer import SummaryRequest as SummaryRequest
     from compact.core.summary.summary import StructuredSummary as StructuredSummary
     from compact.injection import InjectionContext as InjectionContext

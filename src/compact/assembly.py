@@ -32,12 +32,12 @@ from compact.core.facts.constraints import ConstraintFinder
 from compact.core.log.sensitivity import SENSITIVITIES, is_open
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import DEFAULT_TRIGGER_TOKENS, LARGE_WINDOW_TOKENS, TokenBudget
-from compact.core.plan.coordinator import CompactionCoordinator
 from compact.core.plan.durability import ToolDurabilityPolicy
 from compact.core.plan.economics import USUAL_RATIOS, Prices
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.strategy import CompactionStrategy
 from compact.core.plan.turn import Rehydrate
+from compact.core.planning.coordinator import CompactionCoordinator
 from compact.core.steps import Steps
 from compact.core.summary.summarizer import Summarizer
 from compact.core.summary.writing import BY_CODE

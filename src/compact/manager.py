@@ -52,10 +52,10 @@ from compact.core.facts.constraints import ConstraintFinder
 from compact.core.log.messages import Message, SettledItems
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import TokenBudget
-from compact.core.plan.coordinator import CompactionResult
 from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.renderer import RenderedPrompt
 from compact.core.plan.strategy import CompactionStrategy
+from compact.core.planning.coordinator import CompactionResult
 from compact.core.plurals import quantity
 from compact.core.steps import Steps
 from compact.core.summary.summarizer import Summarizer

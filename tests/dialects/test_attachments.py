@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from compact import CompactConfig, CompactManager, InsufficientBudget
 from compact.core.log.attachments import attached_part, attachment_id, attachments_of
 from compact.core.log.messages import Message
-from compact.core.plan.coordinator import LAST_RESORT
+from compact.core.planning.last_resort import LAST_RESORT
 from compact.dialects import DIALECTS
 from compact.testing import WordTokenizer
 from conversations import SMALL_STRATEGIES

@@ -15,13 +15,13 @@ from compact.core.errors import ConfigError
 from compact.core.log.legality import check_chat
 from compact.core.log.messages import Message, ToolCall
 from compact.core.log.sensitivity import SENSITIVITIES
-from compact.core.plan.coordinator import CompactionCoordinator
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import CompactionPlan, ExternalizationRecord, SpanReference, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer, summary_message
 from compact.core.plan.strategy import Goal
 from compact.core.plan.stubs import render_externalization_text
 from compact.core.plan.turn import TurnContext
+from compact.core.planning.coordinator import CompactionCoordinator
 from compact.core.summary.summary import StructuredSummary, rounded
 from compact.recall import (
     RehydrationBlocked,

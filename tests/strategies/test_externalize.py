@@ -13,13 +13,13 @@ from compact.core.audit.artifacts import artifact_id_for
 from compact.core.errors import ConfigError
 from compact.core.log.entries import read_entry
 from compact.core.log.messages import Message
-from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult
 from compact.core.plan.durability import ToolDurabilityPolicy
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import CompactionPlan, ExternalizationRecord
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.strategy import CompactionStrategy, Goal
 from compact.core.plan.turn import TurnContext
+from compact.core.planning.coordinator import CompactionCoordinator, CompactionResult
 from compact.strategies.clear import ClearStrategy
 from compact.strategies.externalize import ExternalizeStrategy, preview
 from compact.testing import WordTokenizer, check_strategy, dialogue, tool_exchange, tool_run, user

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from compact import CompactConfig, CompactManager
 from compact.core.log.entries import read_entry
 from compact.core.log.messages import Message
-from compact.core.plan.coordinator import CompactionCoordinator
 from compact.core.plan.durability import ToolDurability, ToolDurabilityPolicy
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.strategy import Goal
+from compact.core.planning.coordinator import CompactionCoordinator
 from compact.strategies import DeduplicateStrategy
 from compact.strategies.near_duplicates import LaterTexts, aligned
 from compact.testing import Wire, WordTokenizer, check_strategy, dialogue, tool_exchange, tool_run, user

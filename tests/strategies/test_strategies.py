@@ -12,12 +12,12 @@ from hypothesis import given
 from compact.core.log.entries import read_entry
 from compact.core.log.messages import Message
 from compact.core.log.turn_order import LEFT_OUT
-from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult
 from compact.core.plan.durability import DeterminismMetadata, ToolDurability, ToolDurabilityPolicy, envelope, policy_for
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import ClearRecord, CompactionPlan, SpanReference, SummarizationRecord
 from compact.core.plan.strategy import CompactionProposal, CompactionStrategy, Goal, PlanningContext
 from compact.core.plan.turn import TurnContext
+from compact.core.planning.coordinator import CompactionCoordinator, CompactionResult
 from compact.strategies import ClearStrategy, DeduplicateStrategy, DropStrategy, SummarizeStrategy, WindowStrategy
 from compact.strategies.clear import head_range, outcome_lines
 from compact.testing import WordTokenizer, check_strategy, dialogue, tool_exchange, tool_run, user

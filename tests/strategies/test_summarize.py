@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from compact.core.log.messages import Message
-from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import CompactionPlan, SpanReference, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.strategy import Goal
+from compact.core.planning.coordinator import CompactionCoordinator, CompactionResult
 from compact.core.summary.summary import StructuredSummary
 from compact.strategies import ClearStrategy, SummarizeStrategy
 from compact.testing import WordTokenizer, assistant, dialogue, system, tool_run, user

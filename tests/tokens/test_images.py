@@ -68,7 +68,7 @@ def test_size_is_read_from_the_header(raw: bytes) -> None:
 
 
 def test_only_a_prefix_is_decoded() -> None:
-    url = data_url(png(640, 480)) + "A" * 40_000_000
+    url = data_url(png(640, 480)).rstrip("=") + "A" * 40_000_000
     started = time.thread_time()
     assert image_size(url) == (640, 480)
     assert time.thread_time() - started < 1.0

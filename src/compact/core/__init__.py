@@ -2,6 +2,7 @@
 
 engine      the way of a call
 audit       what is kept about it, and asked later
+planning    how the next plan is made
 plan        what is sent
 summary     the one summary
 facts       what code reads in a history

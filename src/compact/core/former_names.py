@@ -33,9 +33,14 @@ FORMER_MODULES: dict[str, tuple[str, ...]] = {
     _CORE + "summary_joining": (_CORE + "summary.fitting",),
     **{
         _CORE + name: (f"{_CORE}plan.{name}",)
-        for name in ("layers", "budget", "renderer", "stubs", "shortening", "durability", "turn", "constraint_guard")
+        for name in ("layers", "budget", "renderer", "stubs", "durability", "turn")
     },
-    _CORE + "coordinator": (_CORE + "plan.strategy", _CORE + "plan.coordinator"),
+    **{_CORE + name: (f"{_CORE}planning.{name}",) for name in ("shortening", "constraint_guard")},
+    **{
+        f"{_CORE}plan.{name}": (f"{_CORE}planning.{name}",)
+        for name in ("coordinator", "shortening", "constraint_guard")
+    },
+    _CORE + "coordinator": (_CORE + "plan.strategy", _CORE + "planning.coordinator"),
     _CORE + "economics": (_CORE + "plan.economics",),
     _CORE + "cut_arguments": (_CORE + "plan.stubs",),
     _CORE + "records": (_CORE + "audit.records", _CORE + "audit.store"),

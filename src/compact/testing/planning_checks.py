@@ -8,11 +8,11 @@ from itertools import pairwise
 from compact.core.facts.constraints import Constraint, ConstraintFinder
 from compact.core.log.messages import Message, ToolCall
 from compact.core.log.tokenizer import ProviderAwareTokenizer
-from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.strategy import CompactionStrategy, Goal
+from compact.core.planning.coordinator import CompactionCoordinator, CompactionResult
 from compact.testing.builders import WordTokenizer
 
 _ODD_TEXTS = ("a\ud800b", "<|endoftext|>", "\x00", "ſ's 'ſ", "🧠" * 10)

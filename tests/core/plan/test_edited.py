@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from compact.core.log.messages import Message, ToolCall
 from compact.core.plan.edited import after_edit
 from compact.core.plan.plan import ClearRecord, CompactionPlan, DropRecord, SpanReference, SummarizationRecord
-from compact.core.plan.shortening import SHORTEN
+from compact.core.plan.stubs import SHORTEN
 from compact.core.summary.summary import StructuredSummary
 from compact.testing import WordTokenizer
 

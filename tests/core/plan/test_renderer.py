@@ -21,8 +21,8 @@ from compact.core.plan.plan import (
     SummarizationRecord,
 )
 from compact.core.plan.renderer import PromptRenderer, with_lines
-from compact.core.plan.shortening import Candidate, Shortener
 from compact.core.plan.stubs import render_cleared
+from compact.core.planning.shortening import Candidate, Shortener
 from compact.core.summary.fitting import fit_summary
 from compact.core.summary.summary import Decision, Excerpt, OpenItem, StructuredSummary, render_summary_text, rounded
 from compact.testing import WordTokenizer

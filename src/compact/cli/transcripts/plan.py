@@ -14,9 +14,9 @@ from compact.cli.transcripts.measure import SESSION, MeasuredTranscript, measure
 
 if TYPE_CHECKING:
     from compact.config import CompactConfig
-    from compact.core.plan.coordinator import CompactionResult
     from compact.core.plan.economics import Economics
     from compact.core.plan.plan import Record
+    from compact.core.planning.coordinator import CompactionResult
     from compact.core.summary.summarizer import SummaryRequest
     from compact.core.summary.summary import StructuredSummary
     from compact.manager import CompactManager

@@ -21,18 +21,14 @@ from compact.core.facts.text import one_line
 from compact.core.log.legality import Repair, repair_chat
 from compact.core.log.messages import Message
 from compact.core.log.tokenizer import ProviderAwareTokenizer
-from compact.core.plan.constraint_guard import ConstraintGuard
-from compact.core.plan.coordinator import (
-    LAST_RESORT,
-    NO_ROOM,
-    CompactionCoordinator,
-    CompactionResult,
-    StrategyFailure,
-)
 from compact.core.plan.layers import KeepRules, Layers, partition
 from compact.core.plan.plan import CompactionPlan, StepFailure, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer, with_lines
 from compact.core.plan.strategy import SUMMARIZE, Goal
+from compact.core.planning.attachment_moves import NO_ROOM
+from compact.core.planning.constraint_guard import ConstraintGuard
+from compact.core.planning.coordinator import CompactionCoordinator, CompactionResult, StrategyFailure
+from compact.core.planning.last_resort import LAST_RESORT
 from compact.core.plurals import quantity
 from compact.core.steps import Steps
 from compact.core.summary.focus import message_shares

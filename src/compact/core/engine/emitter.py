@@ -41,12 +41,12 @@ from compact.core.engine.session import Session, TriggerDecision
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.log.legality import Repair
 from compact.core.plan.budget import TokenBudget
-from compact.core.plan.coordinator import CompactionResult, ProposalCount
 from compact.core.plan.layers import Layers
 from compact.core.plan.parts import LAYERS, PromptPart, in_order
 from compact.core.plan.plan import CompactionAction, CompactionPlan
 from compact.core.plan.regret import Regret
 from compact.core.plan.turn import Rehydration
+from compact.core.planning.coordinator import CompactionResult, ProposalCount
 
 
 def _discard(event: CompactionEvent) -> None:

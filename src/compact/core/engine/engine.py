@@ -30,12 +30,12 @@ from compact.core.log.messages import Message, content_bytes
 from compact.core.log.own_compaction import find_own_summary
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import TokenBudget
-from compact.core.plan.coordinator import CompactionResult
 from compact.core.plan.edited import after_edit
 from compact.core.plan.plan import EDITED_PAST, CompactionPlan, SummarizationRecord
 from compact.core.plan.regret import Regret
 from compact.core.plan.renderer import with_lines
 from compact.core.plan.turn import MovedAttachment, Rehydrate, Rehydration, RehydrationScope
+from compact.core.planning.coordinator import CompactionResult
 from compact.core.plurals import quantity
 from compact.core.steps import Steps
 

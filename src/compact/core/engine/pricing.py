@@ -11,7 +11,6 @@ from compact.core.engine.events import ComputeEconomics
 from compact.core.engine.session import Session
 from compact.core.log.legality import repair_chat
 from compact.core.log.messages import Slot
-from compact.core.plan.coordinator import CompactionResult
 from compact.core.plan.economics import (
     USD,
     Economics,
@@ -23,6 +22,7 @@ from compact.core.plan.economics import (
 )
 from compact.core.plan.plan import CompactionRun, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer
+from compact.core.planning.coordinator import CompactionResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,9 @@
-"""What is sent: plans as data, and how the next one is made.
+"""What is sent: plans as data, and the prompt that is made of one.
 
 plan              records, the action they come to for each message, and how the compaction went
 budget            how much fits, when to act, how far to go; calibration by reported usage
 layers            which messages are kept verbatim
 strategy          the socket for strategies: what one may look at, what it proposes
-coordinator       runs strategies, then keeps less, then cuts
-shortening        cuts single messages down to their best lines
-constraint_guard  puts constraints back that a plan would lose
 renderer          log and plan in, prompt out
 stubs             the text that stands for what left
 edited            what is left of a plan when the past was edited

@@ -15,7 +15,7 @@ from compact.core.log.groups import group_messages
 from compact.core.log.messages import Message
 from compact.core.plan.plan import CompactionAction, CompactionPlan, Record, SpanReference, SummarizationRecord
 from compact.core.plan.renderer import summary_message
-from compact.core.plan.shortening import SHORTEN
+from compact.core.plan.stubs import SHORTEN
 
 # Chosen: a summary of which more has changed tells another story.
 _MAX_GONE = 0.25

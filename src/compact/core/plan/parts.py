@@ -8,7 +8,7 @@ from enum import StrEnum
 from compact.core.log.messages import Message
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import ClearRecord, ExternalizationRecord, Record, SummarizationRecord
-from compact.core.plan.shortening import SHORTEN
+from compact.core.plan.stubs import SHORTEN
 
 
 class PromptPart(StrEnum):

@@ -18,8 +18,9 @@ from compact.core.log.sensitivity import OPEN_SENSITIVITIES, sensitivity_of
 from compact.core.plan.plan import AttachmentPointer, ClearRecord, ExternalizationRecord, SpanReference
 from compact.core.summary.summary import rounded
 
-# The name under which a plan says that attachments were moved out of the prompt.
+# The names under which a plan says that attachments were moved out of the prompt, and that a message was cut.
 ATTACHMENTS = "attachments"
+SHORTEN = "shorten"
 Ranges: TypeAlias = Sequence[tuple[int, int]]
 # Shorter texts (paths, names, patterns) say what a call is about: they are never cut.
 _SHORT_CHARS = 80

@@ -8,12 +8,12 @@ from typing import Any
 
 from compact.core.log.attachments import attachments_of
 from compact.core.log.messages import Message
-from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import CompactionPlan, ExternalizationRecord
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.strategy import Goal
 from compact.core.plan.stubs import attachments_record, render_externalized
+from compact.core.planning.coordinator import CompactionCoordinator, CompactionResult
 from compact.strategies import SummarizeStrategy, WindowStrategy
 from compact.testing import WordTokenizer
 

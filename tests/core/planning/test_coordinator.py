@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from compact.core.errors import InsufficientBudget
 from compact.core.log.messages import Message
-from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import CompactionPlan, SpanReference, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer, summary_message
 from compact.core.plan.strategy import CompactionProposal, Goal, PlanningContext
+from compact.core.planning.coordinator import CompactionCoordinator, CompactionResult
 from compact.core.summary.summary import StructuredSummary
 from compact.strategies import ClearStrategy, DeduplicateStrategy, DropStrategy, SummarizeStrategy
 from compact.testing import WordTokenizer, dialogue, system, tool_exchange, tool_run, user

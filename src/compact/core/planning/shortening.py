@@ -13,9 +13,8 @@ from compact.core.facts.text import cut_place, joined_ranges
 from compact.core.facts.tool_calls import argument_texts
 from compact.core.log.messages import Message
 from compact.core.plan.plan import ClearRecord, SpanReference
-from compact.core.plan.stubs import render_cleared
+from compact.core.plan.stubs import SHORTEN, render_cleared
 
-SHORTEN = "shorten"
 _REASON = "too large"
 # Chosen: what a message is left with at least; how often the choice of lines is corrected; and the room from which on
 # the beginning and end of each message stay, whatever their score.

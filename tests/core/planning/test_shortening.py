@@ -13,8 +13,8 @@ from compact.constraints import LearnedConstraints
 from compact.core.facts.tool_calls import argument_texts
 from compact.core.log.messages import Message
 from compact.core.plan.plan import ClearRecord
-from compact.core.plan.shortening import Candidate, Shortener
 from compact.core.plan.stubs import render_cleared
+from compact.core.planning.shortening import Candidate, Shortener
 from compact.testing import WordTokenizer
 from conversations import Wire, histories
 from numbered import call, exchange, numbered

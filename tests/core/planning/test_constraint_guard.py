@@ -15,7 +15,6 @@ from compact.constraints import LearnedConstraints
 from compact.core.engine.events import NoticeEvent
 from compact.core.facts.ledger import Fact, FactKind, Ledger
 from compact.core.log.messages import Message
-from compact.core.plan.constraint_guard import ConstraintGuard
 from compact.core.plan.plan import (
     ClearRecord,
     CompactionPlan,
@@ -26,6 +25,7 @@ from compact.core.plan.plan import (
     SummarizationRecord,
 )
 from compact.core.plan.renderer import PromptRenderer
+from compact.core.planning.constraint_guard import ConstraintGuard
 from compact.core.summary.summary import Excerpt
 from compact.testing import RecordingSink, WordTokenizer, assistant, dialogue, tool_run, user
 from conversations import Wire, histories
