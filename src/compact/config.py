@@ -523,8 +523,8 @@ class StateConfig(ConfigSection):
     timeout_seconds: float = Field(
         default=15.0,
         gt=0,
-        description="The most time for one answer of the store. Then a call goes on without it; what is not stored yet "
-        "is stored with a later call.",
+        description="The most time in which an answer of the store comes on: a long history may take longer in all. "
+        "Then a call goes on without it; what is not stored yet is stored with a later call.",
     )
     events_days: float = Field(
         default=14, ge=0, le=3_650, description="How long events are kept for `compact view`, redacted; 0 keeps none."

@@ -30,6 +30,7 @@ from compact.core.errors import CompactError
 from compact.core.steps import SlowStep, Steps, StoreStep
 from compact.waiting.forks import after_fork
 from compact.waiting.limits import NO_LIMITS, CallThreads, Patience, TimedStep, WaitLimits
+from compact.waiting.progress import on_progress
 
 T = TypeVar("T")
 
@@ -149,6 +150,8 @@ def _foreign(error: BaseException) -> CompactError:
 
 def _begun(timed: TimedStep) -> Any:
     timed.begin()
+    if isinstance(timed.step, StoreStep):
+        on_progress.set(timed.begin_anew)  # in a context that this call has for itself
     return _called(timed.step)
 
 

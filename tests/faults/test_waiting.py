@@ -17,6 +17,7 @@ from compact.core.engine.events import CompactionErrorEvent
 from compact.core.engine.session import Session
 from compact.stores.memory import InMemoryCompactionStore
 from compact.testing import RecordingSink, WordTokenizer, dialogue, user
+from compact.waiting.progress import note_progress
 
 HISTORY = dialogue(20, words=40)
 
@@ -133,6 +134,33 @@ def test_a_store_that_hangs_holds_up_one_turn_and_is_written_to_when_it_is_back(
         time.sleep(0.01)
     assert stored is not None
     assert [entry.message.original for entry in stored.messages] == HISTORY[:5]
+    manager.close()
+
+
+class LargeStore(InMemoryCompactionStore):
+    """Takes twice as long for a commit as it may, and says that it comes on."""
+
+    blocks = True
+
+    def commit(self, commit: Commit) -> SessionHead:
+        for _ in range(8):
+            time.sleep(0.25)
+            note_progress()
+        return super().commit(commit)
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+def test_a_store_that_has_much_to_do_and_says_so_is_waited_for(is_async: bool) -> None:
+    store = LargeStore()
+    manager, sink = manager_with({"state": {"timeout_seconds": 1}}, store=store)
+    if is_async:
+        asyncio.run(manager.apreflight("s", HISTORY[:3]))
+    else:
+        manager.preflight("s", HISTORY[:3])
+    assert errors(sink) == []
+    stored = store.load("s")
+    assert stored is not None
+    assert len(stored.messages) == 3
     manager.close()
 
 

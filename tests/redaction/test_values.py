@@ -15,7 +15,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from compact.core.log.messages import Message, ToolCall
-from compact.redaction import MARK, Redactor
+from compact.redaction import MARK, Redactor, redactor, spans
+from compact.redaction.assignments import NEEDLES
+from compact.redaction.carriers import CARRIER_NEEDLES
+from compact.redaction.shapes import SHORTEST_SHAPE
+from compact.redaction.spans import find_secrets
 
 SECRET_NAMES = (
     "password", "Password", "db_password", "PGPASSWORD", "passwd", "pwd", "passphrase", "api_key", "apiKey", "API-KEY",
@@ -296,3 +300,27 @@ def test_a_callback_is_asked_for_every_text_of_every_event() -> None:
     for _ in range(2):
         redactor.event({"model": "gpt-4o"})
     assert seen.count("gpt-4o") == 2
+
+
+@given(st.text("abcXYZ019", max_size=SHORTEST_SHAPE - 1))
+@example("eyJhbGciOiJIUzI1NiI")
+def test_no_rule_takes_a_short_word(word: str) -> None:
+    assert find_secrets(word.encode()) == []
+
+
+def test_ids_in_an_event_are_not_searched_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def replaced_and_noted(text: str, patterns: object = ()) -> str:
+        read.append(text)
+        return text
+
+    monkeypatch.setattr(redactor, "replaced", replaced_and_noted)
+    event = {"event": "compact.content_summarized", "message_ids": [f"m{number}" for number in range(1_000)]}
+    assert Redactor().event(event) is event
+    assert read == ["compact.content_summarized"]
+
+
+@pytest.mark.parametrize("needle", [*NEEDLES, *CARRIER_NEEDLES])
+def test_the_quick_look_at_a_short_text_knows_every_needle(needle: bytes) -> None:
+    assert spans.ANY_NEEDLE.search(b"... " + needle + b" ...")

@@ -19,10 +19,14 @@ import pytest
 from sqlalchemy import text
 
 from compact import ConfigError
+from compact.core.audit.records import Commit, SessionHead
 from compact.core.audit.store import StoreError
 from compact.core.engine.events import CompactionErrorEvent
 from compact.stores import database
 from compact.stores.database import Database
+from compact.stores.sql import SqlCompactionStore
+from compact.testing.store_samples import stored_messages, user_entry
+from compact.waiting.progress import ROWS_AT_ONCE, on_progress
 from stores.conftest import Server
 from stores.worker import finish, history, manager_on, start, write_on
 
@@ -229,3 +233,19 @@ def test_a_database_that_nobody_closes_leaves_no_connection(tmp_path: Path) -> N
         del opened, connection
         gc.collect()
     assert [str(warning.message) for warning in told] == []
+
+
+def test_a_long_history_is_written_and_read_in_parts_that_are_noted(tmp_path: Path) -> None:
+    store = SqlCompactionStore(Database(f"sqlite:///{tmp_path}/state.db"))
+    entries, noted = stored_messages(*[user_entry("word")] * (3 * ROWS_AT_ONCE)), list[None]()
+    before = on_progress.set(lambda: noted.append(None))
+    try:
+        store.commit(Commit(session_id="s", expected=SessionHead(), messages=entries))
+        assert len(noted) >= 9, "each entry is written as data, packed, and put into the table"
+        noted.clear()
+        stored = store.load("s")
+    finally:
+        on_progress.reset(before)
+    assert stored is not None
+    assert len(stored.messages) == len(entries)
+    assert len(noted) >= 3

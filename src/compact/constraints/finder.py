@@ -84,7 +84,7 @@ class _Standing:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What a sentence says: words that may take something back, or "", an order and a constraint, if there are any."""
+    """What a sentence says: words that take something back, or "", an order and a constraint, if there are any."""
 
     retraction: str
     order: Order | None
@@ -122,10 +122,10 @@ class LearnedConstraints:
         found: list[_Said] = []
         for candidate in candidates:
             words, new = text[candidate.sentence.start : candidate.end], constraints.get(candidate.end)
-            may_retract = not candidate.sentence.pasted and may_withdraw(words)
+            retracts = not candidate.sentence.pasted and may_withdraw(words) and _withdraws_something(words)
             said = Constraint(text[new.start : new.end], "", new.start, new.score) if new else None
             order = None if said or candidate.sentence.pasted else order_in(words)
-            found.append(_Said(words if may_retract else "", order, said))
+            found.append(_Said(words if retracts else "", order, said))
         # Of what says nothing about constraints nothing is kept.
         return tuple(found) if any(said.retraction or said.order or said.constraint for said in found) else ()
 
@@ -166,7 +166,10 @@ def _with_announced(text: str, candidates: list[_Candidate]) -> list[_Candidate]
             found.append(replace(here, score=max(here.score, MIN_SCORE)))
             continue
         rules = pattern("neighbours", "announces", before=r"\b", after=r"\b[^.!?\n]{0,40}[:：]$")
-        announced = not here.sentence.pasted and rules.search(text[here.start : here.end]) is not None
+        words = text[here.start : here.end]
+        # The pattern ends with a colon; looked at first, because that is quick.
+        may_announce = not here.sentence.pasted and words.rstrip().endswith(_COLONS)
+        announced = may_announce and rules.search(words) is not None
         found.append(here)
     return found
 
@@ -191,9 +194,13 @@ def _is_one(text: str, last: _Candidate, here: _Candidate, *, needed: bool) -> b
     """Return True if two sentences in a row are kept as one: short ones, and those that need each other."""
     near = last.sentence.paragraph == here.sentence.paragraph and not here.sentence.bullet
     words = text[here.start : here.end]
-    if not near or withdraws(words) or withdraws_previous(words):
+    if not near or _withdraws_something(words):
         return False
     return needed or here.end - last.start <= _MAX_JOINED_CHARS
+
+
+def _withdraws_something(words: str) -> bool:
+    return withdraws(words) or withdraws_previous(words)
 
 
 def _likely(text: str, candidates: Sequence[_Candidate]) -> set[int]:
@@ -275,8 +282,6 @@ def _without_withdrawn(held: list[_Standing], sentence: str, *, just_said: bool)
     """Return what is left of the constraints after a retraction; the same list if it withdraws none of them."""
     if withdraws_previous(sentence):
         return held[:-1] if held and just_said else held
-    if not withdraws(sentence):
-        return held
     words, named = content_words(sentence), names_a_constraint(sentence)
     parts = [part for old in held for part in _by_sentence(old)]
     left = [part for part in parts if not refers_to(words, part.words, named=named)]

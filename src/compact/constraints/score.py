@@ -251,6 +251,8 @@ def _parts(text: str, cuts: list[int]) -> Iterator[tuple[int, int]]:
 
 
 def _found_cues(lower: str, table: Mapping[str, tuple[_CueLine, ...]]) -> Iterator[str]:
+    if table.keys().isdisjoint(_WORD.findall(lower)):  # as most texts are, in the languages that they are not in
+        return
     marked, words = _mark(lower)
     for word in words:
         for line in table.get(word.text, ()):

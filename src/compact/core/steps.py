@@ -35,7 +35,7 @@ class SlowStep:
 
 @dataclass(frozen=True, slots=True)
 class StoreStep:
-    """A call of a store that may block: short, unless its disk or its server hangs.
+    """A call of a store that may block: short, unless its disk or its server hangs, or it has very much to do.
 
     A call that is cancelled waits for its end, so that what it claimed is known and can be given back.
     """

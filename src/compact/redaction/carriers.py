@@ -108,6 +108,9 @@ CARRIERS: tuple[Carrier, ...] = (
     _at(b"private-lines", rb"private-lines: ?\d{1,4}(?P<secret>(?:(?:\s|\\[nr]){1,4}+[A-Za-z0-9+/=]{16,}+){1,400}+)"),
 )
 _BY_NEEDLE = {c.needle: tuple(same for same in CARRIERS if same.needle == c.needle) for c in CARRIERS}
+_COOKIE_NEEDLE, _KEY_NEEDLE = b"cookie", b"-----begin "
+# One of these is in every text in which `find_carried` finds something, once that is in lower case.
+CARRIER_NEEDLES = (*_BY_NEEDLE, _COOKIE_NEEDLE, _KEY_NEEDLE)
 
 _COOKIE = re.compile(
     rb"(?i:cookie)(?:\\{0,8}[\"'`]?[ \t]{0,4}(?:[:=]|,(?=[ \t]{0,4}[\[\"']))|(?<=--cookie))[ \t]{0,4}\[?\\{0,8}[\"'`]?"
@@ -136,7 +139,7 @@ def find_carried(data: bytes, low: bytes) -> Iterator[Span]:
 
 def _cookies(data: bytes, low: bytes) -> Iterator[Span]:
     """Yield the values in `Cookie:` headers; of `Set-Cookie:` only the first, the others are its attributes."""
-    at = low.find(b"cookie")
+    at = low.find(_COOKIE_NEEDLE)
     while at >= 0:
         lead = _COOKIE.match(data, at)
         pair = _COOKIE_PAIR.match(data, lead.end()) if lead else None
@@ -147,7 +150,7 @@ def _cookies(data: bytes, low: bytes) -> Iterator[Span]:
                 yield pair.span("secret")
             after = pair.end()
             pair = None if is_setting else _COOKIE_PAIR.match(data, after)
-        at = low.find(b"cookie", after)
+        at = low.find(_COOKIE_NEEDLE, after)
 
 
 def _is_setting(value: bytes) -> bool:
@@ -157,7 +160,7 @@ def _is_setting(value: bytes) -> bool:
 
 def _key_blocks(data: bytes, low: bytes) -> Iterator[Span]:
     """Yield private key blocks, whole; of one that was cut off, the lines that are left of it."""
-    at = low.find(b"-----begin ")
+    at = low.find(_KEY_NEEDLE)
     while at >= 0:
         head = _KEY_HEAD.match(data, at)
         after = head.end() if head else at + 5
@@ -173,7 +176,7 @@ def _key_blocks(data: bytes, low: bytes) -> Iterator[Span]:
             if end:
                 yield at, end
                 after = end
-        at = low.find(b"-----begin ", after)
+        at = low.find(_KEY_NEEDLE, after)
 
 
 def _key_block_end(data: bytes, low: bytes, after: int, stop: int) -> int:

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from compact.core.log.messages import Message
 from compact.redaction.names import Kind, kind_of_name
+from compact.redaction.shapes import SHORTEST_SHAPE
 from compact.redaction.spans import MARK, may_name_secret
 from compact.redaction.values import is_ordinary, looks_like_password, looks_random
 
@@ -46,6 +47,8 @@ class NestedRedaction:
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, str):
+            if not self._reads_everything and _is_short_word(value):
+                return value
             clean = self._strings.get(value)
             if clean is None:
                 clean = self._strings[value] = self.string(value)
@@ -208,6 +211,11 @@ def _is_bare(item: Any) -> bool:
 def _is_empty(item: object) -> bool:
     """Return True for what has nothing in it; other objects may not want to be asked."""
     return item is None or (type(item) in (str, tuple, dict) and not item)
+
+
+def _is_short_word(text: str) -> bool:
+    """Return True for letters and digits alone, too few for a secret that is known by its look: most ids are."""
+    return len(text) < SHORTEST_SHAPE and text.isascii() and text.isalnum()
 
 
 def _is_secret_under_hint(item: str) -> bool:

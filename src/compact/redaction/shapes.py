@@ -114,8 +114,9 @@ SHAPES: tuple[Shape, ...] = (
     Shape(b"eyJ", _START + _SIGNED),
 )
 
-# Runs shorter than this hold no shape; in ordinary text there are few longer ones, so most needles are never sought.
-_RUN = b"x" * 20
+# Shorter runs hold no shape; in ordinary text there are few longer ones, so most needles are never sought.
+SHORTEST_SHAPE = 20
+_RUN = b"x" * SHORTEST_SHAPE
 _IN_RUN = bytes(ord("x") if chr(c).isalnum() or chr(c) in "_.~+-%" else ord(" ") for c in range(128)) + b" " * 128
 _MARKED = bytes(ord("x") if chr(c).isupper() or chr(c).isdigit() else ord(" ") for c in range(128)) + b" " * 128
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import groupby
 
 from compact.redaction.assignments import NEEDLES, find_assignments
 from compact.redaction.blocks import find_blocks
-from compact.redaction.carriers import find_carried
+from compact.redaction.carriers import CARRIER_NEEDLES, find_carried
 from compact.redaction.custom import CustomPattern
 from compact.redaction.encoded import find_encoded
 from compact.redaction.shapes import find_shapes
@@ -21,6 +22,20 @@ _ANY_MARK = re.compile(rb"<REDACTED(?:: [a-z ]{1,40})?>")
 _MAX_ROUNDS = 5
 _NAME_PARTS = tuple(needle.decode() for needle in (*NEEDLES, b"cookie"))
 _ONLY_NAME = re.compile(rb"[\w.\-\"' ]{1,80}[:=][\"' ]{0,4}")
+
+
+def _any_of(needles: Collection[bytes]) -> bytes:
+    """Return a pattern that matches any of the needles; what they begin with alike is in it once."""
+    if b"" in needles:
+        return b""
+    by_first = groupby(sorted(needles), key=lambda needle: needle[:1])
+    branches = [re.escape(first) + _any_of([needle[1:] for needle in same]) for first, same in by_first]
+    return branches[0] if len(branches) == 1 else b"(?:" + b"|".join(branches) + b")"
+
+
+# Measured: in texts up to this length one search for all needles is faster than one for each. Most of them have none.
+_SHORT_BYTES = 1_000
+ANY_NEEDLE = re.compile(_any_of({*NEEDLES, *CARRIER_NEEDLES}))
 
 
 def replaced(text: str, patterns: Sequence[CustomPattern] = ()) -> str:
@@ -52,8 +67,10 @@ def find_secrets(data: bytes) -> list[Span]:
 
 def _plain_secrets(data: bytes) -> list[Span]:
     low = data.lower()
-    named = (*find_assignments(data, low), *find_blocks(data, low))
-    return [*find_shapes(data), *named, *find_carried(data, low)]
+    found = [*find_shapes(data), *find_blocks(data, low)]
+    if len(data) > _SHORT_BYTES or ANY_NEEDLE.search(low):
+        found += (*find_assignments(data, low), *find_carried(data, low))
+    return found
 
 
 def may_name_secret(text: str) -> bool:

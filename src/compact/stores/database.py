@@ -39,6 +39,7 @@ from compact.own_folder import keep_out_of_git
 from compact.stores import schema
 from compact.stores.packing import unpacked
 from compact.waiting.forks import after_fork
+from compact.waiting.progress import in_parts
 
 # Chosen: how long a turn may wait for another writer, or for a server to answer.
 _BUSY_TIMEOUT_SECONDS = 2
@@ -338,14 +339,14 @@ class QuickStatement:
 
     def prepared(self, rows: Sequence[Mapping[str, Any]], database: Database) -> Sequence[Any]:
         """Return rows as `execute_prepared` takes them: what takes long (texts are packed) needs no transaction."""
-        return self._bound(rows) if database.is_sqlite else list(rows)
+        return [bound for part in in_parts(rows) for bound in self._bound(part)] if database.is_sqlite else list(rows)
 
     def execute_prepared(self, connection: Connection, rows: Sequence[Any]) -> int:
         """Run it in a transaction, once for each row that `prepared` returned; return how many it has written."""
         if connection.dialect.name != "sqlite":
-            return connection.execute(self.statement, rows).rowcount
+            return sum(connection.execute(self.statement, part).rowcount for part in in_parts(rows))
         with closing(connection.connection.cursor()) as cursor:
-            return self._run(cursor, rows).rowcount
+            return sum(self._run(cursor, part).rowcount for part in in_parts(rows))
 
     def execute(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> int:
         """Run it in a transaction, once for each of the rows of values; return how many rows it has written."""

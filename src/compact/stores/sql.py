@@ -49,6 +49,7 @@ from compact.stores.sql_artifacts import SqlArtifactStore
 from compact.stores.sql_calls import stored_message
 from compact.stores.sql_events import SqlEventStore, delete_events
 from compact.stores.sql_shared import SqlSummaryCache, SqlSummaryClaims
+from compact.waiting.progress import ROWS_AT_ONCE, in_parts, note_progress
 
 # Chosen: longer than a commit takes, shorter than anybody notices.
 _MAX_CONFLICT_PAUSE_SECONDS = 0.05
@@ -119,7 +120,8 @@ class SqlCompactionStore(PlanMethods):
         after, now = commit.head_after, self._clock()
         keys = {"tenant_id": self._tenant_id, "session_id": commit.session_id}
         # All that takes long is done before other writers must wait.
-        rows = [{**keys, **_message_row(stored), "created_at": now} for stored in commit.messages]
+        parts = in_parts(commit.messages)
+        rows = [{**keys, **_message_row(stored), "created_at": now} for part in parts for stored in part]
         rows = _ADD_MESSAGES.prepared(rows, self._database)
         index_rows = sql_search.index_rows(self._database, keys, commit.messages)
         try:
@@ -162,7 +164,11 @@ class SqlCompactionStore(PlanMethods):
         rows = connection.execute(
             select(*sql_calls.ENTRY).where(self._own(schema.messages, session_id)).order_by(table.seq)
         )
-        return tuple(stored_message(row) for row in rows)
+        messages: list[StoredMessage] = []
+        for part in rows.partitions(ROWS_AT_ONCE):
+            messages += map(stored_message, part)
+            note_progress()
+        return tuple(messages)
 
     def get_current_plan(self, session_id: str) -> tuple[CompactionPlan, int]:
         """Return the plan in force and its version."""

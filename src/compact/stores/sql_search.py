@@ -18,6 +18,7 @@ from compact.core.search.search_terms import EntryTerms, entry_terms, read_query
 from compact.stores import schema
 from compact.stores.database import Database, QuickStatement
 from compact.stores.entry_text import load_message
+from compact.waiting.progress import in_parts, note_progress
 
 # Chosen: so many entries are indexed in some ten milliseconds, and other writers do not wait longer than that.
 _BATCH = 100
@@ -147,7 +148,8 @@ def index_rows(database: Database, keys: Mapping[str, str], stored: Sequence[Sto
     """
     if len(stored) > MAX_INDEXED_AT_ONCE:
         return None
-    rows = [_row(keys["tenant_id"], keys["session_id"], entry.seq, entry.message) for entry in stored]
+    tenant_id, session_id = keys["tenant_id"], keys["session_id"]
+    rows = [_row(tenant_id, session_id, entry.seq, entry.message) for part in in_parts(stored) for entry in part]
     return _ADD_ROWS.prepared(rows, database)
 
 
@@ -181,6 +183,7 @@ def index_waiting_entries(database: Database, tenant_id: str, session_id: str | 
         while last_seq is not None:
             with database.writing() as connection:
                 last_seq = _index_batch(connection, {"tenant": tenant_id, "session": name}, last_seq)
+            note_progress()
 
 
 def _index_batch(connection: Connection, own: Mapping[str, str], after_seq: int) -> int | None:

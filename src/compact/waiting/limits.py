@@ -259,6 +259,10 @@ class TimedStep:
     def begin(self) -> None:
         """Let the time of the step run; raise WaitTimeout if it is not to be made at all."""
         self.patience.check(self.step)
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Let the time of the step run from now on: it has begun, or it has much to do and has come on."""
         self.seconds = self.patience.seconds_for(self.step)
         self._begun = time.monotonic()
 
