@@ -205,6 +205,16 @@ def test_a_form_is_shown_unless_something_else_stands_for_its_entry() -> None:
     assert matched(log, [A, CALL, CLEARED, B]).owners == log.view_ids, "the caller's item is the entry as it is shown"
 
 
+def test_a_form_that_is_not_shown_is_the_callers_own_text() -> None:
+    log = log_of([A, B, CALL, RESULT, C, D])
+    cleared = Shown(as_is=lambda i: i != "m4")
+    older = summary_of(["m1", "m2"], *log.view[2:])
+    matched(log, [user("a summary"), CALL, CLEARED, C, D], earlier=lambda: [older], shown=cleared)
+    found = matched(log, [A, B, CALL, CLEARED, X, D], older, shown=cleared)
+    assert texts(log) == "a b  the whole file x d"
+    assert (log.view_ids, found.left_ids) == (["m1", "m2", "m3", "m4", "m7", "m6"], ("m5",)), "nothing is there twice"
+
+
 def test_an_entry_that_was_left_forgets_its_form() -> None:
     log = log_of([A, CALL, RESULT, B], [A, CALL, CLEARED, B], [A])
     assert log.forms == {}

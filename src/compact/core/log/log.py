@@ -481,7 +481,9 @@ class Log:
 
         def is_entry(place: int) -> bool:
             ids = sent.ids[place]
-            return len(ids) == 1 and sent.originals[place] == self.now(ids[0]).original
+            # The caller's own form of an entry is no text of ours either, even if the prompt does not show it.
+            entries = [self.now(ids[0]), self.unseen.get(ids[0])] if len(ids) == 1 else []
+            return any(entry is not None and sent.originals[place] == entry.original for entry in entries)
 
         return {place for place in sent.ours if not is_entry(place)}
 
