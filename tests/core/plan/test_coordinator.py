@@ -15,7 +15,7 @@ from compact.core.log.messages import Message
 from compact.core.plan.coordinator import CompactionCoordinator, CompactionResult
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.parts import PromptPart
-from compact.core.plan.plan import CompactionPlan, SpanReference, SummarizationRecord
+from compact.core.plan.plan import ClearRecord, CompactionPlan, SpanReference, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer, summary_message
 from compact.core.plan.strategy import CompactionProposal, Goal, PlanningContext
 from compact.core.summary.summary import StructuredSummary
@@ -152,6 +152,17 @@ def test_an_older_reply_is_cut_before_the_newest_result() -> None:
     reply, newest = messages[2].id, messages[-1].id
     assert result.plan.get_action(reply)[1] is not None
     assert result.plan.get_action(newest)[1] is None
+
+
+def test_a_newest_result_above_a_large_share_is_cut_to_it_before_what_was_said() -> None:
+    """Only then, and no further: the rest of it can be had again."""
+    messages = older_reply(240, 1_200)
+    result = plan(messages, 2_300, settle_tokens=3_000)
+    reply, newest = messages[2].id, messages[-1].id
+    assert result.plan.get_action(reply)[1] is None
+    record = result.plan.get_action(newest)[1]
+    assert isinstance(record, ClearRecord)
+    assert record.tokens_after > 2_300 // 4
 
 
 def test_what_is_small_and_older_is_cut_before_the_newest_result() -> None:

@@ -353,7 +353,8 @@ class CompactionCoordinator:
         """Cut what is too large, older messages before the newest; results first, then the summary, then the rest.
 
         A message that takes more than a large share of the prompt is cut down to that share before any other, unless
-        cutting the older ones is enough.
+        cutting the older ones is enough. A newest call and its result are cut down to it before what was said: what a
+        tool printed can be had again, the options that a user has just chosen from cannot.
         """
         large, newest = int(_LARGE_SHARE * context.goal.ceiling_tokens), _newest(context)
 
@@ -370,8 +371,12 @@ class CompactionCoordinator:
         def is_older_found(message: Message, tokens: int) -> bool:
             return is_older(message, tokens) and message.role != "user"
 
+        def is_exchange(message: Message, tokens: int) -> bool:
+            return message.role == "tool" or bool(message.tool_calls)
+
         start = context = _with_bare_stubs(context)
-        older = self._shorten(self._shorten(context, is_older_bulky), is_older)
+        older = self._cut_large(self._shorten(context, is_older_bulky), is_exchange, large)
+        older = self._shorten(older, is_older)
         if older.total_tokens() <= context.goal.ceiling_tokens:
             return older
         context = self._shorten(self._cut_large(context, is_bulky, large), is_older_bulky)
