@@ -4,6 +4,7 @@
     python benchmarks/peers --write             and write benchmarks/peers/results.json and the tables in docs/why.md
     python benchmarks/peers --sample            on conversations of the project's own; needs no data
     python benchmarks/peers --speed --write     only speed, memory and imports again; the other figures stay
+    python benchmarks/peers --no-speed --write  all but these; they stay
     python benchmarks/peers --document          only write the tables of results.json into docs/why.md
 
 Frameworks that are not installed are left out, and named.

@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="peers", description="what agent frameworks ship, beside Compact")
     parser.add_argument("--sample", action="store_true", help="on conversations of the project's own; needs no data")
     parser.add_argument("--per-source", type=int, default=PER_SOURCE, metavar="N", help="sessions of each source (1)")
-    parser.add_argument("--no-speed", action="store_true", help="leave out speed, memory and imports")
+    parser.add_argument("--no-speed", action="store_true", help="speed, memory and imports stay as in results.json")
     only = "only these, of the peers whose name begins so, beside the other figures of results.json"
     parser.add_argument("--speed", nargs="?", const="", metavar="NAME", help=only)
     parser.add_argument("--write", action="store_true", help="write results.json and the tables in docs/why.md")
@@ -41,7 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     again = options.speed is not None
     results = json.loads(RESULTS.read_text(encoding="utf-8")) if again else measure(options, folder)
-    if not options.no_speed:
+    if options.no_speed:
+        keep_speeds(results)
+    else:
         measure_speeds(results, options.speed or "")
     print(tables(results))
     if options.write:
@@ -70,6 +72,15 @@ def measure(options: argparse.Namespace, folder: Any) -> dict[str, Any]:
         for peer in peers
     }
     return {"sessions": [one.id for one in sessions], "peers": found, "not_measured": missing}
+
+
+def keep_speeds(results: dict[str, Any]) -> None:
+    """Give the results the speeds that were measured before, of peers whose version is the same."""
+    before = json.loads(RESULTS.read_text(encoding="utf-8"))["peers"]
+    for name, peer in results["peers"].items():
+        known = before.get(name, {})
+        if known.get("version") == peer["version"]:
+            peer |= {part: known[part] for part in ("speed", "import_s") if part in known}
 
 
 def measure_speeds(results: dict[str, Any], begin: str) -> None:

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, TypeVar
 
 from compact.core.log.entries import read_entry
@@ -95,6 +96,16 @@ class StandIn:
         return spent
 
 
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """The loop of this process: a program that has a framework's agent in it has one, and no new one for each call."""
+    return asyncio.new_event_loop()
+
+
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run what a framework only offers to event loops."""
-    return asyncio.run(work)
+    """Run what a framework only offers to event loops.
+
+    Not by `asyncio.run`: it would make a loop for each call, and some versions of Python write down all that a task
+    gave back when it ends, which takes longer than the work.
+    """
+    return _loop().run_until_complete(work)

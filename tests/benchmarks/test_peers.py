@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -25,6 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 from fidelity.sample.rows import sample_rows
 from peers import langchain_peers, litellm_peers, registry, strands_peers
+from peers.command import keep_speeds
+from peers.conversion import run
 from peers.document import BEGIN, END, PAGE, RESULTS, tables, with_tables
 from peers.measuring import PeerSession, interval, limits_of, measure_session, summarize_results
 
@@ -269,6 +272,15 @@ def test_the_page_names_who_is_better() -> None:
     assert ": `agent-framework TruncationStrategy` 0.01," in told["cost"] + ","
 
 
+async def _own_loop() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()
+
+
+def test_a_framework_does_not_pay_for_a_loop_at_each_call() -> None:
+    """A program has one; to make it, and to write down the task that ends with it, took longer than some peers."""
+    assert run(_own_loop()) is run(_own_loop())
+
+
 def test_memory_is_that_of_the_process_itself() -> None:
     """A process that a large one started is not as large."""
     held = b"x" * 300_000_000
@@ -277,6 +289,16 @@ def test_memory_is_that_of_the_process_itself() -> None:
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder)
     assert len(held) / 1_000_000 > 2 * float(done.stdout) > 0
+
+
+def test_speeds_stay_that_are_not_measured_again() -> None:
+    """`--no-speed` leaves them as they are, but for a peer that has another version now."""
+    before = json.loads(RESULTS.read_text(encoding="utf-8"))["peers"]
+    measured = {name: {key: peer[key] for key in ("version", "kept")} for name, peer in before.items()}
+    measured["headroom compress"]["version"] = "0"
+    keep_speeds({"peers": measured})
+    assert measured["compact"] == {key: before["compact"][key] for key in ("version", "kept", "speed", "import_s")}
+    assert "speed" not in measured["headroom compress"]
 
 
 def test_speeds_that_were_not_measured_are_not_told() -> None:

@@ -14,7 +14,7 @@ from compact.core.errors import InsufficientBudget
 from compact.core.log.messages import Message
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.parts import PromptPart
-from compact.core.plan.plan import CompactionPlan, SpanReference, SummarizationRecord
+from compact.core.plan.plan import ClearRecord, CompactionPlan, SpanReference, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer, summary_message
 from compact.core.plan.strategy import CompactionProposal, Goal, PlanningContext
 from compact.core.planning.coordinator import CompactionCoordinator, CompactionResult
@@ -152,6 +152,29 @@ def test_an_older_reply_is_cut_before_the_newest_result() -> None:
     reply, newest = messages[2].id, messages[-1].id
     assert result.plan.get_action(reply)[1] is not None
     assert result.plan.get_action(newest)[1] is None
+
+
+def test_a_newest_result_above_a_large_share_is_cut_to_it_before_what_the_user_said() -> None:
+    """Only then, and no further: the rest of it can be had again."""
+    asked = user("I was at berth and quay in turn and saw this there. " * 20)
+    messages = numbered(
+        [system("rule " * 1_000), asked, user("Which are late?"), *tool_exchange("c1", "late\n" * 1_200)]
+    )
+    result = plan(messages, 2_300, settle_tokens=3_000)
+    assert result.plan.get_action(messages[1].id)[1] is None
+    record = result.plan.get_action(messages[-1].id)[1]
+    assert isinstance(record, ClearRecord)
+    assert record.tokens_after > 2_300 // 4
+
+
+def test_a_newest_call_above_a_large_share_is_cut_to_it_before_what_the_agent_said() -> None:
+    """It was made, and its answer is there."""
+    said = {"role": "assistant", "content": "You may take the first berth, or the second, or the quay. " * 20}
+    call = tool_exchange("c1", "done", content="line of the file\n" * 400)
+    messages = numbered([system("rule " * 1_000), user("Where?"), said, *call])
+    result = plan(messages, 2_300, settle_tokens=3_000)
+    assert result.plan.get_action(messages[2].id)[1] is None
+    assert isinstance(result.plan.get_action(messages[-2].id)[1], ClearRecord)
 
 
 def test_what_is_small_and_older_is_cut_before_the_newest_result() -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from compact.core.plan.plan import ClearRecord, CompactionPlan, DropRecord, SpanReference
 from compact.core.plan.strategy import PlanningContext
 from compact.core.plan.stubs import SHORTEN, render_cleared
-from compact.core.planning.squeeze import beside_pointers, candidate_at, last_group, newest_places
+from compact.core.planning.squeeze import beside_pointers, candidate_at, fits, last_group, newest_places
 
 # The name under which a plan says what was left out because nothing smaller could stand for it.
 LAST_RESORT = "last_resort"
@@ -22,7 +22,7 @@ def with_last_resort(context: PlanningContext) -> PlanningContext:
     The oldest goes first, then the summary; then the newest messages are cut to bare stubs, and at last what was asked
     goes, if that is not the newest message itself, or the newest that is shown.
     """
-    if not context.messages or _fits(context):
+    if not context.messages or fits(context):
         return context
     newest, shown = newest_places(context), {*context.shown}
     stays = newest | context.layers.pinned
@@ -33,13 +33,13 @@ def with_last_resort(context: PlanningContext) -> PlanningContext:
             gone += older[0]
             excess -= sum(context.weight(i) + context.repairs.get(i, 0) for i in older.popleft())
         context = _dropping(context, gone)
-    if not _fits(context) and context.plan.summary:
+    if not fits(context) and context.plan.summary:
         context = _dropping(context, [context.places[i] for i in context.plan.summary.span])
     for index in sorted(newest & shown - context.layers.pinned):
-        context = context if _fits(context) else _with_bare_stub(context, index)
+        context = context if fits(context) else _with_bare_stub(context, index)
     last = last_group(context)
     asked = newest & shown - context.layers.pinned - {*last}
-    if _fits(context) or not asked or shown.isdisjoint(last):
+    if fits(context) or not asked or shown.isdisjoint(last):
         return context
     return _dropping(context, sorted(asked))
 
@@ -48,10 +48,6 @@ def without_last_resort(plan: CompactionPlan) -> CompactionPlan:
     """Return a plan without what it left out for want of room: there may be some now."""
     records = tuple(record for record in plan.records if record.strategy != LAST_RESORT)
     return plan if len(records) == len(plan.records) else replace(plan, records=records)
-
-
-def _fits(context: PlanningContext) -> bool:
-    return context.total_tokens() <= context.goal.ceiling_tokens
 
 
 def _dropping(context: PlanningContext, indices: Iterable[int]) -> PlanningContext:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.log.messages import Message
@@ -18,6 +19,8 @@ from compact.core.planning.shortening import SMALLEST_TOKENS, Candidate, Shorten
 from compact.core.summary.fitting import cut_to
 from compact.core.summary.summary import StructuredSummary
 
+# Whether a message, which takes so many tokens, may be cut.
+MayCut: TypeAlias = Callable[[Message, int], bool]
 # Chosen: room below the target that is worth filling, and how much of what was cleared is read to fill it.
 _MIN_SPARE_TOKENS = 100
 _MIN_SPARE_SHARE = 0.05
@@ -52,23 +55,30 @@ class Squeezer:
         def is_older_bulky(message: Message, tokens: int) -> bool:
             return is_older(message, tokens) and is_bulky(message, tokens)
 
-        def is_older_found(message: Message, tokens: int) -> bool:
-            return is_older(message, tokens) and message.role != "user"
-
         start = context = _with_bare_stubs(context)
-        older = self._shorten(self._shorten(context, is_older_bulky), is_older)
-        if older.total_tokens() <= context.goal.ceiling_tokens:
-            return older
+        for older in self._older_cut(self._shorten(context, is_older_bulky), is_older, large):
+            if fits(older):
+                return older
         context = self._shorten(self._cut_large(context, is_bulky, large), is_older_bulky)
         context = _squeeze_summary(context, max(MIN_SUMMARY_TOKENS, context.goal.ceiling_tokens // 3))
         context = with_attachments_that_fit(context)
         context = self._shorten(context, is_older)
-        shorter = self._shorten(context, is_older_found, least_tokens=_NEARLY_NOTHING_TOKENS)
-        if shorter.total_tokens() <= context.goal.ceiling_tokens:
+        shorter = self._shorten(context, _but_of_users(is_older), least_tokens=_NEARLY_NOTHING_TOKENS)
+        if fits(shorter):
             return shorter
         for may_cut in (is_bulky, _anything):
             context = self._shorten(context, may_cut)
         return _squeeze_summary(context, MIN_SUMMARY_TOKENS)
+
+    def _older_cut(self, context: PlanningContext, is_older: MayCut, large_tokens: int) -> Iterator[PlanningContext]:
+        """Yield what the prompt is with older messages cut; more of it is cut if that is not enough.
+
+        The newest call is cut down to a large share before what was said, since its answer is there. So is the newest
+        result before what users said, or if cutting the agent's words is not enough: it can be had again.
+        """
+        context = self._cut_large(context, _is_call, large_tokens)
+        yield self._shorten(context, _but_of_users(is_older))
+        yield self._shorten(self._cut_large(context, _is_result, large_tokens), is_older)
 
     def trim_dialogue(self, context: PlanningContext, rules: KeepRules) -> PlanningContext:
         """Cut what was said, and the arguments of calls, until the dialogue is as small as its cap wants it.
@@ -104,21 +114,19 @@ class Squeezer:
         longer = shortener.lengthen(candidates, cleared, spare)
         return taking(context, [CompactionProposal(record) for record in longer])
 
-    def _cut_large(
-        self, context: PlanningContext, is_bulky: Callable[[Message, int], bool], large_tokens: int
-    ) -> PlanningContext:
+    def _cut_large(self, context: PlanningContext, may_cut: MayCut, large_tokens: int) -> PlanningContext:
         """Cut what takes more than so many tokens, but no further than down to these."""
         above = {
             context.messages[index].id: weight - large_tokens
             for index in context.shown
             if (weight := context.weight(index)) > large_tokens
-            and is_bulky(context.messages[index], context.tokens[index])
+            and may_cut(context.messages[index], context.tokens[index])
         }
         excess = min(context.total_tokens() - context.goal.ceiling_tokens, sum(above.values()))
         return self._cut(context, excess, lambda message, _: message.id in above)
 
     def _shorten(
-        self, context: PlanningContext, may_cut: Callable[[Message, int], bool], least_tokens: int = SMALLEST_TOKENS
+        self, context: PlanningContext, may_cut: MayCut, least_tokens: int = SMALLEST_TOKENS
     ) -> PlanningContext:
         """Cut messages until the prompt fits its ceiling, each down to so many tokens."""
         return self._cut(context, context.total_tokens() - context.goal.ceiling_tokens, may_cut, least_tokens)
@@ -127,7 +135,7 @@ class Squeezer:
         self,
         context: PlanningContext,
         excess: int,
-        may_cut: Callable[[Message, int], bool],
+        may_cut: MayCut,
         least_tokens: int = SMALLEST_TOKENS,
     ) -> PlanningContext:
         """Cut messages that are too large; pinned ones and what a strategy already deals with are left alone."""
@@ -251,6 +259,23 @@ def _stands(plan: CompactionPlan, message: Message) -> bool:
     """Return True if a message stands in the prompt in its own words, whole or cut."""
     record = plan.get_action(message.id)[1]
     return record is None or record.strategy in (SHORTEN, ATTACHMENTS)
+
+
+def fits(context: PlanningContext) -> bool:
+    """Return True if a prompt is within its ceiling."""
+    return context.total_tokens() <= context.goal.ceiling_tokens
+
+
+def _but_of_users(may_cut: MayCut) -> MayCut:
+    return lambda message, tokens: message.role != "user" and may_cut(message, tokens)
+
+
+def _is_call(message: Message, tokens: int) -> bool:
+    return bool(message.tool_calls)
+
+
+def _is_result(message: Message, tokens: int) -> bool:
+    return message.role == "tool"
 
 
 def _anything(message: Message, tokens: int) -> bool:
