@@ -215,6 +215,54 @@ def test_a_form_that_is_not_shown_is_the_callers_own_text() -> None:
     assert (log.view_ids, found.left_ids) == (["m1", "m2", "m3", "m4", "m7", "m6"], ("m5",)), "nothing is there twice"
 
 
+@pytest.mark.parametrize("ours", ["[...]", SUMMARY_MARK + "1>"])
+def test_our_text_in_the_place_of_a_message_is_no_edit_of_it(ours: str) -> None:
+    """A prompt of an earlier plan comes back, which had a text of ours where the newest one has a message."""
+    log = log_of([A, B, C, D])
+    older = KnownList()
+    older.add(user(ours), (), "")
+    older.add_entries(log.view[1:])
+    matched(log, [user(ours), B, C, D], earlier=lambda: [older])
+    assert "b c d" in texts(log)
+    assert ours not in texts(log)
+
+
+GAP, S1 = user("[...]"), assistant(SUMMARY_MARK + "1>")
+
+
+def prompt_of(*behind: Message) -> KnownList:
+    prompt = KnownList()
+    prompt.add(S1, ("m1", "m2"), "")
+    prompt.add_entries(behind)
+    return prompt
+
+
+def test_a_line_for_a_turn_that_is_in_an_earlier_prompt_alone_is_no_message() -> None:
+    log = log_of([A, B, C, D])
+    found = matched(log, [S1, GAP, C, D, X], prompt_of(*log.view[2:]))
+    assert (texts(log), found.owners, found.left_ids) == ("a b c d x", ["", "", "m3", "m4", "m5"], ())
+    assert matched(log, [S1, GAP, C, D, X, Y]).owners == ["", "", "m3", "m4", "m5", "m6"]
+
+
+def test_a_user_may_say_what_a_line_for_a_turn_says() -> None:
+    log = log_of([A, B, C, D])
+    matched(log, [S1, GAP, C, D, GAP], prompt_of(*log.view[2:]))
+    assert texts(log) == "a b c d [...]", "the second is behind what is known"
+    log = log_of([A, B])
+    matched(log, [A, GAP, B])
+    assert texts(log) == "a [...] b", "no prompt comes back: it has no summary"
+
+
+def test_a_line_for_a_turn_tells_no_prompt_from_another() -> None:
+    log = log_of([A, B, C, D, E])
+    older = KnownList()
+    for item, ids in ((S1, ("m1", "m2")), (GAP, ())):
+        older.add(item, ids, "")
+    older.add_entries([log.view[4], *log_of([X]).view])
+    matched(log, [S1, GAP, C, D, E], prompt_of(*log.view[2:]), earlier=lambda: [older])
+    assert texts(log) == "a b c d e"
+
+
 def test_an_entry_that_was_left_forgets_its_form() -> None:
     log = log_of([A, CALL, RESULT, B], [A, CALL, CLEARED, B], [A])
     assert log.forms == {}

@@ -16,10 +16,12 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
+from typing import cast
 
 from compact.core.log.alignment import Alignment, align
 from compact.core.log.forms import differs_in_time, fingerprint, is_reduced, unmarked, what_is_said
 from compact.core.log.messages import Message, SettledItems, list_start, with_id
+from compact.core.log.turn_order import LEFT_OUT
 
 # How every summary of ours begins.
 SUMMARY_MARK = "<COMPACT-SUMMARY v"
@@ -331,7 +333,8 @@ class Log:
         forms = self._forms_in(incoming, alignment, sent, read, shown)
         places = [alignment.changed.get(n, place) if n in forms else place for n, place in enumerate(alignment.places)]
         matched = [self._by_id[i] for place in places if place is not None for i in sent.ids[place]]
-        fresh = [n for n, place in enumerate(places) if place is None]
+        lines = _lines_in(incoming, places[: alignment.known_until])
+        fresh = [n for n, place in enumerate(places) if place is None and n not in lines]
         conversation = self._conversation_of(incoming, matched)
         items = self._read_new(incoming, fresh, read, line=conversation, bare_until=alignment.known_until)
         line = self._line_of(matched, items)
@@ -342,7 +345,9 @@ class Log:
         new, own = self._append(items), KnownList()
         added = iter(new)
         for n, place in enumerate(places):
-            if place is None:
+            if n in lines:
+                own.add(incoming[n], (), "")
+            elif place is None:
                 own.add_entries([next(added)])
             elif n in forms:
                 own.add(forms[n].original, sent.ids[place], forms[n].id if shown.as_is(forms[n].id) else "")
@@ -455,8 +460,8 @@ class Log:
             found.append((alignment, sent, (ours, alignment.unchanged, alignment.matched, -len(places))))
             if alignment.matched < alignment.known_until:
                 return False  # there is something unknown between what is known: perhaps another list has it
-            owners = [sent.owners[place] for place in alignment.changed.values()]
-            if not all(owner and shown.always_as_is(owner) for owner in owners):
+            changed = [(said[n], sent.owners[place]) for n, place in alignment.changed.items()]
+            if not all(owner and shown.always_as_is(owner) and not _looks_like_ours(one) for one, owner in changed):
                 return False  # perhaps it is what an earlier plan has put in its place
             last = alignment.known_until - 1
             if last in alignment.changed and last not in self._forms_in(incoming, alignment, sent, read, shown):
@@ -477,10 +482,12 @@ class Log:
         return alignment, sent
 
     def _places_of_ours(self, sent: KnownList) -> set[int]:
-        """Return the places of a known list that have text of ours, and not what an entry says, written anew."""
+        """Return the places of a known list that have text of ours alone: not what an entry says, written anew."""
 
         def is_entry(place: int) -> bool:
             ids = sent.ids[place]
+            if not ids:
+                return True  # a line where a turn was left out says the same in every prompt
             # The caller's own form of an entry is no text of ours either, even if the prompt does not show it.
             entries = [self.now(ids[0]), self.unseen.get(ids[0])] if len(ids) == 1 else []
             return any(entry is not None and sent.originals[place] == entry.original for entry in entries)
@@ -583,12 +590,33 @@ def _places_of_new(places: Sequence[int | None], sent: KnownList, own: KnownList
         following.append(following[-1] if place is None else place)
     behind, last, start = dict[str, list[str]](), "", 0
     for n, place in enumerate(places):
-        if place is None:
+        if place is None and own.ids[n]:
             gone = (ids[0] for ids in sent.ids[start : following[len(places) - n]] if ids)
             behind.setdefault(next(gone, last), []).append(own.ids[n][-1])
-            continue
-        start, last = place + 1, sent.ids[place][-1] if sent.ids[place] else last
+        elif place is not None:
+            start, last = place + 1, sent.ids[place][-1] if sent.ids[place] else last
     return behind
+
+
+def _looks_like_ours(item: object) -> bool:
+    """Return True for a summary, and for the line where a turn was left out."""
+    text = _text_of(item)
+    return text == LEFT_OUT or text.startswith(SUMMARY_MARK)
+
+
+def _lines_in(incoming: Sequence[object], places: Sequence[int | None]) -> set[int]:
+    """Return where a prompt that comes back has lines for turns that were left out, which the known list has not.
+
+    An older prompt has others than the newest. Behind what is known a user may say the same.
+    """
+    found = {n for n, place in enumerate(places) if place is None and _text_of(incoming[n]) == LEFT_OUT}
+    return found if found and any(_text_of(item).startswith(SUMMARY_MARK) for item in incoming) else set()
+
+
+def _text_of(item: object) -> str:
+    said = unmarked(item)
+    text = said.text if isinstance(said, Message) else cast(Mapping[str, object], said).get("content")
+    return text if isinstance(text, str) else ""
 
 
 def _is_instruction(message: Message) -> bool:
