@@ -242,6 +242,9 @@ def test_a_line_for_a_turn_that_is_in_an_earlier_prompt_alone_is_no_message() ->
     found = matched(log, [S1, GAP, C, D, X], prompt_of(*log.view[2:]))
     assert (texts(log), found.owners, found.left_ids) == ("a b c d x", ["", "", "m3", "m4", "m5"], ())
     assert matched(log, [S1, GAP, C, D, X, Y]).owners == ["", "", "m3", "m4", "m5", "m6"]
+    log = log_of([A, B, C, D])
+    matched(log, [S1, X, GAP, C, D], prompt_of(*log.view[2:]))
+    assert texts(log) == "a b x c d", "only the line is no message"
 
 
 def test_a_user_may_say_what_a_line_for_a_turn_says() -> None:
@@ -261,6 +264,47 @@ def test_a_line_for_a_turn_tells_no_prompt_from_another() -> None:
     older.add_entries([log.view[4], *log_of([X]).view])
     matched(log, [S1, GAP, C, D, E], prompt_of(*log.view[2:]), earlier=lambda: [older])
     assert texts(log) == "a b c d e"
+
+
+def test_a_message_in_the_place_of_the_first_that_is_shown_stays_behind_what_is_hidden() -> None:
+    log = log_of([A, B, C])
+    shown = KnownList()
+    shown.add_entries(log.view[1:])
+    matched(log, [X, C], shown)
+    assert texts(log) == "a x c"
+
+
+def test_what_comes_back_is_shown_as_it_comes() -> None:
+    marked = user([{"type": "text", "text": "b", "cache_control": {"type": "ephemeral"}}])
+    log = log_of([A, B], [A])
+    found = matched(log, [A, marked])
+    assert (log.view[1].id, log.view[1].original, found.formed) == ("m2", marked, ("m2",))
+    log = log_of([A, B], [A])
+    assert matched(log, [A, B]).formed == (), "as it was recorded"
+
+
+def test_words_behind_what_is_known_are_not_a_protected_message_that_was_left() -> None:
+    log = log_of([A, {**B, "meta": {"protected": True}}, C], [A, C])
+    matched(log, [X, C, B])
+    assert (texts(log), dict(log.view[-1].meta)) == ("x c b", {})
+
+
+def test_a_list_that_begins_otherwise_is_known_nowhere() -> None:
+    log = log_of([A, B])
+    prompt = summary_of(["m1"], log.view[1])
+    matched(log, [*prompt.originals, C], prompt)
+    assert log.known_start([X], prompt) == 0
+    assert log.known_start([*prompt.originals, C, D], prompt) == 3
+
+
+def test_an_item_belongs_to_the_entry_that_stands_there() -> None:
+    known = KnownList()
+    for n in (1, 2):
+        known.add(X, (f"m{n}",), "")
+    known.take_owner(read_entry({**X, "id": "m1"}, "messages[0]"))
+    assert (known.owners, known.ours) == (["", ""], [0, 1]), "its text is another one"
+    known.take_owner(log_of([X]).view[0])
+    assert (known.owners, known.ours) == (["m1", ""], [1])
 
 
 def test_an_entry_that_was_left_forgets_its_form() -> None:
