@@ -307,6 +307,23 @@ def test_an_item_belongs_to_the_entry_that_stands_there() -> None:
     assert (known.owners, known.ours) == (["m1", ""], [1])
 
 
+def test_the_whole_of_what_a_prompt_has_a_stub_for_is_no_new_message() -> None:
+    """A list begins as a prompt, and goes on as the caller's own."""
+    log = log_of([A, B, C, D, E])
+    stub = KnownList()
+    stub.add_entries(log.view[:1])
+    for letter, message in zip("bcd", log.view[1:4], strict=True):
+        stub.add(user(f"[cleared {letter}]"), (message.id,), "")
+    stub.add_entries(log.view[4:])
+    found = matched(log, [A, user("[cleared b]"), X, D, E], stub)
+    assert (texts(log), found.left_ids) == ("a b x d e", ("m3",)), "what is another text is another message"
+    assert found.owners == ["m1", "", "m6", "", "m5"], "the stub goes on standing for it"
+    assert matched(log, [A, user("[cleared b]"), X, D, E, Y]).owners[-1] == "m7", "and the list is known"
+    log = log_of([A, B, C, D, E])
+    assert matched(log, [A, D, user("[cleared c]"), B, E], stub).new, "each in its place alone"
+    assert texts(log).split() == ["a", "d", "c", "b", "e"]
+
+
 def test_an_entry_that_was_left_forgets_its_form() -> None:
     log = log_of([A, CALL, RESULT, B], [A, CALL, CLEARED, B], [A])
     assert log.forms == {}

@@ -240,9 +240,7 @@ def _changed_between(
     # Some agents use the same ids again and again: those say nothing.
     seen = Counter(map(identity_of, known))
     known_by = {identity: n for n, item in enumerate(known) if seen[identity := identity_of(item)] == 1}
-    following = [len(known)]
-    for place in reversed(places):
-        following.append(following[-1] if place is None else place)
+    following = following_places(places, len(known))
     changed: dict[int, int] = {}
     last = -1
     for n, place in enumerate(places):
@@ -251,9 +249,17 @@ def _changed_between(
             continue
         identity = identity_of(incoming[n])
         found = known_by.get(identity, -1) if identity else -1
-        if last < found < following[len(places) - n]:
+        if last < found < following[n]:
             changed[n] = last = found
     return changed
+
+
+def following_places(places: Sequence[int | None], end: int) -> list[int]:
+    """Return for each item the place of the next known one, itself included; `end` where nothing known follows."""
+    following = [end]
+    for place in reversed(places):
+        following.append(following[-1] if place is None else place)
+    return following[:0:-1]
 
 
 def _instructions(items: Sequence[object]) -> int:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import cast
 
-from compact.core.log.alignment import Alignment, align
+from compact.core.log.alignment import Alignment, align, following_places
 from compact.core.log.forms import differs_in_time, fingerprint, is_reduced, unmarked, what_is_said
 from compact.core.log.messages import Message, SettledItems, list_start, with_id
 from compact.core.log.turn_order import LEFT_OUT
@@ -351,6 +351,9 @@ class Log:
                 own.add_entries([next(added)])
             elif n in forms:
                 own.add(forms[n].original, sent.ids[place], forms[n].id if shown.as_is(forms[n].id) else "")
+            elif not sent.owners[place] and what_is_said(incoming[n]) != what_is_said(sent.originals[place]):
+                # The whole of what the known list has something shorter for, which goes on standing for it.
+                own.add(read(incoming[n], f"messages[{n}]").original, sent.ids[place], "")
             else:
                 own.add(sent.originals[place], sent.ids[place], sent.owners[place])
                 self.unseen.pop(sent.owners[place], None)
@@ -453,6 +456,7 @@ class Log:
                 return False  # entries that were left are known by their content
             alignment = align([unmarked(item) for item in sent.originals], said)
             ours = len(self._places_of_ours(sent).intersection(alignment.places))
+            alignment = self._with_whole(alignment, sent, said)
             # A summary goes on standing for the oldest items if a list has lost these.
             stay = {n for n in alignment.lost if shown.has_summary and sent.owners[n]}
             places = [n for n in alignment.missing if n not in stay]
@@ -480,6 +484,27 @@ class Log:
             any(map(is_whole, others))
         alignment, sent, _ = max(found, key=lambda one: one[2])
         return alignment, sent
+
+    def _with_whole(self, alignment: Alignment, sent: KnownList, said: Sequence[object]) -> Alignment:
+        """Return an alignment with items that say what entries say for which the known list has something shorter.
+
+        A caller may go on with the beginning of a prompt and the end of its own list.
+        """
+        stubs: dict[str, list[int]] = {}
+        for place in sent.ours if None in alignment.places else ():
+            if len(ids := sent.ids[place]) == 1:
+                stubs.setdefault(what_is_said(self.now(ids[0]).original), []).append(place)
+        if not stubs:
+            return alignment
+        places, last = list[int | None](), -1
+        for n, following in enumerate(following_places(alignment.places, len(sent.ids))):
+            place = alignment.places[n]
+            if place is None and n not in alignment.changed:
+                between = range(last + 1, following)
+                place = next((at for at in stubs.get(what_is_said(said[n]), ()) if at in between), None)
+            places.append(place)
+            last = last if place is None else place
+        return replace(alignment, places=places)
 
     def _places_of_ours(self, sent: KnownList) -> set[int]:
         """Return the places of a known list that have text of ours alone: not what an entry says, written anew."""
@@ -585,13 +610,10 @@ def _places_of_new(places: Sequence[int | None], sent: KnownList, own: KnownList
 
     That is the one that it takes the place of, if something is gone there: what is hidden before that stays before it.
     """
-    following = [len(sent.ids)]
-    for place in reversed(places):
-        following.append(following[-1] if place is None else place)
-    behind, last, start = dict[str, list[str]](), "", 0
+    behind, last, start, following = dict[str, list[str]](), "", 0, following_places(places, len(sent.ids))
     for n, place in enumerate(places):
         if place is None and own.ids[n]:
-            gone = (ids[0] for ids in sent.ids[start : following[len(places) - n]] if ids)
+            gone = (ids[0] for ids in sent.ids[start : following[n]] if ids)
             behind.setdefault(next(gone, last), []).append(own.ids[n][-1])
         elif place is not None:
             start, last = place + 1, sent.ids[place][-1] if sent.ids[place] else last
