@@ -307,21 +307,37 @@ def test_an_item_belongs_to_the_entry_that_stands_there() -> None:
     assert (known.owners, known.ours) == (["m1", ""], [1])
 
 
+STUBBED = Shown(as_is=lambda i: i not in "m2 m3 m4", always_as_is=lambda i: i not in "m2 m3 m4")
+
+
+def stubbed(log: Log) -> KnownList:
+    """A prompt with stubs for the second to the fourth of five messages."""
+    prompt = KnownList()
+    prompt.add_entries(log.view[:1])
+    for message in log.view[1:4]:
+        prompt.add(user(f"[cleared {message.text}]"), (message.id,), "")
+    prompt.add_entries(log.view[4:])
+    return prompt
+
+
 def test_the_whole_of_what_a_prompt_has_a_stub_for_is_no_new_message() -> None:
     """A list begins as a prompt, and goes on as the caller's own."""
     log = log_of([A, B, C, D, E])
-    stub = KnownList()
-    stub.add_entries(log.view[:1])
-    for letter, message in zip("bcd", log.view[1:4], strict=True):
-        stub.add(user(f"[cleared {letter}]"), (message.id,), "")
-    stub.add_entries(log.view[4:])
-    found = matched(log, [A, user("[cleared b]"), X, D, E], stub)
+    stubs, mixed = stubbed(log), [A, user("[cleared b]"), C, D, E]
+    found = matched(log, mixed, stubs, shown=STUBBED)
+    assert (found.new, found.left_ids, found.owners) == ((), (), ["m1", "", "", "", "m5"]), "the stubs still stand"
+    assert log.known_start(mixed, stubs) == 5, "and the list is known"
+    found = matched(log, [A, user("[cleared b]"), X, D, E], stubs, shown=STUBBED)
     assert (texts(log), found.left_ids) == ("a b x d e", ("m3",)), "what is another text is another message"
-    assert found.owners == ["m1", "", "m6", "", "m5"], "the stub goes on standing for it"
-    assert matched(log, [A, user("[cleared b]"), X, D, E, Y]).owners[-1] == "m7", "and the list is known"
+
+
+def test_the_whole_of_what_a_prompt_has_a_stub_for_is_it_in_its_place_alone() -> None:
     log = log_of([A, B, C, D, E])
-    assert matched(log, [A, D, user("[cleared c]"), B, E], stub).new, "each in its place alone"
-    assert texts(log).split() == ["a", "d", "c", "b", "e"]
+    matched(log, [A, D, user("[cleared c]"), B, E], stubbed(log), shown=STUBBED)
+    assert texts(log) == "a d c b e"
+    log = log_of([A, B, C, D, E])
+    matched(log, [A, user("[cleared b]"), B, user("[cleared c]"), D, E], stubbed(log), shown=STUBBED)
+    assert texts(log) == "a b b c d e", "it was said again"
 
 
 def test_an_entry_that_was_left_forgets_its_form() -> None:

@@ -351,8 +351,8 @@ class Log:
                 own.add_entries([next(added)])
             elif n in forms:
                 own.add(forms[n].original, sent.ids[place], forms[n].id if shown.as_is(forms[n].id) else "")
-            elif not sent.owners[place] and what_is_said(incoming[n]) != what_is_said(sent.originals[place]):
-                # The whole of what the known list has something shorter for, which goes on standing for it.
+            elif not sent.owners[place]:
+                # A text of ours, or the whole of what it goes on standing for.
                 own.add(read(incoming[n], f"messages[{n}]").original, sent.ids[place], "")
             else:
                 own.add(sent.originals[place], sent.ids[place], sent.owners[place])
