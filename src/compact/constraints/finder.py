@@ -168,8 +168,8 @@ def _with_announced(text: str, candidates: list[_Candidate]) -> list[_Candidate]
         rules = pattern("neighbours", "announces", before=r"\b", after=r"\b[^.!?\n]{0,40}[:：]$")
         words = text[here.start : here.end]
         # The pattern ends with a colon; looked at first, because that is quick.
-        may_announce = not here.sentence.pasted and words.rstrip().endswith(_COLONS)
-        announced = may_announce and rules.search(words) is not None
+        is_heading = not here.sentence.pasted and words.rstrip().endswith(_COLONS)
+        announced = is_heading and rules.search(words) is not None
         found.append(here)
     return found
 
