@@ -331,6 +331,20 @@ def test_the_whole_of_what_a_prompt_has_a_stub_for_is_no_new_message() -> None:
     assert (texts(log), found.left_ids) == ("a b x d e", ("m3",)), "what is another text is another message"
 
 
+def test_the_whole_of_what_a_prompt_has_a_stub_for_is_asked_of_no_earlier_prompt() -> None:
+    log, asked = log_of([A, B, C, D, E]), list[str]()
+    stubs = stubbed(log)
+
+    def earlier() -> list[KnownList]:
+        asked.append("once")
+        return []
+
+    whole = [A, B, C, stubs.originals[3], E]
+    found = matched(log, [*whole, X], stubs, shown=STUBBED, earlier=earlier)
+    assert (texts(log), found.left_ids, asked) == ("a b c d e x", (), [])
+    assert matched(log, [A, B, Y, stubs.originals[3], E, X], stubs, shown=STUBBED, earlier=earlier).left_ids == ("m3",)
+
+
 def test_the_whole_of_what_a_prompt_has_a_stub_for_is_it_in_its_place_alone() -> None:
     log = log_of([A, B, C, D, E])
     matched(log, [A, D, user("[cleared c]"), B, E], stubbed(log), shown=STUBBED)

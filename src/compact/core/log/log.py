@@ -351,12 +351,12 @@ class Log:
                 own.add_entries([next(added)])
             elif n in forms:
                 own.add(forms[n].original, sent.ids[place], forms[n].id if shown.as_is(forms[n].id) else "")
-            elif not sent.owners[place]:
-                # A text of ours, or the whole of what it goes on standing for.
-                own.add(read(incoming[n], f"messages[{n}]").original, sent.ids[place], "")
             else:
-                own.add(sent.originals[place], sent.ids[place], sent.owners[place])
-                self.unseen.pop(sent.owners[place], None)
+                # Where we have a text of ours, the list may have the whole of what that goes on standing for.
+                is_entry = bool(sent.owners[place])
+                original = sent.originals[place] if is_entry else read(incoming[n], f"messages[{n}]").original
+                own.add(original, sent.ids[place], sent.owners[place])
+                self._forget_unseen(incoming[n], sent.ids[place])
         kept = {i for place in places if place is not None for i in sent.ids[place]}
         trimmed = self._trimmed(alignment, sent, kept) if shown.has_summary else set[str]()
         gone = {i for ids in sent.ids for i in ids} - kept - trimmed
@@ -371,6 +371,11 @@ class Log:
         has_rejoined = any(is_known for _, is_known in items)
         formed += self._formed_in(items)
         return Match(new, own.owners, branched, has_rejoined, left_ids, is_new_line, tuple(formed))
+
+    def _forget_unseen(self, item: object, ids: tuple[str, ...]) -> None:
+        """Forget in which form the caller had an entry, if it has the whole of it now."""
+        if ids and ids[0] in self.unseen and what_is_said(item) == what_is_said(self.now(ids[0]).original):
+            del self.unseen[ids[0]]
 
     def _trimmed(self, alignment: Alignment, sent: KnownList, kept: Container[str]) -> set[str]:
         """Return the oldest entries of the line that a list has lost; not what lies behind something that it has."""
@@ -498,13 +503,14 @@ class Log:
             return alignment
         places, last = list[int | None](), -1
         for n, following in enumerate(following_places(alignment.places, len(sent.ids))):
-            place = alignment.places[n]
-            if place is None and n not in alignment.changed:
-                between = range(last + 1, following)
+            place, own = alignment.places[n], alignment.changed.get(n)
+            if place is None:
+                between = range(last + 1, following) if own is None else (own,)
                 place = next((at for at in stubs.get(what_is_said(said[n]), ()) if at in between), None)
             places.append(place)
             last = last if place is None else place
-        return replace(alignment, places=places)
+        changed = {n: at for n, at in alignment.changed.items() if places[n] is None}
+        return replace(alignment, places=places, changed=changed)
 
     def _places_of_ours(self, sent: KnownList) -> set[int]:
         """Return the places of a known list that have text of ours alone: not what an entry says, written anew."""
