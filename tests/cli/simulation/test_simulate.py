@@ -129,6 +129,21 @@ def test_other_dialects_are_replayed_in_the_one_form(cli: Callable[..., Any], tm
     assert all(one > other + 10 for one, other in zip(whole, bare, strict=True))
 
 
+def test_the_model_that_was_recorded_is_priced_unless_one_is_named(cli: Callable[..., Any], tmp_path: Path) -> None:
+    request = {
+        "model": "claude-sonnet-4-5",
+        "system": "Be kind.",
+        "messages": [user("Is berth 7 free?"), assistant("Yes.")],
+    }
+    (tmp_path / "request.json").write_text(json.dumps(request))
+    outcome = cli("simulate", "request.json", "--policy", "none", "--json")
+    assert outcome.data["model"] == "claude-sonnet-4-5"
+    assert "for claude-sonnet-4-5, which the sessions were recorded with" in outcome.err
+    assert cli("simulate", "request.json", "--policy", "none", "--json", "--model", "gpt-4o").data["model"] == "gpt-4o"
+    (tmp_path / "request.json").write_text(json.dumps({**request, "model": "nobody-knows-it"}))
+    assert cli("simulate", "request.json", "--policy", "none", "--json").data["model"] == "gpt-4o", "it has no price"
+
+
 class _Elements(HTMLParser):
     def __init__(self) -> None:
         super().__init__()

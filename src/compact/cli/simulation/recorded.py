@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,19 +24,60 @@ if TYPE_CHECKING:
 _SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 
 
-def read_sessions(sources: Sequence[str], config: CompactConfig) -> list[SessionHistory]:
-    """Return every session of the files that has a model call; what a folder holds besides is counted and said."""
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A transcript with its name, and where it was read; `is_named` is False for what was found in a folder."""
+
+    name: str
+    transcript: FileTranscript
+    source: str
+    is_named: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Recordings:
+    """What was read of files and folders, and why the rest was not."""
+
+    found: Sequence[Recording]
+    unread: Sequence[str]
+
+    @property
+    def model(self) -> str:
+        """The model that most of the messages are by; "" if no file says that."""
+        messages = Counter[str]()
+        for recording in self.found:
+            messages[recording.transcript.model] += len(recording.transcript.messages)
+        del messages[""]
+        return max(messages, key=lambda model: messages[model], default="")
+
+
+def read_recordings(sources: Sequence[str]) -> Recordings:
+    """Return every transcript of the files; of a folder, what is none is noted."""
+    found: list[Recording] = []
+    unread: list[str] = []
+    for source, is_named in _files(sources):
+        try:
+            found += [Recording(name, one, source, is_named) for name, one in _transcripts_of(source)]
+        except CompactError as error:
+            if is_named:
+                raise
+            unread.append(error.message)
+    return Recordings(found, unread)
+
+
+def read_sessions(recordings: Recordings, config: CompactConfig) -> list[SessionHistory]:
+    """Return every session that has a model call; what is left out is counted and said."""
     from compact.measuring.histories import MessageSizes
     from compact.tokens import get_tokenizer
 
     sizes = MessageSizes(get_tokenizer(config.model, config.tokenizer))
     found: list[SessionHistory] = []
-    skipped: list[str] = []
-    for source, is_named in _files(sources):
+    skipped = list(recordings.unread)
+    for recording in recordings.found:
         try:
-            found += _sessions_of(source, config, sizes)
+            found.append(_history(recording, config, sizes))
         except CompactError as error:
-            if is_named:
+            if recording.is_named:
                 raise
             skipped.append(error.message)
     if skipped:
@@ -73,29 +116,26 @@ def _may_be_transcript(place: Path) -> bool:
     return place.is_dir() or place.name.endswith(_SUFFIXES) or is_database(place)
 
 
-def _sessions_of(source: str, config: CompactConfig, sizes: MessageSizes) -> list[SessionHistory]:
+def _transcripts_of(source: str) -> Iterator[tuple[str, FileTranscript]]:
     transcripts = read_transcripts(source)
     show_unknown([transcript.log for transcript in transcripts if transcript.log])
     name = Path(source).name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")
     names = [name] if len(transcripts) == 1 else [f"{name}#{number}" for number in range(len(transcripts))]
-    return [
-        _history(one, transcript, source, config, sizes) for one, transcript in zip(names, transcripts, strict=True)
-    ]
+    return zip(names, transcripts, strict=True)
 
 
-def _history(
-    name: str, transcript: FileTranscript, source: str, config: CompactConfig, sizes: MessageSizes
-) -> SessionHistory:
+def _history(recording: Recording, config: CompactConfig, sizes: MessageSizes) -> SessionHistory:
     """Return a transcript of any dialect as a history; instructions become a system message."""
     from compact.core.log.entries import write_entry
     from compact.measuring.histories import SessionHistory
 
+    transcript = recording.transcript
     measured = measure(config, transcript)
     system = [{"role": "system", "content": transcript.instructions}] if transcript.instructions else []
     entries = [cast(dict[str, Any], write_entry(message, {})) for message in measured.messages]
     return SessionHistory(
-        id=name,
-        source=source,
+        id=recording.name,
+        source=recording.source,
         messages=(*system, *entries),
         sizes=sizes,
         tools=transcript.tools,

@@ -39,6 +39,12 @@ class FileTranscript:
         """What goes beside the messages, as a manager takes it."""
         return {"tools": self.tools, "instructions": self.instructions, "dialect": self.dialect}
 
+    @property
+    def model(self) -> str:
+        """The model that answered, if the file says so: the last one, of several."""
+        named = self.log.model if self.log else self.request.get("model")
+        return named if isinstance(named, str) else ""
+
     def with_messages(self, messages: list[Any]) -> object:
         """Return what the file held with other messages: the whole request, or just the list."""
         return {**self.request, self.key: messages} if self.request else messages
