@@ -247,6 +247,15 @@ def test_a_line_for_a_turn_that_is_in_an_earlier_prompt_alone_is_no_message() ->
     assert texts(log) == "a b x c d", "only the line is no message"
 
 
+def test_a_line_for_a_turn_that_is_changed_in_place_is_a_message() -> None:
+    log, line = log_of([A, B, C, D]), user("[...]")
+    prompt = prompt_of(*log.view[2:])
+    matched(log, [S1, line, C, D, X], prompt)
+    line["content"] = "no"
+    matched(log, [S1, line, C, D, X], prompt)
+    assert texts(log) == "a b no c d x"
+
+
 def test_a_user_may_say_what_a_line_for_a_turn_says() -> None:
     log = log_of([A, B, C, D])
     matched(log, [S1, GAP, C, D, GAP], prompt_of(*log.view[2:]))

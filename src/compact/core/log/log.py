@@ -346,7 +346,7 @@ class Log:
         added = iter(new)
         for n, place in enumerate(places):
             if n in lines:
-                own.add(incoming[n], (), "")
+                own.add(read(incoming[n], f"messages[{n}]").original, (), "")
             elif place is None:
                 own.add_entries([next(added)])
             elif n in forms:
