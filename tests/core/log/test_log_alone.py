@@ -249,10 +249,9 @@ def test_a_line_for_a_turn_that_is_in_an_earlier_prompt_alone_is_no_message() ->
 
 def test_a_line_for_a_turn_that_is_changed_in_place_is_a_message() -> None:
     log, line = log_of([A, B, C, D]), user("[...]")
-    prompt = prompt_of(*log.view[2:])
-    matched(log, [S1, line, C, D, X], prompt)
+    matched(log, [S1, line, C, D, X], prompt_of(*log.view[2:]))
     line["content"] = "no"
-    matched(log, [S1, line, C, D, X], prompt)
+    matched(log, [S1, line, C, D, X], prompt_of(*log.view[2:]))
     assert texts(log) == "a b no c d x"
 
 
