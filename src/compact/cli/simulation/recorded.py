@@ -25,7 +25,7 @@ _SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
+class FoundTranscript:
     """A transcript with its name, and where it was read; `is_named` is False for what was found in a folder."""
 
     name: str
@@ -35,10 +35,10 @@ class Recording:
 
 
 @dataclass(frozen=True, slots=True)
-class Recordings:
+class FoundTranscripts:
     """What was read of files and folders, and why the rest was not."""
 
-    found: Sequence[Recording]
+    found: Sequence[FoundTranscript]
     unread: Sequence[str]
 
     @property
@@ -51,21 +51,21 @@ class Recordings:
         return max(messages, key=lambda model: messages[model], default="")
 
 
-def read_recordings(sources: Sequence[str]) -> Recordings:
+def read_recordings(sources: Sequence[str]) -> FoundTranscripts:
     """Return every transcript of the files; of a folder, what is none is noted."""
-    found: list[Recording] = []
+    found: list[FoundTranscript] = []
     unread: list[str] = []
     for source, is_named in _files(sources):
         try:
-            found += [Recording(name, one, source, is_named) for name, one in _transcripts_of(source)]
+            found += [FoundTranscript(name, one, source, is_named) for name, one in _transcripts_of(source)]
         except CompactError as error:
             if is_named:
                 raise
             unread.append(error.message)
-    return Recordings(found, unread)
+    return FoundTranscripts(found, unread)
 
 
-def read_sessions(recordings: Recordings, config: CompactConfig) -> list[SessionHistory]:
+def read_sessions(recordings: FoundTranscripts, config: CompactConfig) -> list[SessionHistory]:
     """Return every session that has a model call; what is left out is counted and said."""
     from compact.measuring.histories import MessageSizes
     from compact.tokens import get_tokenizer
@@ -124,7 +124,7 @@ def _transcripts_of(source: str) -> Iterator[tuple[str, FileTranscript]]:
     return zip(names, transcripts, strict=True)
 
 
-def _history(recording: Recording, config: CompactConfig, sizes: MessageSizes) -> SessionHistory:
+def _history(recording: FoundTranscript, config: CompactConfig, sizes: MessageSizes) -> SessionHistory:
     """Return a transcript of any dialect as a history; instructions become a system message."""
     from compact.core.log.entries import write_entry
     from compact.measuring.histories import SessionHistory

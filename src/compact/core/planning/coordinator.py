@@ -127,30 +127,29 @@ class _Proposed:
 class CompactionCoordinator:
     """Runs strategies in the order given, each until the target is met: planning without a manager or a store.
 
-        Args:
-            strategies: The strategies, cheapest first.
-            constraints: Finds what users asked to hold: where a message has to be cut, that stays.
-            max_proposals_per_run: The most proposals that are taken of one strategy.
+    Args:
+        strategies: The strategies, cheapest first.
+        constraints: Finds what users asked to hold: where a message has to be cut, that stays.
+        max_proposals_per_run: The most proposals that are taken of one strategy.
 
-        Example:
-            >>> from compact import CompactionCoordinator, CompactionPlan
-            >>> from compact.core.planning.last_resort import with_last_resort, without_last_resort
-    from compact.core.plan.layers import KeepRules
-            >>> from compact.core.plan.strategy import Goal
-            >>> from compact.strategies import ClearStrategy
-            >>> from compact.testing import WordTokenizer, as_log, tool_run
-            >>> log, count = as_log(tool_run(10, words=500)), WordTokenizer().count_message
-            >>> coordinator = CompactionCoordinator([ClearStrategy()])
-            >>> result = coordinator.coordinate(
-            ...     log,
-            ...     CompactionPlan("chat-1"),
-            ...     tokens=[count(message) for message in log],
-            ...     count_message=count,
-            ...     rules=KeepRules(tool_io_pairs=2),
-            ...     goal=Goal(target_tokens=2_000, settle_tokens=2_500, ceiling_tokens=4_000),
-            ... )
-            >>> result.proposals, result.tokens_after <= 2_000
-            ({'clear': 7}, True)
+    Example:
+        >>> from compact import CompactionCoordinator, CompactionPlan
+        >>> from compact.core.plan.layers import KeepRules
+        >>> from compact.core.plan.strategy import Goal
+        >>> from compact.strategies import ClearStrategy
+        >>> from compact.testing import WordTokenizer, as_log, tool_run
+        >>> log, count = as_log(tool_run(10, words=500)), WordTokenizer().count_message
+        >>> coordinator = CompactionCoordinator([ClearStrategy()])
+        >>> result = coordinator.coordinate(
+        ...     log,
+        ...     CompactionPlan("chat-1"),
+        ...     tokens=[count(message) for message in log],
+        ...     count_message=count,
+        ...     rules=KeepRules(tool_io_pairs=2),
+        ...     goal=Goal(target_tokens=2_000, settle_tokens=2_500, ceiling_tokens=4_000),
+        ... )
+        >>> result.proposals, result.tokens_after <= 2_000
+        ({'clear': 7}, True)
     """
 
     def __init__(
