@@ -605,6 +605,21 @@ def test_a_protected_message_of_the_first_prompt_is_still_protected_when_it_come
         assert protected[0].id in {i for slot in manager.prompt("s").slots for i in slot.ids}
 
 
+@pytest.mark.parametrize("key", ["content", "parts"])
+def test_a_protected_message_keeps_its_mark_without_what_was_added_to_its_item(key: str) -> None:
+    """The caller takes out of the prompt what was added for the call before, and goes on with it."""
+    dialect = {"content": "anthropic", "parts": "gemini"}[key]
+    steps = [Step("user", "do the task"), Step("model", "ok"), Step("user", "go on", is_protected=True)]
+    config = CompactConfig(storage={"adapter": "none"}, state={"url": "memory:"})
+    with CompactManager(config, injectors=[Injector("clock", 30, lambda context: NOTE)]) as manager:
+        prompt = copy.deepcopy(manager.preflight("s", WRITERS[dialect](steps), dialect=dialect))
+        assert NOTE in str(prompt[-1][key].pop())
+        more = WRITERS[dialect]([Step("model", "yes"), Step("user", "and now?")])
+        manager.preflight("s", [*prompt, *more], dialect=dialect)
+        history = [(message.text, bool(message.meta.get("protected"))) for message in manager.history("s")]
+        assert history == [(step.text, step.is_protected) for step in steps] + [("yes", False), ("and now?", False)]
+
+
 @pytest.mark.parametrize("is_restarted", [False, True], ids=["at once", "after a restart"])
 @pytest.mark.parametrize("dialect", WRITERS)
 def test_a_prompt_from_before_an_edit_brings_its_line_and_its_plan_back(dialect: str, is_restarted: bool) -> None:

@@ -571,6 +571,25 @@ def test_what_lies_behind_something_that_a_list_has_was_not_trimmed() -> None:
     assert (found.left_ids, texts(log)) == (("m2", "m3"), "a x y")
 
 
+def test_a_trimmed_message_that_is_back_with_another_mark_is_there_once() -> None:
+    marked = {**A, "meta": {"protected": True}}
+    log = log_of([S, A, B, A, C])
+    prompt = summary_of(["m2", "m3"], *log.view[3:])
+    matched(log, [S, B, A, C], prompt, shown=Shown(has_summary=True))
+    assert log.view_ids == ["m1", "m2", "m3", "m4", "m5"], "the summary goes on standing for it"
+    found = matched(log, [S, marked, B, X], prompt, shown=Shown(has_summary=True))
+    assert (found.left_ids, log.view_ids) == (("m2", "m4", "m5"), ["m1", "m6", "m3", "m7"])
+    assert log.view[1].meta == {"protected": True}
+
+
+def test_a_trimmed_message_is_not_the_one_that_says_the_same_at_the_end() -> None:
+    log = log_of([S, A, B, C])
+    prompt = summary_of(["m2", "m3"], log.view[3])
+    matched(log, [S, B, C], prompt, shown=Shown(has_summary=True))
+    matched(log, [S, B, X, A], prompt, shown=Shown(has_summary=True))
+    assert texts(log) == "be brief a b x a"
+
+
 @pytest.mark.parametrize(
     ("known", "items", "line"),
     [
@@ -620,6 +639,17 @@ def test_a_prompt_of_a_line_that_was_left_brings_it_back(stands_for: int) -> Non
     assert len(log) == 5
 
 
+def test_a_prompt_from_before_an_insertion_brings_the_line_without_it_back() -> None:
+    """The prompt of now has the same summary, and the list lacks what was inserted behind it."""
+    log = log_of([A, B, C], [A, B, X, C])
+    now = KnownList()
+    now.add(OURS, ("m1", "m2"), "")
+    now.add_entries([log.recorded("m4"), log.recorded("m3")])
+    before = left_prompt(log, "m1", "m2", "m3", stands_for=2)
+    found = matched(log, [OURS, C], now, earlier=lambda: [before])
+    assert (found.returned_to, texts(log)) == (before.left, "a b c")
+
+
 def test_a_list_without_text_of_ours_is_no_prompt_of_a_line_that_was_left() -> None:
     log, other, stub = log_of([A, B, C], [A, X]), KnownList(), assistant("stub")
     other.add(stub, ("m1",), "")
@@ -657,6 +687,17 @@ def with_stub(log: Log) -> KnownList:
     for entry in log.view:
         prompt.add({**RESULT, "content": "stub"} if entry.id == "m3" else entry.original, (entry.id,), "")
     return prompt
+
+
+def test_a_result_that_is_what_it_was_before_an_edit_is_no_form_of_the_edited_one() -> None:
+    """It is short, as a stub would be."""
+    edited = {**RESULT, "content": "another file, and a longer one, " * 3}
+    log = log_of([A, CALL, RESULT, B], [A, CALL, edited, B])
+    assert (len(edited["content"]) > 2 * len(RESULT["content"]), log.view_ids) == (True, ["m1", "m2", "m5", "m4"])
+    matched(log, [A, CALL, RESULT, B])
+    assert (log.view_ids, log.forms) == (["m1", "m2", "m3", "m4"], {})
+    matched(log, [A, CALL, {**RESULT, "content": "no"}, B])
+    assert (log.view_ids, texts(log)) == (["m1", "m2", "m3", "m4"], "a  no b"), "as a stub for it does"
 
 
 def test_a_form_that_is_not_seen_is_forgotten_with_its_entry_and_by_its_first_text() -> None:

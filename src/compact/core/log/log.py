@@ -359,7 +359,7 @@ class Log:
                 self._forget_unseen(incoming[n], sent.ids[place])
         kept = {i for place in places if place is not None for i in sent.ids[place]}
         trimmed = self._trimmed(alignment, sent, kept) if shown.has_summary else set[str]()
-        gone = {i for ids in sent.ids for i in ids} - kept - trimmed
+        gone = {i for ids in sent.ids for i in ids} - kept - trimmed | self._marked_anew(own, sent)
         if is_new_line:
             gone = {entry.id for entry in self.view} - kept
         left_ids, branched = self._change_view(gone, _places_of_new(places, sent, own))
@@ -380,8 +380,15 @@ class Log:
     def _trimmed(self, alignment: Alignment, sent: KnownList, kept: Container[str]) -> set[str]:
         """Return the oldest entries of the line that a list has lost; not what lies behind something that it has."""
         lost = {i for place in alignment.lost for i in sent.ids[place]}
-        older = takewhile(lambda entry: entry.id not in kept or _is_instruction(entry), self.view)
-        return lost.intersection(entry.id for entry in older) if lost else lost
+        return lost.intersection(entry.id for entry in _before_known(self.view, kept)) if lost else lost
+
+    def _marked_anew(self, own: KnownList, sent: KnownList) -> set[str]:
+        """Return the oldest entries, lost by the known list, that a list has again with other marks."""
+        listed = {message_id for ids in sent.ids for message_id in ids}
+        older = _before_known(self.view, listed)
+        new = _before_known((self._by_id[i] for ids in own.ids for i in ids), listed) if older else []
+        said = {what_is_said(entry.original) for entry in new}
+        return {entry.id for entry in older if what_is_said(entry.original) in said}
 
     def _returned(
         self,
@@ -475,8 +482,8 @@ class Log:
             last = alignment.known_until - 1
             if last in alignment.changed and last not in self._forms_in(incoming, alignment, sent, read, shown):
                 return False  # nothing known follows it: perhaps an earlier plan has shown another message there
-            if not all(shown.always_as_is(i) for place in places for i in sent.ids[place]):
-                return False  # perhaps it is the prompt of an earlier plan, which has left them out
+            if places and (ours or not all(shown.always_as_is(i) for place in places for i in sent.ids[place])):
+                return False  # perhaps it is the prompt of an earlier plan, or of a line that had them not yet
             has_all = alignment.matched + len(alignment.lost) >= len(sent.originals)
             return has_all or alignment.matched == len(incoming)
 
@@ -541,8 +548,10 @@ class Log:
                 continue
             entry, item = self._by_id[sent.ids[place][0]], read(incoming[n], f"messages[{n}]")
             if n in alignment.changed:
-                is_form = self._is_form(entry, item, shown) and (
-                    entry.role != "tool" or self._is_answer(entry, n, alignment, sent, forms)
+                is_form = (
+                    self._is_form(entry, item, shown)
+                    and (entry.role != "tool" or self._is_answer(entry, n, alignment, sent, forms))
+                    and not self._was_left(item, entry.line)
                 )
             else:
                 is_form = bool(sent.owners[place])  # only a mark for a cache has moved
@@ -567,6 +576,10 @@ class Log:
             if not ids:
                 return False
         return False
+
+    def _was_left(self, item: Message, line: int) -> bool:
+        """Return True for what an entry of a line said that the caller has left: it may be back at that."""
+        return any(entry.line == line for entry in self._left.get(what_is_said(item.original), ()))
 
     def _take_form(self, form: Message) -> bool:
         """Show an entry in this form from now on; return False if it has it."""
@@ -645,6 +658,12 @@ def _text_of(item: object) -> str:
     said = unmarked(item)
     text = said.text if isinstance(said, Message) else cast(Mapping[str, object], said).get("content")
     return text if isinstance(text, str) else ""
+
+
+def _before_known(entries: Iterable[Message], known: Container[str]) -> list[Message]:
+    """Return the entries before the first known one; known instructions are passed over."""
+    older = takewhile(lambda entry: entry.id not in known or _is_instruction(entry), entries)
+    return [entry for entry in older if entry.id not in known]
 
 
 def _is_instruction(message: Message) -> bool:

@@ -6,7 +6,7 @@ A dialect may put it into one item with what the user said; items are compared w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import filterfalse, pairwise
 from typing import Any, cast
 
 from compact.core.plan.turn import is_added_text
@@ -69,6 +69,11 @@ def is_added_entry(entry: Entry) -> bool:
     """Return True for an entry that we have added behind the log."""
     parts = parts_of(entry)
     return entry.get("role") == "user" and bool(parts) and _is_label(parts[0])
+
+
+def without_added_entries(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Return entries without those that we have added behind the log."""
+    return tuple(filterfalse(is_added_entry, entries))
 
 
 def parts_of(entry: Entry) -> list[Any]:

@@ -22,7 +22,7 @@ def is_same(known: Any, item: Any) -> bool:
 
 def is_same_but_added(known: Any, item: Any) -> bool:
     """Return True if items are the same but for marks for a provider's cache and for what we have added."""
-    return is_same(known, item) or is_same(known, without_added(item))
+    return is_same(known, item) or is_same(without_added(known), without_added(item))
 
 
 def _without_marks_or_list(item: Any) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import filterfalse
 from operator import is_
 from typing import Any
 
@@ -22,6 +21,7 @@ from compact.dialects.translation.added import (
     has_added,
     is_added_entry,
     parts_of,
+    without_added_entries,
 )
 from compact.dialects.translation.blocks import (
     BlockParts,
@@ -268,7 +268,7 @@ class Translator:
         has_nothing_added = not has_added(there[-1]) and not has_added(known.seen[-1])
         if has_nothing_added or all(map(is_same, known.seen, there)):
             return known.entries
-        return *filterfalse(is_added_entry, known.entries), *self._added_in(there[-1])
+        return *without_added_entries(known.entries), *self._added_in(there[-1])
 
     def _added_in(self, item: Any) -> Iterator[Entry]:
         """Yield what we have added to an item."""
@@ -284,7 +284,7 @@ class Translator:
         found, place, others = dict[int, KnownBlock](), 0, 0
         for block in self._current:
             there = items[place : place + len(block.seen)]
-            is_there = all(map(is_same, block.seen, there))
+            is_there = all(map(is_same_but_added, block.seen, there))
             if not is_there and (block.look in self._own or block.is_marked):
                 return {}  # it was ours, or may be elsewhere without its mark: perhaps the list is an earlier prompt
             if block is self._current[-1] and not block.is_marked:
@@ -333,7 +333,7 @@ class Translator:
             sent = [digest for block in blocks for digest in block.as_sent.digests]
             marked = [item for block in blocks for item in block.as_marked.seen]
             pairs = common_pairs(sent, plain)
-            yield blocks, {n: at for n, at in pairs if at < first_mark or is_same(marked[n], items[at])}
+            yield blocks, {n: at for n, at in pairs if at < first_mark or is_same_but_added(marked[n], items[at])}
 
     def _whole_blocks(
         self, blocks: Sequence[KnownBlock], places: Mapping[int, int]
@@ -447,14 +447,15 @@ class Translator:
         if not self._current or not self._written:
             return before, place
         own, last = self._current[-1], self._written[-1]
+        said = without_added_entries(own.entries)
         if own.is_marked:
-            # What was added for one call stands behind it.
+            # What was added for one call stands behind it, in an item of its own or in the same one.
             newest = reversed(self._written[-_MAX_ADDED:])
-            last = next((block for block in newest if block.entries == own.entries), last)
+            last = next((block for block in newest if without_added_entries(block.entries) == said), last)
         there = tuple(items[place : place + len(last.seen)])
-        if len(there) != len(last.seen) or not all(map(is_same, last.seen, there)):
+        if len(there) != len(last.seen) or not all(map(is_same_but_added, last.seen, there)):
             return before, place
-        is_unmarked = last.entries == own.entries and own.is_marked
+        is_unmarked = own.is_marked and without_added_entries(last.entries) == said
         is_cut = last.entries is not own.entries and self._written[:-1] == before
         if not (is_unmarked or is_cut):
             return before, place
