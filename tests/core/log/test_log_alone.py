@@ -718,6 +718,17 @@ def test_a_form_that_an_entry_has_already_is_no_change() -> None:
     assert (found.formed, log.view_ids, log.view[2].text) == ((), ["m1", "m2", "m3", "m4"], "[cleared]")
 
 
+def test_a_mark_that_an_entry_has_already_is_no_change() -> None:
+    """The list is a prompt of an earlier plan, from before the mark moved there."""
+    marked = {**A, "cache_control": {"type": "ephemeral"}}
+    log = log_of([A, B], [marked, B])
+    prompt = KnownList()
+    prompt.add(A, ("m1",), "m1")
+    prompt.add(OURS, ("m2",), "")
+    found = matched(log, [marked, OURS, C], earlier=lambda: [prompt])
+    assert (found.formed, log.forms["m1"].original, texts(log)) == ((), marked, "a b c")
+
+
 def test_a_form_that_is_not_seen_stays_behind_with_its_line() -> None:
     log = log_of([A, B], [A, CALL, RESULT])
     cleared = [A, CALL, CLEARED]
