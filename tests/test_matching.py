@@ -620,6 +620,19 @@ def test_a_protected_message_keeps_its_mark_without_what_was_added_to_its_item(k
         assert history == [(step.text, step.is_protected) for step in steps] + [("yes", False), ("and now?", False)]
 
 
+def test_what_was_added_is_not_the_callers_although_the_message_before_it_was_deleted() -> None:
+    config = CompactConfig(storage={"adapter": "none"}, state={"url": "memory:"})
+    with CompactManager(config, injectors=[Injector("clock", 30, lambda context: NOTE)]) as manager:
+        first, question = [user("do the task"), assistant("ok")], user("go on")
+        prompt = copy.deepcopy(manager.preflight("s", [*first, question], dialect="chat"))
+        assert prompt[-2] == question
+        assert NOTE in str(prompt[-1])
+        del prompt[-2]
+        again = manager.preflight("s", [*prompt, assistant("yes"), user("and now?")], dialect="chat")
+        assert again[:-1] == [*first, assistant("yes"), user("and now?")]
+        assert not any(NOTE in message.text for message in manager.history("s"))
+
+
 @pytest.mark.parametrize("is_restarted", [False, True], ids=["at once", "after a restart"])
 @pytest.mark.parametrize("dialect", WRITERS)
 def test_a_prompt_from_before_an_edit_brings_its_line_and_its_plan_back(dialect: str, is_restarted: bool) -> None:

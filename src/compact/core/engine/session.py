@@ -106,11 +106,14 @@ class PromptTail:
         """Return True if a list has it at its place."""
         return tuple(map(plain, incoming[self.start : self.end])) == self.items
 
-    def found_in(self, incoming: Sequence[object], start: int) -> PromptTail | None:
-        """Return it where it stands in a list, from a place on: behind what was before it."""
+    def found_in(self, incoming: Sequence[object], start: int) -> Iterator[PromptTail]:
+        """Yield it wherever it stands in a list, from a place on."""
         places = (n for n in range(max(1, start), len(incoming)) if plain(incoming[n]) == self.items[0])
-        found = (replace(self, start=n) for n in places if plain(incoming[n - 1]) == self.before)
-        return next((tail for tail in found if tail.is_in(incoming)), None)
+        return (tail for n in places if (tail := replace(self, start=n)).is_in(incoming))
+
+    def is_behind_the_same(self, incoming: Sequence[object]) -> bool:
+        """Return True if a list has before it what was before it in its prompt."""
+        return plain(incoming[self.start - 1]) == self.before
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,7 +408,13 @@ class Session:
         if not any(tail.items[0] in newest for tail in self._tails):
             return None
         start = max(self.log.known_start(incoming, self.prompt.items), len(incoming) - _MOST_BEHIND)
-        return next(filter(None, (tail.found_in(incoming, start) for tail in self._tails)), None)
+        found = [moved for tail in self._tails for moved in tail.found_in(incoming, start)]
+        in_place = next((tail for tail in found if tail.is_behind_the_same(incoming)), None)
+        return in_place or next((tail for tail in found if self._is_told_by_label(tail, incoming)), None)
+
+    def _is_told_by_label(self, tail: PromptTail, incoming: Sequence[object]) -> bool:
+        """Return True for what has a label of ours and something behind it, though not what was before it any more."""
+        return tail.end < len(incoming) and self._is_added(incoming[tail.start], f"messages[{tail.start}]")
 
     def _labelled_tail(self, incoming: Sequence[object]) -> PromptTail | None:
         """Return the first that a list has of what is labelled as added to a prompt, behind what is known of it."""
