@@ -43,8 +43,7 @@ def test_a_long_session_stays_quick(
 ) -> None:
     """Whether the caller sends all of its history each time, or goes on with the last prompt."""
     if not SOAK:
-        monkeypatch.setattr(reach, "MAX_CHARS", 12_000)
-        monkeypatch.setattr(reach, "MAX_CHARS_WITH_SUMMARY", 6_000)
+        monkeypatch.setattr(reach, "MAX_CHARS", 15_000)
     config = CompactConfig(
         max_context_tokens=4_000 if SOAK else 1_000,
         policy={"hard_cap_buffer": 0},
@@ -103,9 +102,7 @@ class CallCount:
 
 def test_a_compaction_does_little_more_when_the_session_is_five_times_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """What stands behind the summary is not walked again: measured are the calls of all turns of a tenth of it."""
-    monkeypatch.setattr(reach, "MAX_CHARS", 12_000)
-    monkeypatch.setattr(reach, "MAX_CHARS_WITH_SUMMARY", 6_000)
-    monkeypatch.setattr(reach, "MAX_TYPED_CHARS", 2_000)
+    monkeypatch.setattr(reach, "MAX_CHARS", 15_000)
     config = CompactConfig(
         max_context_tokens=1_000,
         policy={"hard_cap_buffer": 0},

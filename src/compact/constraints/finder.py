@@ -111,7 +111,8 @@ class LearnedConstraints:
         just_said = False
         for message in messages:
             if message.role in _ROLES and message.tool_call_id is None:
-                held, just_said = self._after_message(held, message, just_said=just_said)
+                sentences = message.read_once(self._read)
+                held, just_said = _after_message(held, sentences, message.id, just_said) if sentences else (held, False)
         return _within_room([item.constraint for item in held], messages)
 
     def _read(self, message: Message) -> tuple[_Said, ...]:
@@ -140,21 +141,21 @@ class LearnedConstraints:
             found.append(_Candidate(sentence, start, end, scored.score))
         return _with_announced(text, found)
 
-    def _after_message(
-        self, held: list[_Standing], message: Message, *, just_said: bool
-    ) -> tuple[list[_Standing], bool]:
-        """Return the constraints after one more message, and whether it ends with one."""
-        sentences = message.read_once(self._read)
-        for said in sentences:
-            left, new = held, said.constraint
-            if said.order:
-                left = held = _without_ended(held, said.order, message.id)
-            if said.retraction:
-                left = _without_withdrawn(held, said.retraction, just_said=just_said)
-            if new and (left is held or not asks_nothing_new(said.retraction)):
-                left = _with_new(left, replace(new, source_id=message.id))
-            held, just_said = left, new is not None
-        return held, just_said and bool(sentences)
+
+def _after_message(
+    held: list[_Standing], sentences: Iterable[_Said], message_id: str, just_said: bool
+) -> tuple[list[_Standing], bool]:
+    """Return the constraints after one more message, and whether it ends with one."""
+    for said in sentences:
+        left, new = held, said.constraint
+        if said.order:
+            left = held = _without_ended(held, said.order, message_id)
+        if said.retraction:
+            left = _without_withdrawn(held, said.retraction, just_said=just_said)
+        if new and (left is held or not asks_nothing_new(said.retraction)):
+            left = _with_new(left, replace(new, source_id=message_id))
+        held, just_said = left, new is not None
+    return held, just_said
 
 
 def _with_announced(text: str, candidates: list[_Candidate]) -> list[_Candidate]:

@@ -55,7 +55,7 @@ def extractive_summary(request: SummaryRequest) -> StructuredSummary:
     history = request.history or span
     inside = {message.id for message in span}
     places = [place for place, message in enumerate(history) if message.id in inside]
-    read = places_to_read(history, request.previous, request.groups if request.history else ())
+    read = places_to_read(history, request.previous, request.max_tokens, request.groups if request.history else ())
     selection = Selection(history, count_text=request.count_text, places=read)
     factors = form.factors(selection.pieces, history, places, ledger) if form.has_factors else []
     if request.focus:

@@ -1,13 +1,13 @@
 """How far back code reads when it chooses the lines of a summary.
 
 All of a history that is read again for each summary makes a session slower the longer it lasts. What a summary had no
-room for, the next one has none for either: it has more to choose from. So of a very long history the newest part is
-read, and of the rest what the summary before shows and what people wrote.
+room for, the next one has none for either: it has more to choose from. So of a history that is very long for its
+summary the newest part is read, and of the rest what the summary before shows and what people wrote.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from compact.core.facts.tool_calls import is_typed
@@ -15,37 +15,67 @@ from compact.core.log.groups import Group, group_messages
 from compact.core.log.messages import Message, text_chars
 from compact.core.summary.summary import StructuredSummary
 
-# Chosen: about 250,000 tokens, which take some seconds to read; nearly every session is shorter. Of a longer one whose
-# older part is summarised already, less is read.
+# Chosen: a summary is chosen from a hundred times as much as it has room for, at four characters a token, and from no
+# more than about 250,000 tokens, which take some seconds to read.
+CHARS_PER_TOKEN = 400
 MAX_CHARS = 1_000_000
-MAX_CHARS_WITH_SUMMARY = 400_000
-# Chosen: of what people wrote before that.
-MAX_TYPED_CHARS = 100_000
+# Of a history whose older part is summarised already less is read, and of what people wrote before that less again.
+SHARE_WITH_SUMMARY = 0.4
+TYPED_SHARE = 0.1
+# Less room than this is not filled: it would take a walk through all that people wrote.
+_SHORT_ASK_CHARS = 20
 
 
 def places_to_read(
-    history: Sequence[Message], previous: StructuredSummary | None, groups: Sequence[Group] = ()
+    history: Sequence[Message],
+    previous: StructuredSummary | None,
+    max_tokens: int,
+    groups: Sequence[Group] = (),
 ) -> frozenset[int] | None:
-    """Return the places of a history that lines are chosen from; None for all of it.
+    """Return the places of a history that the lines of a summary of so many tokens are chosen from; None for all of it.
 
     A call and its results are read together; `groups` are those of the history, if they are known.
     """
+    max_chars = min(MAX_CHARS, CHARS_PER_TOKEN * max_tokens)
     # As soon as it is too much, the rest is not measured.
-    if all(chars <= MAX_CHARS for chars in accumulate(map(text_chars, reversed(history)))):
+    if all(chars <= max_chars for chars in accumulate(map(text_chars, reversed(history)))):
         return None
     quoted = {excerpt.source_id for excerpt in previous.excerpts} if previous else set[str]()
-    room, typed_room = MAX_CHARS_WITH_SUMMARY if quoted else MAX_CHARS, MAX_TYPED_CHARS
     groups = groups or group_messages(history)
+    first_newest = _first_of_newest(history, groups, max_chars * SHARE_WITH_SUMMARY if quoted else max_chars)
+    older, newest = groups[:first_newest], groups[first_newest:]
     quoted_places = {place for place, message in enumerate(history) if message.id in quoted}
-    first_ask = next((group.indices for group in groups if is_typed(history[group.indices[0]])), ())
-    found = set(first_ask)
-    for group in reversed(groups):
-        is_ask = not group.is_tool and is_typed(history[group.indices[0]])
-        size = sum(text_chars(history[place]) for place in group.indices) if room >= 0 or is_ask else 0
-        room -= size
-        if room >= 0 or not quoted_places.isdisjoint(group.indices):
-            found.update(group.indices)
-        elif is_ask and size <= typed_room:
-            typed_room -= size
-            found.update(group.indices)
-    return frozenset(found)
+    read_again = [group for group in older if not quoted_places.isdisjoint(group.indices)]
+    first_ask = next(_asks(history, older), ())
+    return frozenset(
+        (
+            *first_ask,
+            *(place for group in (*newest, *read_again) for place in group.indices),
+            *_newest_asks(history, older, max_chars * TYPED_SHARE),
+        )
+    )
+
+
+def _first_of_newest(history: Sequence[Message], groups: Sequence[Group], max_chars: float) -> int:
+    """Return which is the first of the newest groups that have so many characters."""
+    for number in reversed(range(len(groups))):
+        max_chars -= sum(text_chars(history[place]) for place in groups[number].indices)
+        if max_chars < 0:
+            return number + 1
+    return 0
+
+
+def _asks(history: Sequence[Message], groups: Iterable[Group]) -> Iterator[tuple[int, ...]]:
+    """Yield the places of what people wrote."""
+    return (group.indices for group in groups if not group.is_tool and is_typed(history[group.indices[0]]))
+
+
+def _newest_asks(history: Sequence[Message], groups: Sequence[Group], max_chars: float) -> Iterator[int]:
+    """Yield the places of what people wrote last, as much as there is room for."""
+    for indices in _asks(history, reversed(groups)):
+        size = sum(text_chars(history[place]) for place in indices)
+        if size <= max_chars:
+            max_chars -= size
+            yield from indices
+        if max_chars < _SHORT_ASK_CHARS:
+            break

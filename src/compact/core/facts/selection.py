@@ -6,12 +6,11 @@ import heapq
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from math import fsum
 
 from compact.core.facts.pieces import Origin, Step, cut_into_pieces
 from compact.core.facts.score import HistoryScores
-from compact.core.facts.value import content_kind, value
+from compact.core.facts.value import AGES, content_kind, value
 from compact.core.facts.value_table import VALUES
 from compact.core.log.messages import Message, text_chars
 
@@ -208,7 +207,11 @@ class Selection:
 
 
 def _ages(messages: Sequence[Message]) -> list[float]:
-    """Return how far back each message lies, in tokens, roughly."""
-    sizes = [text_chars(message) / 4 for message in messages]
-    ends = list(accumulate(sizes))
-    return [ends[-1] - end for end in ends]
+    """Return how far back each message lies, in tokens, roughly; beyond the oldest age with a value it is that age."""
+    ages, age = [float(AGES[-1])] * len(messages), 0.0
+    for place in reversed(range(len(messages))):
+        if age >= AGES[-1]:
+            break
+        ages[place] = age
+        age += text_chars(messages[place]) / 4
+    return ages
