@@ -6,6 +6,7 @@ A session is the only owner of its state: others read its attributes and change 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, takewhile
 from typing import TypeAlias
@@ -264,38 +265,23 @@ class Session:
         Three things are shared: what summaries cost, which is spent on one account, that the session was deleted, and
         what was read of the messages of its summary.
         """
-        twin = Session(self.session_id)
+        twin = copy(self)
         twin.log, twin.prompt = self.log.fork(), self.prompt.copy()
-        twin.plan, twin.calibration, twin.budget = self.plan, self.calibration, self.budget
-        twin.model, twin._counted_by = self.model, self._counted_by
-        twin.turn_number, twin.turn, twin.injected = self.turn_number, self.turn, self.injected
-        twin._asked_in = self._asked_in
-        twin.decision, twin.declined, twin._exhausted = self.decision, self.declined, self._exhausted
-        twin._as_stored = self._as_stored
-        twin.stored, twin.last_sent = self.stored, self.last_sent
-        twin.rehydration, twin.spending, twin.queued_version = self.rehydration, self.spending, self.queued_version
-        twin._tokens, twin._tails, twin._deletion = dict(self._tokens), self._tails, self._deletion
-        twin._is_resumed, twin._has_answered, twin._adding = self._is_resumed, self._has_answered, self._adding
-        twin._earlier_plans, twin._like, twin.kept_lists = self._earlier_plans, self._like, self.kept_lists
-        twin._left_lines, twin._versions_here = self._left_lines, self._versions_here
-        twin._structure, twin.span_reading = self._structure.copy(), self.span_reading
+        twin._tokens, twin._structure, twin._noted = dict(self._tokens), self._structure.copy(), set()
+        twin._forget_last_call()
         return twin
 
     def go_back_to(self, before: Session) -> None:
-        """Be what another session is, an older fork or a new one: what has changed since was left half done."""
-        self.log, self.prompt, self._tokens = before.log, before.prompt, before._tokens
-        self.plan, self.calibration, self.budget = before.plan, before.calibration, before.budget
-        self.model, self._counted_by = before.model, before._counted_by
-        self.turn_number, self.turn, self.injected = before.turn_number, before.turn, before.injected
-        self._asked_in = before._asked_in
-        self.decision, self.declined, self._exhausted = before.decision, before.declined, before._exhausted
-        self._as_stored = before._as_stored
-        self.stored, self.last_sent, self.rehydration = before.stored, before.last_sent, before.rehydration
-        self.queued_version, self._tails, self._is_resumed = before.queued_version, before._tails, before._is_resumed
-        self._has_answered = before._has_answered
-        self._earlier_plans, self.reads = before._earlier_plans, self.reads + 1
-        self._left_lines, self._versions_here = before._left_lines, before._versions_here
-        self._like, self.kept_lists, self._structure = before._like, before.kept_lists, before._structure
+        """Be what another session is, an older fork or a new one: what has changed since was left half done.
+
+        What is shared with forks stays, and so does what the process knows of itself.
+        """
+        stays = {name: vars(self)[name] for name in ("spending", "span_reading", "_deletion", "_adding", "_noted")}
+        vars(self).update(vars(before), **stays, reads=self.reads + 1)
+        self._forget_last_call()
+
+    def _forget_last_call(self) -> None:
+        """Forget what the newest list brought back and what failed, and read the log anew for what is missed."""
         self._regret_finder = self._earlier_finder = None
         self.new_regrets, self.failures = (), ()
 
