@@ -10,6 +10,7 @@ checks that every break still names a line of the code, and a test that is there
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import os
 import shutil
@@ -286,11 +287,14 @@ BREAKS = (
 
 def main() -> int:
     """Try every break, as many at once as there are processors; return 0 if all were noticed."""
-    word = sys.argv[1] if len(sys.argv) > 1 else ""
-    chosen = sample(BREAKS) if word == "--sample" else [case for case in BREAKS if word in case.what]
+    parser = argparse.ArgumentParser(prog="break_it", description="which breaks of the code no test notices")
+    parser.add_argument("word", nargs="?", default="", help="only the breaks whose description holds it")
+    parser.add_argument("--sample", action="store_true", help="one in eight")
+    options = parser.parse_args()
+    chosen = [case for case in BREAKS if options.word in case.what]
+    chosen = sample(chosen) if options.sample else chosen
     if not chosen:
-        print(f"no break has {word!r} in its name", file=sys.stderr)
-        return 2
+        parser.error(f"no break has {options.word!r} in its name")
     workers = os.cpu_count() or 1
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(workers) as pool:
         copies = SimpleQueue[Path]()
