@@ -30,7 +30,7 @@ from compact.core.log.messages import Message
 from compact.dialects import get_dialect
 from compact.dialects.gateway import Gateway
 from compact.stores.memory import InMemoryCompactionStore
-from compact.testing import WordTokenizer, assistant, dialogue, user
+from compact.testing import WordTokenizer, assistant, dialogue, tool_exchange, user
 from conversations import SMALL_STRATEGIES
 from dialect_conversations import Call, Step
 from sizes import SCALE, SOAK
@@ -890,6 +890,72 @@ def test_a_rewind_to_results_that_were_cleared_shows_them() -> None:
         place = next(n for n in range(1, len(steps)) if f"m{2 * n + 1}" in cleared)
         prompt = manager.preflight("s", written.chat(steps[: place + 1]))
         assert prompt[-1]["content"] == steps[place].calls[0].result
+
+
+def test_a_rewind_of_a_prompt_leaves_what_its_summary_hides_behind_that_place() -> None:
+    """A summary has calls of each question, and answers are shown: the calls of later questions are gone, too."""
+    config = CompactConfig(
+        max_context_tokens=3_000,
+        policy={"hard_cap_buffer": 100},
+        storage={"adapter": "none"},
+        state={"url": "memory:"},
+        tokenizer="simple",
+    )
+    history: list[Wire] = []
+    for n in range(6):
+        history += [user(f"question {n} {'harbour lamp ' * 9}"), assistant(f"answer {n} {'river stone ' * 9}")]
+        for call in (f"c{n}-0", f"c{n}-1"):
+            history += tool_exchange(call, f"result of {call} {'harbour lamp ' * 30}")
+    with CompactManager(config) as manager:
+        prompt = manager.manual_compact("s", [*history, user("the last")], target_tokens=1_000)
+        cut = next(place for place, item in enumerate(prompt) if str(item["content"]).startswith("question 3"))
+        assert "c4-0" not in str(prompt[:cut])
+        more = [prompt[cut], assistant("another answer"), user("and now?")]
+        rewound = copy.deepcopy(manager.preflight("s", [*copy.deepcopy(prompt[:cut]), *more]))
+        manager.undo("s")
+        whole = manager.preflight("s", rewound)
+        assert whole[-3:] == more
+        assert "result of c2-1" in str(whole)
+        assert "result of c3-0" not in str(whole)
+
+
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["at once", "after a restart"])
+def test_a_trimmed_list_may_go_on_with_more_than_it_has_kept(is_restarted: bool) -> None:
+    """A process that has not seen the trimmed list knows its beginning as the newest part of the line."""
+    config = CompactConfig(
+        max_context_tokens=3_000, policy={"hard_cap_buffer": 100}, storage={"adapter": "none"}, state={"url": "memory:"}
+    )
+    store = InMemoryCompactionStore()
+    history = [(user, assistant)[n % 2](f"message {n} {'harbour ' * 48}") for n in range(31)]
+    new = [(assistant, user)[n % 2](f"new {n}") for n in range(8)]
+    manager = CompactManager(config, store=store)
+    manager.manual_compact("s", history)
+    trimmed = history[24:]
+    manager.preflight("s", trimmed)
+    if is_restarted:
+        manager = CompactManager(config, store=store)
+    prompt = manager.preflight("s", [*trimmed, *new])
+    assert SUMMARY_MARK in str(prompt), "it still stands for what was trimmed"
+    assert len(manager.history("s")) == len(history) + len(new)
+    assert len(manager.prompt("s").slots) == len(prompt)
+
+
+@pytest.mark.parametrize("dialect", ["chat", "gemini"])
+def test_a_result_that_was_cleared_is_the_same_when_it_comes_back_whole(dialect: str) -> None:
+    """The agent cleared it and went on, and goes back to its list from before; in Gemini both calls have one number."""
+
+    def asked(*results: str) -> list[Wire]:
+        made = (Call(f"c{n}", "read", {"path": f"{n}.py"}, result) for n, result in enumerate(results))
+        return WRITERS[dialect]([Step("user", "read them"), *(Step("model", calls=(call,)) for call in made)])
+
+    config = CompactConfig(storage={"adapter": "none"}, state={"url": "memory:"})
+    with CompactManager(config) as manager:
+        whole = "the whole file " * 20
+        for items in (asked(whole), asked("[Old tool result content cleared]", "import ledger"), asked(whole)):
+            prompt = manager.preflight("s", items, dialect=dialect)
+            assert prompt == items
+        results = [message.text for message in manager.history("s") if message.role == "tool"]
+        assert results == [whole, "import ledger"]
 
 
 @pytest.mark.parametrize("dialect", ["chat", "anthropic"])

@@ -93,7 +93,7 @@ def test_a_list_that_lost_its_oldest_items(
         ([S, A, B, C], [A, B, C], [1, 2, 3]),
         ([S, A, B, C, D], [S, system("more"), C, D], [0, None, 3, 4]),
         ([S, S, A, B, C, D], [S, C, D], [0, 4, 5]),
-        ([A, B, C, D], [C, D, E, F, X], [2, 3, None, None, None]),
+        ([A, B, C, D], [D, E, F], [3, None, None]),
         ([*[A] * 12, B], [A, B], [0, 12]),
     ],
 )
@@ -104,11 +104,17 @@ def test_other_lists_are_not_taken_for_trimmed_ones(
     assert found(known, incoming) == (places, {}, [])
 
 
-def test_a_list_is_trimmed_if_six_tenths_of_it_are_known() -> None:
+def test_a_list_is_trimmed_if_two_in_a_row_or_six_tenths_of_it_are_known() -> None:
     known = [A, B, C, D, E]
-    assert list(align(known, [C, D, E, X, Y]).lost) == [0, 1]
-    assert list(align(known, [C, D, E, X, Y, Z]).lost) == []
+    assert list(align(known, [D, E, X, Y, Z, F]).lost) == [0, 1, 2]
+    assert list(align(known, [E, X]).lost) == []
+    assert list(align(known, [E]).lost) == [0, 1, 2, 3]
     assert list(align(known, [C, X, E, Y, Z]).lost) == [0, 1], "what may be changed is known"
+    assert list(align(known, [D, X, Y, Z]).lost) == [], "and so it is one of them alone"
+
+
+def test_a_list_is_not_trimmed_where_more_of_it_is_known_otherwise() -> None:
+    assert found([A, B, A, C, X, A, B], [A, B, C, D, E, F]) == ([0, 1, 3, None, None, None], {}, [])
 
 
 def test_nothing_was_lost_where_what_seems_new_equals_it() -> None:
@@ -133,8 +139,11 @@ def test_nothing_was_lost_where_what_seems_new_equals_it() -> None:
         # What stood before or behind the items around it is another one.
         ([A, RESULT, B, C, D], [A, B, CLEARED, D], [0, 2, None, 4], {}),
         ([A, B, C, RESULT, D], [A, CLEARED, C, D], [0, None, 2, 4], {}),
-        # Ids that are used again say nothing.
-        ([A, RESULT, B, {**RESULT, "content": "more"}, C, D], [A, CLEARED, C, D], [0, None, 4, 5], {}),
+        # Ids that are used again say nothing, but for what stands behind the same item.
+        ([A, E, RESULT, B, {**RESULT, "content": "more"}, C, D], [A, CLEARED, C, D], [0, None, 5, 6], {}),
+        ([A, RESULT, B, {**RESULT, "content": "more"}, C, D], [A, CLEARED, C, D], [0, None, 4, 5], {1: 1}),
+        ([A, RESULT, RESULT, B], [A, CLEARED, B], [0, None, 3], {1: 1}),
+        ([A, RESULT, RESULT, B], [A, RESULT, B], [0, 1, 3], {}),
         # One that is there as it was is not there a second time.
         ([A, RESULT, B, C], [A, RESULT, CLEARED, C], [0, 1, None, 3], {}),
         ([A, B, RESULT, C], [A, CLEARED, RESULT, C], [0, None, 2, 3], {}),

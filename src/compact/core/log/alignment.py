@@ -23,6 +23,8 @@ _MAX_DIFFERENCES = 500
 _PIECE_DIFFERENCES = 100
 # Chosen: what an agent adds to its list before the next call is a small part of it.
 _MIN_MATCHED = 0.6
+# Chosen: so many in a row are not said again by chance.
+_MIN_TRIMMED = 2
 # Chosen: how many places are tried where a list that lost its oldest items may go on.
 _MAX_STARTS = 8
 
@@ -68,13 +70,13 @@ def align(known: Sequence[object], incoming: Sequence[object]) -> Alignment:
     if in_place and not _stands_further_behind(known, incoming):
         return in_place
     trimmed = _trimmed(known, incoming)
-    # Where messages are repeated, a list may seem to go on at a later one: a trimmed list is known almost whole.
-    if trimmed is None or trimmed.matched < _MIN_MATCHED * len(incoming):
+    is_most = trimmed is not None and trimmed.matched >= _MIN_MATCHED * len(incoming)
+    if trimmed is None or not (is_most or trimmed.unchanged >= _MIN_TRIMMED):
         return _anywhere(known, incoming)
     lost = known[trimmed.lost.start : trimmed.lost.stop]
-    if not any(place is None and incoming[n] in lost for n, place in enumerate(trimmed.places)):
+    if is_most and not any(place is None and incoming[n] in lost for n, place in enumerate(trimmed.places)):
         return trimmed
-    # Something that seems new equals what seems lost: perhaps nothing was lost.
+    # Where messages are repeated a list may seem to go on at a later one, or something new equals what seems lost.
     return max(trimmed, _anywhere(known, incoming), key=lambda alignment: alignment.matched)
 
 
@@ -237,9 +239,10 @@ def _changed_between(
     known: Sequence[object], incoming: Sequence[object], places: Sequence[int | None]
 ) -> dict[int, int]:
     """Return the known places of results and calls that are not as they were, between those that are."""
-    # Some agents use the same ids again and again: those say nothing.
-    seen = Counter(map(identity_of, known))
-    known_by = {identity: n for n, item in enumerate(known) if seen[identity := identity_of(item)] == 1}
+    # Some agents use the same ids again and again: those say nothing, but for what stands behind the same item.
+    identities = list(map(identity_of, known))
+    seen = Counter(identities)
+    known_by = {identity: n for n, identity in enumerate(identities) if seen[identity] == 1}
     following = following_places(places, len(known))
     changed: dict[int, int] = {}
     last = -1
@@ -248,7 +251,10 @@ def _changed_between(
             last = place
             continue
         identity = identity_of(incoming[n])
-        found = known_by.get(identity, -1) if identity else -1
+        if identity is None:
+            continue
+        is_next = last + 1 < following[n] and identities[last + 1] == identity
+        found = last + 1 if is_next else known_by.get(identity, -1)
         if last < found < following[n]:
             changed[n] = last = found
     return changed

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from typing import cast
 
 from compact.core.log.alignment import Alignment, align, following_places
@@ -359,7 +359,8 @@ class Log:
                 self._forget_unseen(incoming[n], sent.ids[place])
         kept = {i for place in places if place is not None for i in sent.ids[place]}
         trimmed = self._trimmed(alignment, sent, kept) if shown.has_summary else set[str]()
-        gone = {i for ids in sent.ids for i in ids} - kept - trimmed | self._marked_anew(own, sent)
+        gone = {i for ids in sent.ids for i in ids} - kept - trimmed
+        gone |= self._marked_anew(own, sent) | self._hidden_behind_lost(places, sent)
         if is_new_line:
             gone = {entry.id for entry in self.view} - kept
         left_ids, branched = self._change_view(gone, _places_of_new(places, sent, own))
@@ -389,6 +390,14 @@ class Log:
         new = _before_known((self._by_id[i] for ids in own.ids for i in ids), listed) if older else []
         said = {what_is_said(entry.original) for entry in new}
         return {entry.id for entry in older if what_is_said(entry.original) in said}
+
+    def _hidden_behind_lost(self, places: Sequence[int | None], sent: KnownList) -> set[str]:
+        """Return what a prompt hides behind the first of its newest items, if a list goes back to there."""
+        last = max((place for place in places if place is not None), default=-1)
+        first_lost = next((ids[0] for ids in sent.ids[last + 1 :] if ids), None)
+        shown = {ids[0] for ids in sent.ids if len(ids) == 1}
+        behind = dropwhile(lambda entry: entry.id != first_lost, self.view) if first_lost else ()
+        return {entry.id for entry in behind if entry.id not in shown}
 
     def _returned(
         self,
