@@ -958,6 +958,23 @@ def test_a_result_that_was_cleared_is_the_same_when_it_comes_back_whole(dialect:
         assert results == [whole, "import ledger"]
 
 
+def test_results_that_were_cleared_are_the_same_when_the_caller_returns_to_their_conversation() -> None:
+    """It had another one under the same id meanwhile."""
+    whole = "the whole file " * 20
+
+    def history(result: str) -> list[Wire]:
+        return [user("read it"), *tool_exchange("c1", result), *tool_exchange("c2", "the newest")]
+
+    with CompactManager(CompactConfig(storage={"adapter": "none"}, state={"url": "memory:"})) as manager:
+        cleared = history("[Old tool result content cleared]")
+        for items in (history(whole), cleared, [user("Quite another thing: the weather.")], cleared):
+            assert manager.preflight("s", items) == items
+        results = [message.text for message in manager.history("s") if message.role == "tool"]
+        assert results == [whole, "the newest"]
+        assert manager.preflight("s", history(whole)) == history(whole)
+        assert len(manager.history("s")) == len(cleared) + 1
+
+
 @pytest.mark.parametrize("dialect", ["chat", "anthropic"])
 def test_a_changing_date_leaves_the_system_prompt_in_its_place(dialect: str) -> None:
     """What follows the date costs nothing again, and no message leaves the line."""

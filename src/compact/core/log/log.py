@@ -266,8 +266,18 @@ class Log:
         """
         # Read everything first: a bad entry must not leave half a list in the log.
         messages = [(place, read(incoming[place], f"messages[{place}]")) for place in places]
-        found = [(message, self._take_left(message, line, may_be_bare=n < bare_until)) for n, message in messages]
-        return [(known or message, known is not None) for message, known in found]
+        found = list[tuple[Message, bool]]()
+        # Where in the log the calls are that come back, by their ids.
+        calls, in_log = dict[str, int](), dict[str, int]()
+        for n, message in messages:
+            known = self._take_left(message, line, may_be_bare=n < bare_until)
+            if known is None and message.tool_call_id in calls:
+                known = self._take_cut(message, calls[message.tool_call_id])
+            if known is not None and known.tool_calls:
+                in_log = in_log or {entry.id: place for place, entry in enumerate(self.entries)}
+                calls |= {call.id: in_log[known.id] for call in known.tool_calls}
+            found.append((known or message, known is not None))
+        return found
 
     def _append(self, items: Iterable[tuple[Message, bool]]) -> tuple[Message, ...]:
         """Record the entries that are new, and return all of them."""
@@ -289,11 +299,30 @@ class Log:
             place = first(lambda entry: True)
         if place is None:
             return None
+        entry = self._pop_left(said, place)
+        if entry.meta != message.meta:
+            return replace(entry, original=message.original)
+        return self._in_form_of(message, entry)
+
+    def _take_cut(self, message: Message, call: int) -> Message | None:
+        """Return the result of a call at a place of the log if the caller had left it and a message says less of it."""
+        behind = (self.entries[place] for place in range(call, len(self.entries)))
+        result = next((entry for entry in behind if entry.tool_call_id == message.tool_call_id), None)
+        if result is None or not is_reduced(result, message):
+            return None
+        said = what_is_said(result.original)
+        place = next((n for n, entry in enumerate(self._left.get(said, ())) if entry.id == result.id), None)
+        return None if place is None else self._in_form_of(message, self._pop_left(said, place))
+
+    def _pop_left(self, said: str, place: int) -> Message:
+        entries = self._left[said]
         entry = entries.pop(place)
         if not entries:
             del self._left[said]
-        if entry.meta != message.meta:
-            return replace(entry, original=message.original)
+        return entry
+
+    def _in_form_of(self, message: Message, entry: Message) -> Message:
+        """Return an entry in the form that a message has, from now on."""
         form = replace(message, id=entry.id, line=entry.line)
         return form if self._take_form(form) else entry
 
