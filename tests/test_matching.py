@@ -989,6 +989,19 @@ def test_a_changing_date_leaves_the_system_prompt_in_its_place(dialect: str) -> 
         assert SUMMARY_MARK in str(prompt)
 
 
+@pytest.mark.parametrize("role", ["system", "user"])
+def test_a_clock_in_the_first_message_makes_no_new_one_where_the_caller_goes_back(role: str) -> None:
+    def history(minute: int, answers: int) -> list[Wire]:
+        first = {"role": role, "content": f"You look after the harbour. It is 2026-11-19T10:{minute:02d}:00Z."}
+        return [first, *dialogue(answers), user("and now?")]
+
+    with CompactManager(CompactConfig(storage={"adapter": "none"}, state={"url": "memory:"})) as manager:
+        for minute, answers in enumerate((6, 7, 4)):
+            items = history(minute, answers)
+            assert manager.preflight("s", items) == items
+        assert sum("harbour" in message.text for message in manager.history("s")) == 1
+
+
 def test_an_edited_past_of_repeated_texts_takes_little_more_time_than_its_length() -> None:
     """Four times the messages: sixteen times the time would be the square, and it was the cube."""
     seconds: list[float] = []

@@ -139,6 +139,13 @@ def test_nothing_was_lost_where_what_seems_new_equals_it() -> None:
         # What stood before or behind the items around it is another one.
         ([A, RESULT, B, C, D], [A, B, CLEARED, D], [0, 2, None, 4], {}),
         ([A, B, C, RESULT, D], [A, CLEARED, C, D], [0, None, 2, 4], {}),
+        # Words that are alone where others were, and words that are not, or are of somebody else.
+        ([A, B, C, D], [X, B, C], [None, 1, 2], {0: 0}),
+        ([A, B, C, D, E], [A, X, C, D], [0, None, 2, 3], {1: 1}),
+        ([A, B, C, D, E], [A, X, D], [0, None, 3], {}),
+        ([A, B, C, D, E], [A, X, Y, C], [0, None, None, 2], {}),
+        ([A, assistant("b"), C, D], [A, X, C], [0, None, 2], {}),
+        ([A, B, C, RESULT, D], [A, X, CLEARED], [0, None, None], {2: 3}),
         # Ids that are used again say nothing, but for what stands behind the same item.
         ([A, E, RESULT, B, {**RESULT, "content": "more"}, C, D], [A, CLEARED, C, D], [0, None, 5, 6], {}),
         ([A, RESULT, B, {**RESULT, "content": "more"}, C, D], [A, CLEARED, C, D], [0, None, 4, 5], {1: 1}),

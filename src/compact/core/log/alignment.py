@@ -238,25 +238,28 @@ def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 def _changed_between(
     known: Sequence[object], incoming: Sequence[object], places: Sequence[int | None]
 ) -> dict[int, int]:
-    """Return the known places of results and calls that are not as they were, between those that are."""
+    """Return the known places of items that are not as they were, between those that are.
+
+    Results and calls are known by their ids, words by being alone where other words of the same role were.
+    """
     # Some agents use the same ids again and again: those say nothing, but for what stands behind the same item.
     identities = list(map(identity_of, known))
     seen = Counter(identities)
-    known_by = {identity: n for n, identity in enumerate(identities) if seen[identity] == 1}
+    known_by = {identity: n for n, identity in enumerate(identities) if identity and seen[identity] == 1}
     following = following_places(places, len(known))
     changed: dict[int, int] = {}
-    last = -1
-    for n, place in enumerate(places):
-        if place is not None:
-            last = place
-            continue
-        identity = identity_of(incoming[n])
-        if identity is None:
-            continue
-        is_next = last + 1 < following[n] and identities[last + 1] == identity
-        found = last + 1 if is_next else known_by.get(identity, -1)
-        if last < found < following[n]:
-            changed[n] = last = found
+    last = last_known = -1
+    for n, at in enumerate(places):
+        place = at
+        if place is None:
+            next_place, identity = last + 1, identity_of(incoming[n])
+            is_next = next_place < following[n] and _has_same_part(known[next_place], incoming[n])
+            is_only = last_known == n - 1 and following[n] == next_place + 1 and None not in places[n + 1 : n + 2]
+            place = next_place if is_next and (identity or is_only) else known_by.get(identity, -1)
+            if not last < place < following[n]:
+                continue
+            changed[n] = place
+        last, last_known = place, n
     return changed
 
 

@@ -4,7 +4,7 @@ A caller may send the full raw history every time, or the prompt we returned las
 has edited. Entries are matched in order and by content, never by position alone; equal entries stay distinct.
 
 Callers also change what they have sent: what says nothing new is the same entry in another form (`forms`). A list that
-has only lost its oldest messages was trimmed: where a summary stands for them, or they stand before it, they stay.
+has only lost its oldest messages was trimmed: if there is a summary, they stay.
 
 A list that has nothing in common with the log is another conversation under a session id that was used before: it
 starts a new line. System and developer messages do not count: agents send the same ones in all conversations.
