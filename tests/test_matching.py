@@ -919,8 +919,9 @@ def test_a_rewind_of_a_prompt_leaves_what_its_summary_hides_behind_that_place() 
         assert "result of c3-0" not in str(whole)
 
 
+@pytest.mark.parametrize("is_edited", [False, True], ids=["as it was", "edited"])
 @pytest.mark.parametrize("is_restarted", [False, True], ids=["at once", "after a restart"])
-def test_a_trimmed_list_may_go_on_with_more_than_it_has_kept(is_restarted: bool) -> None:
+def test_a_trimmed_list_may_go_on_with_more_than_it_has_kept(is_edited: bool, is_restarted: bool) -> None:
     """A process that has not seen the trimmed list knows its beginning as the newest part of the line."""
     config = CompactConfig(
         max_context_tokens=3_000, policy={"hard_cap_buffer": 100}, storage={"adapter": "none"}, state={"url": "memory:"}
@@ -932,12 +933,15 @@ def test_a_trimmed_list_may_go_on_with_more_than_it_has_kept(is_restarted: bool)
     manager.manual_compact("s", history)
     trimmed = history[24:]
     manager.preflight("s", trimmed)
+    if is_edited:
+        del trimmed[3]
+        new[0:0] = [trimmed.pop(), user("something else")]
     if is_restarted:
         manager = CompactManager(config, store=store)
     prompt = manager.preflight("s", [*trimmed, *new])
     assert SUMMARY_MARK in str(prompt), "it still stands for what was trimmed"
-    assert len(manager.history("s")) == len(history) + len(new)
-    assert len(manager.prompt("s").slots) == len(prompt)
+    assert [message["content"] for message in prompt[-len(new) :]] == [message["content"] for message in new]
+    assert len(manager.history("s")) == len(history) + len(new) - is_edited
 
 
 @pytest.mark.parametrize("dialect", ["chat", "gemini"])

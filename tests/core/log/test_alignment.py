@@ -78,6 +78,10 @@ def test_words_that_differ_in_a_row_or_are_of_somebody_else_are_new(
         ([S, S, A, B, C, D], [S, system("today"), C, X], [0, None, 4, None], {1: 1, 3: 5}, [2, 3]),
         ([A, B, A, C, A, D], [A, D], [4, 5], {}, [0, 1, 2, 3]),
         ([A, B, C, D, E], [C, D, X, E], [2, 3, None, None], {2: 4}, [0, 1]),
+        # And was edited, too: something is new between, or gone.
+        ([S, A, B, C, D, E], [S, C, X, D, E], [0, 3, None, 4, 5], {}, [1, 2]),
+        ([S, A, B, C, D, E], [S, B, C, E], [0, 2, 3, 5], {}, [1]),
+        ([A, B, C, D, E, F], [C, D, X], [2, 3, None], {}, [0, 1]),
     ],
 )
 def test_a_list_that_lost_its_oldest_items(
@@ -95,6 +99,8 @@ def test_a_list_that_lost_its_oldest_items(
         ([S, S, A, B, C, D], [S, C, D], [0, 4, 5]),
         ([A, B, C, D], [D, E, F], [3, None, None]),
         ([*[A] * 12, B], [A, B], [0, 12]),
+        ([S, A, B, C, D, E], [S, C, A, D, E], [0, 3, None, 4, 5]),
+        ([S, A, B, C, D, E], [S, C, X], [0, 3, None]),
     ],
 )
 def test_other_lists_are_not_taken_for_trimmed_ones(

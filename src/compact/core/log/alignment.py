@@ -34,7 +34,7 @@ class Alignment:
     """For each item of a caller's list its place in the known one, or None if it is not there.
 
     `changed` has places for items that are not there: each stands where the known item stood, and may be a form of it.
-    `lost` are the places of the oldest items, if the list has lost these and nothing else, instructions apart.
+    `lost` are the places of the oldest items, if the list has lost these, instructions apart.
     """
 
     places: list[int | None]
@@ -144,7 +144,19 @@ def _anywhere(known: Sequence[object], incoming: Sequence[object]) -> Alignment:
     right = [fingerprint(entry) for entry in incoming[start : len(incoming) - end]]
     for place, n in common_pairs(left, right):
         places[start + n] = start + place
-    return Alignment(places, _changed_between(known, incoming, places))
+    return Alignment(places, _changed_between(known, incoming, places), _lost(known, incoming, places))
+
+
+def _lost(known: Sequence[object], incoming: Sequence[object], places: Sequence[int | None]) -> range:
+    """Return the places of the oldest known items, instructions apart, if a list begins behind them."""
+    lead, own_lead = _instructions(known), _instructions(incoming)
+    first = places[own_lead] if own_lead < len(places) else None
+    is_known = len(places) - places.count(None) >= own_lead + _MIN_TRIMMED
+    if first is None or first <= lead or own_lead not in (0, lead) or not is_known:
+        return range(0)
+    lost = range(lead if own_lead else 0, first)
+    new = {fingerprint(incoming[n]) for n, place in enumerate(places) if place is None and n >= own_lead}
+    return range(0) if any(fingerprint(known[place]) in new for place in lost) else lost
 
 
 def common_pairs(known: Sequence[Hashable], incoming: Sequence[Hashable]) -> list[tuple[int, int]]:
@@ -248,14 +260,14 @@ def _changed_between(
     known_by = {identity: n for n, identity in enumerate(identities) if identity and seen[identity] == 1}
     following = following_places(places, len(known))
     changed: dict[int, int] = {}
-    last = last_known = -1
+    last, last_known = -1, -1
     for n, at in enumerate(places):
         place = at
         if place is None:
             next_place, identity = last + 1, identity_of(incoming[n])
             is_next = next_place < following[n] and _has_same_part(known[next_place], incoming[n])
             is_only = last_known == n - 1 and following[n] == next_place + 1 and None not in places[n + 1 : n + 2]
-            place = next_place if is_next and (identity or is_only) else known_by.get(identity, -1)
+            place = next_place if is_next and (identity or is_only) else known_by.get(identity or (), -1)
             if not last < place < following[n]:
                 continue
             changed[n] = place

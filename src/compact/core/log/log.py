@@ -389,7 +389,7 @@ class Log:
         kept = {i for place in places if place is not None for i in sent.ids[place]}
         trimmed = self._trimmed(alignment, sent, kept) if shown.has_summary else set[str]()
         gone = {i for ids in sent.ids for i in ids} - kept - trimmed
-        gone |= self._marked_anew(own, sent) | self._hidden_behind_lost(places, sent)
+        gone |= self._marked_anew(own, sent) | self._hidden_behind_lost(places, sent, own)
         if is_new_line:
             gone = {entry.id for entry in self.view} - kept
         left_ids, branched = self._change_view(gone, _places_of_new(places, sent, own))
@@ -420,13 +420,23 @@ class Log:
         said = {what_is_said(entry.original) for entry in new}
         return {entry.id for entry in older if what_is_said(entry.original) in said}
 
-    def _hidden_behind_lost(self, places: Sequence[int | None], sent: KnownList) -> set[str]:
-        """Return what a prompt hides behind the first of its newest items, if a list goes back to there."""
-        last = max((place for place in places if place is not None), default=-1)
-        first_lost = next((ids[0] for ids in sent.ids[last + 1 :] if ids), None)
+    def _hidden_behind_lost(self, places: Sequence[int | None], sent: KnownList, own: KnownList) -> set[str]:
+        """Return what a prompt hides behind its newest items, if a list has lost these: it goes back to before that.
+
+        What is hidden before the first of them stays if that was the user's, and the list has other words there.
+        """
+        known = [n for n, place in enumerate(places) if place is not None]
+        last, last_place = (known[-1], places[known[-1]] or 0) if known else (-1, -1)
+        lost = next((ids[0] for ids in sent.ids[last_place + 1 :] if ids), None)
+        if lost is None:
+            return set()
+        new = next((self._by_id[ids[0]] for ids in own.ids[last + 1 :] if ids), None)
+        is_edit = new is not None and new.role == self._by_id[lost].role == "user"
+        kept = sent.ids[last_place][-1:] if known else ()
+        start = lost if is_edit or not kept else kept[0]
         shown = {ids[0] for ids in sent.ids if len(ids) == 1}
-        behind = dropwhile(lambda entry: entry.id != first_lost, self.view) if first_lost else ()
-        return {entry.id for entry in behind if entry.id not in shown}
+        behind = dropwhile(lambda entry: entry.id != start, self.view)
+        return {entry.id for entry in behind if entry.id not in shown and entry.id != start}
 
     def _returned(
         self,
