@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import groupby, zip_longest
 from typing import Any
 
@@ -226,9 +227,10 @@ _UNLISTED = (FactKind.TASK, FactKind.LATEST_ASK)
 # What a line begins with that goes on with the content of the line above it: no such line is ours, whatever it says.
 QUOTE = "| "
 # What would look like our own structure at the beginning of a line, in any of the forms of the sign.
-_HEADING = re.compile(r"^(?=[ \t]*[#\uff03\ufe5f\u266f])", re.MULTILINE)
+_HEADING_SIGNS = "#\uff03\ufe5f\u266f"
+_HEADING = re.compile(rf"^(?=[ \t]*[{_HEADING_SIGNS}])", re.MULTILINE)
 _QUOTE_MARK = re.compile(rf"^{re.escape(QUOTE)}", re.MULTILINE)
-_QUOTED_HEADING = re.compile(rf"^{re.escape(QUOTE)}(?=[ \t]*[#\uff03\ufe5f\u266f])", re.MULTILINE)
+_QUOTED_HEADING = re.compile(rf"^{re.escape(QUOTE)}(?=[ \t]*[{_HEADING_SIGNS}])", re.MULTILINE)
 _TAG = re.compile(r"<(?=/?\s*COMPACT-SUMMARY)", re.IGNORECASE)
 
 
@@ -239,12 +241,13 @@ def quoted(text: str) -> str:
 
 def without_tags(text: str) -> str:
     """Return a text that neither opens nor closes a summary."""
-    return _TAG.sub("&lt;", text)
+    return _TAG.sub("&lt;", text) if "<" in text else text
 
 
 def _own_words(text: str) -> str:
     """Return what people typed, word for word, with a mark before lines that would look like our headings."""
-    return _HEADING.sub(QUOTE, without_tags("\n".join(text.splitlines())))
+    said = without_tags("\n".join(text.splitlines()))
+    return _HEADING.sub(QUOTE, said) if any(sign in said for sign in _HEADING_SIGNS) else said
 
 
 def unquoted(text: str) -> str:
@@ -279,9 +282,15 @@ def _sections(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
         yield "Work done", "\n".join(f"- {quoted(line)}" for line in done)
     if summary.facts:
         yield "Facts", "\n".join(f"- {quoted(fact)}" for fact in summary.facts)
-    happened = [_own_words(summary.narrative), *_steps(summary.excerpts)]
-    if any(happened):
-        yield HAPPENED_TITLE, "\n".join(filter(None, happened))
+    happened = _happened(summary.narrative, tuple(summary.excerpts))
+    if happened:
+        yield HAPPENED_TITLE, happened
+
+
+# The same summary is weighed with ever other facts, hundreds of times: most of it is what happened, which stays.
+@lru_cache(maxsize=4)
+def _happened(narrative: str, excerpts: tuple[Excerpt, ...]) -> str:
+    return "\n".join(filter(None, [_own_words(narrative), *_steps(excerpts)]))
 
 
 def _steps(excerpts: Iterable[Excerpt]) -> Iterator[str]:

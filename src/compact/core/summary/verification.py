@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -42,7 +43,7 @@ def lacking(summary: StructuredSummary, ledger: Ledger, *, text: str = "") -> tu
     error or an open item by a line with most of its words.
     """
     shown = _ShownText(unquoted(text or render_summary_text(summary, version=1, messages=1)))
-    names = [fact.subject.rpartition("/")[2] for fact in ledger.of(FactKind.FILE)]
+    names = Counter(fact.subject.rpartition("/")[2] for fact in ledger.of(FactKind.FILE))
     errors = [fact for fact in ledger.of(FactKind.ERROR) if fact.detail == "not resolved"][-_NEWEST_ERRORS:]
 
     def is_missing(fact: Fact) -> bool:
@@ -76,9 +77,10 @@ class _ShownText:
     def has(self, string: str) -> bool:
         return stands_in(self._text, one_line(string))
 
-    def names_file(self, path: str, names: Sequence[str]) -> bool:
+    def names_file(self, path: str, names: Mapping[str, int]) -> bool:
+        """Return True if a file is named; `names` says how many files of the ledger have each name."""
         parts = path.split("/")
-        return self.has("/".join(parts[-2:])) or (names.count(parts[-1]) == 1 and self.has(parts[-1]))
+        return self.has("/".join(parts[-2:])) or (names[parts[-1]] == 1 and self.has(parts[-1]))
 
     def has_words(self, string: str) -> bool:
         return self.has(string) or WordBag(string).covered_by(self._lines, share=_SAME_SHARE)
