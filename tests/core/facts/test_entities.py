@@ -129,6 +129,12 @@ def test_a_quoted_phrase_is_found_without_its_place_too() -> None:
     assert "closed" not in entity_kinds(text)
 
 
+def test_plain_words_hide_nothing_beside_them() -> None:
+    text = "Say I read a.py\nthe End src/b.py and theN n4me A1b2 as C:\\x\\y do it\tor 1,000 not\n\n x_y"
+    expected = ["a.py", "src/b.py", "theN", "n4me", "A1b2", "C:\\x\\y", "1,000", "x_y"]
+    assert list(entity_kinds(text)) == [entity.text for entity in find_entities(text)] == expected
+
+
 def test_data_is_no_name() -> None:
     assert found("a" * 50 + "B1" * 200) == []
 

@@ -6,7 +6,7 @@ Paths, addresses, identifiers, ids, numbers, dates, flags, names of errors and q
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -42,9 +42,10 @@ class Entity:
 
 # A token is a run without blanks, brackets or quotes; what it is, its shape tells. Backslashes part tokens too: in
 # arguments and JSON they stand before an escaped line end far more often than in a path, but for one with a drive.
+# Most of a text is plain words, which are no specific strings: each run of them is passed over at once.
 _BREAKS = r"\s\"'`()\[\]{}<>,;|*!?“”‘’«»…→—、。，；！？（）【】\\"
 _TOKEN = re.compile(
-    r"</[\w:.-]+|\\+(?:u[0-9a-fA-F]{4}|[nrtbf])?"
+    r"(?:[A-Za-z][a-z]*+[ \n]++)++|</[\w:.-]+|\\+(?:u[0-9a-fA-F]{4}|[nrtbf])?"
     r"|((?<!\w)[A-Za-z]:(?:\\{1,2}[\w.$~@+-]+)+"
     rf"|[^{_BREAKS}]+(?:(?<=\d),(?=\d{{3}}(?!\d))[^{_BREAKS}]+)*)"
 )
@@ -56,6 +57,8 @@ _CACHED_RUNS = 8_192
 _CACHED_RUN_CHARS = 48
 _TRIM_START, _TRIM_END = ".:=&^@$%+", ".:=&^~@#$%/-+"
 _QUOTED = re.compile(r"\"([^\"\n]{3,80})\"|`([^`\n]{3,80})`|“([^”\n]{3,80})”|(?<![\w])'([^'\n]{3,80})'(?![\w])")
+# Each quotation begins with one of these.
+_QUOTATION_MARKS = "\"`'“"
 _PIECES = re.compile(r"[=&:]+")
 # A search tool puts the number of a line behind the file: `main.go-120`.
 _LINE_NUMBER = re.compile(r"(?<=\w)(\.[A-Za-z]\w{0,4})-\d+$")
@@ -122,7 +125,7 @@ def find_entities(text: str) -> Iterator[Entity]:
             start = match.start()
             for kind, piece, place in _parts(match.group()):
                 yield Entity(kind, piece, start + place)
-    for match in _QUOTED.finditer(text):
+    for match in _quoted(text):
         group = match.lastindex or 0
         if _is_phrase(match.group(group)):
             yield Entity(EntityKind.QUOTED, match.group(group), match.start(group))
@@ -135,7 +138,7 @@ def entity_kinds(text: str) -> dict[str, EntityKind]:
         # Not `_parts`: most of the time of a compaction is spent here, and a call for each word shows.
         for kind, piece, _ in _cached_parts(run) if len(run) <= _CACHED_RUN_CHARS else _find_parts(run):
             found[piece] = kind
-    for match in _QUOTED.finditer(text):
+    for match in _quoted(text):
         phrase = match.group(match.lastindex or 0)
         if _is_phrase(phrase):
             found.setdefault(phrase, EntityKind.QUOTED)
@@ -171,7 +174,7 @@ def _find_parts(run: str) -> tuple[tuple[EntityKind, str, int], ...]:
         return ((kind, piece, start),)
     found: list[tuple[EntityKind, str, int]] = []
     place = 0
-    for piece in _PIECES.split(token) if any(mark in token for mark in "=&:") else ():
+    for piece in _PIECES.split(token) if _PIECES.search(token) else ():
         place = token.index(piece, place)
         cut, begin = _trimmed(piece, start + place)
         kind = kind_of(cut) if len(cut) > 1 else None
@@ -182,6 +185,11 @@ def _find_parts(run: str) -> tuple[tuple[EntityKind, str, int], ...]:
 
 
 _cached_parts = lru_cache(maxsize=_CACHED_RUNS)(_find_parts)
+
+
+def _quoted(text: str) -> Iterable[re.Match[str]]:
+    """Return what stands in quotation marks; texts without any are not searched."""
+    return _QUOTED.finditer(text) if any(mark in text for mark in _QUOTATION_MARKS) else ()
 
 
 def _is_phrase(text: str) -> bool:
