@@ -26,10 +26,14 @@ _UPDATE_TOOLS = ("taskupdate", "task_update", "update_task")
 _SETTLED_STATUSES = ("completed", "complete", "done", "cancelled", "canceled", "finished", "deleted")
 _NEW_TASK_ID = re.compile(r"#(\d{1,6})\b")
 _BOX = re.compile(r"^[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]*)?(?:\[([ xX])\]|(✅|✔|☑))[ \t]*(\S.*)$", re.MULTILINE)
+# Without one of these a text has no box.
+_BOX_SIGNS = "[✅✔☑"
 _LEFT_OPEN = re.compile(
     r"\b(?:TODO|FIXME)\b"
     r"|\b(?:[Ss]till (?:need|have|open|missing|to do)|[Rr]emaining:|[Nn]ext steps?:|[Nn]ot yet (?:done|implemented))"
 )
+# Without one of these nothing is left open; looked for first, because that is quick.
+_OPEN_WORDS = ("TODO", "FIXME", "till ", "emaining:", "ext step", "ot yet ")
 # Chosen: nobody notes a longer thing to do; what is longer is a text of its own.
 _MAX_ITEM_CHARS = 400
 # What may stand around the same item in one place and not in another.
@@ -185,7 +189,9 @@ def _read_notes(message: Message) -> tuple[_Note, ...]:
     return (*_read_boxes(text), *_read_open_lines(text), *(note for note in calls if note))
 
 
-def _boxes_in(text: str) -> Iterator[re.Match[str]]:
+def _boxes_in(text: str) -> Iterable[re.Match[str]]:
+    if not any(sign in text for sign in _BOX_SIGNS):
+        return ()
     return (box for first, last in ends_of(text) for box in _BOX.finditer(text, first, last))
 
 
@@ -195,6 +201,8 @@ def _read_boxes(text: str) -> Iterator[_Box]:
 
 
 def _read_open_lines(text: str) -> Iterator[_OpenLine]:
+    if not any(words in text for words in _OPEN_WORDS):
+        return
     boxes = {box.start() for box in _boxes_in(text)}
     line_end = 0
     for first, last in ends_of(text):

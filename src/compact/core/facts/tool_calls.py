@@ -46,6 +46,12 @@ _HARNESS_TAG = re.compile(r"\s*<(?:command-|local-command-|system-reminder|task-
 
 def fits_name(tool_name: str, patterns: tuple[str, ...]) -> bool:
     """Return True if a tool's name is one of the patterns, whatever its case."""
+    return _fits_name(tool_name, tuple(patterns))  # users of a strategy may have given it a list
+
+
+# A session has few tools, and of each of their calls this is asked a dozen times.
+@lru_cache(maxsize=1024)
+def _fits_name(tool_name: str, patterns: tuple[str, ...]) -> bool:
     lowered = tool_name.lower()
     return any(fnmatchcase(lowered, pattern) for pattern in patterns)
 
