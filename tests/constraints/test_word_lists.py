@@ -88,3 +88,8 @@ def test_english_has_no_cue_of_another_language() -> None:
 )
 def test_every_pattern_compiles_and_matches_no_empty_text(file: str, section: str) -> None:
     assert not re.compile(one_of(file, section)).match("")
+
+
+def test_words_of_a_retraction_are_written_in_small_letters() -> None:
+    """A sentence is searched for them in small letters: a capital would never be found."""
+    assert not re.search(r"(?<!\\)[A-Z]", one_of("retractions", "required"))

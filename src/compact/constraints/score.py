@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import NamedTuple
 
 from compact.constraints.sentences import MAX_SENTENCE_CHARS
@@ -148,7 +148,8 @@ def is_foreign(text: str) -> bool:
     """Return True if a cue of another language is in the text."""
     if not text.isascii() and unspaced_pattern().search(text):
         return True
-    return any(True for _ in _found_cues(text.lower(), _foreign_table()))
+    lower = text.lower()
+    return any(True for _ in _found_cues(lower, _WORD.findall(lower), _foreign_table()))
 
 
 def features(text: str) -> frozenset[str]:
@@ -158,10 +159,11 @@ def features(text: str) -> frozenset[str]:
     """
     text = _without_quotations(text)
     lower = text.lower()
-    words = [_token(word) for word in _WORD.findall(lower)]
-    found = {BIAS, *words, *(f"{left} {right}" for left, right in pairwise(words))}
+    spoken = _WORD.findall(lower)
+    words = [_token(word) for word in spoken]
+    found = {BIAS, *words, *map(" ".join, pairwise(words))}
     found.update(f"^{word}" for word in words[:1])
-    cues = {f"={cue}" for cue in _found_cues(lower, _english_table())}
+    cues = {f"={cue}" for cue in _found_cues(lower, spoken, _english_table())}
     if " not " in lower and _NOT_THAT.match(lower) and not _VERB_NOT.search(lower):
         cues.add("=preference")
     return frozenset({*found, *cues, *_strength(cues), *_shapes(text, len(words))})
@@ -206,6 +208,8 @@ def _shapes(text: str, words: int) -> Iterator[str]:
 
 def _token(word: str) -> str:
     """Return the word, or the sign of its kind: numbers, names of files and hosts are not counted one by one."""
+    if word.isalpha():  # as nearly all are
+        return word
     if any(map(str.isdigit, word)):
         return NUMBER_TOKEN
     return NAME_TOKEN if "." in word or "_" in word else word
@@ -219,7 +223,7 @@ def _size(words: int) -> str | None:
 
 def _score(text: str, weights: Mapping[str, int]) -> float:
     found = features(text)
-    score = sum(weights.get(feature, 0) for feature in found) / 10
+    score = sum(map(weights.get, found, repeat(0))) / 10
     is_explicit = not found.isdisjoint(_EXPLICIT) and found.isdisjoint(_NOT_SAID_SO)
     return max(score, _EXPLICIT_SCORE) if is_explicit else score
 
@@ -250,32 +254,34 @@ def _parts(text: str, cuts: list[int]) -> Iterator[tuple[int, int]]:
             yield start, end
 
 
-def _found_cues(lower: str, table: Mapping[str, tuple[_CueLine, ...]]) -> Iterator[str]:
-    if table.keys().isdisjoint(_WORD.findall(lower)):  # as most texts are, in the languages that they are not in
+def _found_cues(lower: str, words: Sequence[str], table: Mapping[str, tuple[_CueLine, ...]]) -> Iterator[str]:
+    """Yield the cues of a table in a text in lower case, which has these words."""
+    if table.keys().isdisjoint(words):  # as most texts are, in the languages that they are not in
         return
-    marked, words = _mark(lower)
-    for word in words:
-        for line in table.get(word.text, ()):
+    marked, first_words = _mark(lower, table)
+    for word in first_words:
+        for line in table[word.text]:
             if line.place and line.place not in word.places:
                 continue
             if not line.tail or _compiled(line.tail).match(marked, word.end):
                 yield line.cue
 
 
-def _mark(text: str) -> tuple[str, list[_Word]]:
-    """Return the text with marks before the words that have a class, and its words."""
+def _mark(text: str, table: Mapping[str, tuple[_CueLine, ...]]) -> tuple[str, list[_Word]]:
+    """Return the text with marks before the words that have a class, and those that a cue of a table begins with."""
     marks, lead_ins = _marks_of_words(), word_class("lead-in")
     pieces: list[str] = []
     words: list[_Word] = []
     length, last_end, after_lead_in = 0, 0, True
-    for match in _WORD.finditer(text):
+    for number, match in enumerate(_WORD.finditer(text)):
         word, start = match[0], match.start()
         between = text[last_end:start]
-        opens = after_lead_in or not _PAUSE.isdisjoint(between)
+        opens = after_lead_in or (between != " " and not _PAUSE.isdisjoint(between))
         mark = (_OPEN_MARK if opens else "") + marks.get(word, "")
         pieces += [between, mark, word]
         length += len(between) + len(mark) + len(word)
-        words.append(_Word(word, length, ("^" if opens else "") + ("$" if len(words) < 2 else "")))
+        if word in table:
+            words.append(_Word(word, length, ("^" if opens else "") + ("$" if number < 2 else "")))
         last_end, after_lead_in = match.end(), word in lead_ins
     pieces.append(text[last_end:])
     return "".join(pieces), words
