@@ -29,7 +29,7 @@ from compact.core.engine.session import PlannedLine, Session
 from compact.core.errors import CompactError
 from compact.core.log.attachments import without_bytes
 from compact.core.log.log import Log
-from compact.core.log.messages import Message
+from compact.core.log.messages import Message, with_id
 from compact.core.log.sensitivity import closed_ids, withheld
 from compact.core.plan.economics import ModelPrices
 from compact.core.plan.plan import CompactionPlan
@@ -214,7 +214,8 @@ class SessionPersistence:
 
     def _as_archived(self, message: Message) -> Message:
         # A copy: what code has read in an entry stays with the entry, and is not to be redacted with it.
-        return self.redact(replace(without_bytes(withheld(message, self.default_sensitivity))))
+        archived = without_bytes(withheld(message, self.default_sensitivity))
+        return self.redact(with_id(archived, archived.id, archived.line))
 
     def archive_transcript(self, session: Session, plan: CompactionPlan) -> Steps[None]:
         """Archive what came in since the last compaction, and the summary that will stand for it."""

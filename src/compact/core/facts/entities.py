@@ -170,7 +170,7 @@ def _find_parts(run: str) -> tuple[tuple[EntityKind, str, int], ...]:
         return ()
     kind = kind_of(token)
     if kind:
-        piece = _LINE_NUMBER.sub(r"\1", token) if kind is EntityKind.PATH else token
+        piece = _LINE_NUMBER.sub(r"\1", token) if kind is EntityKind.PATH and "-" in token else token
         return ((kind, piece, start),)
     found: list[tuple[EntityKind, str, int]] = []
     place = 0

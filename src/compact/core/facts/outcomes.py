@@ -133,8 +133,9 @@ def _other_failure(message: Message) -> str:
 
 
 def _exit_code(result: str) -> str | None:
-    for text in (result[:_EXIT_CODE_CHARS], result[-_EXIT_CODE_CHARS:]):
-        for line in text.splitlines():
+    # A short result is both of its ends.
+    for text in dict.fromkeys((result[:_EXIT_CODE_CHARS], result[-_EXIT_CODE_CHARS:])):
+        for line in text.splitlines() if _EXIT.search(text) else ():
             found = _EXIT.search(line)
             if found and not _LISTED.match(line):
                 return found.group(1)
