@@ -86,9 +86,8 @@ def _kept_tokens(context: PlanningContext, free: frozenset[int]) -> int:
 
 def _shown_tokens(context: PlanningContext, index: int) -> int:
     """Return what it takes to show a message; one that is left out needs no repair."""
-    return context.weight(index) + (
-        context.repairs.get(index, 0) if context.plan.shows(context.messages[index].id) else 0
-    )
+    repair = context.repairs.get(index, 0)  # nearly always none
+    return context.weight(index) + (repair if repair and context.plan.shows(context.messages[index].id) else 0)
 
 
 @dataclass(frozen=True, slots=True)

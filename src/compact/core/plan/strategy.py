@@ -246,6 +246,17 @@ class PlanningContext:
             >>> context.weight(2) == context.tokens[2]
             True
         """
+        known = self._weights.get(index)
+        if known is None:
+            known = self._weights[index] = self._weight_in_plan(index)
+        return known
+
+    @cached_property
+    def _weights(self) -> dict[int, int]:
+        """What was weighed so far: a plan is asked for the same messages a dozen times."""
+        return {}
+
+    def _weight_in_plan(self, index: int) -> int:
         action, record = self.plan.get_action(self.messages[index].id)
         if record is None:
             return self.tokens[index]
