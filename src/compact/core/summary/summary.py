@@ -282,15 +282,29 @@ def _sections(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
         yield "Work done", "\n".join(f"- {quoted(line)}" for line in done)
     if summary.facts:
         yield "Facts", "\n".join(f"- {quoted(fact)}" for fact in summary.facts)
-    happened = _happened(summary.narrative, tuple(summary.excerpts))
+    happened = _happened(_Story(summary.narrative, tuple(summary.excerpts)))
     if happened:
         yield HAPPENED_TITLE, happened
 
 
-# The same summary is weighed with ever other facts, hundreds of times: most of it is what happened, which stays.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Story:
+    """What a summary tells of what happened; known again by the very same excerpts, since comparing them takes long."""
+
+    narrative: str
+    excerpts: tuple[Excerpt, ...]
+
+    def __hash__(self) -> int:
+        return id(self.excerpts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Story) and self.excerpts is other.excerpts and self.narrative == other.narrative
+
+
+# The same summary is weighed with ever other facts, thousands of times: most of it is what happened, which stays.
 @lru_cache(maxsize=4)
-def _happened(narrative: str, excerpts: tuple[Excerpt, ...]) -> str:
-    return "\n".join(filter(None, [_own_words(narrative), *_steps(excerpts)]))
+def _happened(story: _Story) -> str:
+    return "\n".join(filter(None, [_own_words(story.narrative), *_steps(story.excerpts)]))
 
 
 def _steps(excerpts: Iterable[Excerpt]) -> Iterator[str]:
