@@ -155,21 +155,22 @@ def test_what_does_not_fit_gives_way_excerpts_first_constraints_last() -> None:
 
 
 def test_what_happened_is_told_anew_with_every_other_excerpt_or_narrative() -> None:
-    """What was told last is kept: no other summary may get it, nor may one lack what stands in it only later."""
+    """It is written out once where other facts are tried with it, and no other summary may get it."""
 
     def told(summary: StructuredSummary) -> str:
         return render_summary_text(summary, version=1, messages=2)
 
     excerpts = (Excerpt("agent:", "read the file"), Excerpt("→", "it is empty"))
     summary = StructuredSummary(excerpts=excerpts)
-    fuller = replace(summary, ledger=Ledger((Fact(FactKind.FILE, "a.py", "modified"),)))
+    fuller = summary.with_ledger(Ledger((Fact(FactKind.FILE, "a.py", "modified"),)))
+    assert fuller == replace(summary, ledger=fuller.ledger)
     assert told(summary).partition("## What happened")[2] == told(fuller).partition("## What happened")[2]
     assert "- a.py" in told(fuller)
     assert "- a.py" not in told(summary)
     for number in range(9):
-        other = replace(summary, excerpts=(*excerpts, Excerpt("agent:", f"wrote line {number}")))
+        other = replace(fuller, excerpts=(*excerpts, Excerpt("agent:", f"wrote line {number}")))
         assert f"wrote line {number}\n" in told(other)
-        assert f"story {number}\n" in told(replace(summary, narrative=f"story {number}"))
+        assert f"story {number}\n" in told(replace(fuller, narrative=f"story {number}"))
     assert "wrote" not in told(StructuredSummary(excerpts=(excerpts[0], excerpts[1])))
     assert "happened" not in told(StructuredSummary())
 

@@ -245,7 +245,7 @@ class SummaryDrafting:
         summary = draft.summary
         appended: list[str] = []
         for fact in draft.missing:
-            fuller = replace(summary, ledger=Ledger((*summary.ledger.facts, fact)))
+            fuller = summary.with_ledger(Ledger((*summary.ledger.facts, fact)))
             if room.fits(fuller):
                 summary = fuller
                 appended.append(fact.text)

@@ -28,7 +28,7 @@ def joined(summary: StructuredSummary, ledger: Ledger, required: Ledger, fits: F
     """Return a summary with as much of the ledger as there is room for; None if not even the required facts fit."""
     if not fits(replace(summary, ledger=required)):
         return None
-    fitting = ledger.fitting(lambda candidate: fits(replace(summary, ledger=candidate)))
+    fitting = ledger.fitting(lambda candidate: fits(summary.with_ledger(candidate)))
     return replace(summary, ledger=fitting)
 
 
@@ -100,5 +100,5 @@ def fit_summary(summary: StructuredSummary, fits: Fits) -> StructuredSummary:
         summary = replace(summary, excerpts=whole_steps(summary.excerpts))
     while not fits(summary) and summary.narrative:
         summary = replace(summary, narrative=first_half(summary.narrative))
-    ledger = summary.ledger.fitting(lambda candidate: fits(replace(summary, ledger=candidate)))
+    ledger = summary.ledger.fitting(lambda candidate: fits(summary.with_ledger(candidate)))
     return replace(summary, ledger=ledger)

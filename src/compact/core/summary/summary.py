@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import groupby, zip_longest
 from typing import Any
 
@@ -113,6 +112,8 @@ class StructuredSummary:
     check: SummaryCheck | None = None
     schema_version: str = STRUCTURED_SUMMARY_SCHEMA_VERSION
     writing: SummaryWriting | None = field(default=None, compare=False)
+    # What happened, written out once for all the ledgers that are tried with it.
+    _story: str | None = field(default=None, init=False, compare=False, repr=False)
     __repr__ = short_repr
 
     @property
@@ -120,6 +121,28 @@ class StructuredSummary:
         """What is kept outside the prompt."""
         facts = self.ledger.of(FactKind.ARTIFACT)
         return tuple(ArtifactReference(fact.subject, fact.detail, fact.source_ids) for fact in facts)
+
+    @property
+    def story(self) -> str:
+        """What happened, as a prompt tells it: the narrative and the excerpts."""
+        if self._story is not None:
+            return self._story
+        return "\n".join(filter(None, [_own_words(self.narrative), *_steps(self.excerpts)]))
+
+    def with_ledger(self, ledger: Ledger) -> StructuredSummary:
+        """Return it with other facts: quick to write out, as it is when each of many facts is tried in it.
+
+        Args:
+            ledger: The facts.
+
+        Example:
+            >>> from compact.core.facts.ledger import Ledger
+            >>> summary.with_ledger(Ledger()).narrative
+            'The parser was rewritten.'
+        """
+        other = replace(self, ledger=ledger)
+        object.__setattr__(other, "_story", self.story)
+        return other
 
     def without_sources(self, message_ids: frozenset[str]) -> StructuredSummary:
         """Return it without what rests on these messages alone; what names no source stays.
@@ -282,29 +305,8 @@ def _sections(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
         yield "Work done", "\n".join(f"- {quoted(line)}" for line in done)
     if summary.facts:
         yield "Facts", "\n".join(f"- {quoted(fact)}" for fact in summary.facts)
-    happened = _happened(_Story(summary.narrative, tuple(summary.excerpts)))
-    if happened:
-        yield HAPPENED_TITLE, happened
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Story:
-    """What a summary tells of what happened; known again by the very same excerpts, since comparing them takes long."""
-
-    narrative: str
-    excerpts: tuple[Excerpt, ...]
-
-    def __hash__(self) -> int:
-        return id(self.excerpts)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Story) and self.excerpts is other.excerpts and self.narrative == other.narrative
-
-
-# The same summary is weighed with ever other facts, thousands of times: most of it is what happened, which stays.
-@lru_cache(maxsize=4)
-def _happened(story: _Story) -> str:
-    return "\n".join(filter(None, [_own_words(story.narrative), *_steps(story.excerpts)]))
+    if story := summary.story:
+        yield HAPPENED_TITLE, story
 
 
 def _steps(excerpts: Iterable[Excerpt]) -> Iterator[str]:
