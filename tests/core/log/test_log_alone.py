@@ -830,3 +830,43 @@ def test_an_entry_is_not_met_again_as_an_object_of_another_kind() -> None:
     log = log_of([A, B], [A, C])
     matched(log, [A, Message("user", "b"), D])
     assert (len(log), log.forms) == (5, {})
+
+
+def test_a_call_that_went_back_to_a_line_is_made_again() -> None:
+    """Another process knows the older prompt that it was cut from, and is on its line already."""
+    log = log_of([A, B, C], [A, B, X], [A, B])
+    prompt = left_prompt(log, "m1", "m2", "m3", stands_for=1)
+    found = matched(log, [OURS, B], earlier=lambda: [prompt])
+    assert (log.view_ids, found.new, found.branched) == (["m1", "m2"], (), False)
+    assert (found.rejoined, found.returned_to, found.left_ids) == (False, None, ())
+
+
+def test_what_follows_an_earlier_prompt_is_behind_all_that_it_hides() -> None:
+    """The calls behind the last message that it shows are in the summary, and come before what is new."""
+    log = log_of([A, B, CALL, RESULT])
+    older = summary_of(["m1", "m3", "m4"], log.view[1])
+    matched(log, [*older.originals, C], earlier=lambda: [older])
+    assert log.view_ids == ["m1", "m2", "m3", "m4", "m5"]
+
+
+@pytest.mark.parametrize(
+    ("behind", "ids"),
+    [
+        ([], "m1 m2"),
+        ([assistant("new")], "m1 m2 m7"),
+        # Other words of the user, where the first of the lost ones stood: what is hidden before these stays.
+        ([X], "m1 m2 m3 m4 m7"),
+    ],
+)
+def test_a_rewound_prompt_leaves_what_it_hides_behind_its_end(behind: list[Wire], ids: str) -> None:
+    log = log_of([A, B, CALL, RESULT, C, assistant("the rest")])
+    prompt = summary_of(["m1", "m3", "m4", "m6"], log.view[1], log.view[4])
+    matched(log, [*prompt.originals[:2], *behind], prompt, shown=Shown(always_as_is=lambda message_id: False))
+    assert log.view_ids == ids.split()
+
+
+def test_a_prompt_that_lost_nothing_at_its_end_hides_what_it_hid() -> None:
+    log = log_of([A, B, CALL, RESULT, C])
+    prompt = summary_of(["m1", "m3", "m4"], log.view[1], log.view[4])
+    matched(log, [prompt.originals[0], X, C, D], prompt)
+    assert log.view_ids == ["m1", "m6", "m3", "m4", "m5", "m7"]

@@ -392,7 +392,8 @@ class Log:
         gone |= self._marked_anew(own, sent) | self._hidden_behind_lost(places, sent, own)
         if is_new_line:
             gone = {entry.id for entry in self.view} - kept
-        left_ids, branched = self._change_view(gone, _places_of_new(places, sent, own))
+        line_end = self.view[-1].id if self.view else ""
+        left_ids, branched = self._change_view(gone, _places_of_new(places, sent, own, line_end))
         if sent is output and not branched:
             self._raw.add_entries(new)
             self._sent_back = own
@@ -456,10 +457,13 @@ class Log:
         there._leave(entry for entry in self.entries if entry.id not in on_the_line)
         match = there._changed(incoming, alignment, sent, KnownList(), read, shown)
         before, now = dict.fromkeys(self.view_ids), set(there.view_ids)
+        is_same_line = there.view_ids == self.view_ids  # a call that went back there is made again
         new = tuple(entry for entry in there.view if entry.id not in before)
         self.entries += there.entries[len(self.entries) :]
         there.entries = self.entries
         vars(self).update(vars(there))
+        if is_same_line:
+            return replace(match, new=(), branched=False, rejoined=False, left_ids=())
         left_ids = tuple(message_id for message_id in before if message_id not in now)
         return replace(match, new=new, branched=True, rejoined=True, left_ids=left_ids, returned_to=left)
 
@@ -672,16 +676,20 @@ class Log:
         return max(entry.line for entry in self.entries) + 1
 
 
-def _places_of_new(places: Sequence[int | None], sent: KnownList, own: KnownList) -> dict[str, list[str]]:
+def _places_of_new(
+    places: Sequence[int | None], sent: KnownList, own: KnownList, line_end: str
+) -> dict[str, list[str]]:
     """Return the new entries of a list, by the entry that each is put behind.
 
     That is the one that it takes the place of, if something is gone there: what is hidden before that stays before it.
+    What follows all that is known is at the end of the line, behind what is hidden there.
     """
     behind, last, start, following = dict[str, list[str]](), "", 0, following_places(places, len(sent.ids))
     for n, place in enumerate(places):
         if place is None and own.ids[n]:
-            gone = (ids[0] for ids in sent.ids[start : following[n]] if ids)
-            behind.setdefault(next(gone, last), []).append(own.ids[n][-1])
+            gone = next((ids[0] for ids in sent.ids[start : following[n]] if ids), None)
+            is_at_end = gone is None and following[n] == len(sent.ids)
+            behind.setdefault(gone or (line_end if is_at_end else last), []).append(own.ids[n][-1])
         elif place is not None:
             start, last = place + 1, sent.ids[place][-1] if sent.ids[place] else last
     return behind
