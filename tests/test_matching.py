@@ -40,6 +40,7 @@ WRITERS: dict[str, Callable[[Sequence[Step]], list[Wire]]] = {
     name: getattr(written, name) for name in ("chat", "responses", "anthropic", "gemini", "converse", "vercel")
 }
 NOTE = "a note for this call alone"
+CLEARED = "[Old tool result content cleared]"
 # Few, so that messages are often equal.
 _TEXTS = ("ok", "go on", "alpha src/app/main.py", "error: no such file", "берег 漢字 🧠 id-4711")
 _LONG = tuple(" ".join([word] * 120) for word in ("harbour", "crane"))
@@ -212,6 +213,32 @@ class CallerMachine(RuleBasedStateMachine):
         self.steps = [*self.steps[:number], *said, *self.steps[number + 1 :]]
         self.call(items, is_carried=True)
         assert self._asked() <= asked + len(said), "what was there was logged again"
+
+    def rewind_the_prompt(self, place: int, more: list[Step]) -> None:
+        """The prompt up to one of the user's messages, and another answer: what was hidden behind it is gone, too."""
+        found = self._alone_in_the_prompt() if self.is_untidy or not self.injects else []
+        if found:
+            at, number = found[place % len(found)]
+            more = self.numbered(more)
+            items = [*copy.deepcopy(self.prompt or [])[: at + 1], *self.write(more)]
+            self.steps = [*self.steps[: number + 1], *more]
+            self.call(items, is_carried=True)
+
+    def clear_results(self, most: int) -> None:
+        """Results are cleared in the caller's own list, the oldest first."""
+        before = self._results()
+        calling = [number for number, step in enumerate(self.steps[:-1]) if step.calls]
+        cleared = {
+            number: replace(step, calls=tuple(replace(call, result=CLEARED) for call in step.calls))
+            for number in calling[:most]
+            for step in [self.steps[number]]
+        }
+        self.change([cleared.get(number, step) for number, step in enumerate(self.steps)])
+        # In Chat Completions the calls of a walk have ids that come twice.
+        assert self.dialect == "chat" or self._results() == before, "what was cleared was logged again"
+
+    def _results(self) -> int:
+        return sum(message.role == "tool" for message in self.manager.history("s"))
 
     def _asked(self) -> int:
         return sum(message.role == "user" for message in self.manager.history("s"))
@@ -467,6 +494,9 @@ def test_a_walk_of_a_caller_that_edits_what_it_was_given(dialect: str, seed: int
         lambda: caller.edit_the_prompt(chance.randint(0, 60), f"other words {next(numbers)}"),
         lambda: caller.put_in_between(chance.randint(0, 60), f"in between {next(numbers)}"),
         lambda: caller.rewind(chance.randint(1, 8), more()),
+        lambda: caller.rewind_the_prompt(chance.randint(0, 60), more() if chance.random() < 0.5 else []),
+        lambda: caller.clear_results(chance.randint(1, 3)),
+        lambda: caller.return_to_an_older_list(chance.randint(0, 30)),
         caller.try_again,
         caller.restart,
         caller.restart,

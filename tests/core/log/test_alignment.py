@@ -68,6 +68,9 @@ def test_words_that_differ_in_a_row_or_are_of_somebody_else_are_new(
     ("known", "incoming", "places", "changed", "lost"),
     [
         ([A, B, C, D], [C, D], [2, 3], {}, [0, 1]),
+        ([S, A, B], [S, B], [0, 2], {}, [1]),
+        # Six tenths of it are known, of these one as it was.
+        ([A, B, RESULT, RESULT_2], [B, CLEARED, CLEARED_2, Y, Z], [1, *[None] * 4], {1: 2, 2: 3}, [0]),
         ([A, B, C, D], [C, D, E], [2, 3, None], {}, [0, 1]),
         ([A, B, C], [B, C], [1, 2], {}, [0]),
         ([S, A, B, C], [S, B, C], [0, 2, 3], {}, [1]),
@@ -150,6 +153,7 @@ def test_nothing_was_lost_where_what_seems_new_equals_it() -> None:
         ([A, B, C, D, E], [A, X, C, D], [0, None, 2, 3], {1: 1}),
         ([A, B, C, D, E], [A, X, D], [0, None, 3], {}),
         ([A, B, C, D, E], [A, X, Y, C], [0, None, None, 2], {}),
+        ([A, B, C, D, E], [A, X, C, Y], [0, None, 2, None], {1: 1}),
         ([A, assistant("b"), C, D], [A, X, C], [0, None, 2], {}),
         ([A, B, C, RESULT, D], [A, X, CLEARED], [0, None, None], {2: 3}),
         # Ids that are used again say nothing, but for what stands behind the same item.

@@ -571,15 +571,15 @@ def test_what_lies_behind_something_that_a_list_has_was_not_trimmed() -> None:
     assert (found.left_ids, texts(log)) == (("m2", "m3"), "a x y")
 
 
-def test_a_trimmed_message_that_is_back_with_another_mark_is_there_once() -> None:
-    marked = {**A, "meta": {"protected": True}}
-    log = log_of([S, A, B, A, C])
-    prompt = summary_of(["m2", "m3"], *log.view[3:])
-    matched(log, [S, B, A, C], prompt, shown=Shown(has_summary=True))
-    assert log.view_ids == ["m1", "m2", "m3", "m4", "m5"], "the summary goes on standing for it"
-    found = matched(log, [S, marked, B, X], prompt, shown=Shown(has_summary=True))
-    assert (found.left_ids, log.view_ids) == (("m2", "m4", "m5"), ["m1", "m6", "m3", "m7"])
-    assert log.view[1].meta == {"protected": True}
+def test_trimmed_messages_that_are_back_with_another_mark_are_there_once() -> None:
+    marked = [{**item, "meta": {"protected": True}} for item in (A, B)]
+    log = log_of([S, A, B, C, A, D])
+    prompt = summary_of(["m2", "m3", "m4"], *log.view[4:])
+    matched(log, [S, C, A, D], prompt, shown=Shown(has_summary=True))
+    assert log.view_ids == ["m1", "m2", "m3", "m4", "m5", "m6"], "the summary goes on standing for them"
+    found = matched(log, [S, *marked, C, X], prompt, shown=Shown(has_summary=True))
+    assert (found.left_ids, log.view_ids) == (("m2", "m3", "m5", "m6"), ["m1", "m7", "m8", "m4", "m9"])
+    assert [message.meta for message in log.view[1:3]] == [{"protected": True}] * 2
 
 
 def test_a_trimmed_message_is_not_the_one_that_says_the_same_at_the_end() -> None:
@@ -865,8 +865,49 @@ def test_a_rewound_prompt_leaves_what_it_hides_behind_its_end(behind: list[Wire]
     assert log.view_ids == ids.split()
 
 
+def test_a_prompt_that_was_cut_behind_its_summary_keeps_what_that_stands_for() -> None:
+    log = log_of([A, B, CALL, RESULT, C])
+    prompt = summary_of(["m1", "m3", "m4"], log.view[1], log.view[4])
+    matched(log, [prompt.originals[0], assistant("new")], prompt, shown=Shown(always_as_is=lambda message_id: False))
+    assert log.view_ids == ["m1", "m3", "m4", "m6"]
+
+
+def test_a_pinned_message_of_a_rewound_prompt_stays() -> None:
+    """It stands before the summary, and comes behind the place that the caller goes back to."""
+    log = log_of([A, B, CALL, RESULT, C, D])
+    prompt = KnownList()
+    prompt.add_entries(log.view[4:5])
+    prompt.add(user("a summary"), ("m1", "m3", "m4"), "")
+    prompt.add_entries([log.view[1], log.view[5]])
+    items = [*prompt.originals[:3], assistant("new")]
+    matched(log, items, prompt, shown=Shown(always_as_is=lambda message_id: False))
+    assert log.view_ids == ["m1", "m2", "m5", "m7"]
+
+
 def test_a_prompt_that_lost_nothing_at_its_end_hides_what_it_hid() -> None:
     log = log_of([A, B, CALL, RESULT, C])
     prompt = summary_of(["m1", "m3", "m4"], log.view[1], log.view[4])
     matched(log, [prompt.originals[0], X, C, D], prompt)
     assert log.view_ids == ["m1", "m6", "m3", "m4", "m5", "m7"]
+
+
+# -- results that were cut, and are met again ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "items", "ids"),
+    [
+        ([A, CALL, RESULT, B], [A, CALL, CLEARED, B], "m1 m2 m3 m4"),
+        ([A, CALL, RESULT, B], [A, CALL, {**RESULT, "content": "quite another file " * 9}, B], "m1 m2 m6 m4"),
+        ([A, CALL, RESULT, B], [A, CALL, CLEARED, CLEARED], "m1 m2 m3 m6"),
+        ([A, CALL], [A, CALL, CLEARED], "m1 m2 m4"),
+        # The call is not the one that it answered.
+        ([A, CALL, RESULT, B], [A, tool_exchange("c1", "", tool="other")[0], CLEARED], "m1 m6 m7"),
+    ],
+)
+def test_a_cut_result_is_that_of_the_call_that_comes_back(before: list[Wire], items: list[Wire], ids: str) -> None:
+    log = log_of(before, [X])
+    found = matched(log, items)
+    assert log.view_ids == ids.split()
+    assert found.formed == (("m3",) if "m3" in ids else ())
+    assert [message.original for message in log.view] == items

@@ -155,7 +155,7 @@ def _lost(known: Sequence[object], incoming: Sequence[object], places: Sequence[
     if first is None or first <= lead or own_lead not in (0, lead) or not is_known:
         return range(0)
     lost = range(lead if own_lead else 0, first)
-    new = {fingerprint(incoming[n]) for n, place in enumerate(places) if place is None and n >= own_lead}
+    new = {fingerprint(incoming[n]) for n, place in enumerate(places) if place is None}
     return range(0) if any(fingerprint(known[place]) in new for place in lost) else lost
 
 

@@ -426,15 +426,17 @@ class Log:
 
         What is hidden before the first of them stays if that was the user's, and the list has other words there.
         """
-        known = [n for n, place in enumerate(places) if place is not None]
-        last, last_place = (known[-1], places[known[-1]] or 0) if known else (-1, -1)
+        last = max((n for n, place in enumerate(places) if place is not None), default=-1)
+        last_place = places[last] if places else None
+        if last_place is None:
+            return set()
         lost = next((ids[0] for ids in sent.ids[last_place + 1 :] if ids), None)
+        new = next((self._by_id[ids[0]] for ids in own.ids[last + 1 :] if ids), None)
         if lost is None:
             return set()
-        new = next((self._by_id[ids[0]] for ids in own.ids[last + 1 :] if ids), None)
         is_edit = new is not None and new.role == self._by_id[lost].role == "user"
-        kept = sent.ids[last_place][-1:] if known else ()
-        start = lost if is_edit or not kept else kept[0]
+        kept = sent.ids[last_place]
+        start = lost if is_edit or not kept else kept[-1]
         shown = {ids[0] for ids in sent.ids if len(ids) == 1}
         behind = dropwhile(lambda entry: entry.id != start, self.view)
         return {entry.id for entry in behind if entry.id not in shown and entry.id != start}
@@ -687,9 +689,9 @@ def _places_of_new(
     behind, last, start, following = dict[str, list[str]](), "", 0, following_places(places, len(sent.ids))
     for n, place in enumerate(places):
         if place is None and own.ids[n]:
-            gone = next((ids[0] for ids in sent.ids[start : following[n]] if ids), None)
-            is_at_end = gone is None and following[n] == len(sent.ids)
-            behind.setdefault(gone or (line_end if is_at_end else last), []).append(own.ids[n][-1])
+            gone = (ids[0] for ids in sent.ids[start : following[n]] if ids)
+            before = line_end if following[n] == len(sent.ids) else next(gone, last)
+            behind.setdefault(before, []).append(own.ids[n][-1])
         elif place is not None:
             start, last = place + 1, sent.ids[place][-1] if sent.ids[place] else last
     return behind
