@@ -84,6 +84,7 @@ def test_words_that_differ_in_a_row_or_are_of_somebody_else_are_new(
         # And was edited, too: something is new between, or gone.
         ([S, A, B, C, D, E], [S, C, X, D, E], [0, 3, None, 4, 5], {}, [1, 2]),
         ([S, A, B, C, D, E], [S, B, C, E], [0, 2, 3, 5], {}, [1]),
+        ([S, A, B, C, D, E], [system("today"), C, X, D, E], [None, 3, None, 4, 5], {0: 0}, [1, 2]),
         ([A, B, C, D, E, F], [C, D, X], [2, 3, None], {}, [0, 1]),
     ],
 )

@@ -144,7 +144,10 @@ def _anywhere(known: Sequence[object], incoming: Sequence[object]) -> Alignment:
     right = [fingerprint(entry) for entry in incoming[start : len(incoming) - end]]
     for place, n in common_pairs(left, right):
         places[start + n] = start + place
-    return Alignment(places, _changed_between(known, incoming, places), _lost(known, incoming, places))
+    changed, lost = _changed_between(known, incoming, places), _lost(known, incoming, places)
+    if lost:  # instructions are where they were, although what was behind them is gone
+        changed |= {n: n for n in range(_instructions(incoming)) if places[n] is None}
+    return Alignment(places, changed, lost)
 
 
 def _lost(known: Sequence[object], incoming: Sequence[object], places: Sequence[int | None]) -> range:
