@@ -1036,6 +1036,25 @@ def test_a_clock_in_the_first_message_makes_no_new_one_where_the_caller_goes_bac
         assert sum("harbour" in message.text for message in manager.history("s")) == 1
 
 
+def test_a_result_that_comes_back_whole_is_weighed_whole() -> None:
+    """The agent had cleared it, and left the conversation meanwhile."""
+    whole = "the whole file " * 200
+
+    def history(result: str) -> list[Wire]:
+        return [user("read it"), *tool_exchange("c1", result), *tool_exchange("c2", "the newest")]
+
+    with CompactManager(CompactConfig(storage={"adapter": "none"}, state={"url": "memory:"})) as manager:
+        manager.preflight("new", history(whole))
+        for items in (
+            history(whole),
+            history("[cleared]"),
+            [user("Quite another thing: the weather.")],
+            history(whole),
+        ):
+            manager.preflight("s", items)
+        assert manager.status("s").used_tokens == manager.status("new").used_tokens
+
+
 def test_an_edited_past_of_repeated_texts_takes_little_more_time_than_its_length() -> None:
     """Four times the messages: sixteen times the time would be the square, and it was the cube."""
     seconds: list[float] = []

@@ -72,6 +72,7 @@ def state_of(session: Session) -> dict[str, Any]:
         **{name: value for name, value in vars(session).items() if name not in ("log", "prompt", "_structure")},
         "structure": (list(session._structure.groups), dict(session._structure.places)),
         "_tokens": dict(session._tokens),
+        "_form_tokens": dict(session._form_tokens),
         "log": (list(log.entries), list(log.view), dict(log._by_id), {k: list(v) for k, v in log._left.items()}),
         "raw": (list(log._raw.originals), list(log._raw.ids), list(log._raw.owners)),
         "prompt": (prompt.rendered, prompt.tokens, dict(prompt.tokens_by_part), list(prompt.slot_tokens)),

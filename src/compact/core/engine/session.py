@@ -186,7 +186,9 @@ class Session:
         self.queued_version: int | None = None
         self._exhausted: CompactionInputs | None = None
         self._as_stored: CompactionInputs | None = None
+        # The tokens of entries as they came, and of their forms.
         self._tokens: dict[str, int] = {}
+        self._form_tokens: dict[str, int] = {}
         # How the caller's line is built, as far as that was needed.
         self._structure = HistoryStructure()
         self._tails: tuple[PromptTail, ...] = ()
@@ -234,7 +236,7 @@ class Session:
         forms = {message_id: form.applied(by_id[message_id]) for message_id, form in stored.forms.items()}
         self.log = Log.restored(entries, stored.view_ids, forms)
         self._tokens = {entry.message.id: entry.tokens for entry in stored.messages}
-        self._tokens |= {message_id: form.tokens for message_id, form in stored.forms.items()}
+        self._form_tokens = {message_id: form.tokens for message_id, form in stored.forms.items()}
         self._like = entries[-1].original if entries else None
         self.plan, self.prompt, self._structure = stored.plan, CurrentPrompt(), HistoryStructure()
         self._earlier_plans = None if stored.plan.version > 1 else ()
@@ -267,7 +269,8 @@ class Session:
         """
         twin = copy(self)
         twin.log, twin.prompt = self.log.fork(), self.prompt.copy()
-        twin._tokens, twin._structure, twin._noted = dict(self._tokens), self._structure.copy(), set()
+        twin._tokens, twin._form_tokens = dict(self._tokens), dict(self._form_tokens)
+        twin._structure, twin._noted = self._structure.copy(), set()
         twin._forget_last_call()
         return twin
 
@@ -322,7 +325,7 @@ class Session:
         if match is None:
             return None
         for message_id in match.formed:
-            self._tokens[message_id] = counted[id(self.log.forms[message_id].original)]
+            self._form_tokens[message_id] = counted[id(self.log.forms[message_id].original)]
         for message in match.new:
             if message.id not in self._tokens:
                 self._tokens[message.id] = counted[id(message.original)]
@@ -347,7 +350,7 @@ class Session:
         """Show entries as the caller has them that a plan stood for, and the plan of now does not."""
         shown = {i: count_message(form) for i, form in self.log.unseen.items() if _is_shown(self.plan, i)}
         for message_id in self.log.show_unseen(shown):
-            self._tokens[message_id] = shown[message_id]
+            self._form_tokens[message_id] = shown[message_id]
             self.stored = replace(self.stored, formed_ids=self.stored.formed_ids | {message_id})
 
     def note_once(self, what: str) -> bool:
@@ -577,7 +580,7 @@ class Session:
         else:
             self._regret_finder = finder
             for message in match.new:
-                finder.add(message, tokens=self._tokens[message.id])
+                finder.add(message, tokens=self.message_tokens(message.id))
         new_ids = {message.id for message in match.new}
         newest = takewhile(lambda regret: regret.found_in in new_ids, reversed(finder.found))
         self.new_regrets = tuple(reversed(list(newest)))
@@ -616,11 +619,13 @@ class Session:
 
     def tokens_of(self, messages: Sequence[Message]) -> list[int]:
         """Return the tokens of log entries, as counted when they arrived."""
-        return [self._tokens[message.id] for message in messages]
+        if not self.log.forms:  # as in nearly all sessions
+            return [self._tokens[message.id] for message in messages]
+        return [self.message_tokens(message.id) for message in messages]
 
     def message_tokens(self, message_id: str) -> int:
-        """Return the tokens of one log entry."""
-        return self._tokens[message_id]
+        """Return the tokens of one log entry, in the form that it has now."""
+        return self._form_tokens[message_id] if message_id in self.log.forms else self._tokens[message_id]
 
     @property
     def prompt_tokens(self) -> int:
@@ -660,8 +665,8 @@ class Session:
             self.calibration = Calibration()
         is_recounted = bool(self._counted_by) and tokenizer.name != self._counted_by
         if is_recounted:
-            counted = (self.log.get(message.id) or message for message in self.log.entries)
-            self._tokens = {message.id: tokenizer.count_message(message) for message in counted}
+            self._tokens = {message.id: tokenizer.count_message(message) for message in self.log.entries}
+            self._form_tokens = {i: tokenizer.count_message(form) for i, form in self.log.forms.items()}
         self.model, self._counted_by = model, tokenizer.name
         return is_recounted
 
@@ -691,7 +696,7 @@ class Session:
 
     def show_forms(self, message_ids: Sequence[str]) -> bool:
         """Show entries in the forms that the caller has by now; return False if the prompt must be made anew."""
-        forms = {i: (self.log.forms[i], self._tokens[i]) for i in message_ids}
+        forms = {i: (self.log.forms[i], self._form_tokens[i]) for i in message_ids}
         return not forms or self.prompt.take_forms(forms)
 
     def record_plan_size(self) -> None:
@@ -803,7 +808,7 @@ class Session:
     def _unsaved_forms(self) -> dict[str, EntryForm]:
         """Return the forms that the store does not have; a new view comes with all of its forms."""
         ids = self.log.forms if self.stored.has_branched else sorted(self.stored.formed_ids & self.log.forms.keys())
-        log, tokens = self.log, self._tokens
+        log, tokens = self.log, self._form_tokens
         return {i: EntryForm.between(log.recorded(i), log.forms[i], tokens[i]) for i in ids}
 
     @property
