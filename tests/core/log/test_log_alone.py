@@ -832,6 +832,17 @@ def test_an_entry_is_not_met_again_as_an_object_of_another_kind() -> None:
     assert (len(log), log.forms) == (5, {})
 
 
+def test_no_message_takes_the_place_of_a_line_that_we_wrote() -> None:
+    """The oldest were left out without another word; the caller has deleted them, and begins otherwise."""
+    log = log_of([A, X, B, X, C, X, D])
+    prompt = KnownList()
+    for entry in log.view[3:]:
+        prompt.add(user("[...]"), (), "")
+        prompt.add_entries([entry])
+    found = matched(log, [Y, X, C, X, D], prompt, shown=Shown(always_as_is=lambda message_id: False))
+    assert (found.left_ids, log.view_ids) == (("m1", "m2", "m3"), ["m8", "m4", "m5", "m6", "m7"])
+
+
 def test_a_call_that_went_back_to_a_line_is_made_again() -> None:
     """Another process knows the older prompt that it was cut from, and is on its line already."""
     log = log_of([A, B, C], [A, B, X], [A, B])

@@ -521,6 +521,9 @@ class Log:
             if sent.left and looks.isdisjoint(fingerprint(sent.originals[n]) for n in self._places_of_ours(sent)):
                 return False  # entries that were left are known by their content
             alignment = align([unmarked(item) for item in sent.originals], said)
+            # Only one entry has another form: nothing takes the place of a summary, or of a line that we wrote.
+            changed = {n: place for n, place in alignment.changed.items() if len(sent.ids[place]) == 1}
+            alignment = replace(alignment, changed=changed)
             ours = len(self._places_of_ours(sent).intersection(alignment.places))
             alignment = self._with_whole(alignment, sent, said)
             # A summary goes on standing for the oldest items if a list has lost these.
@@ -530,8 +533,8 @@ class Log:
             found.append((alignment, sent, (ours, alignment.unchanged, alignment.matched, -len(places))))
             if alignment.matched < alignment.known_until:
                 return False  # there is something unknown between what is known: perhaps another list has it
-            changed = [(said[n], sent.owners[place]) for n, place in alignment.changed.items()]
-            if not all(owner and shown.always_as_is(owner) and not _looks_like_ours(one) for one, owner in changed):
+            edits = [(said[n], sent.owners[place]) for n, place in alignment.changed.items()]
+            if not all(owner and shown.always_as_is(owner) and not _looks_like_ours(one) for one, owner in edits):
                 return False  # perhaps it is what an earlier plan has put in its place
             last = alignment.known_until - 1
             if last in alignment.changed and last not in self._forms_in(incoming, alignment, sent, read, shown):
