@@ -848,18 +848,26 @@ def test_a_line_that_was_left_is_met_again_with_its_mark_elsewhere(dialect: str)
         assert sorted(message.text for message in manager.history("s")) == [f"message {n}" for n in range(7)]
 
 
-def test_an_entry_that_undo_shows_again_is_shown_as_the_caller_has_it() -> None:
+@pytest.mark.parametrize("is_whole_again", [False, True], ids=["cleared", "whole again"])
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["at once", "after a restart"])
+def test_an_entry_that_undo_shows_again_is_shown_as_the_caller_has_it(is_restarted: bool, is_whole_again: bool) -> None:
     """Its agent cleared the result while a stub of ours stood for it."""
-    with small_manager(1_500) as manager:
-        steps = [Step("user", "do the task"), with_calls("", 1, [_LONG[0]]), with_calls("", 2, ["ok"])]
-        steps += [Step(role, _TEXTS[0]) for role in ("model", "user") * 4]
-        history = written.chat(steps)
-        assert _LONG[0] not in str(manager.manual_compact("s", history, target_tokens=80))
-        cleared = copy.deepcopy(history)
-        cleared[2]["content"] = "[cleared]"
-        manager.preflight("s", cleared)
-        manager.undo("s")
-        assert manager.preflight("s", copy.deepcopy(cleared)) == cleared
+    store = InMemoryCompactionStore()
+    steps = [Step("user", "do the task"), with_calls("", 1, [_LONG[0]]), with_calls("", 2, ["ok"])]
+    steps += [Step(role, _TEXTS[0]) for role in ("model", "user") * 4]
+    history = written.chat(steps)
+    cleared = copy.deepcopy(history)
+    cleared[2]["content"] = "[cleared]"
+    manager = small_manager(1_500, store)
+    assert _LONG[0] not in str(manager.manual_compact("s", history, target_tokens=80))
+    manager.preflight("s", copy.deepcopy(cleared))
+    if is_whole_again:
+        manager.preflight("s", copy.deepcopy(history))
+    if is_restarted:
+        manager = small_manager(1_500, store)
+    manager.undo("s")
+    shown = next(message.text for message in manager.prompt("s").messages if message.tool_call_id == "call_1_0")
+    assert shown == (_LONG[0] if is_whole_again else "[cleared]")
 
 
 @pytest.mark.parametrize("dialect", WRITERS)

@@ -73,9 +73,10 @@ class _StoredData:
 
     def _branch(self, commit: Commit) -> BranchView:
         """Return the view that a commit begins: a new one, or the one before in other forms."""
-        if commit.view_ids is None:
-            return self.branches[-1].with_forms(commit.forms)
-        return BranchView(commit.head_after.last_seq, commit.view_ids, commit.forms)
+        view = self.branches[-1]
+        if commit.view_ids is not None:
+            view = BranchView(commit.head_after.last_seq, commit.view_ids)
+        return view.with_forms(commit.forms, commit.unseen)
 
     def plan_of(self, session_id: str, version: int) -> CompactionPlan:
         """Return a plan by its version; the one that changes nothing if there is none."""
@@ -124,6 +125,7 @@ class InMemoryCompactionStore(ScanningReader, PlanMethods):
                 plan=data.plan_of(session_id, data.head.plan_version),
                 last_report=next((call for call in reversed(data.calls) if call.tokens_reported is not None), None),
                 forms=data.branches[-1].forms,
+                unseen=data.branches[-1].unseen,
             )
 
     def commit(self, commit: Commit) -> SessionHead:

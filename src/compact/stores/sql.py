@@ -113,6 +113,7 @@ class SqlCompactionStore(PlanMethods):
                 plan=self._plan(connection, session_id, head.plan_version),
                 last_report=sql_calls.last_report(connection, self._own(schema.model_calls, session_id)),
                 forms=branch.forms,
+                unseen=branch.unseen,
             )
 
     def commit(self, commit: Commit) -> SessionHead:

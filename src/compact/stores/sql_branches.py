@@ -22,11 +22,18 @@ _FORMS_ONLY = '{"forms"'
 
 def add_branch(connection: Connection, keys: Mapping[str, Any], commit: Commit, *, now: float) -> None:
     """Write the branch that a commit begins."""
-    after, view = commit.head_after, commit.view_ids
-    forms = {message_id: form.to_list() for message_id, form in commit.forms.items()}
-    data: object = view if not forms else {"forms": forms} if view is None else {"view": view, "forms": forms}
-    row = {"branch": after.branch, "after_seq": after.last_seq, "view_ids": json.dumps(data, separators=(",", ":"))}
+    after, data = commit.head_after, json.dumps(_as_data(commit), separators=(",", ":"))
+    row = {"branch": after.branch, "after_seq": after.last_seq, "view_ids": data}
     connection.execute(insert(_TABLE), {**keys, **row, "created_at": now})
+
+
+def _as_data(commit: Commit) -> object:
+    forms = {message_id: form.to_list() for message_id, form in commit.forms.items()}
+    unseen = {message_id: form and form.to_list() for message_id, form in commit.unseen.items()}
+    if commit.view_ids is not None and not (forms or unseen):
+        return commit.view_ids
+    view = {} if commit.view_ids is None else {"view": commit.view_ids}
+    return {**view, "forms": forms, **({"unseen": unseen} if unseen else {})}
 
 
 def branch_at(connection: Connection, keys: Mapping[str, str], number: int) -> BranchView:
@@ -49,8 +56,9 @@ def views_of(
     for row in connection.execute(query.order_by(columns.branch)):
         written: Any = json.loads(row.view_ids)
         data: dict[str, Any] = {"view": written} if isinstance(written, list) else written
+        if "view" in data:
+            view = BranchView(row.after_seq, tuple(data["view"]))
         forms = {message_id: EntryForm(*form) for message_id, form in data.get("forms", {}).items()}
-        is_whole = "view" in data
-        view = BranchView(row.after_seq, tuple(data["view"]), forms) if is_whole else view.with_forms(forms)
-        views[row.branch] = view
+        unseen = {message_id: form and EntryForm(*form) for message_id, form in data.get("unseen", {}).items()}
+        view = views[row.branch] = view.with_forms(forms, unseen)
     return {number: view for number, view in views.items() if number >= first}

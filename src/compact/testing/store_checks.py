@@ -22,6 +22,7 @@ from compact.core.audit.store import (
     commit_plan,
     get_current_plan,
 )
+from compact.core.log.forms import EntryForm
 from compact.core.plan.plan import (
     CompactionPlan,
 )
@@ -251,6 +252,22 @@ def _check_branches(store: SessionStore, clock: ManualClock) -> None:
     assert view() == ("m8",), "and begin anew"
 
 
+def _check_forms(store: SessionStore, clock: ManualClock) -> None:
+    def forms() -> tuple[object, object]:
+        loaded = store.load("s")
+        return (dict(loaded.forms), dict(loaded.unseen)) if loaded else ({}, {})
+
+    short, shorter = EntryForm(12, 2, "", 4), EntryForm(14, 2, "\u6f22", 3)
+    append_texts(store, "one", "two", "three")
+    assert forms() == ({}, {}), "entries are as they came"
+    assert append_texts(store, forms={"m1": short}).branch == 1, "the same view in other forms is a branch"
+    assert append_texts(store, unseen={"m2": short}).branch == 2, "so it is with forms that nobody sees"
+    append_texts(store, "four", forms={"m2": shorter}, unseen={"m2": None, "m3": short})
+    assert forms() == ({"m1": short, "m2": shorter}, {"m3": short}), "forms are kept until others come, or None"
+    append_texts(store, view_ids=("m1", "m2"), forms={"m1": shorter}, unseen={"m2": short})
+    assert forms() == ({"m1": shorter}, {"m2": short}), "a new view comes with all of its forms"
+
+
 def _check_sessions_are_apart(store: SessionStore, clock: ManualClock) -> None:
     append_texts(store, "apple", session_id="a", plan=sample_plan(1, "a"), call=sample_call())
     append_texts(store, "berry", "cherry", session_id="b", view_ids=("m2",))
@@ -416,6 +433,7 @@ _ENGINE_CHECKS = (
     _check_conflicts,
     _check_race,
     _check_branches,
+    _check_forms,
     _check_sessions_are_apart,
     _check_plans,
     _check_superseded_plans,

@@ -89,16 +89,19 @@ class SentPrompt:
 class BranchView:
     """The view that a caller went on from when it edited the past, after so many log entries.
 
-    `forms` are those that its entries had, where they were not as they came.
+    `forms` are those that its entries had, where they were not as they came, and `unseen` those that the caller had of
+    entries that something else stood for.
     """
 
     after_seq: int = 0
     view_ids: tuple[str, ...] = ()
     forms: Mapping[str, EntryForm] = field(default_factory=dict[str, EntryForm])
+    unseen: Mapping[str, EntryForm] = field(default_factory=dict[str, EntryForm])
 
-    def with_forms(self, forms: Mapping[str, EntryForm]) -> BranchView:
-        """Return the same view with entries in other forms."""
-        return replace(self, forms={**self.forms, **forms})
+    def with_forms(self, forms: Mapping[str, EntryForm], unseen: Mapping[str, EntryForm | None]) -> BranchView:
+        """Return the same view with entries in other forms; None forgets one that is unseen."""
+        still = {message_id: form for message_id, form in {**self.unseen, **unseen}.items() if form is not None}
+        return replace(self, forms={**self.forms, **forms}, unseen=still)
 
     def shown(self, entry: StoredMessage) -> StoredMessage:
         """Return an entry in the form that it had in this view."""
@@ -126,8 +129,8 @@ class StoredSession:
     """Everything needed to go on where another process stopped.
 
     `view_ids` are the log entries of the branch that the caller is on, in its order, `forms` are those in which it has
-    them, where they are not as they came; `plan` is the one in force, and `last_report` the newest call whose usage was
-    reported.
+    them, where they are not as they came, and `unseen` likewise those of entries that something else stands for; `plan`
+    is the one in force, and `last_report` the newest call whose usage was reported.
     """
 
     session_id: str
@@ -137,6 +140,7 @@ class StoredSession:
     plan: CompactionPlan
     last_report: ModelCall | None = None
     forms: Mapping[str, EntryForm] = field(default_factory=dict[str, EntryForm])
+    unseen: Mapping[str, EntryForm] = field(default_factory=dict[str, EntryForm])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,9 +149,10 @@ class Commit:
 
     `messages` go behind the log. `view_ids` are there only if the caller edited the past: they are the new view, and
     otherwise the view grows by `messages`. `forms` are those of entries that the caller has in another form than
-    before; with `view_ids` they are all that the view has, and without them they alone are the branch. `superseded` are
-    plan versions between the expected one and `plan` that could not be written while they were in force; `added` is
-    what stood behind the log in the prompt of `call`.
+    before, `unseen` likewise those of entries that something else stands for, or None where there is none any more;
+    with `view_ids` they are all that the view has, and without them they alone are the branch. `superseded` are plan
+    versions between the expected one and `plan` that could not be written while they were in force; `added` is what
+    stood behind the log in the prompt of `call`.
     """
 
     session_id: str
@@ -159,11 +164,12 @@ class Commit:
     call: ModelCall | None = None
     added: tuple[AddedMessage, ...] = ()
     forms: Mapping[str, EntryForm] = field(default_factory=dict[str, EntryForm])
+    unseen: Mapping[str, EntryForm | None] = field(default_factory=dict[str, EntryForm | None])
 
     @property
     def is_branch(self) -> bool:
         """True if the caller goes on from another view than before, or from the same in other forms."""
-        return self.view_ids is not None or bool(self.forms)
+        return self.view_ids is not None or bool(self.forms) or bool(self.unseen)
 
     @property
     def head_after(self) -> SessionHead:

@@ -293,7 +293,7 @@ class Compactor:
 
     def render(self, session: Session) -> None:
         """Make the prompt of a session anew, from its log and plan."""
-        session.show_unseen(self.tokenizer.count_message)
+        session.show_unseen()
         prompt, repairs = self._built(session, session.plan, session.log.view)
         session.show(prompt)
         if repairs:

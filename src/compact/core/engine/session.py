@@ -129,20 +129,25 @@ class PlannedLine:
 class StoreState:
     """How far the store has come with a session, whether the view must be written again, and plans it has not seen.
 
-    `formed_ids` are entries that the caller has in a form that the store does not know, `artifact_ids` the artifacts of
-    the newest plan that the store has.
+    `formed_ids` are entries that the caller has in a form that the store does not know, `unseen_ids` those of them that
+    something else stands for, `artifact_ids` the artifacts of the newest plan that the store has.
     """
 
     head: SessionHead = field(default_factory=SessionHead)
     has_branched: bool = False
     formed_ids: frozenset[str] = frozenset()
+    unseen_ids: frozenset[str] = frozenset()
     unsaved_plans: tuple[CompactionPlan, ...] = ()
     artifact_ids: frozenset[str] = frozenset()
 
     @property
     def is_new_branch(self) -> bool:
         """True if the caller is on another view than the store has, or has entries of it in other forms."""
-        return self.has_branched or bool(self.formed_ids)
+        return self.has_branched or bool(self.formed_ids or self.unseen_ids)
+
+    def with_forms(self, formed: Iterable[str] = (), unseen: Iterable[str] = ()) -> StoreState:
+        """Return the same state with more entries whose forms the store does not know."""
+        return replace(self, formed_ids=self.formed_ids.union(formed), unseen_ids=self.unseen_ids.union(unseen))
 
 
 @dataclass(slots=True)
@@ -186,9 +191,10 @@ class Session:
         self.queued_version: int | None = None
         self._exhausted: CompactionInputs | None = None
         self._as_stored: CompactionInputs | None = None
-        # The tokens of entries as they came, and of their forms.
+        # The tokens of entries as they came, of their forms, and of those that are unseen.
         self._tokens: dict[str, int] = {}
         self._form_tokens: dict[str, int] = {}
+        self._unseen_tokens: dict[str, int] = {}
         # How the caller's line is built, as far as that was needed.
         self._structure = HistoryStructure()
         self._tails: tuple[PromptTail, ...] = ()
@@ -234,9 +240,11 @@ class Session:
         entries = [entry.message for entry in stored.messages]
         by_id = {message.id: message for message in entries}
         forms = {message_id: form.applied(by_id[message_id]) for message_id, form in stored.forms.items()}
-        self.log = Log.restored(entries, stored.view_ids, forms)
+        unseen = {message_id: form.applied(by_id[message_id]) for message_id, form in stored.unseen.items()}
+        self.log = Log.restored(entries, stored.view_ids, forms, unseen)
         self._tokens = {entry.message.id: entry.tokens for entry in stored.messages}
         self._form_tokens = {message_id: form.tokens for message_id, form in stored.forms.items()}
+        self._unseen_tokens = {message_id: form.tokens for message_id, form in stored.unseen.items()}
         self._like = entries[-1].original if entries else None
         self.plan, self.prompt, self._structure = stored.plan, CurrentPrompt(), HistoryStructure()
         self._earlier_plans = None if stored.plan.version > 1 else ()
@@ -270,6 +278,7 @@ class Session:
         twin = copy(self)
         twin.log, twin.prompt = self.log.fork(), self.prompt.copy()
         twin._tokens, twin._form_tokens = dict(self._tokens), dict(self._form_tokens)
+        twin._unseen_tokens = dict(self._unseen_tokens)
         twin._structure, twin._noted = self._structure.copy(), set()
         twin._forget_last_call()
         return twin
@@ -326,6 +335,8 @@ class Session:
             return None
         for message_id in match.formed:
             self._form_tokens[message_id] = counted[id(self.log.forms[message_id].original)]
+        for message_id in self.log.unseen.keys() & match.unseen:
+            self._unseen_tokens[message_id] = counted[id(self.log.unseen[message_id].original)]
         for message in match.new:
             if message.id not in self._tokens:
                 self._tokens[message.id] = counted[id(message.original)]
@@ -333,8 +344,8 @@ class Session:
         self._like = incoming[-1] if incoming else self._like
         if match.branched or match.rejoined:
             self.stored = replace(self.stored, has_branched=True)
-        if match.formed:
-            self.stored = replace(self.stored, formed_ids=self.stored.formed_ids.union(match.formed))
+        if match.formed or match.unseen:
+            self.stored = self.stored.with_forms(match.formed, match.unseen)
         if self._take_question(match) or self.turn.context.turn_number != self.turn_number:
             self.turn = TurnState(TurnContext(self.turn_number))
         self.injected, self.failures = (), ()
@@ -346,12 +357,14 @@ class Session:
         self._asked_in = _newest_question(self.log.view if is_edit else match.new) or before
         return is_edit and self._asked_in != before
 
-    def show_unseen(self, count_message: Callable[[Message], int]) -> None:
+    def show_unseen(self) -> None:
         """Show entries as the caller has them that a plan stood for, and the plan of now does not."""
-        shown = {i: count_message(form) for i, form in self.log.unseen.items() if _is_shown(self.plan, i)}
-        for message_id in self.log.show_unseen(shown):
-            self._form_tokens[message_id] = shown[message_id]
-            self.stored = replace(self.stored, formed_ids=self.stored.formed_ids | {message_id})
+        shown = [message_id for message_id in self.log.unseen if _is_shown(self.plan, message_id)]
+        if not shown:
+            return
+        formed = self.log.show_unseen(shown)
+        self._form_tokens.update({message_id: self._unseen_tokens[message_id] for message_id in formed})
+        self.stored = self.stored.with_forms(formed, shown)
 
     def note_once(self, what: str) -> bool:
         """Return True the first time that something is noted: whoever reads notices is told once in a session."""
@@ -667,6 +680,7 @@ class Session:
         if is_recounted:
             self._tokens = {message.id: tokenizer.count_message(message) for message in self.log.entries}
             self._form_tokens = {i: tokenizer.count_message(form) for i, form in self.log.forms.items()}
+            self._unseen_tokens = {i: tokenizer.count_message(form) for i, form in self.log.unseen.items()}
         self.model, self._counted_by = model, tokenizer.name
         return is_recounted
 
@@ -800,6 +814,7 @@ class Session:
             messages=tuple(StoredMessage(seq, message, self._tokens[message.id]) for seq, message in entries),
             view_ids=tuple(self.log.view_ids) if self.stored.has_branched else None,
             forms=self._unsaved_forms(),
+            unseen=self._unsaved_unseen(),
             plan=self.plan if self.plan.version != head.plan_version else None,
             superseded=self.stored.unsaved_plans,
             call=call,
@@ -810,6 +825,13 @@ class Session:
         ids = self.log.forms if self.stored.has_branched else sorted(self.stored.formed_ids & self.log.forms.keys())
         log, tokens = self.log, self._form_tokens
         return {i: EntryForm.between(log.recorded(i), log.forms[i], tokens[i]) for i in ids}
+
+    def _unsaved_unseen(self) -> dict[str, EntryForm | None]:
+        """Return likewise the forms that are unseen, and None for those that are not there any more."""
+        log, tokens = self.log, self._unseen_tokens
+        ids = log.unseen if self.stored.has_branched else sorted(self.stored.unseen_ids)
+        forms = {i: EntryForm.between(log.recorded(i), log.unseen[i], tokens[i]) for i in ids if i in log.unseen}
+        return {i: forms.get(i) for i in ids}
 
     @property
     def has_unsaved_plan(self) -> bool:

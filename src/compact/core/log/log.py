@@ -97,8 +97,8 @@ class Match:
     taken). It may be a list of the log's, which is too long to copy at each call: it is read only, and by the call that
     made it, since the next one makes it longer. `rejoined` is set when the caller returns to entries it had left: they
     are new to its line, but not to the log. `is_new_line` is set when the list is another conversation than any that
-    the log has. `formed` are the entries that the caller has in a new form. `returned_to` is the line that the caller
-    returns to with a prompt of it.
+    the log has. `formed` are the entries that the caller has in a new form, `unseen` those of which the log has another
+    unseen form now, or none any more. `returned_to` is the line that the caller returns to with a prompt of it.
     """
 
     new: tuple[Message, ...]
@@ -108,6 +108,7 @@ class Match:
     left_ids: tuple[str, ...] = ()
     is_new_line: bool = False
     formed: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
     returned_to: LeftLine | None = None
 
 
@@ -153,14 +154,21 @@ class Log:
 
     @classmethod
     def restored(
-        cls, entries: Sequence[Message], view_ids: Iterable[str], forms: Mapping[str, Message] | None = None
+        cls,
+        entries: Sequence[Message],
+        view_ids: Iterable[str],
+        forms: Mapping[str, Message] | None = None,
+        unseen: Mapping[str, Message] | None = None,
     ) -> Log:
         """Return the log as a store has written it down."""
         log = cls()
         log.entries = list(entries)
         log._by_id = {message.id: message for message in entries}
-        log.forms = dict(forms or {})
-        log._extend_view([log.now(message_id) for message_id in view_ids])
+        log.forms, log.unseen = dict(forms or {}), dict(unseen or {})
+        log.view = [log.now(message_id) for message_id in view_ids]
+        for entry in log.view:
+            is_unseen = entry.id in log.unseen
+            log._raw.add(log.unseen.get(entry.id, entry).original, (entry.id,), "" if is_unseen else entry.id)
         on_the_line = {message.id for message in log.view}
         log._leave(message for message in entries if message.id not in on_the_line)
         log.line = next((message.line for message in reversed(log.view) if not _is_instruction(message)), 0)
@@ -370,7 +378,7 @@ class Log:
         is_new_line = line > max(entry.line for entry in self.entries)
         self.line = line
         formed = [form.id for form in forms.values() if shown.as_is(form.id) and self._take_form(form)]
-        self.unseen.update({form.id: form for form in forms.values() if not shown.as_is(form.id)})
+        unseen = [form.id for form in forms.values() if not shown.as_is(form.id) and self._take_unseen(form)]
         new, own = self._append(items), KnownList()
         added = iter(new)
         for n, place in enumerate(places):
@@ -385,7 +393,7 @@ class Log:
                 is_entry = bool(sent.owners[place])
                 original = sent.originals[place] if is_entry else read(incoming[n], f"messages[{n}]").original
                 own.add(original, sent.ids[place], sent.owners[place])
-                self._forget_unseen(incoming[n], sent.ids[place])
+                unseen += self._forgotten_unseen(incoming[n], sent.ids[place])
         kept = {i for place in places if place is not None for i in sent.ids[place]}
         trimmed = self._trimmed(alignment, sent, kept) if shown.has_summary else set[str]()
         gone = {i for ids in sent.ids for i in ids} - kept - trimmed
@@ -401,12 +409,20 @@ class Log:
             self._raw, self._sent_back = own, KnownList()
         has_rejoined = any(is_known for _, is_known in items)
         formed += self._formed_in(items)
-        return Match(new, own.owners, branched, has_rejoined, left_ids, is_new_line, tuple(formed))
+        return Match(new, own.owners, branched, has_rejoined, left_ids, is_new_line, tuple(formed), tuple(unseen))
 
-    def _forget_unseen(self, item: object, ids: tuple[str, ...]) -> None:
-        """Forget in which form the caller had an entry, if it has the whole of it now."""
+    def _take_unseen(self, form: Message) -> bool:
+        """Keep the form of an entry that something else stands for; return False if it is known."""
+        before = self.unseen.get(form.id)
+        self.unseen[form.id] = form
+        return before is None or before.original != form.original
+
+    def _forgotten_unseen(self, item: object, ids: tuple[str, ...]) -> tuple[str, ...]:
+        """Forget in which form the caller had an entry, and return its id, if it has the whole of it now."""
         if ids and ids[0] in self.unseen and what_is_said(item) == what_is_said(self.now(ids[0]).original):
             del self.unseen[ids[0]]
+            return ids[:1]
+        return ()
 
     def _trimmed(self, alignment: Alignment, sent: KnownList, kept: Container[str]) -> set[str]:
         """Return the oldest entries of the line that a list has lost; not what lies behind something that it has."""
