@@ -916,6 +916,28 @@ def test_a_trimmed_list_with_something_before_its_last_message_keeps_the_summary
         assert manager.current_plan("s").summary == plan.summary
 
 
+@pytest.mark.parametrize("way", ["undo", "rewind"])
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["at once", "after a restart"])
+def test_what_a_trimmed_list_has_lost_leaves_with_the_summary(way: str, is_restarted: bool) -> None:
+    """Nothing stands for it any more, and the caller does not have it."""
+    store, history = InMemoryCompactionStore(), dialogue(12, words=30)
+    manager = small_manager(300, store)
+    manager.preflight("s", history)
+    summary = manager.current_plan("s").summary
+    assert summary is not None
+    assert len(summary.span) > 8
+    trimmed = history[-5:] if way == "undo" else history[4:]
+    assert SUMMARY_MARK in json.dumps(manager.preflight("s", trimmed))
+    if is_restarted:
+        manager = small_manager(300, store)
+    if way == "undo":
+        manager.undo("s")
+    else:
+        trimmed = trimmed[:3]
+    for _ in range(2):
+        assert manager.preflight("s", copy.deepcopy(trimmed)) == trimmed
+
+
 def test_a_rewind_to_results_that_were_cleared_shows_them() -> None:
     """They are the newest message now, and there is room."""
     with small_manager(1_500) as manager:
@@ -930,8 +952,7 @@ def test_a_rewind_to_results_that_were_cleared_shows_them() -> None:
         assert prompt[-1]["content"] == steps[place].calls[0].result
 
 
-def test_a_rewind_of_a_prompt_leaves_what_its_summary_hides_behind_that_place() -> None:
-    """A summary has calls of each question, and answers are shown: the calls of later questions are gone, too."""
+def roomy_manager(store: InMemoryCompactionStore | None = None) -> CompactManager:
     config = CompactConfig(
         max_context_tokens=3_000,
         policy={"hard_cap_buffer": 100},
@@ -939,12 +960,23 @@ def test_a_rewind_of_a_prompt_leaves_what_its_summary_hides_behind_that_place() 
         state={"url": "memory:"},
         tokenizer="simple",
     )
+    return CompactManager(config, store=store or InMemoryCompactionStore())
+
+
+def questions_with_calls(count: int) -> list[Wire]:
+    """Each is answered, and then a tool is called twice."""
     history: list[Wire] = []
-    for n in range(6):
+    for n in range(count):
         history += [user(f"question {n} {'harbour lamp ' * 9}"), assistant(f"answer {n} {'river stone ' * 9}")]
         for call in (f"c{n}-0", f"c{n}-1"):
             history += tool_exchange(call, f"result of {call} {'harbour lamp ' * 30}")
-    with CompactManager(config) as manager:
+    return history
+
+
+def test_a_rewind_of_a_prompt_leaves_what_its_summary_hides_behind_that_place() -> None:
+    """A summary has calls of each question, and answers are shown: the calls of later questions are gone, too."""
+    history = questions_with_calls(6)
+    with roomy_manager() as manager:
         prompt = manager.manual_compact("s", [*history, user("the last")], target_tokens=1_000)
         cut = next(place for place, item in enumerate(prompt) if str(item["content"]).startswith("question 3"))
         assert "c4-0" not in str(prompt[:cut])

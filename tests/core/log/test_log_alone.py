@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -621,6 +622,17 @@ def left_prompt(log: Log, *ids: str, stands_for: int) -> KnownList:
     prompt.add(OURS, ids[:stands_for], "")
     prompt.add_entries(log.now(message_id) for message_id in ids[stands_for:])
     return prompt
+
+
+def test_a_list_that_goes_on_from_a_prompt_of_all_messages_is_the_callers_own() -> None:
+    """It had sent a prompt with a summary before: that is a prompt of another line by now."""
+    log = log_of([A, B, C, D])
+    cut = [user("a summary"), C]
+    matched(log, cut, summary_of(["m1", "m2"], *log.view[2:]))
+    matched(log, [A, B, C, E])
+    prompt = replace(summary_of(["m1", "m2"], log.now("m3")), left=LeftLine(("m1", "m2", "m3"), 7))
+    found = matched(log, cut, earlier=lambda: [prompt])
+    assert (found.returned_to, texts(log)) == (prompt.left, "a b c")
 
 
 @pytest.mark.parametrize("stands_for", [1, 2])

@@ -351,10 +351,14 @@ class Engine:
         )
         if match is None:
             return None
+        match = session.without_trimmed(match, session.plan)
         session.find_regrets(match)
         session.set_budget(budget)
         if match.branched:
             remaining = self._plan_after(session, match, before)
+            shorter = session.without_trimmed(match, remaining)
+            if shorter is not match:
+                match, remaining = shorter, self._plan_after(session, shorter, before)
             if remaining is not session.plan or match.is_new_line:
                 edited = replace(remaining, version=version + 1, reason=EDITED_PAST, origin=None, held=False, run=None)
                 edited = with_lines(edited, session.log.view)

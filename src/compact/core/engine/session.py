@@ -357,6 +357,14 @@ class Session:
         self._asked_in = _newest_question(self.log.view if is_edit else match.new) or before
         return is_edit and self._asked_in != before
 
+    def without_trimmed(self, match: Match, plan: CompactionPlan) -> Match:
+        """Return a match; if a plan has no summary, with all left that the caller's list has lost, if it has."""
+        left = () if plan.summary else self.log.leave_trimmed()
+        if not left:
+            return match
+        self.stored = replace(self.stored, has_branched=True)
+        return replace(match, branched=True, left_ids=(*match.left_ids, *left))
+
     def show_unseen(self) -> None:
         """Show entries as the caller has them that a plan stood for, and the plan of now does not."""
         shown = [message_id for message_id in self.log.unseen if _is_shown(self.plan, message_id)]

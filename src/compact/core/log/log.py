@@ -146,6 +146,8 @@ class Log:
         self._raw = KnownList()
         # The last list, if it was a prompt with something behind it: the next prompt may be another one.
         self._sent_back = KnownList()
+        # The oldest entries of the view, if the caller's list has lost these: a summary stands for them.
+        self._trimmed: frozenset[str] = frozenset()
         self._by_id: dict[str, Message] = {}
         # Entries that the caller has left and may return to, by what they say.
         self._left: dict[str, list[Message]] = {}
@@ -178,7 +180,7 @@ class Log:
         """Return a copy to try things on; the entries themselves are shared, since they never change."""
         twin = Log()
         twin.entries, twin.view, twin.line = list(self.entries), list(self.view), self.line
-        twin._raw, twin._sent_back = self._raw.copy(), self._sent_back.copy()
+        twin._raw, twin._sent_back, twin._trimmed = self._raw.copy(), self._sent_back.copy(), self._trimmed
         twin._by_id, twin.forms = dict(self._by_id), dict(self.forms)
         twin.unseen = dict(self.unseen)
         twin._last_number = dict(self._last_number)
@@ -241,6 +243,9 @@ class Log:
 
     def _longer(self, incoming: Sequence[object], sent: KnownList, read: Callable[[object, str], Message]) -> Match:
         """Match a list that begins with a known one: what follows is new."""
+        if sent is not self._raw and not sent.ours and len(sent.owners) == len(self.view):
+            # A prompt of all messages is a list of the caller's own: it may have been a prompt with a summary before.
+            self._raw = sent = sent.copy()
         sent.take_objects(incoming)
         before = len(self.entries)
         items = self._read_new(incoming, range(len(sent.originals), len(incoming)), read, line=self.line)
@@ -395,11 +400,12 @@ class Log:
                 own.add(original, sent.ids[place], sent.owners[place])
                 unseen += self._forgotten_unseen(incoming[n], sent.ids[place])
         kept = {i for place in places if place is not None for i in sent.ids[place]}
-        trimmed = self._trimmed(alignment, sent, kept) if shown.has_summary else set[str]()
+        trimmed = self._lost_by(alignment, sent, kept) if shown.has_summary else set[str]()
         gone = {i for ids in sent.ids for i in ids} - kept - trimmed
         gone |= self._marked_anew(own, sent) | self._hidden_behind_lost(places, sent, own)
         if is_new_line:
             gone = {entry.id for entry in self.view} - kept
+        self._trimmed = self._trimmed.union(trimmed) - kept - gone
         line_end = self.view[-1].id if self.view else ""
         left_ids, branched = self._change_view(gone, _places_of_new(places, sent, own, line_end))
         if sent is output and not branched:
@@ -424,7 +430,12 @@ class Log:
             return ids[:1]
         return ()
 
-    def _trimmed(self, alignment: Alignment, sent: KnownList, kept: Container[str]) -> set[str]:
+    def leave_trimmed(self) -> tuple[str, ...]:
+        """Leave the entries that the caller's list has lost, since no summary stands for them now; return them."""
+        gone, self._trimmed = set(self._trimmed), frozenset()
+        return self._change_view(gone, {})[0] if gone else ()
+
+    def _lost_by(self, alignment: Alignment, sent: KnownList, kept: Container[str]) -> set[str]:
         """Return the oldest entries of the line that a list has lost; not what lies behind something that it has."""
         lost = {i for place in alignment.lost for i in sent.ids[place]}
         return lost.intersection(entry.id for entry in _before_known(self.view, kept)) if lost else lost
