@@ -169,6 +169,17 @@ def test_a_call_that_is_made_again_with_an_earlier_answer_finds_its_place() -> N
     assert sink.of(HistoryBranchedEvent) == []
 
 
+def test_it_is_known_in_a_prompt_of_long_ago() -> None:
+    manager, _ = watched(numbered(), window=4_000)
+    history = [user("do the task")]
+    first = copy.deepcopy(manager.preflight("s", history))
+    for number in range(40):
+        history += [assistant(f"step {number}"), user(f"go on {number}")]
+        manager.preflight("s", history)
+    manager.preflight("s", [*first, *history[1:]])
+    assert [message.original for message in manager.history("s")] == history
+
+
 def test_the_same_holds_if_the_first_try_has_compacted() -> None:
     manager, sink = watched(numbered())
     at_hand = [*manager.preflight("s", dialogue(10, words=40)), *dialogue(1, words=80)]

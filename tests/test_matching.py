@@ -570,13 +570,15 @@ def untidy_turns(chance: random.Random) -> list[Step]:
 # -- what it found ---------------------------------------------------------------------------------------------------
 
 
-def small_manager(window: int, store: InMemoryCompactionStore | None = None) -> CompactManager:
+def small_manager(
+    window: int, store: InMemoryCompactionStore | None = None, injectors: Sequence[Injector] = ()
+) -> CompactManager:
     config = CompactConfig(
         max_context_tokens=window,
         policy={"hard_cap_buffer": 10, "keep_recent_turns": 2, "keep_tool_io_pairs": 1},
         telemetry={"exporter": "none"},
     )
-    plugs: dict[str, Any] = {"tokenizer": WordTokenizer(), "strategies": SMALL_STRATEGIES}
+    plugs: dict[str, Any] = {"tokenizer": WordTokenizer(), "strategies": SMALL_STRATEGIES, "injectors": injectors}
     return CompactManager(config, store=store or InMemoryCompactionStore(), **plugs)
 
 
@@ -707,6 +709,35 @@ def test_a_line_that_was_left_is_known_after_many_changes_of_a_date_and_a_restar
     with small_manager(500, store) as manager:
         manager.preflight("s", [*before, *written.chat([Step("model", "fine"), Step("user", "next")])])
         assert not any(SUMMARY_MARK in message.text for message in manager.history("s"))
+
+
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["at once", "after a restart"])
+def test_a_line_that_was_left_is_known_after_a_caller_has_gone_back_and_forth(is_restarted: bool) -> None:
+    """Two other lists, again and again, are two lines, however often the caller leaves them."""
+    store = InMemoryCompactionStore()
+    before, now = edited_session(store)
+    manager = small_manager(500, store)
+    for _ in range(6):
+        for words in ("one way", "another way"):
+            manager.preflight("s", [*now, *written.chat([Step("model", "ok"), Step("user", words)])])
+    if is_restarted:
+        manager = small_manager(500, store)
+    manager.preflight("s", [*before, *written.chat([Step("model", "fine"), Step("user", "next")])])
+    assert not any(SUMMARY_MARK in message.text for message in manager.history("s"))
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "gemini", "converse"])
+def test_neighbours_that_were_sent_as_one_item_are_known_after_one_has_left_and_a_restart(dialect: str) -> None:
+    store, write = InMemoryCompactionStore(), WRITERS[dialect]
+    steps = [Step(role, f"message {n}") for n, role in enumerate(("user", "model", "user", "user", "model", "user"))]
+    with small_manager(1_500, store, [Injector("clock", 20, lambda _: "it is late")]) as manager:
+        items = [item for step in steps for item in write([step])]
+        prompt = copy.deepcopy(manager.preflight("s", items, dialect=dialect))
+        assert len(prompt) == len(items) - 1
+        manager.preflight("s", [*items[:2], *items[3:]], dialect=dialect)
+    with small_manager(1_500, store, [Injector("clock", 20, lambda _: "it is late")]) as manager:
+        manager.preflight("s", prompt, dialect=dialect)
+        assert [message.text for message in manager.history("s")] == [step.text for step in steps]
 
 
 def test_a_dry_run_forgets_no_line_that_was_left() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice, takewhile
+from itertools import chain, islice, pairwise, takewhile
 from typing import TypeAlias
 
 from compact.core.audit.records import AddedMessage, Commit, ModelCall, SessionHead, StoredMessage, StoredSession
@@ -124,6 +124,10 @@ class PlannedLine:
     ids: tuple[str, ...]
     versions: tuple[int, ...]
 
+    def is_in(self, other: PlannedLine) -> bool:
+        """Return True if the prompts of this line are those that another one's begin with."""
+        return other.ids[: len(self.ids)] == self.ids and set(self.versions) <= set(other.versions)
+
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
@@ -198,8 +202,8 @@ class Session:
         # How the caller's line is built, as far as that was needed.
         self._structure = HistoryStructure()
         self._tails: tuple[PromptTail, ...] = ()
-        # Whether another process may have sent a prompt that comes back.
-        self._is_resumed = False
+        # Whether a prompt may come back whose tail is not among these: of another process, or of long ago.
+        self._has_other_tails = False
         # True once this process has given a prompt for what the store has; and the names of all that add to prompts.
         self._has_answered = False
         self._adding: frozenset[str] = frozenset()
@@ -236,7 +240,7 @@ class Session:
         What only this process knows stays: the window, what it showed behind the log, what it sent last.
         """
         self.reads += 1
-        self._is_resumed, self._has_answered = True, False
+        self._has_other_tails, self._has_answered = True, False
         entries = [entry.message for entry in stored.messages]
         by_id = {message.id: message for message in entries}
         forms = {message_id: form.applied(by_id[message_id]) for message_id, form in stored.forms.items()}
@@ -388,7 +392,7 @@ class Session:
     ) -> Match | None:
         """Match a caller's list with the log; what stood behind the log in an earlier prompt is ours, not new."""
         tail = self._tail_in(incoming)
-        if tail is None and self._is_resumed:
+        if tail is None and self._has_other_tails:
             tail = self._labelled_tail(incoming)
             is_ours = tail is not None and self._is_ours(tail, incoming, prompt_of)
             if is_ours is None:
@@ -503,7 +507,7 @@ class Session:
     def _prompt_of_left(self, line: LeftLine, prompt_of: PromptOf) -> CurrentPrompt | None:
         """Return what a plan has shown of a line that the caller has left; None if it is known without that."""
         plan, view = self.plan_on(line), [self.log.now(message_id) for message_id in line.ids]
-        if plan is None or not (plan.records or any(message.meta for message in view)):
+        if plan is None or not (plan.records or any(message.meta for message in view) or _has_neighbours(view)):
             return None
         prompt = prompt_of(plan, view)
         prompt.items = replace(prompt.items, left=line)
@@ -519,7 +523,7 @@ class Session:
         if self._left_lines is not None:
             versions = tuple(version for version in self._versions_here if version <= last_version)
             left = PlannedLine(tuple(message.id for message in view), versions)
-            self._left_lines = (*self._left_lines, left)[-_REMEMBERED_PLANS:]
+            self._left_lines = _newest_lines([*self._left_lines, left])
         self._versions_here = (self.plan.version,)
 
     def learn_lines(self, lines: Sequence[PlannedLine] | None) -> None:
@@ -529,7 +533,7 @@ class Session:
             return
         view = tuple(self.log.view_ids)
         here = [line for line in lines if view[: len(line.ids)] == line.ids]
-        self._left_lines = tuple(line for line in lines if line not in here)[-_REMEMBERED_PLANS:]
+        self._left_lines = _newest_lines([line for line in lines if line not in here])
         versions = {version for line in here for version in line.versions}.union(self._versions_here)
         self._versions_here = tuple(sorted(versions, reverse=True)[:_REMEMBERED_PLANS])
 
@@ -544,8 +548,9 @@ class Session:
         self._earlier_plans = (*(plan for plan in plans if plan.version < self.plan.version), *own)
 
     def _remember(self, tail: PromptTail) -> None:
-        others = (other for other in self._tails if other != tail)
-        self._tails = (tail, *others)[:_REMEMBERED_PROMPTS]
+        tails = (tail, *(other for other in self._tails if other != tail))
+        self._has_other_tails = self._has_other_tails or len(tails) > _REMEMBERED_PROMPTS
+        self._tails = tails[:_REMEMBERED_PROMPTS]
 
     def output(self, incoming: Sequence[object], match: Match) -> list[object]:
         """Return the prompt to send, with the caller's own objects wherever nothing was changed.
@@ -884,6 +889,21 @@ class Session:
 def _newest_question(messages: Sequence[Message]) -> str:
     """Return the id of the newest message of the user; "" without one."""
     return next((message.id for message in reversed(messages) if message.role == "user"), "")
+
+
+def _newest_lines(lines: Sequence[PlannedLine]) -> tuple[PlannedLine, ...]:
+    """Return the newest lines without those that another one has the beginning of, with the same plans."""
+    newest: list[PlannedLine] = []
+    for line in reversed(lines):
+        if not any(line.is_in(other) for other in newest):
+            newest = [other for other in newest if not other.is_in(line)] + [line]
+    return tuple(newest[:_REMEMBERED_PLANS][::-1])
+
+
+def _has_neighbours(view: Sequence[Message]) -> bool:
+    """Return True if there are neighbours of one role, which some dialects have in one item."""
+    roles = [message.role for message in view if message.role != "tool"]
+    return any(before == after for before, after in pairwise(roles))
 
 
 def _is_shown(plan: CompactionPlan, message_id: str) -> bool:
