@@ -400,12 +400,13 @@ class Log:
                 own.add(original, sent.ids[place], sent.owners[place])
                 unseen += self._forgotten_unseen(incoming[n], sent.ids[place])
         kept = {i for place in places if place is not None for i in sent.ids[place]}
-        trimmed = self._lost_by(alignment, sent, kept) if shown.has_summary else set[str]()
-        gone = {i for ids in sent.ids for i in ids} - kept - trimmed
-        gone |= self._marked_anew(own, sent) | self._hidden_behind_lost(places, sent, own)
         if is_new_line:
             gone = {entry.id for entry in self.view} - kept
-        self._trimmed = self._trimmed.union(trimmed) - kept - gone
+        else:
+            lost = self._lost_by(alignment, sent, kept) if shown.has_summary else set[str]()
+            self._trimmed = (self._trimmed | lost) - kept
+            gone = {i for ids in sent.ids for i in ids} - kept - self._trimmed
+            gone |= self._marked_anew(own, sent) | self._hidden_behind_lost(places, sent, own)
         line_end = self.view[-1].id if self.view else ""
         left_ids, branched = self._change_view(gone, _places_of_new(places, sent, own, line_end))
         if sent is output and not branched:
@@ -432,8 +433,7 @@ class Log:
 
     def leave_trimmed(self) -> tuple[str, ...]:
         """Leave the entries that the caller's list has lost, since no summary stands for them now; return them."""
-        gone, self._trimmed = set(self._trimmed), frozenset()
-        return self._change_view(gone, {})[0] if gone else ()
+        return self._change_view(set(self._trimmed), {})[0] if self._trimmed else ()
 
     def _lost_by(self, alignment: Alignment, sent: KnownList, kept: Container[str]) -> set[str]:
         """Return the oldest entries of the line that a list has lost; not what lies behind something that it has."""
@@ -520,6 +520,7 @@ class Log:
         self.view = [self.now(message_id) for message_id in ids]
         left = [self._by_id[entry.id] for entry in before if entry.id in gone]
         self._leave(left)
+        self._trimmed = self._trimmed.difference(entry.id for entry in left)
         for entry in left:
             self.forms.pop(entry.id, None)
             self.unseen.pop(entry.id, None)
