@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compact import CompactConfig, CompactManager, InvalidHistory, Message
+from compact import CompactConfig, CompactManager, ConfigError, InvalidHistory, Message
 from compact.core.engine.events import HistoryRepairedEvent
 from compact.testing import RecordingSink, dialogue, tool_exchange, user
 
@@ -54,6 +54,22 @@ def test_what_cannot_be_read_is_named(messages: Any, place: str, words: str) -> 
 def test_a_session_needs_a_name(session_id: Any) -> None:
     with pytest.raises(InvalidHistory, match="session_id"):
         watched()[0].preflight(session_id, [user("hi")])
+
+
+def test_arguments_in_the_wrong_order_are_not_printed() -> None:
+    """A history in the place of the id may be long; the hint says the order."""
+    with pytest.raises(InvalidHistory) as caught:
+        watched()[0].preflight([user("hi")], "s")  # type: ignore[arg-type]
+    assert str(caught.value) == (
+        "session_id: expected a text, got list\n"
+        "hint: pass the id of the conversation first, then its messages: preflight(session_id, messages)"
+    )
+
+
+@pytest.mark.parametrize("config", [{"model": "gpt-4o"}, "compact.yaml"])
+def test_a_configuration_is_no_mapping_and_no_path(config: Any) -> None:
+    with pytest.raises(ConfigError, match=r"must be a CompactConfig, not (dict|str)\nhint: .*CompactConfig\.load"):
+        CompactManager(config)
 
 
 def test_a_bad_entry_leaves_nothing_half_done() -> None:

@@ -85,6 +85,20 @@ def test_code_overrules_the_environment_field_by_field(monkeypatch: pytest.Monke
         ({"policy": {"keep_recent_turns": 0}}, "policy.keep_recent_turns must be at least 1, not 0"),
         ({"max_context_tokens": 5}, "max_context_tokens must be at least 256, not 5"),
         ({"policy": {"trigger": 0.5}}, "policy.trigger is not a known setting; did you mean trigger_pct?"),
+        ({"policy": {"trigger_pct": 85}}, "policy.trigger_pct must be 0.0-1.0, not 85; 85% is 0.85"),
+        ({"policy": {"target_pct": "50%"}}, "policy.target_pct must be 0.0-1.0, not '50%'; 50% is 0.5"),
+        ({"trigger_pct": 0.5}, "trigger_pct is not a known setting; did you mean policy.trigger_pct?"),
+        (
+            {"enabled": True},
+            "enabled is not a known setting; did you mean policy.enabled or strategies.enabled or "
+            "rehydration.enabled or redaction.enabled?",
+        ),
+        ({"model": ""}, "model must not be empty, not ''"),
+        (
+            {"state": {"url": "mysql://db"}},
+            "state.url must be `memory:`, `sqlite:///path` or `postgresql://user@host/name`, not 'mysql://db'",
+        ),
+        ({"storage": {"adapter": "s3"}}, "storage needs a bucket for the adapter s3: set storage.bucket"),
         ({"tokenizer": "magic"}, "tokenizer should be 'auto' or 'simple', not 'magic'"),
         (
             {"policy": {"target_pct": 0.9, "trigger_pct": 0.5}},
@@ -339,6 +353,35 @@ def test_a_file_that_was_not_read_is_named(tmp_path: Path, monkeypatch: pytest.M
         CompactManager(config.model_copy(update={"state": StateConfig(url="memory:")}), on_event=sink).close()
         messages = [event.message for event in sink.events if isinstance(event, NoticeEvent)]
         assert [message.split(":")[0] for message in messages] == expected
+
+
+def test_a_variable_that_is_wrong_is_named_in_code_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever wrote no such setting looks for it in vain; what code says itself is not blamed on a variable."""
+    monkeypatch.setenv("COMPACT_POLICY__TRIGGER_PCT", "7")
+    monkeypatch.setenv("COMPACT_EXPORTER", "console,consle")
+    with pytest.raises(ConfigError) as wrong:
+        CompactConfig(telemetry={"exporter": "none"})
+    assert wrong.value.hint == "the environment variable COMPACT_POLICY__TRIGGER_PCT sets it"
+    with pytest.raises(ConfigError) as listed:
+        CompactConfig(policy={"trigger_pct": 0.8})
+    assert (listed.value.field, listed.value.hint) == (
+        "telemetry.exporter.1",
+        "the environment variable COMPACT_EXPORTER sets it",
+    )
+    with pytest.raises(ConfigError) as own:
+        CompactConfig(policy={"trigger_pct": 8}, telemetry={"exporter": "none"})
+    assert own.value.hint.startswith("`compact config show`")
+
+
+def test_a_misspelt_variable_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no effect, and nobody would know; one that resembles no setting is somebody else's."""
+    monkeypatch.setenv("COMPACT_TRIGER_PCT", "0.5")
+    monkeypatch.setenv("COMPACT_ZZZ", "1")
+    monkeypatch.setenv("COMPACT_KEEP_TOOL_IO_PAIRS", "3")
+    sink = RecordingSink()
+    CompactManager(CompactConfig(state=StateConfig(url="memory:")), on_event=sink).close()
+    messages = [event.message for event in sink.events if isinstance(event, NoticeEvent)]
+    assert messages == ["the variable COMPACT_TRIGER_PCT is not a setting; did you mean COMPACT_TRIGGER_PCT?"]
 
 
 def test_layers_are_merged_deeply() -> None:

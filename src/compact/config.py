@@ -563,7 +563,7 @@ class StorageConfig(ConfigSection):
     @model_validator(mode="after")
     def _bucket_is_named(self) -> StorageConfig:
         if self.adapter == "s3" and not self.bucket:
-            raise ValueError("bucket must be named for the adapter s3")
+            raise ValueError("needs a bucket for the adapter s3: set storage.bucket")
         return self
 
 
@@ -718,10 +718,11 @@ class CompactConfig(ConfigSection):
         """Read `COMPACT_*` variables; settings given here overrule them."""
         given = _as_mappings(settings)
         check_version(given)
+        merged_settings = merged(from_environment(CompactConfig), given)
         try:
-            super().__init__(**_with_summary_switch(merged(from_environment(CompactConfig), given)))
+            super().__init__(**_with_summary_switch(merged_settings))
         except ValidationError as error:
-            raise explain(error, CompactConfig) from None
+            raise explain(error, CompactConfig, merged_settings) from None
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> CompactConfig:

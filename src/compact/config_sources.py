@@ -18,11 +18,15 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from compact.core.errors import ConfigError
+from compact.core.json_data import is_mapping
 
 CONFIG_VERSION = "1.0"
 ENV_PREFIX = "COMPACT_"
 # The file of settings that commands read from the folder they are run in.
 FILE_NAMES = ("compact.yaml", "compact.yml", "compact.json")
+# Variables with our prefix that are no settings: the servers, the benchmarks and the tests read them.
+NO_SETTINGS = frozenset({"COMPACT_DATA", "COMPACT_PROXY_TOKEN", "COMPACT_TEST_SOAK", "COMPACT_VIEW_TOKEN"})
+_EVERY_FIELD = "`compact config show` lists every field and its value"
 
 
 def file_in_folder() -> Path | None:
@@ -98,6 +102,24 @@ def former_names(model: type[BaseModel]) -> Iterator[Variable]:
     """Yield the same for settings that have another name or place by now."""
     leaves = list(_leaves(model))
     yield from _named(list(_former_leaves(model)), tuple(path[-1] for path, _ in leaves))
+
+
+def unknown_variables(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
+    """Yield each `COMPACT_*` variable that is no setting, and the nearest that is one, or an empty text."""
+    known = [name for variable in environment_names(model) for name in variable.names]
+    former = {name for variable in former_names(model) for name in variable.names}
+    for name in sorted(os.environ):
+        if name.startswith(ENV_PREFIX) and name not in NO_SETTINGS | former | set(known):
+            yield name, next(iter(get_close_matches(name, known, n=1, cutoff=0.8)), "")
+
+
+def misspelt_variables_notice(model: type[BaseModel]) -> str:
+    """Return a sentence about the variables that are no settings but almost look like one."""
+    return "; ".join(
+        f"the variable {name} is not a setting; did you mean {meant}?"
+        for name, meant in unknown_variables(model)
+        if meant
+    )
 
 
 def _named(leaves: Sequence[tuple[tuple[str, ...], FieldInfo]], taken: tuple[str, ...]) -> Iterator[Variable]:
@@ -209,14 +231,30 @@ def _figure(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value}"
 
 
-def explain(error: ValidationError, model: type[BaseModel]) -> ConfigError:
-    """Say which field is wrong, what it may be, and what it was."""
+def explain(error: ValidationError, model: type[BaseModel], settings: Mapping[str, Any]) -> ConfigError:
+    """Say which of the settings is wrong, what it may be, what it was, and which variable set it."""
     lines = [_explained(problem, model) for problem in error.errors(include_url=False)]
     first = error.errors()[0]
     field = ".".join(str(step) for step in first["loc"])
     if first["type"] == "contradiction":
         field = first.get("ctx", {}).get("path", field)
-    return ConfigError("; ".join(lines), field=field, hint="`compact config show` lists every field and its value")
+    variable = _variable_of(field, model, settings)
+    hint = f"the environment variable {variable} sets it" if variable else _EVERY_FIELD
+    return ConfigError("; ".join(lines), field=field, hint=hint)
+
+
+def _variable_of(field: str, model: type[BaseModel], settings: Mapping[str, Any]) -> str:
+    """Return the variable that a setting is from; nothing if it is from elsewhere."""
+    for variable in environment_names(model):
+        name = next((name for name in variable.names if name in os.environ), "")
+        path = ".".join(variable.path)
+        if name and (field == path or field.startswith(f"{path}.")):
+            value: Any = settings
+            for step in variable.path:
+                value = value.get(step) if is_mapping(value) else None
+            # Code overrules a variable: then the variable is not to blame.
+            return name if value == _parsed(os.environ[name], variable.field) else ""
+    return ""
 
 
 def _explained(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
@@ -224,15 +262,46 @@ def _explained(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
         return str(problem["msg"])
     path = ".".join(str(step) for step in problem["loc"]) or "configuration"
     if problem["type"] == "extra_forbidden":
-        nearest = get_close_matches(str(problem["loc"][-1]), _siblings(model, problem["loc"]), n=1)
-        return f"{path} is not a known setting" + (f"; did you mean {nearest[0]}?" if nearest else "")
-    # What a check of ours says is more than the range.
-    allowed = _range(model, problem["loc"]) if problem["type"] != "value_error" else ""
-    expected = (
-        f"must be {allowed}" if allowed else problem["msg"].removeprefix("Value error, ").replace("Input s", "s", 1)
-    )
+        return f"{path} is not a known setting{_meant(model, problem['loc'])}"
     got = problem["input"] if problem["type"] != "value_error" else None
-    return f"{path} {expected}" + (f", not {got!r}" if got is not None else "")
+    return f"{path} {_expected(problem, model)}" + (
+        f", not {got!r}{_as_share(got, problem, model)}" if got is not None else ""
+    )
+
+
+def _expected(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
+    """Return what a setting must be."""
+    field = _field_at(model, problem["loc"])
+    match problem["type"]:
+        case "string_too_short":
+            return "must not be empty"
+        case "string_pattern_mismatch" if field and field.description:
+            return f"must be {field.description.removesuffix('.')}"
+        case "value_error":  # What a check of ours says is more than the range.
+            allowed = ""
+        case _:
+            allowed = _range(field)
+    said = str(problem["msg"]).removeprefix("Value error, ").replace("Input s", "s", 1)
+    return f"must be {allowed}" if allowed else said
+
+
+def _as_share(got: Any, problem: Mapping[str, Any], model: type[BaseModel]) -> str:
+    """Return how a percentage is written, where a share was expected and `85` or `"85%"` was given."""
+    try:
+        percent = float(str(got).strip().removesuffix("%"))
+    except ValueError:
+        return ""
+    is_share = _range(_field_at(model, problem["loc"])) == "0.0-1.0"
+    return f"; {percent:g}% is {percent / 100:g}" if is_share and 10 <= percent <= 100 else ""
+
+
+def _meant(model: type[BaseModel], path: tuple[Any, ...]) -> str:
+    """Return the setting that a name was probably meant for: in its own section, or by the same name in another."""
+    name = str(path[-1])
+    nearest = get_close_matches(name, _siblings(model, path), n=1)
+    elsewhere = [".".join(leaf) for leaf, _ in _leaves(model) if leaf[-1] == name]
+    meant = nearest or elsewhere
+    return f"; did you mean {' or '.join(meant)}?" if meant else ""
 
 
 def _siblings(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
@@ -245,16 +314,21 @@ def _siblings(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
     return list(model.model_fields)
 
 
-def _range(model: type[BaseModel], path: tuple[Any, ...]) -> str:
-    """Return the allowed range of a number, from the field's own limits."""
+def _field_at(model: type[BaseModel], path: tuple[Any, ...]) -> FieldInfo | None:
+    """Return the field that a path leads to; None if there is none."""
     field: FieldInfo | None = None
     for step in path:
         field = model.model_fields.get(str(step))
         if field is None:
-            return ""
+            return None
         annotation: object = field.annotation
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
             model = annotation
+    return field
+
+
+def _range(field: FieldInfo | None) -> str:
+    """Return the allowed range of a number, from the field's own limits."""
     limits: dict[str, Any] = {}
     for rule in field.metadata if field else ():
         limits.update(

@@ -28,7 +28,7 @@ from compact.assembly import (
     without_unwritable,
 )
 from compact.config import CompactConfig
-from compact.config_sources import unread_file_notice
+from compact.config_sources import misspelt_variables_notice, unread_file_notice
 from compact.core.audit.archive import StorageAdapter
 from compact.core.audit.artifacts import SecurityContext
 from compact.core.audit.cost import SessionCost, cost_of
@@ -151,7 +151,7 @@ class CompactManager:
         if summarizer is not None and not callable(summarizer):
             hint = "pass a function of a SummaryRequest; a model is named in the configuration, as summarizer.model"
             raise ConfigError(f"expected a callable, got {summarizer!r}", field="summarizer", hint=hint)
-        self.config = config or CompactConfig()
+        self.config = _checked_config(config)
         redaction = self.config.redaction
         self._redactor = Redactor(redaction.enabled, redaction.patterns, redaction_callback)
         usable, unwritable = without_unwritable(self.config, with_store=store is None, with_archive=archive is None)
@@ -237,6 +237,8 @@ class CompactManager:
             self._events(NoticeEvent(session_id="", message=unwritable))
         if self.config.file is None and (unread := unread_file_notice()):
             self._events(NoticeEvent(session_id="", message=unread))
+        if misspelt := misspelt_variables_notice(CompactConfig):
+            self._events(NoticeEvent(session_id="", message=misspelt))
         if not self._redactor.is_enabled:
             warning = "redaction is switched off: archives and exports hold secrets as they are"
             self._events(NoticeEvent(session_id="", message=warning, severity="high"))
@@ -1401,6 +1403,16 @@ def _shown(prompt: CurrentPrompt) -> ShownList:
     return ShownList(prompt.items.originals, prompt.items.owners, prompt.summary_place)
 
 
+def _checked_config(config: object) -> CompactConfig:
+    """Return the configuration, by default the usual one; raise if it is none: not every caller has a type checker."""
+    if config is None:
+        return CompactConfig()
+    if not isinstance(config, CompactConfig):
+        hint = "use CompactConfig(model=…), CompactConfig.of(settings), or CompactConfig.load(path) for a file"
+        raise ConfigError(f"the configuration must be a CompactConfig, not {type(config).__name__}", hint=hint)
+    return config
+
+
 def _checked_focus(focus: object) -> str:
     """Return a focus without the blanks around it; raise if it is no text."""
     if focus is not None and not isinstance(focus, str):
@@ -1411,7 +1423,9 @@ def _checked_focus(focus: object) -> str:
 def _check_arguments(session_id: object, messages: object) -> None:
     """Raise if they are not what their types say: not every caller has a type checker."""
     if not isinstance(session_id, str) or not session_id:
-        raise InvalidHistory(f"expected a text that is not empty, got {session_id!r}", place="session_id")
+        got = f"got {type(session_id).__name__}" if session_id != "" else "it is empty"
+        hint = "pass the id of the conversation first, then its messages: preflight(session_id, messages)"
+        raise InvalidHistory(f"expected a text, {got}", place="session_id", hint=hint)
     if not isinstance(messages, list | tuple):
         hint = "pass the conversation as a list of messages"
         raise InvalidHistory(f"expected a list, got {type(messages).__name__}", place="messages", hint=hint)

@@ -299,15 +299,19 @@ def test_an_exporter_that_is_not_known_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("exporter", "package", "extra"),
-    [("otlp", "opentelemetry.sdk", "otlp"), ("agents", "agents.tracing", "openai-agents")],
+    ("exporter", "module", "package", "extra"),
+    [
+        ("otlp", "opentelemetry.sdk", "opentelemetry-sdk", "otlp"),
+        ("agents", "agents.tracing", "openai-agents", "openai-agents"),
+    ],
 )
 def test_a_package_that_is_missing_is_named_with_its_extra(
-    exporter: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+    exporter: str, module: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporters, "find_spec", lambda name: None if name == package else find_spec(name))
+    monkeypatch.setattr(exporters, "find_spec", lambda name: None if name == module else find_spec(name))
     with pytest.raises(ConfigError) as caught:
         CompactManager(CompactConfig(telemetry={"exporter": exporter}))
+    assert caught.value.message == f"the exporter {exporter} needs the package {package}"
     assert caught.value.hint == install_line(extra)
     assert caught.value.field == "telemetry.exporter"
 

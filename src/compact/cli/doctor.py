@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import platform
 import sys
@@ -32,8 +31,6 @@ _OLDEST_PYTHON = (3, 11)
 _KNOWN_TEXT, _KNOWN_TOKENS = "hello world", 2
 # Where the providers' own packages look for a key.
 _KEYS = {"openai": ("OPENAI_API_KEY",), "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")}
-# Variables with our prefix that are no settings: the servers, the benchmarks and the tests read them.
-_NO_SETTINGS = frozenset({"COMPACT_DATA", "COMPACT_PROXY_TOKEN", "COMPACT_TEST_SOAK", "COMPACT_VIEW_TOKEN"})
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
@@ -202,18 +199,15 @@ def _without_credentials(url: str) -> str:
 
 def _check_environment() -> Iterator[CheckResult]:
     from compact.config import CompactConfig
-    from compact.config_sources import ENV_PREFIX, environment_names
+    from compact.config_sources import ENV_PREFIX, NO_SETTINGS, unknown_variables
 
-    known = [name for names, _, _ in environment_names(CompactConfig) for name in names]
-    variables = sorted(name for name in os.environ if name.startswith(ENV_PREFIX) and name not in _NO_SETTINGS)
-    unknown = [name for name in variables if name not in known]
-    for name in unknown:
-        nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
-        meant = f"; did you mean {nearest[0]}?" if nearest else "; `compact config show` lists every setting"
+    unknown = dict(unknown_variables(CompactConfig))
+    for name, nearest in unknown.items():
+        meant = f"; did you mean {nearest}?" if nearest else "; `compact config show` lists every setting"
         yield CheckResult("warn", "environment", f"{name} is not a setting{meant}")
     if not unknown:
-        used = ", ".join(variables) or f"no {ENV_PREFIX}* variable is set"
-        yield CheckResult("ok", "environment", used)
+        used = ", ".join(sorted(name for name in os.environ if name.startswith(ENV_PREFIX) and name not in NO_SETTINGS))
+        yield CheckResult("ok", "environment", used or f"no {ENV_PREFIX}* variable is set")
 
 
 def _check_directory() -> Iterator[CheckResult]:

@@ -99,10 +99,7 @@ def environment_settings() -> Iterator[tuple[str, str]]:
 
 
 def _with_origin(error: ConfigError, file: Path | None) -> ConfigError:
-    """Return the error with where the value was set: people look in the file while a variable overrides it."""
-    variable = dict(environment_settings()).get(error.field)
-    if variable:
-        return ConfigError(error.message, field=error.field, hint=f"the environment variable {variable} sets it")
-    if file and error.field:
+    """Return the error with the file that it is in, unless a variable set the value: the error names that itself."""
+    if file and error.field and error.field not in dict(environment_settings()):
         return ConfigError(f"{file}: {error.message}", field=error.field, hint=error.hint)
     return error

@@ -17,6 +17,12 @@ from compact.telemetry.worker import ExportWorker
 Redact = Callable[[Any], Any]
 # Chosen: what a person waits for when a program ends; an archive far away takes longer than a viewer.
 _ARCHIVE_CLOSE_SECONDS = 10.0
+# The module that an exporter imports, and the package that has it.
+_OTLP_PACKAGES = {
+    "opentelemetry.sdk": "opentelemetry-sdk",
+    "opentelemetry.exporter.otlp.proto.http": "opentelemetry-exporter-otlp-proto-http",
+}
+_AGENTS_PACKAGES = {"agents.tracing": "openai-agents"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +69,13 @@ def build_exporter(name: str, settings: ExportSettings, redact: Redact) -> AnySi
             exporter = AriadneExporter(settings.ariadne_url, token=settings.ariadne_token)
             return ExportWorker(exporter, redact=redact, max_queued=settings.max_queued_events)
         case "otlp":
-            _require(name, "opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http", extra="otlp")
+            _require(name, _OTLP_PACKAGES, extra="otlp")
             from compact.telemetry.otlp import OtlpExporter
 
             exporter = OtlpExporter(settings.otlp_endpoint, content=settings.content)
             return ExportWorker(exporter, redact=redact, max_queued=settings.max_queued_events)
         case "agents":
-            _require(name, "agents.tracing", extra="openai-agents")
+            _require(name, _AGENTS_PACKAGES, extra="openai-agents")
             from compact.telemetry.agents_tracing import AgentsTracing
 
             return AgentsTracing(redact, content=settings.content)
@@ -81,18 +87,18 @@ def build_exporter(name: str, settings: ExportSettings, redact: Redact) -> AnySi
             )
 
 
-def _require(exporter: str, *packages: str, extra: str) -> None:
-    for package in packages:
-        if not _is_installed(package):
+def _require(exporter: str, packages: Mapping[str, str], *, extra: str) -> None:
+    for module, package in packages.items():
+        if not _is_installed(module):
             raise ConfigError(
-                f"the exporter {exporter} needs the package {package.replace('.', '-')}",
+                f"the exporter {exporter} needs the package {package}",
                 field="telemetry.exporter",
                 hint=install_line(extra),
             )
 
 
-def _is_installed(package: str) -> bool:
+def _is_installed(module: str) -> bool:
     try:
-        return find_spec(package) is not None
+        return find_spec(module) is not None
     except ModuleNotFoundError:  # the package that it is a part of is not installed
         return False
