@@ -157,6 +157,18 @@ def test_of_a_long_entry_the_passage_in_question_is_shown() -> None:
     assert count_words(found.content) <= 200
 
 
+def test_what_is_left_of_the_tokens_shows_no_scraps() -> None:
+    """A message that is cut to a word or to nothing but the mark of the cut tells an agent nothing."""
+    lines = [f"line {number}: nothing of note happens here" for number in range(80)]
+    results = ["\n".join([*lines, f"line 80: the refund limit is {number} euros"]) for number in range(8)]
+    pairs = (tool_exchange(f"c{number}", text, path="log.txt") for number, text in enumerate(results))
+    manager = manager_with(*(message for pair in pairs for message in pair), *dialogue(3))
+    found = manager.recall("s", "refund limit", max_tokens=100).found
+    cut = [entry.content for one in found for entry in (one, *one.neighbours) if not entry.is_whole]
+    assert [count_words(text) for text in cut if count_words(text) < 5] == []
+    assert "refund limit is" in cut[0]
+
+
 def test_no_match_takes_all_the_tokens() -> None:
     texts = ["refund " + f"word{n} " * 900 for n in range(4)]
     found = manager_with(*map(user, texts)).recall("s", "refund", max_tokens=1_000).found

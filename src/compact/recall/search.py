@@ -49,6 +49,8 @@ _FUSION_OFFSET = 60
 _MAX_REMINDED, _MIN_SHARED_WORDS, _MIN_SHARED_PART = 3, 2, 1 / 3
 # Chosen: of a smaller part of a message nobody sees what it is about.
 _MIN_REMINDED_TOKENS = 40
+# Chosen: of a message that is cut to less, nothing is left that says anything.
+_MIN_RECALLED_TOKENS = 12
 _PIECE = re.compile(r"[^\s,;()\[\]{}<>'\"`]+")
 
 
@@ -241,7 +243,8 @@ def recall(source: RecallSource, query: str, *, count_text: Callable[[str], int]
     matches, terms = source.by_id(query.strip()), ()
     if matches is None:
         matches, terms = source.matches(query), read_query(query).terms
-    answer = _Answer(source, matches[:_MAX_ENTRIES], terms, count_text, max_tokens, query)
+    least = min(_MIN_RECALLED_TOKENS, max_tokens // 2)
+    answer = _Answer(source, matches[:_MAX_ENTRIES], terms, count_text, max_tokens, query, min_tokens=least)
     return Recall(query, tuple(answer.found()))
 
 
