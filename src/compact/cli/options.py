@@ -26,6 +26,14 @@ Model = Annotated[
     str | None,
     typer.Option("--model", metavar="NAME", help="Sets the window size and the token counter; gpt-4o unless set."),
 ]
+RecordedModel = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="NAME",
+        help="Sets window, token counter and prices; by default the recorded model, or gpt-4o if none is recorded.",
+    ),
+]
 Window = Annotated[
     int | None,
     typer.Option(

@@ -56,6 +56,19 @@ def load_agent_config(
     return config
 
 
+def for_recorded_model(config: CompactConfig, model: str) -> CompactConfig:
+    """Return the settings for the model that a transcript was recorded with, unless one is set or it has no price."""
+    from compact.pricing import model_prices
+
+    if not model or "model" in config.model_fields_set:
+        return config
+    if model_prices(model) is None:
+        notice(f"for {config.model}: nothing is known of the recorded model, {model}; --model names another")
+        return config
+    notice(f"for {model}, as recorded; --model names another")
+    return config.model_copy(update={"model": model})
+
+
 def in_memory(config: CompactConfig, *, enabled: bool | None = None) -> CompactConfig:
     """Return the same settings for a transcript file: nothing is stored, archived, exported or sent to a model.
 

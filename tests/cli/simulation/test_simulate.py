@@ -138,10 +138,17 @@ def test_the_model_that_was_recorded_is_priced_unless_one_is_named(cli: Callable
     (tmp_path / "request.json").write_text(json.dumps(request))
     outcome = cli("simulate", "request.json", "--policy", "none", "--json")
     assert outcome.data["model"] == "claude-sonnet-4-5"
-    assert "for claude-sonnet-4-5, which the sessions were recorded with" in outcome.err
+    assert "for claude-sonnet-4-5, as recorded; --model names another" in outcome.err
     assert cli("simulate", "request.json", "--policy", "none", "--json", "--model", "gpt-4o").data["model"] == "gpt-4o"
     (tmp_path / "request.json").write_text(json.dumps({**request, "model": "nobody-knows-it"}))
-    assert cli("simulate", "request.json", "--policy", "none", "--json").data["model"] == "gpt-4o", "it has no price"
+    unknown = cli("simulate", "request.json", "--policy", "none", "--json")
+    assert unknown.data["model"] == "gpt-4o"
+    assert "for gpt-4o: nothing is known of the recorded model, nobody-knows-it; --model names another" in unknown.err
+    (tmp_path / "request.json").write_text(json.dumps(request["messages"]))
+    unnamed = cli("simulate", "request.json", "--policy", "none", "--json")
+    assert "for gpt-4o: no file says which model it was recorded with; --model names another" in unnamed.err
+    (tmp_path / "compact.yaml").write_text("model: gpt-4o")
+    assert "no file says" not in cli("simulate", "request.json", "--policy", "none", "--json").err
 
 
 class _Elements(HTMLParser):

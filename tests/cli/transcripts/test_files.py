@@ -56,14 +56,26 @@ def test_single_message(tmp_path: Path):
     assert read_transcript(str(path)).messages == MESSAGES[:1]
 
 
-def test_index_chooses(tmp_path: Path):
+def test_index_chooses(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """Of several transcripts, the one with the number asked for; beyond the last, an error says how many there are."""
     path = tmp_path / "many.jsonl"
     path.write_text("".join(json.dumps({"messages": [user(f"number {n}")]}) + "\n" for n in range(3)))
     assert read_transcript(str(path), 2).messages == [user("number 2")]
+    assert capsys.readouterr().err == f"{path} holds 3 transcripts; this is 2, --index chooses another\n"
     with pytest.raises(TranscriptError, match=r"holds 3 transcripts: there is no transcript 3") as caught:
         read_transcript(str(path), 3)
     assert caught.value.hint == "use --index 0 to 2"
+
+
+def test_a_chat_request_keeps_its_tools_and_all_else(tmp_path: Path):
+    """It has no key of its own, as others have: it is known by its model, and comes back whole."""
+    tools = [{"type": "function", "function": {"name": "read"}}]
+    request = {"model": "gpt-4o", "tools": tools, "messages": MESSAGES, "stream": True}
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(request))
+    transcript = read_transcript(str(path))
+    assert (transcript.model, transcript.beside["tools"]) == ("gpt-4o", tools)
+    assert transcript.with_messages(MESSAGES[:1]) == {**request, "messages": MESSAGES[:1]}
 
 
 CALLED = [user("go on"), {"role": "assistant", "content": "Done."}]

@@ -34,6 +34,18 @@ def test_data(cli, transcript, history):
     assert data["usage_pct"] == round((total + 3) / 128_000, 4)
 
 
+def test_the_recorded_model_is_inspected_and_planned_for(cli, tmp_path):
+    """Its window and its prices, unless a model is set."""
+    request = {"model": "claude-sonnet-4-5", "system": "Be kind.", "messages": [user("hello")]}
+    (tmp_path / "request.json").write_text(json.dumps(request))
+    done = cli("inspect", "request.json", "--json")
+    assert (done.data["model"], done.data["max_context_tokens"]) == ("claude-sonnet-4-5", 200_000)
+    assert done.err == "for claude-sonnet-4-5, as recorded; --model names another\n"
+    assert cli("inspect", "request.json", "--json", "--model", "gpt-4o").data["max_context_tokens"] == 128_000
+    for command in ("plan", "run"):
+        assert "for claude-sonnet-4-5, as recorded" in cli(command, "request.json", "--now").err
+
+
 def test_text(cli, transcript):
     """The same as aligned columns."""
     done = cli("inspect", transcript, "--window", 20_000)

@@ -6,6 +6,8 @@ import json
 import shutil
 from pathlib import Path
 
+from compact.testing import assistant, user
+
 SAMPLES = Path(__file__).parents[2] / "agent_logs" / "samples"
 
 
@@ -28,6 +30,32 @@ def test_a_second_import_changes_nothing(cli, tmp_path):
     again = cli("import", str(SAMPLES / "pi.jsonl"), "--store", store, "--json")
     assert [row["state"] for row in json.loads(again.out)] == ["already there"]
     assert len(json.loads(cli("export", "pi-0b1c", "--store", store).out)) == 9
+
+
+def test_files_are_imported_by_their_names_and_never_taken_for_one_another(cli, tmp_path):
+    """Files without an id of their own are often called the same; what is imported already is known by its content."""
+    store = f"sqlite:///{tmp_path}/state.db"
+    for folder, words in (("monday", "tide"), ("tuesday", "wind")):
+        (tmp_path / folder).mkdir()
+        lines = ({"messages": [user(f"{words} {number}"), assistant("yes")]} for number in range(2))
+        (tmp_path / folder / "session.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    def imported(*folders: str) -> list[tuple[str, str]]:
+        files = [str(tmp_path / folder / "session.jsonl") for folder in folders]
+        rows = cli("import", *files, "--store", store, "--json").data
+        return [(row["session"], row["state"]) for row in rows]
+
+    assert imported("monday") == [("session", "imported"), ("session-2", "imported")]
+    assert imported("tuesday") == [("session-3", "imported"), ("session-4", "imported")]
+    again = [(f"session{suffix}", "already there") for suffix in ("", "-2", "-3", "-4")]
+    assert imported("monday", "tuesday") == again
+    assert json.loads(cli("export", "session-3", "--store", store).out)[0]["content"] == "wind 0"
+
+
+def test_an_id_in_the_file_is_the_id_of_the_session(cli, tmp_path):
+    (tmp_path / "many.json").write_text(json.dumps([{"id": name, "messages": [user("hi")]} for name in "ab"]))
+    rows = cli("import", str(tmp_path / "many.json"), "--store", f"sqlite:///{tmp_path}/state.db", "--json").data
+    assert [row["session"] for row in rows] == ["a", "b"]
 
 
 def test_import_under_a_name_takes_one_session(cli, tmp_path):

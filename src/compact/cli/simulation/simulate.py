@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from compact.cli import screen
-from compact.cli.options import AsJson, ConfigFile, Model, Window
-from compact.cli.settings import in_memory, load_agent_config
+from compact.cli.options import AsJson, ConfigFile, RecordedModel, Window
+from compact.cli.settings import for_recorded_model, in_memory, load_agent_config
 from compact.cli.simulation.policy_names import DEFAULT_POLICIES, find_policy
 from compact.cli.simulation.recorded import read_recordings, read_sessions
 from compact.core.errors import CompactError
@@ -55,7 +55,7 @@ def simulate(
     policy: Policies = None,
     longest: Longest = None,
     html: Html = None,
-    model: Model = None,
+    model: RecordedModel = None,
     window: Window = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
@@ -63,16 +63,17 @@ def simulate(
     """Compare policies on recorded sessions.
 
     Every model call is made again, without a model: the same history, the prompt that each policy would have sent. The
-    price assumes the provider's cache; it is that of the recorded model, if none is named. What is kept is measured by
-    what the agent really said later. Nothing is written but --html, and no model is called: where a policy would have
-    one write a summary, code writes it.
+    price assumes the provider's cache. What is kept is measured by what the agent really said later. Nothing is written
+    but --html, and no model is called: where a policy would have one write a summary, code writes it.
     """
     settings = load_agent_config(config, model=model, window=window)
     names = list(dict.fromkeys(policy or DEFAULT_POLICIES))
     for name in names:
         find_policy(name, settings)  # a wrong one is told before anything is read
     recordings = read_recordings(files)
-    settings = _for_recorded_model(settings, recordings.model)
+    if not recordings.model and "model" not in settings.model_fields_set:
+        screen.notice(f"for {settings.model}: no file says which model it was recorded with; --model names another")
+    settings = for_recorded_model(settings, recordings.model)
     policies = [find_policy(name, settings) for name in names]
     sessions = read_sessions(recordings, settings)
     if longest is not None:
@@ -80,16 +81,6 @@ def simulate(
     with _progress(len(sessions) * (len(policies) + 1)) as progress:
         simulation = _simulate(sessions, policies, settings, progress)
     _show(simulation, settings, html, as_json=as_json)
-
-
-def _for_recorded_model(settings: CompactConfig, model: str) -> CompactConfig:
-    """Return the settings for the model that the sessions were recorded with, unless one is set or it has no price."""
-    from compact.pricing import model_prices
-
-    if not model or "model" in settings.model_fields_set or model_prices(model) is None:
-        return settings
-    screen.notice(f"for {model}, which the sessions were recorded with; --model names another")
-    return settings.model_copy(update={"model": model})
 
 
 def _simulate(

@@ -8,6 +8,7 @@ import json
 import sys
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -45,13 +46,16 @@ def read_transcript(source: str, index: int = 0) -> FileTranscript:
     log = transcripts[index].log
     if log:
         describe(log, index, len(transcripts), name)
+    elif len(transcripts) > 1:
+        notice(f"{name} holds {quantity(len(transcripts), 'transcript')}; this is {index}, --index chooses another")
     return _checked(transcripts[index], name)
 
 
 def read_transcripts(source: str) -> list[FileTranscript]:
     """Return all the transcripts in a file, a folder of logs, or standard input."""
-    found = _read_all(source)
-    return [transcript if transcript.log else _checked(transcript, _name(source)) for transcript in found]
+    stem = "" if source == STANDARD_INPUT else Path(source).name.split(".")[0]
+    found = [one if one.log else _checked(one, _name(source)) for one in _read_all(source)]
+    return [replace(one, name=one.name or stem) for one in found]
 
 
 def _name(source: str) -> str:
@@ -228,7 +232,9 @@ def _is_record(value: object) -> bool:
 
 
 def _record(value: Any) -> FileTranscript:
-    return read_request(value) or FileTranscript(value["messages"])
+    own_id = value.get("id")
+    transcript = read_request(value) or FileTranscript(value["messages"])
+    return replace(transcript, name=own_id if isinstance(own_id, str) else "")
 
 
 def _json_type(value: object) -> str:

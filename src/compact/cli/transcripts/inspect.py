@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from compact.cli import screen
-from compact.cli.options import AsJson, ConfigFile, File, Index, Model, Window
-from compact.cli.settings import load_agent_config
+from compact.cli.options import AsJson, ConfigFile, File, Index, RecordedModel, Window
+from compact.cli.settings import for_recorded_model, load_agent_config
 from compact.cli.transcripts.files import read_transcript
 from compact.cli.transcripts.measure import SESSION, MeasuredTranscript, measure
 from compact.core.log.attachments import text_with_attachments
@@ -42,7 +42,7 @@ class _Inspection:
 def inspect(
     file: File,
     index: Index = 0,
-    model: Model = None,
+    model: RecordedModel = None,
     window: Window = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
@@ -53,6 +53,7 @@ def inspect(
     """
     settings = load_agent_config(config, model=model, window=window)
     transcript = read_transcript(file, index)
+    settings = for_recorded_model(settings, transcript.model)
     with screen.spinner(f"counting {screen.quantity(len(transcript.messages), 'message')}"):
         measured = measure(settings, transcript)
         inspection = _inspect(measured, settings)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from compact.cli import screen
 from compact.cli.options import AsJson, ConfigFile, Store
-from compact.cli.settings import load_config, without_side_effects
+from compact.cli.settings import in_memory, load_config, without_side_effects
 from compact.cli.store import check_store_url
 from compact.cli.transcripts.agent_logs import show_unknown
 from compact.cli.transcripts.files import read_transcripts
@@ -27,7 +28,11 @@ Paths = Annotated[
 ]
 SessionId = Annotated[
     str | None,
-    typer.Option("--session", metavar="ID", help="The session to import into; by default the agent's name and its id."),
+    typer.Option(
+        "--session",
+        metavar="ID",
+        help="The session to import into; by default the agent's name and its id, or the file's name.",
+    ),
 ]
 
 
@@ -70,10 +75,40 @@ def import_transcripts(
     policy = settings.policy.model_copy(update={"enabled": False})
     # With the policy switched off, preflight only reads: the log is stored as it is.
     with CompactManager(settings.model_copy(update={"policy": policy})) as manager:
-        known = {info.session_id for info in manager.sessions()}
-        names = [session] if session is not None else session_names(transcripts)
-        for one, name in zip(transcripts, names, strict=True):
-            yield _import(one, name, manager, is_new=name not in known)
+        stored = frozenset(info.session_id for info in manager.sessions())
+        done: set[str] = set()
+        for one in transcripts:
+            free = (name for name in _names(one) if name not in done)
+            name = session or next(name for name in free if name not in stored or _is_of(one, name, manager))
+            done.add(name)
+            yield _import(one, name, manager, is_new=name not in stored)
+
+
+def _names(transcript: FileTranscript) -> Iterator[str]:
+    """Yield ids for a session, the best first: the agent's name and its own id, or that of the file; then numbered."""
+    log, base = transcript.log, transcript.name or "transcript"
+    if log:
+        agent = re.sub(r"\W+", "-", log.agent.lower())
+        base = f"{agent}-{log.session_id}" if log.session_id else agent
+    yield base
+    yield from (f"{base}-{number}" for number in count(2))
+
+
+def _is_of(transcript: FileTranscript, name: str, manager: CompactManager) -> bool:
+    """Return True if a transcript is the stored session of that id, and not another one whose file is called the same.
+
+    The id of an agent's log is its own, and is believed.
+    """
+    from compact.manager import CompactManager
+
+    if transcript.log:
+        return True
+    reader = CompactManager(in_memory(manager.config))
+    reader.preflight(name, transcript.messages, **transcript.beside)
+    pairs = zip(reader.history(name), manager.history(name), strict=False)
+    return all(
+        (one.role, one.text, one.tool_calls) == (other.role, other.text, other.tool_calls) for one, other in pairs
+    )
 
 
 def _import(
@@ -88,17 +123,3 @@ def _import(
     results = sum(one.get("role") == "tool" for one in messages)
     agent = transcript.log.agent if transcript.log else ""
     return name, agent, len(messages), calls, results, "imported" if is_new else "already there"
-
-
-def session_names(transcripts: Iterable[FileTranscript]) -> list[str]:
-    """Return the id of each session in the store: the agent's name and its own id; numbered where they are equal."""
-    names: list[str] = []
-    for one in transcripts:
-        log = one.log
-        agent = re.sub(r"\W+", "-", log.agent.lower()) if log else "transcript"
-        base = f"{agent}-{log.session_id}" if log and log.session_id else agent
-        name, number = base, 2
-        while name in names:
-            name, number = f"{base}-{number}", number + 1
-        names.append(name)
-    return names

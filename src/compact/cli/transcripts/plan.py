@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from compact.cli import screen
-from compact.cli.options import AsJson, ConfigFile, File, Focus, Index, Limit, Model, Now, TargetTokens, Window
-from compact.cli.settings import in_memory, load_agent_config
+from compact.cli.options import AsJson, ConfigFile, File, Focus, Index, Limit, Now, RecordedModel, TargetTokens, Window
+from compact.cli.settings import for_recorded_model, in_memory, load_agent_config
 from compact.cli.transcripts.files import read_transcript
 from compact.cli.transcripts.measure import SESSION, MeasuredTranscript, measure, nothing_to_do
 
@@ -38,7 +38,7 @@ def plan(
     focus: Focus = None,
     limit: Limit = 30,
     index: Index = 0,
-    model: Model = None,
+    model: RecordedModel = None,
     window: Window = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
@@ -51,6 +51,7 @@ def plan(
     """
     settings = load_agent_config(config, model=model, window=window)
     transcript = read_transcript(file, index)
+    settings = for_recorded_model(settings, transcript.model)
     with screen.spinner(f"planning for {screen.quantity(len(transcript.messages), 'message')}"):
         measured = measure(settings, transcript)
         result = _planner(settings).plan(

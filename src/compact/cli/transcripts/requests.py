@@ -22,7 +22,7 @@ class Beside(TypedDict):
 class FileTranscript:
     """The messages of a file. If it was a request, what goes beside them: instructions, tools, and all the rest.
 
-    `log` is the log of an agent that the messages are from, if they are.
+    `log` is the log of an agent that the messages are from, if they are; `name` is its id, or that of the file.
     """
 
     # As the file has it: whether it is a list is for the reader to say.
@@ -33,6 +33,7 @@ class FileTranscript:
     request: Mapping[str, Any] = field(default_factory=dict[str, Any])
     key: str = ""
     log: AgentLog | None = None
+    name: str = ""
 
     @property
     def beside(self) -> Beside:
@@ -51,7 +52,7 @@ class FileTranscript:
 
 
 def read_request(value: object) -> FileTranscript | None:
-    """Return the transcript of a request to Responses, Gemini or Anthropic's Messages; None for anything else."""
+    """Return the transcript of a request to Chat Completions, Responses, Gemini or Anthropic's Messages; else None."""
     if not isinstance(value, dict) or "role" in value:
         return None
     request = cast(dict[str, Any], value)
@@ -64,10 +65,15 @@ def read_request(value: object) -> FileTranscript | None:
         return _transcript(request, "contents", request["contents"], "gemini", system)
     if "messages" in request and "system" in request:
         return _transcript(request, "messages", request["messages"], "anthropic", request["system"])
+    if "messages" in request and "model" in request:
+        # Without a system prompt, Anthropic's and Chat Completions look the same from outside: the messages tell.
+        return _transcript(request, "messages", request["messages"], None, None)
     return None
 
 
-def _transcript(request: Mapping[str, Any], key: str, messages: Any, dialect: str, system: object) -> FileTranscript:
+def _transcript(
+    request: Mapping[str, Any], key: str, messages: Any, dialect: str | None, system: object
+) -> FileTranscript:
     tools = request.get("tools")
     beside = cast(Sequence[Any], tools) if isinstance(tools, list) else ()
     return FileTranscript(messages, _text_of(system), beside, dialect, request, key)

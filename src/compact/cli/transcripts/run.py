@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from compact.cli import screen
-from compact.cli.options import AsJson, ConfigFile, File, Focus, Index, Model, Now, TargetTokens, Window
-from compact.cli.settings import in_memory, load_agent_config, without_prefetch
+from compact.cli.options import AsJson, ConfigFile, File, Focus, Index, Now, RecordedModel, TargetTokens, Window
+from compact.cli.settings import for_recorded_model, in_memory, load_agent_config, without_prefetch
 from compact.cli.transcripts.files import read_transcript, to_json, with_meta, write_transcript
 from compact.cli.transcripts.measure import nothing_to_do
 
@@ -40,7 +40,7 @@ def run(
     focus: Focus = None,
     note: Note = None,
     index: Index = 0,
-    model: Model = None,
+    model: RecordedModel = None,
     window: Window = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
@@ -51,9 +51,10 @@ def run(
     no model is called. The result is a JSON list of messages; if the file is a whole request, it is that request. With
     --json it is one object: messages, tokens_before, tokens_after, reason, plan.
     """
-    loaded = load_agent_config(config, model=model, window=window)
-    settings = without_prefetch(in_memory(loaded))
+    given = load_agent_config(config, model=model, window=window)
     transcript = read_transcript(file, index)
+    loaded = for_recorded_model(given, transcript.model)
+    settings = without_prefetch(in_memory(loaded))
     messages, beside = transcript.messages, transcript.beside
     events: list[CompactionEvent] = []
     with screen.spinner(f"compacting {screen.quantity(len(messages), 'message')}"):
