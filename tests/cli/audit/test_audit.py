@@ -182,7 +182,9 @@ def test_the_page_needs_nothing_from_elsewhere(cli, tmp_path):
     page = tmp_path / "page.html"
     assert cli("audit", str(SAMPLES), "--html", str(page)).code == 0
     text = page.read_text()
-    assert "<title>What Claude Code and Codex and" in text
+    title = "What Claude Code, Codex, Gemini CLI, opencode, pi, Qwen Code and Roo Code forgot"
+    assert f"<h1>{title}</h1>" in text
+    assert f"<title>{title}</title>" in text
     assert not re.search(r"<script|<link|src=|url\(|@import|href=", text)
     assert "{{" not in text
     assert text.count("<article>") == 8

@@ -19,8 +19,8 @@ _PLURALS = {"constraint": "constraints", "decision": "decisions", "path": "paths
 def render_page(audits: Sequence[LogAudit]) -> str:
     """Return the page."""
     template = files("compact.cli.audit").joinpath("page.html").read_text(encoding="utf-8")
-    agents = sorted({audit.agent for audit in audits if audit.agent})
-    whose = " and ".join(agents) or "the agent"
+    agents = sorted({audit.agent for audit in audits if audit.agent}, key=str.lower)
+    whose = (", ".join(agents[:-1]) + " and " if len(agents) > 1 else "") + (agents[-1] if agents else "the agent")
     body = "".join(_session(audit) for audit in audits) or "<p>There is no compaction to audit.</p>"
     lead = "".join(f"<p>{escape(sentence)}</p>" for sentence in (conclusion(audits) if audits else ()))
     values = {"title": f"What {whose} forgot", "lead": lead, "body": body, "version": __version__}

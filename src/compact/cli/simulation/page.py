@@ -108,7 +108,7 @@ def _longest(simulation: Simulation) -> str:
     return _card(
         "Every prompt of the longest session",
         f"{first.session}: tokens sent at each model call",
-        f'{chart}<ul class="legend">{legend}</ul>',
+        f'<div class="wide">{chart}</div><ul class="legend">{legend}</ul>',
     )
 
 
