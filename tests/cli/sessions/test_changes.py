@@ -189,6 +189,27 @@ def test_prune(cli, aged):
     assert (again.code, again.out) == (0, "nothing to delete: every session was used in the last 30d\n")
 
 
+def test_prune_deletes_one_session_that_is_named(cli, aged):
+    """However new it is; what of it is archived stays, and its folder is named."""
+    kept = Path(".compact/archive/new")
+    kept.mkdir(parents=True)
+    assert cli("prune", "--session", "new", "--dry-run").out.endswith("would delete 1 session with 2 messages\n")
+    assert len(_names(cli)) == 4
+    done = cli("prune", "--session", "new", "--yes")
+    assert done.out == "deleted 1 session with 2 messages\n"
+    assert done.err == f"note: archived transcripts are still in {kept}: delete them yourself\n"
+    assert _names(cli) == {"old", "older", "two hours"}
+    assert "did you mean 'older'?" in cli("prune", "--session", "oldr", "--yes").err
+
+
+@pytest.mark.parametrize("options", [(), ("--older-than", "1d", "--session", "old")])
+def test_prune_needs_one_of_the_two(cli, aged, options):
+    done = cli("prune", *options, "--yes")
+    assert (done.code, done.out) == (2, "")
+    assert "either --older-than or --session" in done.err
+    assert len(_names(cli)) == 4
+
+
 def test_prune_as_data(cli, aged):
     """Which, and whether they are gone."""
     dry = cli("prune", "--older-than", "90m", "--dry-run", "--json").data

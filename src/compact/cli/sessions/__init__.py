@@ -8,5 +8,5 @@ report    `compact report`: what each compaction kept and lost
 recall    `compact recall`: finds what left the prompt
 undo      `compact undo`: restores an earlier plan version
 export    `compact export`: the full log
-prune     `compact prune`: deletes old sessions
+prune     `compact prune`: deletes a session, or old ones
 """
