@@ -103,8 +103,19 @@ def test_a_worked_example() -> None:
     assert economics.pays_back_within(7)
     assert not economics.pays_back_within(6)
     assert str(economics) == (
-        "frees 60,000 tokens; breaking 95,000 cached tokens costs $0.1208, the summary $0.0000; "
+        "frees 60,000 tokens; breaking 95,000 cached tokens costs $0.1208, the summary costs $0.0000; "
         "each call saves $0.0180: pays back after 7 calls"
+    )
+
+
+def test_where_even_the_next_call_gets_cheaper_no_cost_below_zero_is_told() -> None:
+    """Of 20,000 new tokens that the provider has not seen, 2,000 are left; nothing that it has cached is changed."""
+    change = PromptChange(tokens_before=30_000, tokens_after=12_000, cached_tokens=10_000, kept_tokens=10_000)
+    economics = price_change(change, CLAUDE)
+    assert economics.rewrite_cost < 0
+    assert str(economics) == (
+        "frees 18,000 tokens; even the next call costs $0.0675 less, the summary costs $0.0000; "
+        "each call saves $0.0054: pays back at once"
     )
 
 

@@ -136,10 +136,12 @@ class Economics:
         return {spec.name: getattr(self, spec.name) for spec in fields(self)}
 
     def __str__(self) -> str:
+        change = f"breaking {self.prefix_broken_tokens:,} cached tokens costs {self.amount(self.rewrite_cost)}"
+        if self.rewrite_cost < 0:  # What is new is shorter now, and costs less than the cache that is lost.
+            change = f"even the next call costs {self.amount(self.saving_per_call - self.rewrite_cost)} less"
         return (
-            f"frees {self.tokens_freed:,} tokens; breaking {self.prefix_broken_tokens:,} cached tokens costs "
-            f"{self.amount(self.rewrite_cost)}, the summary {self.amount(self.summary_cost)}; each call saves "
-            f"{self.amount(self.saving_per_call)}: {self.payback()}"
+            f"frees {self.tokens_freed:,} tokens; {change}, the summary costs {self.amount(self.summary_cost)}; "
+            f"each call saves {self.amount(self.saving_per_call)}: {self.payback()}"
         )
 
     def amount(self, value: float) -> str:
