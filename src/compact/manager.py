@@ -297,10 +297,10 @@ class CompactManager:
             >>> prompt[-1] is history[-1]
             True
         """
-        beside = _Beside(tools, instructions, output_tokens, model, dialect)
+        options = _RequestOptions(tools, instructions, output_tokens, model, dialect)
         held = self._enter(session_id, messages)
         with held.lock.hold():
-            return self._run(self._preflight(held, messages, beside))
+            return self._run(self._preflight(held, messages, options))
 
     async def apreflight(
         self,
@@ -319,11 +319,11 @@ class CompactManager:
             >>> import asyncio
             >>> prompt = asyncio.run(manager.apreflight("chat-1", history))
         """
-        beside = _Beside(tools, instructions, output_tokens, model, dialect)
+        options = _RequestOptions(tools, instructions, output_tokens, model, dialect)
         held = self._enter(session_id, messages)
         async with held.lock.ahold():
             # A copy: the work is done in another thread, while the loop may add to the list.
-            return await self._arun(self._preflight(held, list(messages), beside))
+            return await self._arun(self._preflight(held, list(messages), options))
 
     async def abegin_preflight(
         self,
@@ -366,12 +366,12 @@ class CompactManager:
             >>> asyncio.run(call_model())
             True
         """
-        beside = _Beside(tools, instructions, output_tokens, model, dialect)
+        options = _RequestOptions(tools, instructions, output_tokens, model, dialect)
         held = self._enter(session_id, messages)
         known: asyncio.Future[list[M]] = asyncio.get_running_loop().create_future()
         # The caller may go on with its list at once.
         items = messages if isinstance(messages, SettledItems) else list(messages)
-        task = asyncio.ensure_future(self._abegun(held, items, beside, known))
+        task = asyncio.ensure_future(self._abegun(held, items, options, known))
         try:
             await asyncio.wait((known, task), return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
@@ -381,7 +381,7 @@ class CompactManager:
         return (known.result() if known.done() else await task), task
 
     async def _abegun(
-        self, held: HeldSession, messages: Sequence[M], beside: _Beside, known: asyncio.Future[list[M]]
+        self, held: HeldSession, messages: Sequence[M], options: _RequestOptions, known: asyncio.Future[list[M]]
     ) -> list[M]:
         loop = known.get_loop()
 
@@ -393,16 +393,16 @@ class CompactManager:
             time.sleep(_LET_LOOP_RUN_SECONDS)
 
         async with held.lock.ahold():
-            return await self._arun(self._preflight(held, messages, beside, tell))
+            return await self._arun(self._preflight(held, messages, options, tell))
 
     def _preflight(
         self,
         held: HeldSession,
         messages: Sequence[M],
-        beside: _Beside,
+        options: _RequestOptions,
         on_known: Callable[[list[M]], None] | None = None,
     ) -> Steps[list[M]]:
-        call = yield from self._begin(held, beside)
+        call = yield from self._begin(held, options)
         entries = yield from self._taken_in(call, held, messages)
 
         def to_items(prompt: list[object]) -> list[M]:
@@ -455,11 +455,11 @@ class CompactManager:
             >>> "result-7 " in str(prompt)
             True
         """
-        beside = _Beside(tools, instructions, model=model, dialect=dialect)
+        options = _RequestOptions(tools, instructions, model=model, dialect=dialect)
         asked = _Asked(note or "", _checked_focus(focus), target_tokens)
         held = self._enter(session_id, messages)
         with held.lock.hold():
-            return self._run(self._manual_compact(held, messages, beside, asked))
+            return self._run(self._manual_compact(held, messages, options, asked))
 
     async def amanual_compact(
         self,
@@ -480,16 +480,16 @@ class CompactManager:
             >>> import asyncio
             >>> prompt = asyncio.run(manager.amanual_compact("chat-1", history, target_tokens=2_000))
         """
-        beside = _Beside(tools, instructions, model=model, dialect=dialect)
+        options = _RequestOptions(tools, instructions, model=model, dialect=dialect)
         asked = _Asked(note or "", _checked_focus(focus), target_tokens)
         held = self._enter(session_id, messages)
         async with held.lock.ahold():
-            return await self._arun(self._manual_compact(held, list(messages), beside, asked))
+            return await self._arun(self._manual_compact(held, list(messages), options, asked))
 
     def _manual_compact(
-        self, held: HeldSession, messages: Sequence[M], beside: _Beside, asked: _Asked
+        self, held: HeldSession, messages: Sequence[M], options: _RequestOptions, asked: _Asked
     ) -> Steps[list[M]]:
-        call = yield from self._begin(held, beside)
+        call = yield from self._begin(held, options)
         entries = yield from self._taken_in(call, held, messages)
         prompt = yield from call.engine.manual_compact(
             held.session, entries, call.budget, target_tokens=asked.target_tokens, note=asked.note, focus=asked.focus
@@ -507,15 +507,15 @@ class CompactManager:
         _check_arguments(session_id, messages)
         return self._sessions.use(session_id)
 
-    def _begin(self, held: HeldSession, beside: _Beside) -> Steps[_Call]:
+    def _begin(self, held: HeldSession, options: _RequestOptions) -> Steps[_Call]:
         """Make room for a session in memory, and find what its call is compacted with."""
         yield from self._forget_oldest()
-        return self._call(held, beside)
+        return self._call(held, options)
 
-    def _call(self, held: HeldSession, beside: _Beside) -> _Call:
-        chosen = self._models.for_model(beside.model)
-        budget = chosen.budget.of_request(beside.tools, beside.instructions, beside.output_tokens)
-        return _Call(held.session, chosen.model, chosen.engine, budget, beside.dialect)
+    def _call(self, held: HeldSession, options: _RequestOptions) -> _Call:
+        chosen = self._models.for_model(options.model)
+        budget = chosen.budget.of_request(options.tools, options.instructions, options.output_tokens)
+        return _Call(held.session, chosen.model, chosen.engine, budget, options.dialect)
 
     def _taken_in(self, call: _Call, held: HeldSession, messages: Sequence[object]) -> Steps[Sequence[object]]:
         """Return a caller's list as entries of the log, and have its session know which dialect it is in."""
@@ -585,7 +585,7 @@ class CompactManager:
         """
         _check_arguments(session_id, messages)
         held = self._sessions.find(session_id)
-        call = self._call(held, _Beside(tools, instructions, output_tokens, model, dialect))
+        call = self._call(held, _RequestOptions(tools, instructions, output_tokens, model, dialect))
         with held.lock.hold():
             self._run(call.engine.refresh(held.session))
             self._run(call.engine.read_plans(held.session))
@@ -1354,7 +1354,7 @@ class CompactManager:
 
 
 @dataclass(frozen=True, slots=True)
-class _Beside:
+class _RequestOptions:
     """What a caller passes beside the messages of a request."""
 
     tools: Tools = ()

@@ -75,8 +75,8 @@ class SessionRecall:
         held, place = self.sessions.get(context.session_id), _place_of_question(context.messages)
         if held is None or place is None or not held.session.plan.records:
             return None
-        started_at, (question, *_) = time.time(), (turn := context.messages[place:])
-        turn_ids, room = {message.id for message in turn}, context.reserve_tokens
+        started_at, room = time.time(), context.reserve_tokens
+        question, turn_ids = context.messages[place], {message.id for message in context.messages[place:]}
         # What came with this very call is not stored yet.
         unstored = held.session.log.entries[held.session.stored.head.last_seq :]
         source = self._before(turn_ids, unstored, held)

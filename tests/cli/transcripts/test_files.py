@@ -74,7 +74,7 @@ def test_a_chat_request_keeps_its_tools_and_all_else(tmp_path: Path):
     path = tmp_path / "request.json"
     path.write_text(json.dumps(request))
     transcript = read_transcript(str(path))
-    assert (transcript.model, transcript.beside["tools"]) == ("gpt-4o", tools)
+    assert (transcript.model, transcript.options["tools"]) == ("gpt-4o", tools)
     assert transcript.with_messages(MESSAGES[:1]) == {**request, "messages": MESSAGES[:1]}
 
 
@@ -96,7 +96,7 @@ def test_requests(tmp_path: Path, dialect: str):
     path = tmp_path / "request.json"
     path.write_text(json.dumps(REQUESTS[dialect]))
     transcript = read_transcript(str(path))
-    assert transcript.beside["dialect"] == dialect
+    assert transcript.options["dialect"] == dialect
     assert transcript.instructions.split() == ["Be", "brief."]
     assert len(transcript.tools) == (dialect == "gemini")
     assert transcript.with_messages(transcript.messages) == REQUESTS[dialect]

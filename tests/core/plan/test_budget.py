@@ -98,9 +98,9 @@ def test_a_target_in_tokens_stands_for_the_share() -> None:
 
 def test_the_reason_names_what_moved_the_trigger() -> None:
     small = TokenBudget(max_context_tokens=2_000)
-    assert small.trigger_reason == "the buffer leaves no more of 2,000; 85% would be 1,700"
+    assert small.trigger_reason == "the buffer of 1,500 leaves no more; 85% of 2,000 would be 1,700"
     reserved = TokenBudget(max_context_tokens=128_000, output_reserve=64_000)
-    assert reserved.trigger_reason == "what is reserved leaves no more of 128,000; 85% would be 108,800"
+    assert reserved.trigger_reason == "what is reserved leaves no more; 85% of 128,000 would be 108,800"
     assert TokenBudget(max_context_tokens=128_000).trigger_reason == ""
     assert TokenBudget(max_context_tokens=128_000, trigger_limit_tokens=108_800).trigger_reason == ""
     assert TokenBudget(max_context_tokens=10_000).is_buffer_large is False

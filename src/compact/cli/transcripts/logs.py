@@ -104,7 +104,7 @@ def _is_of(transcript: FileTranscript, name: str, manager: CompactManager) -> bo
     if transcript.log:
         return True
     reader = CompactManager(in_memory(manager.config))
-    reader.preflight(name, transcript.messages, **transcript.beside)
+    reader.preflight(name, transcript.messages, **transcript.options)
     pairs = zip(reader.history(name), manager.history(name), strict=False)
     return all(
         (one.role, one.text, one.tool_calls) == (other.role, other.text, other.tool_calls) for one, other in pairs
@@ -118,7 +118,7 @@ def _import(
     if is_new:
         text = f"importing {screen.quantity(len(messages), 'message')} into {name}"
         with screen.spinner(text):
-            manager.preflight(name, messages, **transcript.beside)
+            manager.preflight(name, messages, **transcript.options)
     calls = sum(len(one.get("tool_calls") or ()) for one in messages)
     results = sum(one.get("role") == "tool" for one in messages)
     agent = transcript.log.agent if transcript.log else ""

@@ -44,7 +44,7 @@ def measure(config: CompactConfig, transcript: FileTranscript) -> MeasuredTransc
     events: list[CompactionEvent] = []
     # With the policy switched off, preflight only reads: the history gets its ids and comes back unchanged.
     manager = CompactManager(in_memory(config, enabled=False), on_event=events.append)
-    manager.preflight(SESSION, transcript.messages, **transcript.beside)
+    manager.preflight(SESSION, transcript.messages, **transcript.options)
     messages = manager.history(SESSION)
     count = get_tokenizer(config.model, config.tokenizer).count_message
     return MeasuredTranscript(

@@ -60,7 +60,7 @@ def plan(
             now=now,
             target_tokens=target_tokens,
             focus=focus,
-            **transcript.beside,
+            **transcript.options,
         )
     screen.show_warnings(measured.events)
     for failure in result.failures:

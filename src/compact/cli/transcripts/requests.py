@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from compact.transcripts import AgentLog
 
 
-class Beside(TypedDict):
+class RequestOptions(TypedDict):
     """What a manager is told beside the messages."""
 
     tools: Sequence[Any]
@@ -36,7 +36,7 @@ class FileTranscript:
     name: str = ""
 
     @property
-    def beside(self) -> Beside:
+    def options(self) -> RequestOptions:
         """What goes beside the messages, as a manager takes it."""
         return {"tools": self.tools, "instructions": self.instructions, "dialect": self.dialect}
 

@@ -55,7 +55,7 @@ def run(
     transcript = read_transcript(file, index)
     loaded = for_recorded_model(given, transcript.model)
     settings = without_prefetch(in_memory(loaded))
-    messages, beside = transcript.messages, transcript.beside
+    messages, options = transcript.messages, transcript.options
     events: list[CompactionEvent] = []
     with screen.spinner(f"compacting {screen.quantity(len(messages), 'message')}"):
         from compact.manager import CompactManager
@@ -64,9 +64,9 @@ def run(
         manager = CompactManager(settings, on_event=events.append)
         is_manual = now or target_tokens is not None or bool(focus or note)
         if is_manual:
-            prompt = manager.manual_compact(_SESSION, messages, note, target_tokens, focus=focus, **beside)
+            prompt = manager.manual_compact(_SESSION, messages, note, target_tokens, focus=focus, **options)
         else:
-            prompt = manager.preflight(_SESSION, messages, **beside)
+            prompt = manager.preflight(_SESSION, messages, **options)
         compacted = with_meta(prompt, messages)
         # Counted again from the result itself: the report says what is really there.
         tokens_after = estimate_messages_tokens(compacted, settings)

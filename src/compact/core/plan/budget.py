@@ -19,7 +19,7 @@ _MAX_SLOPE = 4.0
 LARGE_WINDOW_TOKENS = 256_000
 DEFAULT_TRIGGER_TOKENS = 200_000
 # Chosen: a buffer that was set for a large window takes no more than this share of a smaller one.
-_MOST_BUFFER = 0.1
+_MOST_BUFFER_SHARE = 0.1
 # Chosen: a prompt that was answered is not counted at more than the whole window and twice our estimate.
 _MOST_RATIO_ABOVE_WINDOW = 2.0
 
@@ -113,8 +113,8 @@ class TokenBudget:
         if trigger < share and trigger == self.trigger_limit_tokens:
             return self.trigger_limit_source
         if trigger < share:
-            what = "the buffer" if self.is_buffer_large else "what is reserved"
-            return f"{what} leaves no more of {self.input_tokens:,}; {self.trigger_pct:.0%} would be {share:,}"
+            what = f"the buffer of {self.safety_buffer:,}" if self.is_buffer_large else "what is reserved"
+            return f"{what} leaves no more; {self.trigger_pct:.0%} of {self.input_tokens:,} would be {share:,}"
         if self.input_tokens < self.max_context_tokens:
             return f"{self.trigger_pct:.0%} of the largest input, {self.input_tokens:,}"
         return ""
@@ -148,7 +148,7 @@ class TokenBudget:
             >>> budget.lowered(32_768).trigger_tokens
             27853
         """
-        buffer = min(self.safety_buffer, int(_MOST_BUFFER * limit_tokens))
+        buffer = min(self.safety_buffer, int(_MOST_BUFFER_SHARE * limit_tokens))
         largest = min(self.input_tokens, limit_tokens)
         window = self.max_context_tokens if limits_input else min(self.max_context_tokens, limit_tokens)
         caps = {part: round(cap * window / self.max_context_tokens) for part, cap in self.part_caps.items()}
