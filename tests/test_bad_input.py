@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compact import CompactConfig, CompactManager, ConfigError, InvalidHistory, Message
+from compact import CompactConfig, CompactError, CompactManager, ConfigError, InvalidHistory, Message
 from compact.core.engine.events import HistoryRepairedEvent
 from compact.testing import RecordingSink, dialogue, tool_exchange, user
 
@@ -128,3 +128,13 @@ def test_session_ids_are_only_names() -> None:
     for session_id in ("../../x", "a/b", "日本", "x" * 10_000, "\x00"):
         manager.preflight(session_id, dialogue(2))
         assert manager.status(session_id).messages_in_log == 4
+
+
+def test_a_version_that_is_not_there_is_answered_with_those_that_are() -> None:
+    manager, _ = watched()
+    manager.preflight("s", dialogue(2))
+    with pytest.raises(CompactError, match=r"no plan version 7\nhint: it was never compacted: there is only version 0"):
+        manager.restore("s", 7)
+    manager.manual_compact("s", dialogue(40, words=60))
+    with pytest.raises(CompactError, match=r"no plan version 7\nhint: its versions are 0 to 2"):
+        manager.restore("s", 7)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compact.cli.settings import load_config, without_side_effects
-from compact.core.audit.records import PlanVersion, SessionInfo
+from compact.core.audit.records import PlanVersion, SessionInfo, find_version
 from compact.core.audit.store import StoreError
-from compact.core.errors import CompactError, UnknownSession
+from compact.core.errors import UnknownSession
 from compact.core.plan.plan import CompactionPlan
 
 if TYPE_CHECKING:
@@ -46,12 +46,7 @@ class OpenStore:
         plans = self.manager.plans(session_id)
         if version == 0:
             return PlanVersion(CompactionPlan(session_id), self.session(session_id).created_at)
-        found = next((entry for entry in plans if entry.plan.version == version), None)
-        if found is None:
-            newest = plans[-1].plan.version if plans else 0
-            hint = f"its versions are 0 to {newest}" if newest else "it was never compacted: there is only version 0"
-            raise CompactError(f"session {session_id!r} has no plan version {version}", hint=hint)
-        return found
+        return find_version(plans, version, session_id)
 
 
 def check_store_url(store: str | None) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from compact.core.errors import CompactError
 from compact.core.log.forms import EntryForm
 from compact.core.log.messages import Message
 from compact.core.plan.plan import EDITED_PAST, CompactionPlan
@@ -211,6 +212,16 @@ class PrefetchedSummary:
     message_ids: tuple[str, ...]
     version: int
     summary: StructuredSummary
+
+
+def find_version(plans: Sequence[PlanVersion], version: int, session_id: str) -> PlanVersion:
+    """Return one of a session's plans, from version 1 on; raise if there is none of that version."""
+    found = next((entry for entry in plans if entry.plan.version == version), None)
+    if found is None:
+        newest = plans[-1].plan.version if plans else 0
+        hint = f"its versions are 0 to {newest}" if newest else "it was never compacted: there is only version 0"
+        raise CompactError(f"session {session_id!r} has no plan version {version}", hint=hint)
+    return found
 
 
 def version_before_compaction(current: CompactionPlan, plans: Sequence[PlanVersion]) -> int | None:

@@ -20,13 +20,13 @@ from compact.core.audit.records import (
     ModelCall,
     SessionHead,
     StoredSession,
+    find_version,
 )
 from compact.core.audit.store import CallHistoryReader, SessionStore, StoreError, VersionConflict
 from compact.core.engine.call_record import model_call
 from compact.core.engine.emitter import EventEmitter
 from compact.core.engine.events import ArchivalEvent, VersionConflictEvent
 from compact.core.engine.session import PlannedLine, Session
-from compact.core.errors import CompactError
 from compact.core.log.attachments import without_bytes
 from compact.core.log.log import Log
 from compact.core.log.messages import Message, with_id
@@ -204,13 +204,7 @@ class SessionPersistence:
         if version == 0:
             return CompactionPlan(session.session_id)
         plans = yield from self.call_store(lambda: self.store.plans(session.session_id))
-        found = next((entry.plan for entry in plans if entry.plan.version == version), None)
-        if found is None:
-            known = ", ".join(str(entry.plan.version) for entry in plans) or "none"
-            raise CompactError(
-                f"session {session.session_id!r} has no plan version {version}", hint=f"its versions are: 0, {known}"
-            )
-        return found
+        return find_version(plans, version, session.session_id).plan
 
     def _as_archived(self, message: Message) -> Message:
         # A copy: what code has read in an entry stays with the entry, and is not to be redacted with it.
