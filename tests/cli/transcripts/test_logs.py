@@ -32,6 +32,21 @@ def test_a_second_import_changes_nothing(cli, tmp_path):
     assert len(json.loads(cli("export", "pi-0b1c", "--store", store).out)) == 9
 
 
+def test_a_session_that_went_on_is_brought_up_to_date(cli, tmp_path):
+    """A log is imported again and again while its agent works."""
+    store, log = f"sqlite:///{tmp_path}/state.db", tmp_path / "codex.jsonl"
+    lines = (SAMPLES / "codex.jsonl").read_text().splitlines(keepends=True)
+    rows: list[dict[str, object]] = []
+    for count in (50, len(lines), len(lines)):
+        log.write_text("".join(lines[:count]))
+        rows += cli("import", str(log), "--store", store, "--json").data
+    assert [row["state"] for row in rows] == ["imported", "updated", "already there"]
+    assert len({row["session"] for row in rows}) == 1
+    exported = json.loads(cli("export", rows[0]["session"], "--store", store).out)
+    assert len(exported) == rows[-1]["messages"] == 30
+    assert rows[0]["messages"] < 30
+
+
 def test_files_are_imported_by_their_names_and_never_taken_for_one_another(cli, tmp_path):
     """Files without an id of their own are often called the same; what is imported already is known by its content."""
     store = f"sqlite:///{tmp_path}/state.db"

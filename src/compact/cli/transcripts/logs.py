@@ -46,8 +46,8 @@ def import_logs(
     """Import logs of agents into the store; compact nothing.
 
     Reads logs of Claude Code, Codex, Gemini CLI, Qwen Code, opencode, Cline, Roo Code and pi, and exports of LangSmith,
-    OpenAI and OpenTelemetry, by their content. A session that is in the store already is left as it is. Then `compact
-    view`, `show`, `recall` and `export` work on them.
+    OpenAI and OpenTelemetry, by their content. A session that is in the store already gets what its log has since. Then
+    `compact view`, `show`, `recall` and `export` work on them.
     """
     check_store_url(store)
     settings = without_side_effects(load_config(config, store=store))
@@ -75,13 +75,13 @@ def import_transcripts(
     policy = settings.policy.model_copy(update={"enabled": False})
     # With the policy switched off, preflight only reads: the log is stored as it is.
     with CompactManager(settings.model_copy(update={"policy": policy})) as manager:
-        stored = frozenset(info.session_id for info in manager.sessions())
+        stored = {info.session_id: info.messages for info in manager.sessions()}
         done: set[str] = set()
         for one in transcripts:
             free = (name for name in _names(one) if name not in done)
             name = session or next(name for name in free if name not in stored or _is_of(one, name, manager))
             done.add(name)
-            yield _import(one, name, manager, is_new=name not in stored)
+            yield _import(one, name, manager, stored=stored.get(name))
 
 
 def _names(transcript: FileTranscript) -> Iterator[str]:
@@ -112,14 +112,16 @@ def _is_of(transcript: FileTranscript, name: str, manager: CompactManager) -> bo
 
 
 def _import(
-    transcript: FileTranscript, name: str, manager: CompactManager, *, is_new: bool
+    transcript: FileTranscript, name: str, manager: CompactManager, *, stored: int | None
 ) -> tuple[str, str, int, int, int, str]:
-    messages = transcript.messages
-    if is_new:
+    """Write a transcript, if it has more messages than are stored of it; None is none at all."""
+    messages, state = transcript.messages, "already there"
+    if stored is None or len(messages) > stored:
         text = f"importing {screen.quantity(len(messages), 'message')} into {name}"
         with screen.spinner(text):
             manager.preflight(name, messages, **transcript.options)
+        state = "imported" if stored is None else "updated"
     calls = sum(len(one.get("tool_calls") or ()) for one in messages)
     results = sum(one.get("role") == "tool" for one in messages)
     agent = transcript.log.agent if transcript.log else ""
-    return name, agent, len(messages), calls, results, "imported" if is_new else "already there"
+    return name, agent, len(messages), calls, results, state
