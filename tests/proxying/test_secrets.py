@@ -79,10 +79,13 @@ def test_a_broken_exchange_does_not_tell_the_key_either(caplog: pytest.LogCaptur
 
 def test_with_a_token_only_those_who_have_it_come_in() -> None:
     """It is ours alone: the provider never sees it, and Authorization is the provider's."""
-    with Provider(lambda _: as_json({"ok": True})) as provider, running(provider.url, token="open sesame") as proxy:
+    with (
+        Provider(lambda _: as_json({"ok": True})) as provider,
+        running(provider.url, token="open sesame, please") as proxy,
+    ):
         ask = {"authorization": "Bearer sk-1"}
         wrong = [httpx2.get(f"{proxy.v1}/models", headers={**ask, **more}) for more in ({}, {"x-compact-token": "no"})]
-        right = httpx2.get(f"{proxy.v1}/models", headers={**ask, "X-Compact-Token": "open sesame"})
+        right = httpx2.get(f"{proxy.v1}/models", headers={**ask, "X-Compact-Token": "open sesame, please"})
     assert [answer.status_code for answer in (*wrong, right)] == [401, 401, 200]
     assert wrong[0].json()["error"]["code"] == "wrong_token"
     (received,) = provider.received
@@ -115,7 +118,14 @@ def test_strangers_need_a_token(host: str) -> None:
     with pytest.raises(ConfigError, match="could use this proxy") as error:
         ProxySettings(upstream="https://api.openai.com", host=host)
     assert "COMPACT_PROXY_TOKEN" in error.value.hint
-    assert ProxySettings(upstream="https://api.openai.com", host=host, token="t").host == host
+    assert ProxySettings(upstream="https://api.openai.com", host=host, token="t" * 16).host == host
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])
+def test_a_token_that_can_be_guessed_is_refused(host: str) -> None:
+    """As the viewer refuses it: whoever comes in can read what conversations say."""
+    with pytest.raises(ConfigError, match="a token of 15 characters can be guessed; use at least 16"):
+        ProxySettings(upstream="https://api.openai.com", host=host, token="t" * 15)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.8.8.8"])

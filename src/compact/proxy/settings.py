@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from compact.core.errors import ConfigError
+from compact.core.plurals import quantity
 
 PORT = 5176  # chosen: free on most machines
 # Chosen: more conversations than one key has at a time, and a fraction of those that a manager keeps in memory.
 MAX_SESSIONS_PER_KEY = 200
+# Chosen, as for the viewer: 16 characters of `secrets.token_urlsafe` have 96 bits.
+_LEAST_TOKEN_CHARS = 16
+_NEW_TOKEN = '`python -c "import secrets; print(secrets.token_urlsafe())"` makes one'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +40,15 @@ class ProxySettings:
     def __post_init__(self) -> None:
         if self.token and not (self.token.isascii() and self.token.isprintable() and self.token == self.token.strip()):
             raise ConfigError("the token cannot be sent in a header", field="token", hint="use plain ASCII letters")
+        if self.token and len(self.token) < _LEAST_TOKEN_CHARS:
+            what = f"a token of {quantity(len(self.token), 'character')} can be guessed"
+            raise ConfigError(f"{what}; use at least {_LEAST_TOKEN_CHARS}", field="token", hint=_NEW_TOKEN)
         if not self.token and not is_loopback(self.host):
             raise ConfigError(
                 f"without a token, whoever reaches {self.host} could use this proxy and read stored conversations",
                 field="token",
-                hint="set COMPACT_PROXY_TOKEN and have agents send it as X-Compact-Token, or listen on 127.0.0.1",
+                hint="set COMPACT_PROXY_TOKEN and have agents send it as X-Compact-Token, or listen on 127.0.0.1; "
+                + _NEW_TOKEN,
             )
 
     @property

@@ -33,7 +33,8 @@ class ViewerSettings:
     _salt: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
 
     def __post_init__(self) -> None:
-        hint = 'make one with `python -c "import secrets; print(secrets.token_urlsafe())"` and pass it as --token'
+        made = 'one that `python -c "import secrets; print(secrets.token_urlsafe())"` makes'
+        hint = f"set COMPACT_VIEW_TOKEN to {made}; others can read what --token has"
         if not self.token and not is_loopback(self.host):
             what = f"{self.host or 'every address'} is not loopback: anybody who reaches it could read every session"
             raise ConfigError(what, field="token", hint=hint)
