@@ -241,6 +241,8 @@ BREAKS = (
     # -- the recall tool of the proxy
     Break("the agent sees a call of the proxy's tool", "proxy/recall/answer.py", "return self._hides and name == RECALL_NAME", "return False", "tests/proxying/test_recall.py::test_a_recall_beside_other_calls_is_put_back"),
     Break("what the agent was not shown is lost", "proxy/recall/exchanges.py", "return _RESTORE[dialect](items, found) if found else items", "return items", "tests/proxying/test_recall.py::test_a_recall_beside_other_calls_is_put_back"),
+    Break("a token of the proxy can be guessed", "proxy/settings.py", "len(self.token) < _LEAST_TOKEN_CHARS", "not self.token", "tests/proxying/test_secrets.py::test_a_token_that_can_be_guessed_is_refused"),
+    Break("a file is taken for another one that is imported", "cli/transcripts/logs.py", "or _is_of(one, name, manager)", "or True", "tests/cli/transcripts/test_logs.py::test_files_are_imported_by_their_names_and_never_taken_for_one_another"),
     Break("a model may recall for ever", "proxy/recall/rounds.py", "may_recall = len(self._results) <= MOST_ROUNDS", "may_recall = True", "tests/proxying/test_recall.py::test_a_model_that_only_recalls_is_stopped"),
     Break("the tool is offered before anything was compacted", "proxy/compaction.py", "has_begun = bool(plan) or self._recalling.has(session_id)", "has_begun = True", "tests/proxying/test_recall.py::test_the_tool_is_offered_from_the_first_compaction_on"),
     # -- telemetry

@@ -47,6 +47,22 @@ def test_a_session_that_went_on_is_brought_up_to_date(cli, tmp_path):
     assert rows[0]["messages"] < 30
 
 
+def test_logs_whose_files_are_called_the_same_are_not_mixed(cli, tmp_path):
+    """Some agents write no id: then it is that of the file, and another log may have the same."""
+    store, text = f"sqlite:///{tmp_path}/state.db", (SAMPLES / "roo-code.json").read_text()
+    messages = json.loads(text)
+    messages[0]["content"] = "Another task altogether."
+    (tmp_path / "other").mkdir()
+    (tmp_path / "task.json").write_text(text)
+    (tmp_path / "other" / "task.json").write_text(json.dumps(messages))
+    rows = [
+        cli("import", str(tmp_path / place), "--store", store, "--json").data[0]
+        for place in ("task.json", "other/task.json", "other/task.json")
+    ]
+    assert [row["state"] for row in rows] == ["imported", "imported", "already there"]
+    assert rows[1]["session"] == rows[2]["session"] == f"{rows[0]['session']}-2"
+
+
 def test_files_are_imported_by_their_names_and_never_taken_for_one_another(cli, tmp_path):
     """Files without an id of their own are often called the same; what is imported already is known by its content."""
     store = f"sqlite:///{tmp_path}/state.db"

@@ -20,6 +20,7 @@ from compact.core.errors import CompactError
 if TYPE_CHECKING:
     from compact.cli.transcripts.requests import FileTranscript
     from compact.config import CompactConfig
+    from compact.core.log.messages import Message
     from compact.manager import CompactManager
 
 Paths = Annotated[
@@ -63,6 +64,9 @@ def import_logs(
     show_unknown([one.log for one in transcripts if one.log])
 
 
+# Chosen: an agent's instructions, and what its user asked first.
+_FIRST_MESSAGES = 5
+_READ = "read"
 _COLUMNS = ("session", "agent", "messages", "calls", "results", "state")
 
 
@@ -97,18 +101,26 @@ def _names(transcript: FileTranscript) -> Iterator[str]:
 def _is_of(transcript: FileTranscript, name: str, manager: CompactManager) -> bool:
     """Return True if a transcript is the stored session of that id, and not another one whose file is called the same.
 
-    The id of an agent's log is its own, and is believed.
+    A log may have gone back to an earlier message since, and is known by how it begins.
     """
-    from compact.manager import CompactManager
-
-    if transcript.log:
-        return True
-    reader = CompactManager(in_memory(manager.config))
-    reader.preflight(name, transcript.messages, **transcript.options)
-    pairs = zip(reader.history(name), manager.history(name), strict=False)
+    looked_at = _FIRST_MESSAGES if transcript.log else None
+    pairs = zip(_entries(transcript, manager)[:looked_at], manager.history(name), strict=False)
     return all(
         (one.role, one.text, one.tool_calls) == (other.role, other.text, other.tool_calls) for one, other in pairs
     )
+
+
+def _entries(transcript: FileTranscript, manager: CompactManager) -> Sequence[Message]:
+    """Return the messages of a transcript as a log has them; of an agent's log, the first ones."""
+    from compact.core.log.entries import read_entry
+    from compact.manager import CompactManager
+
+    if transcript.log:
+        first = transcript.messages[:_FIRST_MESSAGES]
+        return [read_entry(item, f"messages[{place}]") for place, item in enumerate(first)]
+    reader = CompactManager(in_memory(manager.config))
+    reader.preflight(_READ, transcript.messages, **transcript.options)
+    return reader.history(_READ)
 
 
 def _import(
