@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 
 from compact.constraints.retractions import (
     Ending,
@@ -24,7 +23,7 @@ from compact.constraints.retractions import (
 from compact.constraints.score import FOREIGN_SCORE, score_sentence
 from compact.constraints.sentences import Sentence, typed_sentences
 from compact.constraints.word_lists import feature_weights, pattern
-from compact.core.facts.constraints import Constraint
+from compact.core.facts.constraints import Constraint, ConstraintReader
 from compact.core.log.messages import Message
 
 # A sentence is a constraint from this score on. Chosen: the smallest score above zero, at which as much speaks for a
@@ -107,13 +106,14 @@ class LearnedConstraints:
 
     def standing(self, messages: Sequence[Message]) -> tuple[Constraint, ...]:
         """Return the constraints that hold at the end of a history, in the order in which they were last said."""
-        held: list[_Standing] = []
-        just_said = False
+        reader = self.reader()
         for message in messages:
-            if message.role in _ROLES and message.tool_call_id is None:
-                sentences = message.read_once(self._read)
-                held, just_said = _after_message(held, sentences, message.id, just_said) if sentences else (held, False)
-        return _within_room([item.constraint for item in held], messages)
+            reader.add(message)
+        return reader.standing()
+
+    def reader(self) -> ConstraintReader:
+        """Return what reads a history message by message."""
+        return _Reader(self._read)
 
     def _read(self, message: Message) -> tuple[_Said, ...]:
         """Return what the sentences of a message may say about constraints, in order."""
@@ -140,6 +140,41 @@ class LearnedConstraints:
                 start, end = sentence.start + scored.start, sentence.start + scored.end
             found.append(_Candidate(sentence, start, end, scored.score))
         return _with_announced(text, found)
+
+
+class _Reader:
+    """The constraints of a history so far."""
+
+    def __init__(self, read: Callable[[Message], tuple[_Said, ...]]) -> None:
+        self._read = read
+        self._held: list[_Standing] = []
+        self._just_said = False
+        # The room of likely constraints: that of so many of the first messages, and these have so many characters.
+        self._room, self._measured, self._chars = float(LIKELY_CHARS), 0, 0
+        self._messages: list[Message] = []
+
+    def add(self, message: Message) -> None:
+        """Read the next message."""
+        self._messages.append(message)
+        if message.role in _ROLES and message.tool_call_id is None:
+            said = message.read_once(self._read)
+            after = _after_message(self._held, said, message.id, self._just_said) if said else (self._held, False)
+            self._held, self._just_said = after
+
+    def standing(self) -> tuple[Constraint, ...]:
+        """Return what holds now, in the order in which it was last said."""
+        held = [item.constraint for item in self._held]
+        needed = sum(len(likely.text) for likely in held if likely.weight < CERTAIN_SCORE)
+        room = self._room_for(needed)
+        return tuple(held) if room >= needed else _within_room(held, room)
+
+    def _room_for(self, needed: int) -> float:
+        """Return the room of likely constraints; once it is enough, the rest of the history need not be measured."""
+        while self._room < needed and self._measured < len(self._messages):
+            self._chars += len(self._messages[self._measured].text)
+            self._measured += 1
+            self._room = max(self._room, LIKELY_SHARE * self._chars)
+        return self._room
 
 
 def _after_message(
@@ -303,17 +338,11 @@ def _by_sentence(old: _Standing) -> list[_Standing]:
     return [_Standing.of(replace(constraint, text=text, start=start)) for text, start in parts]
 
 
-def _within_room(held: list[Constraint], messages: Sequence[Message]) -> tuple[Constraint, ...]:
-    """Return the certain constraints, and of the others as many as a conversation of this length has room for.
+def _within_room(held: list[Constraint], room: float) -> tuple[Constraint, ...]:
+    """Return the certain constraints, and of the others as many as there is room for.
 
     The likeliest have precedence, then the newest.
     """
-    needed = sum(len(likely.text) for likely in held if likely.weight < CERTAIN_SCORE)
-    room = float(LIKELY_CHARS)
-    for chars in accumulate(len(message.text) for message in messages):
-        if room >= needed:  # nearly always: how long the rest of the conversation is need not be known
-            return tuple(held)
-        room = max(room, LIKELY_SHARE * chars)
     kept: set[int] = set()
     for place in sorted(range(len(held)), key=lambda place: (-held[place].weight, -place)):
         weight, size = held[place].weight, len(held[place].text)
