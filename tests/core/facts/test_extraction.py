@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from compact.constraints import LearnedConstraints
 from compact.core.facts import extraction
+from compact.core.facts.constraints import Constraint, ConstraintReading, NoConstraints
 from compact.core.facts.ledger import Fact, FactKind, Ledger
 from compact.core.facts.text import CUT_MARK
 from compact.core.facts.tool_calls import argument_texts
@@ -20,7 +22,8 @@ from compact.core.log.messages import Message, ToolCall
 from conversations import Wire, histories
 from numbered import call, exchange, numbered
 
-find_facts = partial(extraction.find_facts, constraints=LearnedConstraints())
+CONSTRAINTS = LearnedConstraints()
+find_facts = partial(extraction.find_facts, constraints=CONSTRAINTS)
 
 OK = "done"
 
@@ -98,6 +101,37 @@ def test_what_was_read_of_the_span_before_changes_nothing(history: list[Wire], d
         start = data.draw(st.integers(0, len(messages)))
         span = tuple(message for place, message in enumerate(messages) if place < start or place in places)
         assert find_facts(span, history=messages, reading=reading) == find_facts(span, history=messages)
+
+
+@settings(max_examples=60)
+@given(histories(max_size=20), st.data())
+def test_constraints_that_are_read_on_are_those_that_are_read_anew(history: list[Wire], data: st.DataObject) -> None:
+    """A line grows, gets shorter, and may be another one after an edit."""
+    messages, reading = numbered(history), ConstraintReading()
+    for _ in range(4):
+        start, end = data.draw(st.integers(0, len(messages))), data.draw(st.integers(0, len(messages)))
+        line = [*messages[:start], *messages[end:]]
+        assert reading.of(CONSTRAINTS).standing(line) == CONSTRAINTS.standing(line)
+
+
+def test_constraints_are_read_on_behind_what_was_read() -> None:
+    asked = Counter[str]()
+
+    class Reader:
+        def add(self, message: Message) -> None:
+            asked[message.id] += 1
+
+        def standing(self) -> tuple[Constraint, ...]:
+            return ()
+
+    class Finder(NoConstraints):
+        def reader(self) -> Reader:
+            return Reader()
+
+    messages, finder = numbered([user("a"), user("b"), user("c")]), ConstraintReading().of(Finder())
+    for end in (1, 2, 3):
+        finder.standing(messages[:end])
+    assert set(asked.values()) == {1}
 
 
 # -- what was asked -------------------------------------------------------------------------------------------------

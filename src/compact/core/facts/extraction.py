@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeGuard
 
 from compact.core.facts.constraints import Constraint, ConstraintFinder
 from compact.core.facts.entities import EntityKind, entity_kinds
-from compact.core.facts.ledger import Fact, FactKind, FactsBySubject, Ledger, MergedFacts, by_subject, joined_facts
+from compact.core.facts.ledger import Fact, FactKind, FactsBySubject, Ledger, MergedFacts, by_subject
 from compact.core.facts.open_items import TodoList, open_item_facts
 from compact.core.facts.outcomes import ToolUse, ToolUseReader
 from compact.core.facts.text import TextRange, cut_line, ends_of, joined_ranges, line_around, sentence_ranges
@@ -52,6 +53,8 @@ _NOTHING_FOUND = "exit 1"
 # Chosen: more than these in one message, and what is further from both ends of a text, are data.
 _MAX_MENTIONS = 5_000
 _MENTIONS_END_CHARS = 50_000
+# Chosen: how many messages are compared at a time.
+_STRETCH = 500
 # Chosen: the newest changes are the likely cause of a test that passes again.
 _MAX_CHANGES_NAMED = 3
 
@@ -62,32 +65,34 @@ def find_facts(
     *,
     constraints: ConstraintFinder,
     history: Sequence[Message] | None = None,
+    inside: Set[str] | None = None,
     reading: SpanReading | None = None,
 ) -> Ledger:
     """Return the ledger of a span: it contains that of any shorter span, except what was taken back or settled since.
 
     `history` is the whole that the span is part of: it decides what was asked first and last, and a constraint that
-    was taken back after the span is gone too. `reading` is what was read of the span before this one.
+    was taken back after the span is gone too. `inside` are the ids of the span, if they are at hand, and `reading` is
+    what was read of the span before this one.
     """
     whole = messages if history is None else history
-    inside = {message.id for message in messages}
+    inside = {message.id for message in messages} if inside is None else inside
     held = constraints.standing(whole)
     standing = [constraint for constraint in held if constraint.source_id in inside]
     read = (reading or SpanReading()).read(messages)
-    asked = (fact for fact in _asks(whole, held) if inside.issuperset(fact.source_ids))
+    asked = (fact for fact in _asks(whole, held) if inside >= {*fact.source_ids})
     constrained = (Fact(FactKind.CONSTRAINT, found.text, source_ids=(found.source_id,)) for found in standing)
-    return joined_facts(
-        (
-            by_subject((*asked, *constrained)),
-            read.decisions,
-            by_subject(read.open_items),
-            read.files,
-            read.commands,
-            read.errors,
-            by_subject(artifacts),
-            read.mentions,
-        )
+    # No two of these have facts of one kind.
+    parts = (
+        by_subject((*asked, *constrained)),
+        read.decisions,
+        by_subject(read.open_items),
+        read.files,
+        read.commands,
+        read.errors,
+        by_subject(artifacts),
+        read.mentions,
     )
+    return Ledger(tuple(chain.from_iterable(part.values() for part in parts)))
 
 
 class FactReader:
@@ -181,8 +186,13 @@ class FoundFacts:
 
 def _common_start(one: Sequence[Message], other: Sequence[Message]) -> int:
     """Return with how many messages both begin."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((n for n, (mine, its) in pairs if mine is not its and mine != its), min(len(one), len(other)))
+    # Compared in C, a stretch at a time.
+    start, most = 0, min(len(one), len(other))
+    while start < most and one[start : start + _STRETCH] == other[start : start + _STRETCH]:
+        start += _STRETCH
+    end = start + _STRETCH
+    pairs = enumerate(zip(one[start:end], other[start:end], strict=False), start)
+    return next((n for n, (mine, its) in pairs if mine is not its and mine != its), most)
 
 
 class SpanReading:

@@ -23,6 +23,8 @@ class FactKind(Enum):
     ERROR = "error"
     ARTIFACT = "artifact"
     MENTION = "mention"
+    # Facts are found by their kind and subject, thousands at a time; what Enum has would be called for each.
+    __hash__ = object.__hash__
 
 
 # What goes first when there is not enough room; what users asked to hold goes last, after everything else.
@@ -136,7 +138,8 @@ class MergedFacts:
 
     def __init__(self) -> None:
         self._details: dict[tuple[FactKind, str], str] = {}
-        self._sources: dict[tuple[FactKind, str], list[str]] = {}
+        # Each source once, in order: what a long session comes back to again and again has thousands.
+        self._sources: dict[tuple[FactKind, str], dict[str, None]] = {}
         self._facts: FactsBySubject = {}
         # Those that are not in `_facts` as they are now.
         self._changed: dict[tuple[FactKind, str], None] = {}
@@ -145,27 +148,27 @@ class MergedFacts:
         """Add a fact."""
         key = (fact.kind, fact.subject)
         self._details[key] = fact.detail or self._details.get(key, "")
-        self._sources.setdefault(key, []).extend(fact.source_ids)
+        self._sources.setdefault(key, {}).update(dict.fromkeys(fact.source_ids))
         self._changed[key] = None
 
     def facts(self) -> FactsBySubject:
         """Return the facts so far."""
         for key in self._changed:
-            self._facts[key] = Fact(*key, self._details[key], tuple(dict.fromkeys(self._sources[key])))
+            self._facts[key] = Fact(*key, self._details[key], tuple(self._sources[key]))
         self._changed.clear()
         return self._facts
 
     def with_others(self, later: MergedFacts) -> FactsBySubject:
         """Return the facts so far with some that were found after them."""
-        return _with_later(dict(self.facts()), later.facts())
-
-
-def _with_later(found: FactsBySubject, later: FactsBySubject) -> FactsBySubject:
-    for key in found.keys() & later.keys():
-        known, new = found[key], later[key]
-        ids = tuple(dict.fromkeys((*known.source_ids, *new.source_ids)))
-        found[key] = Fact(*key, new.detail or known.detail, ids)
-    return found | {key: fact for key, fact in later.items() if key not in found} if found else dict(later)
+        found = dict(self.facts())
+        for key, new in later.facts().items():
+            known = found.get(key)
+            if known is None:
+                found[key] = new
+            else:
+                ids = (one for one in new.source_ids if one not in self._sources[key])
+                found[key] = Fact(*key, new.detail or known.detail, (*known.source_ids, *ids))
+        return found
 
 
 def by_subject(facts: Iterable[Fact]) -> FactsBySubject:
@@ -176,17 +179,9 @@ def by_subject(facts: Iterable[Fact]) -> FactsBySubject:
     return found.facts()
 
 
-def joined_facts(parts: Iterable[FactsBySubject]) -> Ledger:
-    """Return one ledger of facts, those of the first part first."""
-    found: FactsBySubject = {}
-    for part in parts:
-        found = _with_later(found, part)
-    return Ledger(tuple(found.values()))
-
-
 def merged(facts: Iterable[Fact]) -> Ledger:
     """Return one ledger: a subject that was found twice keeps its place and has its newest detail."""
-    return joined_facts((by_subject(facts),))
+    return Ledger(tuple(by_subject(facts).values()))
 
 
 def by_kind(facts: Iterable[Fact]) -> Mapping[FactKind, tuple[Fact, ...]]:

@@ -25,6 +25,8 @@ from compact.core.summary.summary import (
 )
 
 UNVERIFIED = " [unverified]"
+# The facts that a summary is searched for; of the others there may be thousands.
+_LOOKED_FOR = frozenset((*REQUIRED, FactKind.FILE, FactKind.ERROR, FactKind.OPEN_ITEM, FactKind.ARTIFACT))
 # A task longer than the summary may be stands in it cut: code did that, and asking again does not help. Chosen.
 _MIN_CUT_CHARS = 80
 # Older failures were given up, or went away without anybody saying so. Chosen.
@@ -56,12 +58,10 @@ def lacking(summary: StructuredSummary, ledger: Ledger, *, text: str = "") -> tu
                 return fact in errors and not shown.has_words(fact.subject)
             case FactKind.OPEN_ITEM:
                 return not shown.has_words(fact.subject)
-            case FactKind.ARTIFACT:
-                return not shown.has(fact.subject)
             case _:
-                return False
+                return not shown.has(fact.subject)
 
-    missing = [fact for fact in ledger if is_missing(fact)]
+    missing = [fact for fact in ledger if fact.kind in _LOOKED_FOR and is_missing(fact)]
     return tuple(
         sorted(missing, key=lambda fact: REQUIRED.index(fact.kind) if fact.kind in REQUIRED else len(REQUIRED))
     )
