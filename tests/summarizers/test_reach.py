@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from compact import StructuredSummary
+from compact import Message, StructuredSummary
+from compact.core.summary.span_index import SpanIndex
 from compact.core.summary.summary import Excerpt
 from compact.summarizers import reach
-from compact.summarizers.reach import places_to_read
 from compact.testing import as_log, tool_run, user
 
 # The tokens of a summary that is large enough to be chosen from all that is ever read.
 ROOM = 10_000
+
+
+def places_to_read(
+    log: Sequence[Message], previous: StructuredSummary | None, max_tokens: int
+) -> frozenset[int] | None:
+    return reach.places_to_read(log, previous, max_tokens, SpanIndex.of(log, log))
 
 
 def quoting(*source_ids: str) -> StructuredSummary:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
 
@@ -112,14 +112,14 @@ class SummarizeStrategy:
         return frozenset(index for indices in groups for index in indices)
 
 
-def _pinned_before(context: PlanningContext, span: Iterable[str]) -> tuple[str, ...]:
+def _pinned_before(context: PlanningContext, span: SpanReference) -> tuple[str, ...]:
     """Return the pinned messages that stand before the summary: those older than every other message that stays.
 
     Attachments in use are among them.
     """
-    inside, first = {context.places[message_id] for message_id in span}, context.layers.before_summary
-    last = max(inside)
-    older = (index for index in context.outside if index < last and index not in inside)
+    inside, first = span.ids, context.layers.before_summary
+    last = max(map(context.places.__getitem__, span))
+    older = (index for index in context.outside if index < last and context.messages[index].id not in inside)
     return tuple(context.messages[index].id for index in takewhile(first.__contains__, older))
 
 

@@ -12,6 +12,7 @@ from compact.core.facts.text import both_ends, sentence_ranges
 from compact.core.log.messages import Message
 from compact.core.summary.fitting import fit_summary
 from compact.core.summary.focus import Focus, piece_factors
+from compact.core.summary.span_index import SpanIndex
 from compact.core.summary.summarizer import SummaryRequest
 from compact.core.summary.summary import StructuredSummary, render_summary_text
 from compact.core.summary.verification import lacking
@@ -53,9 +54,9 @@ def extractive_summary(request: SummaryRequest) -> StructuredSummary:
     form = FORMS.get(request.form, FORMS["task_state"])
     ledger = _listed_facts(request, form, span, _required_facts(request))
     history = request.history or span
-    inside = {message.id for message in span}
-    places = [place for place, message in enumerate(history) if message.id in inside]
-    read = places_to_read(history, request.previous, request.max_tokens, request.groups if request.history else ())
+    index = request.index or SpanIndex.of(history, span)
+    places, inside = index.span, {*index.span}
+    read = places_to_read(history, request.previous, request.max_tokens, index)
     selection = Selection(history, count_text=request.count_text, places=read)
     factors = form.factors(selection.pieces, history, places, ledger) if form.has_factors else []
     if request.focus:
@@ -78,7 +79,7 @@ def extractive_summary(request: SummaryRequest) -> StructuredSummary:
 
 
 def _shown_anyway(
-    pieces: Sequence[Piece], history: Sequence[Message], span: Collection[str], ledger: Ledger
+    pieces: Sequence[Piece], history: Sequence[Message], span: Collection[int], ledger: Ledger
 ) -> Iterator[int]:
     """Yield the pieces that need not be chosen: they stay in the prompt, or are part of a fact that is verbatim."""
     facts: dict[str, list[Fact]] = {}
@@ -86,8 +87,8 @@ def _shown_anyway(
         for source_id in fact.source_ids if fact.kind in _VERBATIM else ():
             facts.setdefault(source_id, []).append(fact)
     for index, piece in enumerate(pieces):
-        source_id = history[piece.place].id
-        if source_id not in span or any(_tells(fact, piece) for fact in facts.get(source_id, ())):
+        told = facts.get(history[piece.place].id, ())
+        if piece.place not in span or any(_tells(fact, piece) for fact in told):
             yield index
 
 
@@ -188,7 +189,7 @@ def _required_facts(request: SummaryRequest) -> Ledger:
         tuple(
             fact if fact.kind is FactKind.CONSTRAINT or fact in artifacts else _fitting_ask(fact, request)
             for fact in request.ledger
-            if fact.kind in REQUIRED or fact in artifacts
+            if fact.kind in REQUIRED or (fact.kind is FactKind.ARTIFACT and fact in artifacts)
         )
     )
 

@@ -7,12 +7,13 @@ summary the newest part is read, and of the rest what the summary before shows a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, chain
 
-from compact.core.facts.tool_calls import is_typed
-from compact.core.log.groups import Group, group_messages
+from compact.core.log.groups import Group
 from compact.core.log.messages import Message, text_chars
+from compact.core.summary.span_index import SpanIndex, group_at
 from compact.core.summary.summary import StructuredSummary
 
 # Chosen: a summary is chosen from a hundred times as much as it has room for, at four characters a token, and from no
@@ -27,31 +28,30 @@ _SHORT_ASK_CHARS = 20
 
 
 def places_to_read(
-    history: Sequence[Message],
-    previous: StructuredSummary | None,
-    max_tokens: int,
-    groups: Sequence[Group] = (),
+    history: Sequence[Message], previous: StructuredSummary | None, max_tokens: int, index: SpanIndex
 ) -> frozenset[int] | None:
     """Return the places of a history that the lines of a summary of so many tokens are chosen from; None for all of it.
 
-    A call and its results are read together; `groups` are those of the history, if they are known.
+    A call and its results are read together.
     """
     max_chars = min(MAX_CHARS, CHARS_PER_TOKEN * max_tokens)
     # As soon as it is too much, the rest is not measured.
     if all(chars <= max_chars for chars in accumulate(map(text_chars, reversed(history)))):
         return None
+    groups = index.groups
     quoted = {excerpt.source_id for excerpt in previous.excerpts} if previous else set[str]()
-    groups = groups or group_messages(history)
     first_newest = _first_of_newest(history, groups, max_chars * SHARE_WITH_SUMMARY if quoted else max_chars)
-    older, newest = groups[:first_newest], groups[first_newest:]
-    quoted_places = {place for place, message in enumerate(history) if message.id in quoted}
-    read_again = [group for group in older if not quoted_places.isdisjoint(group.indices)]
-    first_ask = next(_asks(history, older), ())
+    numbers = {group_at(groups, index.places[one]) for one in quoted if one in index.places}
+    read_again = [groups[number].indices for number in numbers if number < first_newest]
+    first_place = groups[first_newest].indices[0] if first_newest < len(groups) else len(history)
+    # What a person typed is a group by itself.
+    asks = index.asks[: bisect_left(index.asks, first_place)]
     return frozenset(
         (
-            *first_ask,
-            *(place for group in (*newest, *read_again) for place in group.indices),
-            *_newest_asks(history, older, max_chars * TYPED_SHARE),
+            *asks[:1],
+            *(place for group in groups[first_newest:] for place in group.indices),
+            *chain.from_iterable(read_again),
+            *_newest_asks(history, asks, max_chars * TYPED_SHARE),
         )
     )
 
@@ -65,17 +65,12 @@ def _first_of_newest(history: Sequence[Message], groups: Sequence[Group], max_ch
     return 0
 
 
-def _asks(history: Sequence[Message], groups: Iterable[Group]) -> Iterator[tuple[int, ...]]:
-    """Yield the places of what people wrote."""
-    return (group.indices for group in groups if not group.is_tool and is_typed(history[group.indices[0]]))
-
-
-def _newest_asks(history: Sequence[Message], groups: Sequence[Group], max_chars: float) -> Iterator[int]:
+def _newest_asks(history: Sequence[Message], asks: Sequence[int], max_chars: float) -> Iterator[int]:
     """Yield the places of what people wrote last, as much as there is room for."""
-    for indices in _asks(history, reversed(groups)):
-        size = sum(text_chars(history[place]) for place in indices)
+    for place in reversed(asks):
+        size = text_chars(history[place])
         if size <= max_chars:
             max_chars -= size
-            yield from indices
+            yield place
         if max_chars < _SHORT_ASK_CHARS:
             break

@@ -22,6 +22,7 @@ from compact.core.log.legality import Repair, repair_chat
 from compact.core.log.messages import Message
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.layers import KeepRules, Layers, partition
+from compact.core.plan.line_index import LineIndex
 from compact.core.plan.plan import CompactionPlan, StepFailure, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer, with_lines
 from compact.core.plan.strategy import SUMMARIZE, Goal
@@ -69,13 +70,14 @@ class Compactor:
         return self.coordinator.coordinate(
             view,
             session.plan,
-            tokens=session.tokens_of(view),
+            tokens=session.view_tokens(),
             count_message=self.tokenizer.count_message,
             rules=rules or self.rules_of(session, goal),
             goal=goal,
             turn=session.turn.context,
             prefetched=prefetched,
             structure=session.structure,
+            index=session.line_index,
         )
 
     def rules_of(self, session: Session, goal: Goal) -> KeepRules:
@@ -149,7 +151,8 @@ class Compactor:
     def unchanged(self, session: Session) -> CompactionResult:
         """Return what a call does that has nothing to compact."""
         view, tokens = session.log.view, session.prompt_tokens
-        layers = partition(view, session.structure.groups, self.rules)
+        may_pin = session.line_index.may_pin(self.rules.pinned_roles)
+        layers = partition(view, session.structure.groups, self.rules, may_pin)
         return CompactionResult(
             plan=session.plan,
             layers=layers,
@@ -165,7 +168,8 @@ class Compactor:
         if prefetched is None or result.pending_summary is None:
             return result
         groups = session.structure.groups
-        rules = rules_without(prefetched.span, session.log.view, groups, self.rules_of(session, goal))
+        may_pin = session.line_index.may_pin(self.rules.pinned_roles)
+        rules = rules_without(prefetched.span, session.log.view, groups, self.rules_of(session, goal), may_pin)
         try:
             closer = self.plan(session, replace(goal, may_drop=False), prefetched, rules) if rules else result
         except InsufficientBudget:
@@ -191,7 +195,10 @@ class Compactor:
     def _with_constraints(self, session: Session, result: CompactionResult, goal: Goal) -> CompactionResult:
         """Return the result, repaired if its prompt would lack a constraint, as far as there is room."""
         guard = ConstraintGuard(
-            self.constraints, self.tokenizer.count_message, self.renderer, max_summary_tokens=self.max_summary_tokens
+            session.constraint_reading.of(self.constraints),
+            self.tokenizer.count_message,
+            self.renderer,
+            max_summary_tokens=self.max_summary_tokens,
         )
         view, plan = session.log.view, result.plan
         lost = guard.lost(view, plan)
@@ -230,7 +237,8 @@ class Compactor:
         """Decide that a compaction was due and could not be done, with what had to stay; the caller raises."""
         view = session.log.view
         *_, smallest = self.rules.reductions()
-        kept = kept_of(session, partition(view, session.structure.groups, smallest))
+        may_pin = session.line_index.may_pin(self.rules.pinned_roles)
+        kept = kept_of(session, partition(view, session.structure.groups, smallest, may_pin))
         self._decide(session, TriggerDecision(True, reason), **asked, **kept)
 
     def _decide(self, session: Session, decision: TriggerDecision, **details: Any) -> None:
@@ -249,7 +257,7 @@ class Compactor:
             origin=None,
             held=False,
         )
-        session.adopt(with_lines(plan, session.log.view, session.structure.turn_order), is_compaction=True)
+        session.adopt(with_lines(plan, session.log.view, session.structure), is_compaction=True)
         self.render(session)
         session.record_plan_size()
         session.mark_exhausted()
@@ -306,14 +314,18 @@ class Compactor:
     def _built(
         self, session: Session, plan: CompactionPlan, view: Sequence[Message]
     ) -> tuple[CurrentPrompt, Sequence[Repair]]:
-        rendered = self.renderer.render(view, plan)
+        is_own = view is session.log.view
+        outside = plan.places_outside(session.structure.places) if is_own else None
+        rendered = self.renderer.render(view, plan, outside)
         slots, repairs = repair_chat(rendered.slots)
         prompt = CurrentPrompt.built(
             session.log,
-            view,
             plan,
             rendered,
             slots,
+            covered=len(view),
+            view_tokens=sum(session.view_tokens() if is_own else session.tokens_of(view)),
+            tools=dict(session.line_index.tools if is_own else LineIndex(view).tools),
             rules=self.rules,
             message_tokens=session.message_tokens,
             count_message=self.tokenizer.count_message,
@@ -343,9 +355,10 @@ def _as_asked(reason: str, note: str, focus: str) -> str:
 
 def _newly_changed_ids(session: Session, before: CompactionPlan) -> list[str]:
     """Return the messages of the current line that are no longer in the prompt as they came."""
-    changed = {message_id for record in session.plan.records for message_id in record.span}
-    changed.difference_update(*(record.span for record in before.records))
-    return [message.id for message in session.log.view if message.id in changed]
+    changed = frozenset[str]().union(*(record.span.ids for record in session.plan.records))
+    changed = changed.difference(*(record.span.ids for record in before.records))
+    places = session.structure.places
+    return sorted(changed.intersection(places), key=places.__getitem__)
 
 
 def _with_kept_longer(reason: str, session: Session, layers: Layers) -> str:

@@ -173,7 +173,7 @@ class EventEmitter:
         for event, fields in _proposal_events(result.counts):
             self.emit(session, event, **fields)
         for change in content_changes(
-            session.log.view_ids,
+            session.structure.places,
             before,
             session.plan,
             message_tokens=session.message_tokens,
@@ -239,7 +239,8 @@ class EventEmitter:
         The report is made when somebody reads the event, on the history as it is now: the turn does not wait for it.
         """
         view, log, plan = tuple(session.log.view), tuple(session.log.entries), session.plan
-        read = partial(report_of, constraints=constraints, default_sensitivity=default_sensitivity)
+        finder = session.constraint_reading.of(constraints)
+        read = partial(report_of, constraints=finder, default_sensitivity=default_sensitivity)
         compute_report = _Once(lambda: read(view, before, plan, log=log))
         self.emit(session, CompactionReportEvent, compute_report=compute_report)
 

@@ -82,11 +82,15 @@ def smaller_rules(rules: KeepRules) -> tuple[KeepRules, ...]:
 
 
 def rules_without(
-    span: Iterable[str], messages: Sequence[Message], groups: Sequence[Group], rules: KeepRules
+    span: Iterable[str],
+    messages: Sequence[Message],
+    groups: Sequence[Group],
+    rules: KeepRules,
+    may_pin: Sequence[int] | None = None,
 ) -> KeepRules | None:
     """Return the first of ever smaller rules that keep nothing of a span; None if the rules do so, or none do."""
     inside = set(span)
     for smaller in smaller_rules(rules):
-        if inside.isdisjoint(messages[index].id for index in partition(messages, groups, smaller).kept):
+        if inside.isdisjoint(messages[index].id for index in partition(messages, groups, smaller, may_pin).kept):
             return smaller if smaller != rules else None
     return None

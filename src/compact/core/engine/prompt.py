@@ -39,21 +39,25 @@ class CurrentPrompt:
     def built(
         cls,
         log: Log,
-        view: Sequence[Message],
         plan: CompactionPlan,
         rendered: RenderedPrompt,
         slots: tuple[Slot, ...],
         *,
+        covered: int,
+        view_tokens: int,
+        tools: dict[str, str],
         rules: KeepRules,
         message_tokens: Callable[[str], int],
         count_message: Callable[[Message], int],
         like: object,
     ) -> CurrentPrompt:
-        """Return the prompt of a plan for a line of the log: as it was rendered, with its slots after repairs."""
+        """Return the prompt of a plan for a line of the log: as it was rendered, with its slots after repairs.
+
+        It accounts for `covered` messages, which take `view_tokens` as they came; `tools` names the tool of each call.
+        """
         prompt = cls()
-        prompt.rendered, prompt.covered = replace(rendered, slots=slots), len(view)
-        prompt.view_tokens = sum(message_tokens(message.id) for message in view)
-        prompt._tools = {call.id: call.name for message in view for call in message.tool_calls}
+        prompt.rendered, prompt.covered = replace(rendered, slots=slots), covered
+        prompt.view_tokens, prompt._tools = view_tokens, tools
         as_planned = {id(slot) for slot in rendered.slots}
         for slot in slots:
             message = slot.message

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from compact.core.audit.records import AddedMessage, Commit, ModelCall, SessionHead, StoredMessage, StoredSession
 from compact.core.audit.regret_finder import RegretFinder, read_regrets
 from compact.core.engine.prompt import CurrentPrompt
+from compact.core.facts.constraints import ConstraintReading
 from compact.core.facts.extraction import SpanReading
 from compact.core.log.entries import read_entry, write_entry
 from compact.core.log.forms import EntryForm, plain
@@ -24,6 +25,7 @@ from compact.core.log.structure import HistoryStructure
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import Calibration, TokenBudget
 from compact.core.plan.layers import KeepRules
+from compact.core.plan.line_index import LineIndex
 from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import CompactionAction, CompactionPlan, CompactionRun, StepFailure
 from compact.core.plan.regret import Regret, Regrets
@@ -190,6 +192,8 @@ class Session:
         self.spending = Spending()
         # What was read of the messages that the summary stands for.
         self.span_reading = SpanReading()
+        # How far the caller's line was read for constraints.
+        self.constraint_reading = ConstraintReading()
         self._deletion = Deletion()
         # The plan version for which a summary was asked of a job queue.
         self.queued_version: int | None = None
@@ -200,7 +204,7 @@ class Session:
         self._form_tokens: dict[str, int] = {}
         self._unseen_tokens: dict[str, int] = {}
         # How the caller's line is built, as far as that was needed.
-        self._structure = HistoryStructure()
+        self._structure, self._line_index = HistoryStructure(), LineIndex()
         self._tails: tuple[PromptTail, ...] = ()
         # Whether a prompt may come back whose tail is not among these: of another process, or of long ago.
         self._has_other_tails = False
@@ -250,7 +254,8 @@ class Session:
         self._form_tokens = {message_id: form.tokens for message_id, form in stored.forms.items()}
         self._unseen_tokens = {message_id: form.tokens for message_id, form in stored.unseen.items()}
         self._like = entries[-1].original if entries else None
-        self.plan, self.prompt, self._structure = stored.plan, CurrentPrompt(), HistoryStructure()
+        self.plan, self.prompt = stored.plan, CurrentPrompt()
+        self._structure, self._line_index = HistoryStructure(), LineIndex()
         self._earlier_plans = None if stored.plan.version > 1 else ()
         self._left_lines = None if stored.plan.version > 1 or stored.head.branch else ()
         self._versions_here = (stored.plan.version,) if self._left_lines is None else (stored.plan.version, 0)
@@ -276,14 +281,14 @@ class Session:
     def fork(self) -> Session:
         """Return a copy on which a compaction can be tried out: what it does never reaches this session.
 
-        Three things are shared: what summaries cost, which is spent on one account, that the session was deleted, and
-        what was read of the messages of its summary.
+        Shared are what summaries cost, which is spent on one account, that the session was deleted, and what was read
+        of the messages of its summary and for constraints.
         """
         twin = copy(self)
         twin.log, twin.prompt = self.log.fork(), self.prompt.copy()
         twin._tokens, twin._form_tokens = dict(self._tokens), dict(self._form_tokens)
         twin._unseen_tokens = dict(self._unseen_tokens)
-        twin._structure, twin._noted = self._structure.copy(), set()
+        twin._structure, twin._line_index, twin._noted = self._structure.copy(), self._line_index.copy(), set()
         twin._forget_last_call()
         return twin
 
@@ -292,7 +297,8 @@ class Session:
 
         What is shared with forks stays, and so does what the process knows of itself.
         """
-        stays = {name: vars(self)[name] for name in ("spending", "span_reading", "_deletion", "_adding", "_noted")}
+        own = ("spending", "span_reading", "constraint_reading", "_deletion", "_adding", "_noted")
+        stays = {name: vars(self)[name] for name in own}
         vars(self).update(vars(before), **stays, reads=self.reads + 1)
         self._forget_last_call()
 
@@ -567,12 +573,20 @@ class Session:
             if isinstance(incoming, SettledItems) and not added:
                 return incoming
             return [*incoming, *added]
-        own = dict(zip(match.owners, incoming, strict=True))
+        own = self._own_items(incoming, match.owners)
         kept = [
             own[owner] if owner and owner in own else copy_plain(original)
             for owner, original in zip(items.owners, items.originals, strict=True)
         ]
         return kept + added
+
+    def _own_items(self, incoming: Sequence[object], owners: Sequence[str]) -> Mapping[str, object]:
+        """Return the caller's items of the prompt, by the entries that they are; of a whole history these are few."""
+        places = self.structure.places
+        shown = {owner: places.get(owner, len(owners)) for owner in self.prompt.items.owners if owner}
+        if all(place < len(owners) and owners[place] == owner for owner, place in shown.items()):
+            return {owner: incoming[place] for owner, place in shown.items()}
+        return dict(zip(owners, incoming, strict=True))
 
     def _is_shown_as_sent(self, incoming: Sequence[object]) -> bool:
         """Return True if our own texts in a caller's list are those of now: a stub may have become shorter."""
@@ -641,6 +655,12 @@ class Session:
         self._structure = self._structure.of(self.log.view)
         return self._structure
 
+    @property
+    def line_index(self) -> LineIndex:
+        """What the caller's line has of the few kinds that planning asks for; read as its structure is."""
+        self._line_index = self._line_index.of(self.log.view)
+        return self._line_index
+
     # -- tokens -----------------------------------------------------------------------------------------------------
 
     def tokens_of(self, messages: Sequence[Message]) -> list[int]:
@@ -648,6 +668,11 @@ class Session:
         if not self.log.forms:  # as in nearly all sessions
             return [self._tokens[message.id] for message in messages]
         return [self.message_tokens(message.id) for message in messages]
+
+    def view_tokens(self) -> list[int]:
+        """Return the tokens of the caller's line, message by message."""
+        places = self.structure.places  # whose ids are at hand: a long line has its messages all over the memory
+        return list(map(self.message_tokens if self.log.forms else self._tokens.__getitem__, places))
 
     def message_tokens(self, message_id: str) -> int:
         """Return the tokens of one log entry, in the form that it has now."""

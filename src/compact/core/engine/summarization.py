@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from compact.core.audit.store import SummaryCache
@@ -23,10 +23,10 @@ from compact.core.facts.constraints import ConstraintFinder
 from compact.core.facts.extraction import find_facts
 from compact.core.facts.ledger import REQUIRED, Fact, FactKind, Ledger, merged
 from compact.core.facts.text import cut_line, first_line
-from compact.core.facts.tool_calls import command_of, path_of
+from compact.core.facts.tool_calls import command_of, is_typed, path_of
 from compact.core.log.groups import calls_answered, group_messages
 from compact.core.log.messages import Message, copy_plain
-from compact.core.log.sensitivity import closed_ids, is_open, withheld_all
+from compact.core.log.sensitivity import OPEN_SENSITIVITIES, is_open, withheld
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.plan import ClearRecord, CompactionPlan, StepFailure, SummarizationRecord
 from compact.core.plan.renderer import summary_message
@@ -34,6 +34,7 @@ from compact.core.plan.stubs import render_cleared
 from compact.core.plurals import quantity
 from compact.core.steps import SlowStep, Steps
 from compact.core.summary.fitting import cut_to, joined, required_facts, shortened
+from compact.core.summary.span_index import SpanIndex
 from compact.core.summary.summarizer import (
     ModelSummarizer,
     Summarizer,
@@ -284,15 +285,33 @@ def _with_message_ids(ledger: Ledger, request: SummaryRequest) -> Ledger:
     return Ledger((*ledger.facts, *ids))
 
 
-def _as_shown(messages: Iterable[Message], plan: CompactionPlan, span: Collection[str]) -> Iterator[Message]:
-    """Yield the messages of a span in their own words, and the others as a prompt shows them."""
-    for message in messages:
-        record = None if message.id in span else plan.get_action(message.id)[1]
+def _changed(messages: Sequence[Message], changes: Mapping[int, Message]) -> list[Message]:
+    """Return messages with others at some places."""
+    changed = list(messages)
+    for place, message in changes.items():
+        changed[place] = message
+    return changed
+
+
+def _cleared_outside(
+    span: Set[str], messages: Sequence[Message], places: Mapping[str, int], plan: CompactionPlan
+) -> dict[int, Message]:
+    """Return, by their places, the messages outside a span of which a prompt shows only a part, as it shows them."""
+    cleared: dict[int, Message] = {}
+    cut = {message_id for record in plan.clearings for message_id in record.span} & places.keys()
+    for message_id in cut.difference(span):
+        place, record = places[message_id], plan.get_action(message_id)[1]
         # What is withheld is a line already, to which the ranges of a record do not belong.
-        if isinstance(record, ClearRecord) and is_open(message):
-            yield render_cleared(message, record)
-        else:
-            yield message
+        if isinstance(record, ClearRecord) and is_open(messages[place]):
+            cleared[place] = render_cleared(messages[place], record)
+    return cleared
+
+
+def _asks_in(messages: Sequence[Message], asks: Sequence[int], changed: Set[int]) -> Sequence[int]:
+    """Return the places of what people typed, if they are known but for messages that were changed since."""
+    if not changed:
+        return asks
+    return sorted({*asks} - changed | {place for place in changed if is_typed(messages[place])})
 
 
 def _artifact_facts(pending: SummarizationRecord, span: Sequence[Message]) -> list[Fact]:
@@ -432,18 +451,31 @@ class SummaryWriter:
     ) -> SummaryRequest:
         """Return what the summariser gets: the messages that are new to the span, and the summary before them."""
         pending, before = room.pending, session.plan.summary
-        inside, known = set(pending.span), set(before.span if before else ())
-        view = withheld_all(session.log.view, self.default_sensitivity)
-        span = tuple(message for message in view if message.id in inside)
-        artifacts = _artifact_facts(pending, span)
-        found = find_facts(span, artifacts, constraints=self.constraints, history=view, reading=session.span_reading)
+        places, span = session.structure.places, pending.span.ids
+        closed = self._closed(session)
+        view = _changed(session.log.view, closed)
+        cleared = _cleared_outside(span, view, places, plan)
+        history = _changed(view, cleared)
+        inside = sorted(map(places.__getitem__, pending.span))
+        new = sorted(map(places.__getitem__, span - before.span.ids if before else span))
+        messages = tuple(map(view.__getitem__, inside))
+        facts = find_facts(
+            messages,
+            _artifact_facts(pending, messages),
+            constraints=session.constraint_reading.of(self.constraints),
+            history=view,
+            inside=span,
+            reading=session.span_reading,
+        )
+        closed_ids = frozenset(message.id for message in closed.values())
+        asks = _asks_in(history, session.line_index.asks, closed.keys() | cleared.keys())
         request = SummaryRequest(
-            messages=tuple(message for message in span if message.id not in known),
-            span=span,
-            history=tuple(_as_shown(view, plan, inside)),
-            groups=tuple(session.structure.groups),
-            previous=before.summary.without_sources(closed_ids(view)) if before and before.summary else None,
-            ledger=_with_carried_facts(before, found),
+            messages=tuple(map(view.__getitem__, new)),
+            span=messages,
+            history=tuple(history),
+            index=SpanIndex(tuple(session.structure.groups), places, asks, inside),
+            previous=before.summary.without_sources(closed_ids) if before and before.summary else None,
+            ledger=_with_carried_facts(before, facts),
             max_tokens=pending.max_tokens,
             count_text=self.tokenizer.count_text,
             form=self.form,
@@ -454,6 +486,13 @@ class SummaryWriter:
             spending=session.spending,
         )
         return self._drafting.leaving_room(request, room)
+
+    def _closed(self, session: Session) -> dict[int, Message]:
+        """Return, by their places, what stands for messages that may not leave."""
+        view, default = session.log.view, self.default_sensitivity
+        # Most messages have no marks at all.
+        may_be_closed = session.line_index.marked if default in OPEN_SENSITIVITIES else range(len(view))
+        return {place: withheld(view[place], default) for place in may_be_closed if not is_open(view[place], default)}
 
     @property
     def _drafting(self) -> SummaryDrafting:

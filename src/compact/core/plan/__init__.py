@@ -3,6 +3,7 @@
 plan              records, the action they come to for each message, and how the compaction went
 budget            how much fits, when to act, how far to go; calibration by reported usage
 layers            which messages are kept verbatim
+line_index        which messages of a line are of the few kinds that planning asks for
 strategy          the socket for strategies: what one may look at, what it proposes
 renderer          log and plan in, prompt out
 stubs             the text that stands for what left

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from compact.core.log.groups import Group
 from compact.core.log.messages import Message
+from compact.core.plan.line_index import LineIndex
+from compact.core.summary.span_index import group_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,30 +81,37 @@ class Layers:
         return self.pinned | self.recent | self.tool_io
 
 
-def partition(messages: Sequence[Message], groups: Sequence[Group], rules: KeepRules) -> Layers:
+def partition(
+    messages: Sequence[Message], groups: Sequence[Group], rules: KeepRules, may_pin: Iterable[int] | None = None
+) -> Layers:
     """Sort a history into layers, whole groups at a time; what was missed before is kept beside the newest tool groups.
 
     A group with one pinned member is pinned whole. The newest user message is always kept: it is what is being asked.
     So is a tool group that ends the history, whose results have not been read yet, and so are attachments in use.
+    `may_pin` are the places of all messages that may be pinned, if they are known.
     """
-    # Most messages have another role and no marks: only the others are asked.
-    may_pin = {i for i, message in enumerate(messages) if message.meta or message.role in rules.pinned_roles}
-    pins = {i for i in may_pin if rules.pins(messages[i])}
-    pinned = [group for group in groups if not pins.isdisjoint(group.indices)] if pins else []
+    places = LineIndex(messages).may_pin(rules.pinned_roles) if may_pin is None else may_pin
+    pinned_numbers = {group_at(groups, place) for place in places if rules.pins(messages[place])}
+    pinned = [groups[number] for number in sorted(pinned_numbers)]
     pinned_starts = {group.indices[0] for group in pinned}
-    free = [group for group in groups if group.indices[0] not in pinned_starts] if pins else groups
-    kept_pairs = _newest_pairs(messages, free, rules.recent_turns)
-    tools = [group for group in free if group.is_tool]
-    is_unread = bool(tools) and tools[-1].indices[-1] == len(messages) - 1
-    first_kept = max(0, len(tools) - max(rules.tool_io_pairs, int(is_unread and rules.unread_results)))
-    older = tools[:first_kept] if rules.missed else []
+
+    def newest_first() -> Iterator[Group]:
+        free = (number for number in reversed(range(len(groups))) if number not in pinned_numbers)
+        return map(groups.__getitem__, free)
+
+    kept_pairs = _newest_pairs(messages, newest_first(), rules.recent_turns)
+    tools = (group for group in newest_first() if group.is_tool)
+    newest_tool = next((group for group in newest_first() if group.is_tool), None)
+    is_unread = newest_tool is not None and newest_tool.indices[-1] == len(messages) - 1
+    newest_tools = list(islice(tools, max(rules.tool_io_pairs, int(is_unread and rules.unread_results))))
+    older = tools if rules.missed else ()
     missed = [group for group in older if any(messages[i].id in rules.missed for i in group.indices)]
-    kept_tools = [*missed, *tools[first_kept:]]
+    kept_tools = [*reversed(missed), *reversed(newest_tools)]
     recent = {index for pair in kept_pairs for index in pair}
     newest_ask = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "user"), None)
     if newest_ask is not None and newest_ask not in pinned_starts:
         recent.add(newest_ask)
-    in_use = enumerate(messages) if rules.attached else ()
+    in_use = enumerate(messages) if rules.attached else ()  # only where there are attachments
     attached = [i for i, m in in_use if m.id in rules.attached and i not in pinned_starts]
     recent.update(attached)
     layer_pinned = frozenset(i for group in pinned for i in group.indices)
@@ -120,11 +130,11 @@ def partition(messages: Sequence[Message], groups: Sequence[Group], rules: KeepR
     )
 
 
-def _newest_pairs(messages: Sequence[Message], groups: Sequence[Group], count: int) -> list[list[int]]:
+def _newest_pairs(messages: Sequence[Message], newest_first: Iterable[Group], count: int) -> list[list[int]]:
     """Return what was said last in pairs: a user message with the reply to it; a second reply is a pair of its own."""
     pairs: list[list[int]] = []
     is_open = False
-    for group in reversed(groups):
+    for group in newest_first:
         if group.is_tool:
             continue
         is_user = messages[group.indices[0]].role == "user"

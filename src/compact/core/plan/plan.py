@@ -400,6 +400,18 @@ class CompactionPlan:
         """
         return self._decisions.covered.difference(self._decisions.others)
 
+    def places_outside(self, places: Mapping[str, int]) -> tuple[int, ...]:
+        """Return the places, in order, of the messages that the summary does not stand for: few of a long history.
+
+        Args:
+            places: The place of each message id.
+
+        Example:
+            >>> len(plan.places_outside({"m1": 0, plan.summary.span.first: 1}))
+            1
+        """
+        return tuple(sorted(map(places.__getitem__, places.keys() - self.summarized_ids())))
+
     def hidden_ids(self) -> frozenset[str]:
         """Return the messages that the prompt does not show: those that are summarised or dropped.
 
@@ -506,7 +518,7 @@ class CompactionPlan:
             >>> plan.summarizing(record, pinned=()).summary.reason
             'an example'
         """
-        covered = set(record.span)
+        covered = record.span.ids
         taken_in = [pointer for pointer in self.externalizations if covered.issuperset(pointer.span)]
         earlier = self.summary.artifacts if self.summary else ()
         # The preview is not shown any more, and plans are stored whole.

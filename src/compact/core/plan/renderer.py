@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from compact.core.log.messages import Message, Slot
+from compact.core.log.structure import HistoryStructure
 from compact.core.log.turn_order import LEFT_OUT, TurnOrder
 from compact.core.plan.plan import (
     ClearRecord,
@@ -78,12 +79,15 @@ class PromptRenderer:
 
     format_version = COMPACTION_RENDER_FORMAT_VERSION
 
-    def render(self, messages: Sequence[Message], plan: CompactionPlan) -> RenderedPrompt:
+    def render(
+        self, messages: Sequence[Message], plan: CompactionPlan, outside: Iterable[int] | None = None
+    ) -> RenderedPrompt:
         """Apply the plan to every message; nothing is left unaccounted for.
 
         Args:
             messages: The log, each entry with an id of its own.
             plan: What is done to them.
+            outside: The places of those that the summary does not stand for, if they are known: of a long history few.
 
         Returns:
             The prompt.
@@ -100,21 +104,24 @@ class PromptRenderer:
         rest: list[Slot] = []
         hidden: list[str] = []
         actions: Counter[CompactionAction] = Counter()
-        leading, inside, summarized = frozenset(plan.pinned), plan.summarized_ids(), 0
-        for message in messages:
-            record = None if message.id in inside else plan.get_action(message.id)[1]
-            if message.id in inside or isinstance(record, SummarizationRecord):
-                summarized += 1
+        leading = frozenset(plan.pinned)
+        if outside is None:
+            outside = plan.places_outside({message.id: place for place, message in enumerate(messages)})
+        for number, place in enumerate(outside):
+            message = messages[place]
+            record = plan.get_action(message.id)[1]
+            is_summarized = isinstance(record, SummarizationRecord)
+            if is_summarized or number < place:
+                actions[CompactionAction.SUMMARIZE] += 0  # what came first is named first; counted below
+            if is_summarized:
                 continue
-            if summarized:
-                actions[CompactionAction.SUMMARIZE] = summarized
             actions[record.action if record else CompactionAction.INCLUDE] += 1
             if isinstance(record, DropRecord):
                 hidden.append(message.id)
             else:
                 slot = Slot(_shown(message, record), (message.id,))
                 (lead if message.id in leading else rest).append(slot)
-        if summarized:
+        if summarized := len(messages) - actions.total():
             actions[CompactionAction.SUMMARIZE] = summarized
         summary = () if plan.summary is None else (Slot(summary_message(plan.summary), plan.summary.span.message_ids),)
         slots = (*lead, *summary, *rest)
@@ -165,15 +172,16 @@ def in_turns(slots: tuple[Slot, ...], messages: Sequence[Message], plan: Compact
 
 
 def with_lines(
-    plan: CompactionPlan, messages: Sequence[Message], turn_order: TurnOrder | None = None
+    plan: CompactionPlan, messages: Sequence[Message], structure: HistoryStructure | None = None
 ) -> CompactionPlan:
     """Return a plan that knows its lines between turns: it is rendered without what it leaves out from then on.
 
-    `turn_order` is that of the messages, if it is known.
+    `structure` is that of the messages, if it is known.
     """
-    prompt = PromptRenderer().render(messages, replace(plan, lines={}))
+    structure = structure or HistoryStructure(messages)
+    prompt = PromptRenderer().render(messages, replace(plan, lines={}), plan.places_outside(structure.places))
     has_gaps = plan.summary is not None or bool(prompt.hidden)
-    lines = _lines_in(prompt.slots, turn_order or TurnOrder(messages), plan) if has_gaps else {}
+    lines = _lines_in(prompt.slots, structure.turn_order, plan) if has_gaps else {}
     return replace(plan, lines=lines)
 
 

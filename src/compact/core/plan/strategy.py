@@ -112,6 +112,7 @@ class PlanningContext:
         prefetched: A summary that was written before it is needed.
         focus_shares: With a focus, how much of it each message has.
         repairs: The tokens that a message costs beside its own because the history is not legal there.
+        may_pin: The places of messages with marks, or of a role that is pinned.
 
     Example:
         >>> from compact import CompactConfig, CompactManager
@@ -147,6 +148,7 @@ class PlanningContext:
     prefetched: SummarizationRecord | None = None
     focus_shares: Sequence[float] = ()
     repairs: Mapping[int, int] = field(default_factory=dict[int, int])
+    may_pin: Sequence[int] = ()
 
     def focus_share(self, span: Iterable[str]) -> float:
         """Return how much of the focus the messages of a span have.

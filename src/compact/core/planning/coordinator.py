@@ -18,6 +18,7 @@ from compact.core.log.messages import Message, Slot
 from compact.core.log.structure import HistoryStructure
 from compact.core.plan.economics import Economics
 from compact.core.plan.layers import KeepRules, Layers, partition
+from compact.core.plan.line_index import LineIndex
 from compact.core.plan.parts import PromptPart, in_order, part_of
 from compact.core.plan.plan import (
     CompactionPlan,
@@ -175,6 +176,7 @@ class CompactionCoordinator:
         turn: TurnContext | None = None,
         prefetched: SummarizationRecord | None = None,
         structure: HistoryStructure | None = None,
+        index: LineIndex | None = None,
     ) -> CompactionResult:
         """Make the next plan: strategies first, then fewer kept messages, then cuts in what is too large.
 
@@ -188,6 +190,7 @@ class CompactionCoordinator:
             turn: What was shown again in this turn.
             prefetched: A summary that was written before it is needed.
             structure: How `messages` are built, if that is known.
+            index: Which of `messages` have marks, if that is known.
 
         Raises:
             InsufficientBudget: What must stay takes more than `goal.ceiling_tokens`.
@@ -208,6 +211,7 @@ class CompactionCoordinator:
         groups, places = structure.groups, structure.places
         if structure.attached:
             rules = keep_attached(messages, plan, tokens, rules, goal, self.constraints)
+        may_pin = (index or LineIndex(messages)).may_pin(rules.pinned_roles)
         goal = beside_attachments(goal, sum(tokens[places[i]] for i in rules.attached if i in places))
         start = PlanningContext(
             messages=messages,
@@ -216,10 +220,11 @@ class CompactionCoordinator:
             group_numbers=structure.group_numbers,
             turns=structure.turns,
             answered=structure.answered,
-            layers=partition(messages, groups, rules),
+            layers=partition(messages, groups, rules, may_pin),
             places=places,
             attached=structure.attached,
-            outside=_outside(messages, plan),
+            outside=plan.places_outside(places),
+            may_pin=may_pin,
             plan=replace(plan, shows_gaps=goal.settle_tokens >= _SMALL_PROMPT_TOKENS, lines=None),
             goal=goal,
             count_message=count_message,
@@ -255,7 +260,8 @@ class CompactionCoordinator:
         """Run the strategies, and again with fewer kept messages, until what they leave is small enough."""
         run = _Proposed(start, rules)
         for kept in _reductions(rules, start.goal):
-            layers = within_part(partition(start.messages, start.groups, kept), start.groups, start.goal.part)
+            layers = partition(start.messages, start.groups, kept, start.may_pin)
+            layers = within_part(layers, start.groups, start.goal.part)
             run = self._run_strategies(replace(start, layers=layers), kept)
             if run.context.total_tokens() <= start.goal.settle_tokens:
                 break
@@ -265,7 +271,7 @@ class CompactionCoordinator:
         """Cut what is still too large for the ceiling, and fill up what is left below the target."""
         squeezer, goal = Squeezer(self.constraints), context.goal
         if goal.part is PromptPart.DIALOGUE:
-            whole = replace(context, layers=partition(context.messages, context.groups, rules))
+            whole = replace(context, layers=partition(context.messages, context.groups, rules, context.may_pin))
             context = squeezer.trim_dialogue(whole, rules)
         context = squeezer.squeeze(context)
         if goal.may_drop:
@@ -348,12 +354,6 @@ def _reductions(rules: KeepRules, goal: Goal) -> Iterator[KeepRules]:
 
 def _is_wanted(strategy: str, total_tokens: int, goal: Goal) -> bool:
     return strategy not in goal.skip and (total_tokens > goal.target_tokens or strategy in goal.must_run)
-
-
-def _outside(messages: Sequence[Message], plan: CompactionPlan) -> tuple[int, ...]:
-    """Return the places of the messages that the summary in force does not stand for: few of a long history."""
-    inside = plan.summarized_ids()
-    return tuple(index for index, message in enumerate(messages) if message.id not in inside)
 
 
 def _new_records(before: CompactionPlan, after: CompactionPlan) -> dict[str, int]:

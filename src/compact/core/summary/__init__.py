@@ -3,6 +3,7 @@
 summary       the summary as structure, and its text in the prompt
 parsing       a summary's text, read back into its structure
 summarizer    the sockets for what writes it: Summarizer, and ModelSummarizer for models
+span_index    where what stands in the history that a summary is made of
 writing       how a summary came about: by whom, and what that took
 fitting       cuts a summary to the room there is, required facts last
 focus         what a person wants kept first, and how much of a text is about it

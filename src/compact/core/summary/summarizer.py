@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 from compact.core.facts.ledger import Ledger
 from compact.core.log.groups import Group
 from compact.core.log.messages import Message
+from compact.core.summary.span_index import SpanIndex
 from compact.core.summary.summary import STRUCTURED_SUMMARY_SCHEMA_VERSION, StructuredSummary
 
 
@@ -42,7 +43,7 @@ class SummaryRequest:
         count_text: Counts the tokens of a text.
         span: All messages that the new summary will stand for, in their own words.
         history: The span and what stays in the prompt, in order.
-        groups: The groups of the history (a call and all its results), by places; empty if they are not known.
+        index: Where what stands in the history; None if that is not known.
         ledger: The facts that code has found in the span.
         form: The form of the summary: `task_state`, `brief`, `decision_log`, `code_delta`, `session_summary`.
         note: A remark of whoever compacts by hand.
@@ -70,7 +71,7 @@ class SummaryRequest:
     count_text: Callable[[str], int]
     span: tuple[Message, ...] = ()
     history: tuple[Message, ...] = ()
-    groups: tuple[Group, ...] = field(default=(), compare=False, repr=False)
+    index: SpanIndex | None = field(default=None, compare=False, repr=False)
     ledger: Ledger = field(default_factory=Ledger)
     form: str = "task_state"
     note: str = ""
@@ -80,6 +81,11 @@ class SummaryRequest:
     session_id: str = ""
     spending: Spending = field(default_factory=Spending, compare=False)
     tally: Spending = field(default_factory=Spending, compare=False)
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups of the history (a call and all its results), by places; empty if they are not known."""
+        return tuple(self.index.groups) if self.index else ()
 
     @property
     def strategy(self) -> str:

@@ -1,0 +1,40 @@
+"""Where what stands in the history that a summary is made of, so that nobody looks at every message for it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from compact.core.facts.tool_calls import is_typed
+from compact.core.log.groups import Group, group_messages
+from compact.core.log.messages import Message
+
+
+@dataclass(frozen=True, slots=True)
+class SpanIndex:
+    """The groups of a history, and the places of its messages by id, of what people typed, and of the span."""
+
+    groups: Sequence[Group]
+    places: Mapping[str, int]
+    asks: Sequence[int]
+    span: Sequence[int]
+
+    @classmethod
+    def of(cls, history: Sequence[Message], span: Iterable[Message]) -> SpanIndex:
+        """Return that of a history which nobody has read yet."""
+        inside = {message.id for message in span}
+        return cls(
+            groups=group_messages(history),
+            places={message.id: place for place, message in enumerate(history)},
+            asks=[place for place, message in enumerate(history) if is_typed(message)],
+            span=[place for place, message in enumerate(history) if message.id in inside],
+        )
+
+
+def group_at(groups: Sequence[Group], place: int) -> int:
+    """Return the number of the group that has the message at a place; groups are in the order of their beginnings."""
+    number = bisect_right(groups, place, key=lambda group: group.indices[0]) - 1
+    while place not in groups[number].indices:  # the results of two calls may stand one behind the other
+        number -= 1
+    return number

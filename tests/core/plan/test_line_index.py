@@ -1,0 +1,41 @@
+"""What planning asks of each message of a line is known of a line that has grown, was edited, or is read at once."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compact.core.facts.tool_calls import is_typed
+from compact.core.log.messages import Message
+from compact.core.plan.line_index import LineIndex
+from conversations import Wire, histories
+from numbered import numbered
+
+
+def known(index: LineIndex) -> tuple[object, ...]:
+    return index.asks, index.marked, index.tools
+
+
+@settings(max_examples=60)
+@given(histories(max_size=20), st.data())
+def test_an_index_that_has_grown_is_that_of_its_line(history: list[Wire], data: st.DataObject) -> None:
+    messages, index = numbered(history), LineIndex()
+    for _ in range(4):
+        start, end = data.draw(st.integers(0, len(messages))), data.draw(st.integers(0, len(messages)))
+        line = [*messages[:start], *messages[end:]]
+        index = index.of(line)
+        assert known(index) == known(LineIndex(line)) == known(index.copy())
+        assert index.asks == [place for place, message in enumerate(line) if is_typed(message)]
+
+
+def test_a_copy_goes_on_by_itself() -> None:
+    line = numbered([Message("user", "one")])
+    index = LineIndex(line)
+    index.copy().of([*line, *numbered([Message("system", "two")])])
+    assert index.marked == []
+
+
+def test_what_may_be_pinned_has_marks_or_a_role_of_its_own() -> None:
+    line = [Message("system", "s"), Message("user", "u"), Message("user", "v", meta={"protected": True})]
+    assert list(LineIndex(line).may_pin(frozenset({"system"}))) == [0, 2]
+    assert list(LineIndex(line).may_pin(frozenset({"user"}))) == [1, 2]
