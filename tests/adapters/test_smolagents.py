@@ -20,7 +20,10 @@ from compact import CompactConfig, CompactManager
 from compact.adapters.smolagents import SUPPORTED_VERSIONS, SmolagentsDialect, recall_tool
 from compact.adapters.smolagents.messages import message_data, message_of
 from compact.core.engine.events import CompactionErrorEvent, TokenEstimateEvent
+from compact.core.log.entries import read_entry
+from compact.core.log.messages import Message
 from compact.testing import RecordingSink, WordTokenizer
+from compact.tokens import get_tokenizer
 
 
 class ScriptedSmolModel(Model):
@@ -243,6 +246,25 @@ def test_several_calls_of_a_step_are_one_call_with_its_one_result() -> None:
     call, result = block.entries
     assert call["tool_calls"][0]["function"] == {"name": "look, look", "arguments": '[{"n": 1}, {"n": 2}]'}
     assert result["tool_call_id"] == call["tool_calls"][0]["id"] == "c1"
+
+
+def test_calls_count_as_the_text_that_a_model_reads() -> None:
+    """A model reads each call as Python's words for it, with its id: several times what name and arguments take."""
+    calls = [
+        {
+            "id": f"call_{n}xV3rYl0nG1dOf4Pr0v1d3r",
+            "type": "function",
+            "function": {"name": "look", "arguments": {"n": n}},
+        }
+        for n in (1, 2)
+    ]
+    sent = {"role": "tool-call", "content": [{"type": "text", "text": "Calling tools:\n" + str(calls)}]}
+    result = {"role": "tool-response", "content": [{"type": "text", "text": "Observation:\nboth"}]}
+    (block,) = SmolagentsDialect().read([sent, result], 0)
+    counter = get_tokenizer("gpt-4o")
+    counted = counter.count_message(read_entry(block.entries[0], "messages[0]"))
+    as_text = counter.count_message(Message("assistant", sent["content"]))
+    assert as_text <= counted <= as_text + 20
 
 
 def test_the_versions_are_those_that_we_know() -> None:

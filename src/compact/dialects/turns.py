@@ -17,6 +17,8 @@ from compact.dialects.dialect import NATIVE, Entry
 # Under these names `native` has the opaque blocks, and the order of everything; stores and token counters read them.
 OPAQUE = "beside"
 ORDER = "order"
+# And the text around calls, where a dialect tells a model of them in words.
+AROUND_CALLS = "around_calls"
 # Where a conversation must begin with the user, this stands there when what is left of one does not.
 OPENING = "[the beginning of the conversation is not shown]"
 # And this at the end, where it is the user's turn to speak and all that was said last has been summarised.

@@ -66,10 +66,14 @@ def message_tokens(message: Message, count_text: CountText, *, image_rule: Image
 
 
 def _beside(message: Message) -> Content:
-    """Return what stays with a message whatever is cleared: thinking, the work of built-in tools."""
+    """Return what stays with a message whatever is cleared: thinking, the work of built-in tools, text around calls."""
     original: object = message.original
     native = original.get("native") if is_mapping(original) else None
-    kept = native.get("beside") if is_mapping(native) else None
+    if not is_mapping(native):
+        return None
+    kept, around = native.get("beside"), native.get("around_calls")
+    if isinstance(around, str):
+        return ({"type": "text", "text": around},)
     return tuple(kept) if is_list(kept) else None
 
 

@@ -21,7 +21,7 @@ from smolagents.utils import encode_image_base64  # pyright: ignore
 from compact.adapters.support.chat_messages import ChatMessagesDialect
 from compact.core.json_data import is_list, is_mapping
 from compact.dialects.dialect import NATIVE, Block, Entry, foreign, native_of
-from compact.dialects.turns import FunctionCall, read_calls, write_call
+from compact.dialects.turns import AROUND_CALLS, FunctionCall, read_calls, write_call
 
 _CALL, _RESULT = MessageRole.TOOL_CALL.value, MessageRole.TOOL_RESPONSE.value
 _ROLES = {"system": "system", "user": "user", "assistant": "assistant", _CALL: "assistant", _RESULT: "user"}
@@ -67,19 +67,17 @@ class SmolagentsDialect(ChatMessagesDialect):
             if not is_mapping(item) or item.get("role") not in _ROLES:
                 raise foreign(item, place + number, self.name)
             result = items[number + 1] if number + 1 < len(items) else None
-            call = _read_call(item) if is_mapping(result) and result.get("role") == _RESULT else None
-            if call and is_mapping(result):
-                calling: Entry = {"role": "assistant", "content": None, "tool_calls": [write_call(call)]}
-                answer: Entry = {"role": "tool", "tool_call_id": call.id, "content": result["content"]}
-                yield Block(
-                    (item, result), ({**calling, NATIVE: {"role": _CALL}}, {**answer, NATIVE: {"role": _RESULT}})
-                )
+            calling = _read_call(item) if is_mapping(result) and result.get("role") == _RESULT else None
+            if calling and is_mapping(result):
+                call_id = calling["tool_calls"][0]["id"]
+                answer: Entry = {"role": "tool", "tool_call_id": call_id, "content": result["content"]}
+                yield Block((item, result), (calling, {**answer, NATIVE: {"role": _RESULT}}))
             else:
                 role = item["role"]
                 yield Block(
                     (item,), ({"role": _ROLES[role], "content": item["content"] or "", NATIVE: {"role": role}},)
                 )
-            number += 2 if call else 1
+            number += 2 if calling else 1
 
     def _item_of(self, entries: Sequence[Entry]) -> dict[str, Any]:
         """Return the message that an entry comes to; smolagents wants its content as a list of parts."""
@@ -94,8 +92,11 @@ class SmolagentsDialect(ChatMessagesDialect):
         return {"role": was if _ROLES.get(was) == entry["role"] else role, "content": parts}
 
 
-def _read_call(item: Mapping[str, Any]) -> FunctionCall | None:
-    """Return what a message says was called; several calls have one result in smolagents, and are one call here."""
+def _read_call(item: Mapping[str, Any]) -> Entry | None:
+    """Return what a message says was called; several calls have one result in smolagents, and are one call here.
+
+    The text around names and arguments, ids included, is kept beside it: a model reads that, too, so it counts.
+    """
     content = item.get("content")
     if item["role"] != _CALL or not is_list(content) or len(content) != 1:
         return None
@@ -104,10 +105,18 @@ def _read_call(item: Mapping[str, Any]) -> FunctionCall | None:
         names = [str(call["function"]["name"]) for call in calls]
         arguments = [call["function"]["arguments"] for call in calls]
         call_id = str(calls[0]["id"])
+        around = _CALLING + str([{**call, "function": {"name": "", "arguments": ""}} for call in calls])
     except (ValueError, SyntaxError, LookupError, TypeError, RecursionError, MemoryError):
         return None  # the text of somebody's own: it stays a message of the assistant
     given = arguments[0] if len(arguments) == 1 else arguments
-    return FunctionCall(call_id, ", ".join(names), given if isinstance(given, str) else json.dumps(given, default=repr))
+    written = given if isinstance(given, str) else json.dumps(given, default=repr)
+    call = write_call(FunctionCall(call_id, ", ".join(names), written))
+    return {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [call],
+        NATIVE: {"role": _CALL, AROUND_CALLS: around},
+    }
 
 
 def _literal(text: str) -> Any:
