@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import pytest
 
 from compact.core.log.attachments import attachments_of
 from compact.core.log.messages import Message
 from compact.core.plan.layers import KeepRules
-from compact.core.plan.plan import CompactionPlan, ExternalizationRecord
+from compact.core.plan.parts import PromptPart
+from compact.core.plan.plan import ClearRecord, CompactionPlan, ExternalizationRecord
 from compact.core.plan.renderer import PromptRenderer
-from compact.core.plan.strategy import Goal
+from compact.core.plan.strategy import CompactionStrategy, Goal
 from compact.core.plan.stubs import attachments_record, render_externalized
+from compact.core.planning.attachment_moves import beside_attachments
 from compact.core.planning.coordinator import CompactionCoordinator, CompactionResult
 from compact.strategies import SummarizeStrategy, WindowStrategy
 from compact.testing import WordTokenizer
@@ -41,9 +46,18 @@ def replies(number: int, words: int = 50) -> Message:
     return Message("assistant", "word " * words, id=f"m{number}")
 
 
-def coordinated(log: list[Message], goal: Goal, *, rate: int = 60, **rules: Any) -> CompactionResult:
+STRATEGIES = (WindowStrategy(), SummarizeStrategy())
+
+
+def coordinated(
+    log: list[Message],
+    goal: Goal,
+    *,
+    rate: int = 60,
+    strategies: Sequence[CompactionStrategy] = STRATEGIES,
+    **rules: Any,
+) -> CompactionResult:
     count = FlatRate(rate=rate).count_message
-    strategies = [WindowStrategy(), SummarizeStrategy()]
     return CompactionCoordinator(strategies).coordinate(
         log,
         CompactionPlan("s"),
@@ -99,6 +113,42 @@ def test_the_oldest_attachments_in_use_give_way_first() -> None:
     assert "m7" in shown
     assert "m1" not in shown
     assert result.tokens_after <= 330
+
+
+def test_a_long_text_beside_an_attachment_in_use_is_not_cut_before_what_was_answered() -> None:
+    log = [sends(1, "word " * 150), replies(2, 250), Message("user", "And now?", id="last")]
+    goal = Goal(target_tokens=400, settle_tokens=400, ceiling_tokens=400)
+    result = coordinated(log, goal, strategies=(), attachment_turns=3)
+    assert result.plan.get_action("m1")[1] is None
+    assert isinstance(result.plan.get_action("m2")[1], ClearRecord)
+
+
+def test_an_attachment_stays_where_its_pointer_would_be_as_long() -> None:
+    log = long_log()
+    goal = Goal(target_tokens=9_000, settle_tokens=9_000, ceiling_tokens=9_000)
+    pointer = WordTokenizer().count_message(render_externalized(log[0], attachments_record(log[0], "s", reason="old")))
+    rate = pointer - WordTokenizer().count_message(log[0])
+    assert coordinated(log, goal, rate=rate).plan.records == ()
+    assert coordinated(log, goal, rate=rate + 1).plan.records != ()
+
+
+def test_what_is_beside_a_large_attachment_has_its_usual_share_of_the_rest() -> None:
+    goal = Goal(target_tokens=400, settle_tokens=500, ceiling_tokens=1_000)
+    beside = beside_attachments(goal, 600)
+    assert (beside.target_tokens, beside.settle_tokens, beside.ceiling_tokens) == (600 + 160, 600 + 200, 1_000)
+
+
+@pytest.mark.parametrize("attached", [0, 200, 1_000, 1_200])
+def test_a_goal_stays_for_attachments_that_are_small_or_leave_no_rest(attached: int) -> None:
+    goal = Goal(target_tokens=400, settle_tokens=500, ceiling_tokens=1_000)
+    assert beside_attachments(goal, attached) is goal
+    assert beside_attachments(goal, 201) != goal != beside_attachments(goal, 999)
+
+
+@pytest.mark.parametrize("asked", [{"is_exact": True}, {"part": PromptPart.DIALOGUE}])
+def test_a_size_that_is_asked_for_holds_whatever_is_attached(asked: dict[str, Any]) -> None:
+    goal = Goal(target_tokens=400, settle_tokens=500, ceiling_tokens=1_000, **asked)
+    assert beside_attachments(goal, 600) is goal
 
 
 def test_a_name_that_is_more_than_internal_is_not_quoted() -> None:

@@ -51,14 +51,13 @@ def beside_attachments(goal: Goal, attached_tokens: int) -> Goal:
     Otherwise everything else would be given up for a document, although there is room for both.
     """
     ceiling = goal.ceiling_tokens
-    if goal.is_exact or goal.part or ceiling <= 0 or attached_tokens <= _HEAVY_SHARE * goal.target_tokens:
+    is_heavy = _HEAVY_SHARE * goal.target_tokens < attached_tokens < ceiling
+    if goal.is_exact or goal.part or not is_heavy:
         return goal
 
     def beside(tokens: int) -> int:
-        return max(tokens, attached_tokens + (ceiling - attached_tokens) * tokens // ceiling)
+        return attached_tokens + (ceiling - attached_tokens) * tokens // ceiling
 
-    if attached_tokens >= ceiling:
-        return goal
     return replace(goal, target_tokens=beside(goal.target_tokens), settle_tokens=beside(goal.settle_tokens))
 
 
