@@ -177,6 +177,16 @@ def test_a_newest_call_above_a_large_share_is_cut_to_it_before_what_the_agent_sa
     assert isinstance(result.plan.get_action(messages[-2].id)[1], ClearRecord)
 
 
+def test_a_large_newest_call_is_cut_to_a_large_share_and_what_was_said_gives_the_rest() -> None:
+    said = {"role": "assistant", "content": "You may take the first berth, or the second, or the quay. " * 150}
+    call = tool_exchange("c1", "done", content="line of the file\n" * 225)
+    messages = numbered([system("rule " * 100), user("Where?"), said, *call])
+    result = plan(messages, 2_000, settle_tokens=3_500)
+    records = [result.plan.get_action(message.id)[1] for message in messages[2:4]]
+    assert all(isinstance(record, ClearRecord) for record in records)
+    assert [record.tokens_after for record in records if record] == pytest.approx([1_400, 500], abs=10)
+
+
 def test_what_is_small_and_older_is_cut_before_the_newest_result() -> None:
     """In a window where all that is older is small already."""
     small = [wire for n in range(12) for wire in tool_exchange(f"c{n}", f"berth {n} is free " * 6, path=f"{n}.txt")]
@@ -265,6 +275,19 @@ def test_where_an_exact_size_is_asked_for_it_is_used() -> None:
     assert exact.pending_summary is not None
     assert exact.pending_summary.max_tokens >= int(0.1 * 400)
     assert 380 <= exact.tokens_after <= 400
+
+
+def test_what_fills_the_room_is_chosen_from_several_results_that_were_cleared() -> None:
+    """The newest of them says nothing that the prompt does not say anyway."""
+    known = "\n".join(f"berth {n} is free" for n in range(60))
+    new = "\n".join(f"quay_{n} lies dry until noon" for n in range(48))
+    run = [wire for n in range(8) for wire in tool_exchange(f"c{n}", new if n == 2 else known, path=f"{n}.log")]
+    messages = numbered([user("Which are free?"), *run])
+    result = plan(messages, 1_400, settle_tokens=2_500, ceiling_tokens=4_000, skip=frozenset({"deduplicate"}))
+    stubs = {record.span.first for record in result.plan.clearings}
+    assert {"m6", "m8"} <= stubs
+    assert 1_300 < result.tokens_after <= 1_400
+    assert sum(f"quay_{n} lies dry" in shown(messages, result) for n in range(48)) > 20
 
 
 def test_the_newest_request_is_cut_but_never_emptied() -> None:

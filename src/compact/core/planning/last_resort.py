@@ -22,7 +22,7 @@ def with_last_resort(context: PlanningContext) -> PlanningContext:
     The oldest goes first, then the summary; then the newest messages are cut to bare stubs, and at last what was asked
     goes, if that is not the newest message itself, or the newest that is shown.
     """
-    if not context.messages or fits(context):
+    if fits(context):
         return context
     newest, shown = newest_places(context), {*context.shown}
     stays = newest | context.layers.pinned
