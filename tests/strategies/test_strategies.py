@@ -17,7 +17,7 @@ from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import ClearRecord, CompactionPlan, SpanReference, SummarizationRecord
 from compact.core.plan.strategy import CompactionProposal, CompactionStrategy, Goal, PlanningContext
 from compact.core.plan.turn import TurnContext
-from compact.core.planning.coordinator import CompactionCoordinator, CompactionResult
+from compact.core.planning.coordinator import CompactionCoordinator, CompactionResult, ProposalCount
 from compact.strategies import ClearStrategy, DeduplicateStrategy, DropStrategy, SummarizeStrategy, WindowStrategy
 from compact.strategies.clear import head_range, outcome_lines
 from compact.testing import WordTokenizer, check_strategy, dialogue, tool_exchange, tool_run, user
@@ -312,6 +312,7 @@ def test_savings_are_measured_not_believed() -> None:
     result = run(dialogue(5, words=50), Lying())
     assert result.plan.records == ()
     assert result.tokens_freed == 0
+    assert result.counts == (ProposalCount("lying", accepted=0, rejected=1, tokens_freed=0),)
 
 
 def test_a_strategy_that_fails_is_left_out_and_named() -> None:

@@ -128,7 +128,7 @@ def test_in_a_summary_the_story_gives_way_and_the_size_stays() -> None:
     plan = plan_of(summary_of("m0", "m1", excerpts=story, max_tokens=70))
     repaired = guard.repaired(HISTORY, plan, guard.lost(HISTORY, plan))
     assert repaired.summary is not None
-    assert repaired.summary.tokens_after <= 70
+    assert 50 < repaired.summary.tokens_after <= 70
     assert repaired.summary.summary is not None
     assert 0 < len(repaired.summary.summary.excerpts) < 6
     assert guard.growth(HISTORY, plan, repaired) <= 0

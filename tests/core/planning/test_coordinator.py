@@ -233,6 +233,26 @@ def test_a_summary_of_an_earlier_plan_gives_way_where_there_is_no_room_for_it() 
     assert result.tokens_after <= 220
 
 
+def test_a_summary_stays_whole_where_cutting_a_large_question_makes_room() -> None:
+    question = user("please look into the berth and the quay " * 500)
+    messages = numbered([system("rule " * 100), *dialogue(30, words=20), question])
+    written = StructuredSummary(narrative="The harbour was surveyed. " * 200)
+    span = SpanReference(tuple(message.id for message in messages[1:-1]))
+    record = SummarizationRecord(span=span, strategy="summarize", reason="before", version=3, summary=written)
+    record = replace(record, tokens_after=count(summary_message(record)))
+    result = CompactionCoordinator(()).coordinate(
+        messages,
+        CompactionPlan("t", version=3, records=(record,)),
+        tokens=[count(message) for message in messages],
+        count_message=count,
+        rules=KeepRules(),
+        goal=Goal(target_tokens=1_800, settle_tokens=1_800, ceiling_tokens=1_800),
+    )
+    assert result.plan.summary == record
+    assert result.tokens_after <= 1_800
+    assert isinstance(result.plan.get_action(messages[-1].id)[1], ClearRecord)
+
+
 def test_a_large_prompt_never_gives_up_what_was_not_read() -> None:
     result = plan(unread(1200), 150, settle_tokens=2000)
     assert result.rules.unread_results is True

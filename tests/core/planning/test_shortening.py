@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from compact.constraints import LearnedConstraints
 from compact.core.facts.tool_calls import argument_texts
 from compact.core.log.messages import Message
-from compact.core.plan.plan import ClearRecord
+from compact.core.plan.plan import ClearRecord, SpanReference
 from compact.core.plan.stubs import render_cleared
 from compact.core.planning.shortening import Candidate, Shortener
 from compact.testing import WordTokenizer
@@ -205,6 +206,29 @@ def test_what_one_message_cannot_use_is_for_the_others() -> None:
     records = Shortener(messages, characters, LearnedConstraints()).shorten(candidates, 10_454)
     assert 9_500 < sum(record.tokens_after for record in records) <= 10_008
     assert max(record.tokens_after for record in records) > 8_000
+
+
+@pytest.mark.parametrize("spare", [100, 300, 600])
+def test_lines_that_take_more_together_than_each_alone_still_fit_the_room(spare: int) -> None:
+    """As with a vocabulary that cuts a text otherwise where lines are joined."""
+
+    def count_together(message: Message) -> int:
+        return int(count(message) ** 1.1)
+
+    results = numbered([Message("tool", lines(80, f"berth_{n}")) for n in range(3)])
+    stubs = {m.id: ClearRecord(span=SpanReference((m.id,)), strategy="clear", reason="old") for m in results}
+    cleared = {
+        m.id: replace(
+            stubs[m.id],
+            tokens_before=count_together(m),
+            tokens_after=count_together(render_cleared(m, stubs[m.id])),
+        )
+        for m in results
+    }
+    candidates = [Candidate(m, count_together(m), cleared[m.id].tokens_after) for m in results]
+    longer = Shortener(results, count_together, LearnedConstraints()).lengthen(candidates, cleared, spare)
+    grown = sum(record.tokens_after - cleared[record.span.first].tokens_after for record in longer)
+    assert spare // 2 < grown <= spare
 
 
 @pytest.mark.parametrize("character", ["👩\u200d👩\u200d👧\u200d👦", "👍🏽", "e\u0301", "한"])

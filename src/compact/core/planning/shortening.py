@@ -66,7 +66,7 @@ class Shortener:
         lines = _Lines.of(self.around, candidates, self._count_text, self.constraints, kept=kept)
         room = spare_tokens
         for _ in range(_ATTEMPTS):
-            chosen = lines.best(room)
+            chosen = lines.best(max(room, 0))
             longer = [
                 self._cut(candidate, Kept([*chosen[message_id].text, *kept[message_id]]), standing[message_id])
                 for candidate in candidates
@@ -77,8 +77,6 @@ class Shortener:
                 # One that keeps all of its text would be larger than the message itself.
                 return [record for record in longer if record.tokens_after < record.tokens_before]
             room -= max(8, grown - spare_tokens)
-            if room <= 0:
-                break
         return []
 
     def _shortened(self, candidates: Sequence[Candidate], excess_tokens: int, least_tokens: int) -> list[ClearRecord]:
