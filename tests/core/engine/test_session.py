@@ -16,7 +16,7 @@ from compact import CompactConfig, CompactManager, StructuredSummary, SummaryReq
 from compact.core.audit.records import AddedMessage, Commit, SessionHead
 from compact.core.engine.events import CompactionErrorEvent, VersionConflictEvent
 from compact.core.engine.prompt import CurrentPrompt
-from compact.core.engine.session import Session, TriggerDecision
+from compact.core.engine.session import PlannedLine, Session, TriggerDecision
 from compact.core.log.messages import Message
 from compact.core.plan.budget import TokenBudget
 from compact.core.plan.layers import KeepRules
@@ -125,6 +125,25 @@ def test_no_more_than_eight_earlier_prompts_are_made() -> None:
     session.adopt(dropping(20, "m1"), is_compaction=True)
     session.learn_plans(dropping(version, "m1") for version in range(2, 20))
     assert shown_before(session) == list(range(19, 11, -1))
+
+
+def test_lists_that_wait_for_the_store_are_kept_until_each_is_stored_one_that_went_on_only_once() -> None:
+    session = Session("s")
+    for kept in (["a"], ["b"], ["a", "c"]):
+        session.keep_list(kept)
+    assert session.kept_lists == (("b",), ("a", "c"))
+    session.drop_kept_list()
+    assert session.kept_lists == (("a", "c"),)
+
+
+def test_lines_that_were_left_are_learnt_apart_from_what_is_the_beginning_of_this_one() -> None:
+    session = live_session()
+    here, left = session.log.view_ids, ("m1", "of another line")
+    session.learn_lines(
+        [PlannedLine(tuple(here[:2]), (2, 3)), PlannedLine(left, (4,)), PlannedLine((), tuple(range(20)))]
+    )
+    assert session._left_lines == (PlannedLine(left, (4,)),)
+    assert session._versions_here == tuple(range(19, 11, -1))
 
 
 def test_a_fork_spends_on_the_account_of_its_session() -> None:
