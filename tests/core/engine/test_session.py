@@ -13,7 +13,7 @@ import pytest
 
 import compact
 from compact import CompactConfig, CompactManager, StructuredSummary, SummaryRequest
-from compact.core.audit.records import AddedMessage, Commit, SessionHead
+from compact.core.audit.records import AddedMessage, Commit, SessionHead, StoredSession
 from compact.core.engine.events import CompactionErrorEvent, VersionConflictEvent
 from compact.core.engine.prompt import CurrentPrompt
 from compact.core.engine.session import PlannedLine, Session, TriggerDecision
@@ -134,6 +134,19 @@ def test_lists_that_wait_for_the_store_are_kept_until_each_is_stored_one_that_we
     assert session.kept_lists == (("b",), ("a", "c"))
     session.drop_kept_list()
     assert session.kept_lists == (("a", "c"),)
+
+
+@pytest.mark.parametrize(
+    ("version", "branch", "knows"), [(0, 0, True), (1, 0, True), (0, 1, False), (2, 0, False), (2, 1, False)]
+)
+def test_a_session_reads_earlier_plans_where_its_store_may_have_some(version: int, branch: int, knows: bool) -> None:
+    """Behind the first plan there is another one, and behind an edit of the past another line."""
+    head, plan_in_force = SessionHead(0, version, branch), CompactionPlan("s", version=version)
+    session = Session.resumed(StoredSession(session_id="s", head=head, messages=(), view_ids=(), plan=plan_in_force))
+    assert session.knows_plans is knows
+    session.learn_lines(None)
+    session.learn_plans([CompactionPlan("s", version=earlier) for earlier in range(3)])
+    assert session.knows_plans
 
 
 def test_lines_that_were_left_are_learnt_apart_from_what_is_the_beginning_of_this_one() -> None:
