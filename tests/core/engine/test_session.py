@@ -18,9 +18,9 @@ from compact.core.engine.events import CompactionErrorEvent, VersionConflictEven
 from compact.core.engine.prompt import CurrentPrompt
 from compact.core.engine.session import PlannedLine, Session, TriggerDecision
 from compact.core.log.messages import Message
-from compact.core.plan.budget import TokenBudget
+from compact.core.plan.budget import Calibration, TokenBudget
 from compact.core.plan.layers import KeepRules
-from compact.core.plan.plan import CompactionPlan, DropRecord, SpanReference
+from compact.core.plan.plan import CompactionPlan, DropRecord, SpanReference, StepFailure
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.turn import RehydrationState, TurnContext
 from compact.stores.database import Database
@@ -125,6 +125,24 @@ def test_no_more_than_eight_earlier_prompts_are_made() -> None:
     session.adopt(dropping(20, "m1"), is_compaction=True)
     session.learn_plans(dropping(version, "m1") for version in range(2, 20))
     assert shown_before(session) == list(range(19, 11, -1))
+
+
+def test_after_a_compaction_only_the_slope_of_what_was_reported_is_known() -> None:
+    session = live_session()
+    session.observe_usage(estimated_tokens=100, reported_tokens=150)
+    session.adopt(CompactionPlan("s", version=2))
+    assert session.calibration == Calibration(anchor=(100, 150))
+    session.adopt(CompactionPlan("s", version=3), is_compaction=True)
+    assert session.calibration == Calibration(earlier=(100, 150))
+
+
+def test_a_session_that_goes_back_knows_nothing_of_a_call_that_broke_off_and_was_read_once_more() -> None:
+    session, before = live_session(), live_session().fork()
+    before.note_failure(StepFailure(what="clear", error_type="ValueError", message="no", instead="nothing"))
+    session.keep_list(["of the call that broke off"])
+    reads = session.reads
+    session.go_back_to(before)
+    assert (session.failures, session.kept_lists, session.reads) == ((), (), reads + 1)
 
 
 def test_lists_that_wait_for_the_store_are_kept_until_each_is_stored_one_that_went_on_only_once() -> None:
