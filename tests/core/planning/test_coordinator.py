@@ -253,6 +253,25 @@ def test_a_summary_stays_whole_where_cutting_a_large_question_makes_room() -> No
     assert isinstance(result.plan.get_action(messages[-1].id)[1], ClearRecord)
 
 
+def test_what_is_left_out_at_last_says_what_it_took_though_the_summary_goes_after_it() -> None:
+    messages = numbered([system("rule " * 100), *dialogue(10, words=20), user("What now?")])
+    written = StructuredSummary(narrative="The harbour was surveyed. " * 10)
+    span = SpanReference(tuple(message.id for message in messages[1:11]))
+    record = SummarizationRecord(span=span, strategy="summarize", reason="before", version=1, summary=written)
+    record = replace(record, tokens_after=count(summary_message(record)))
+    result = CompactionCoordinator(()).coordinate(
+        messages,
+        CompactionPlan("t", version=1, records=(record,)),
+        tokens=[count(message) for message in messages],
+        count_message=count,
+        rules=KeepRules(),
+        goal=Goal(target_tokens=115, settle_tokens=115, ceiling_tokens=115),
+    )
+    (dropped,) = result.plan.drops
+    assert dropped.span.message_ids == tuple(message.id for message in messages[1:-1])
+    assert dropped.tokens_before >= sum(map(count, messages[11:-1]))
+
+
 def test_a_large_prompt_never_gives_up_what_was_not_read() -> None:
     result = plan(unread(1200), 150, settle_tokens=2000)
     assert result.rules.unread_results is True

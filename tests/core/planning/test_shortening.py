@@ -107,6 +107,17 @@ def test_a_constraint_in_what_is_cut_stays_word_for_word(size: int) -> None:
     assert text.count("berth") + text.count("quay") < 170
 
 
+@pytest.mark.parametrize("size", [60, 120, 900])
+def test_a_constraint_stays_in_what_is_cut_though_it_was_said_again(size: int) -> None:
+    """What a user asked stands in the user's own message, not in an answer alone."""
+    brief = "From now on, be brief."
+    messages = numbered(
+        [Message("user", f"{lines(80)}\n\n{brief}\n\n{lines(80, 'quay')}"), Message("assistant", f"I read: {brief}")]
+    )
+    record = shorten(messages, count(messages[0]) - size, only=[0])["m0"]
+    assert brief in render_cleared(messages[0], record).text
+
+
 def test_where_not_even_the_constraints_fit_some_of_them_go() -> None:
     constraints = "\n\n".join(
         f"From now on, never touch the table tide_log_{n}, not even to read it." for n in range(40)
