@@ -145,6 +145,32 @@ def test_a_session_that_goes_back_knows_nothing_of_a_call_that_broke_off_and_was
     assert (session.failures, session.kept_lists, session.reads) == ((), (), reads + 1)
 
 
+def test_the_wire_format_of_a_plan_stays_where_a_list_does_not_tell_it() -> None:
+    session = Session("s")
+    session.mark_dialect("chat")
+    known = session.plan
+    for dialect in ("", "chat"):
+        session.mark_dialect(dialect)
+        assert session.plan is known
+    assert known.dialect == "chat"
+
+
+def test_a_session_is_stored_once_its_store_has_the_whole_log_and_the_plan_in_force() -> None:
+    session = live_session()
+    assert not session.is_stored
+    session.mark_saved(SessionHead(len(session.log), session.plan.version))
+    assert session.is_stored
+    session.ingest([*dialogue(6), user("more")], COUNT)
+    assert not session.is_stored
+    session.mark_saved(SessionHead(len(session.log), session.plan.version))
+    session.adopt(CompactionPlan("s", version=2))
+    assert not session.is_stored
+    lost = Session("s")
+    assert lost.is_stored
+    lost.mark_lost()
+    assert not lost.is_stored
+
+
 def test_lists_that_wait_for_the_store_are_kept_until_each_is_stored_one_that_went_on_only_once() -> None:
     session = Session("s")
     for kept in (["a"], ["b"], ["a", "c"]):
