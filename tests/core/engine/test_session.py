@@ -67,12 +67,14 @@ CHANGES: dict[str, Callable[[Session], object]] = {
 
 def state_of(session: Session) -> dict[str, Any]:
     """Everything a session holds, as values that can be compared."""
-    log, prompt = session.log, session.prompt
+    log, prompt, apart = session.log, session.prompt, {"log", "prompt", "_structure", "_line_index"}
     return {
-        **{name: value for name, value in vars(session).items() if name not in ("log", "prompt", "_structure")},
+        **{name: value for name, value in vars(session).items() if name not in apart},
         "structure": (list(session._structure.groups), dict(session._structure.places)),
         "_tokens": dict(session._tokens),
+        "index": (list(session._line_index.asks), list(session._line_index.marked), dict(session._line_index.tools)),
         "_form_tokens": dict(session._form_tokens),
+        "_unseen_tokens": dict(session._unseen_tokens),
         "log": (list(log.entries), list(log.view), dict(log._by_id), {k: list(v) for k, v in log._left.items()}),
         "raw": (list(log._raw.originals), list(log._raw.ids), list(log._raw.owners)),
         "prompt": (prompt.rendered, prompt.tokens, dict(prompt.tokens_by_part), list(prompt.slot_tokens)),
