@@ -12,7 +12,7 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -89,6 +89,10 @@ class CallerMachine(RuleBasedStateMachine):
         self.given: list[tuple[list[Wire], list[Step], int]] = []
         self.log: list[Message] = []
         self.calls = 0
+        # What a list has lost of its beginning: a summary may still stand for it.
+        self.trimmed: list[Step] = []
+        # The store of a process that begins anew with each call, if there is one.
+        self.beside: InMemoryCompactionStore | None = None
 
     @initialize(window=st.sampled_from([260, 500, 1500]), injects=st.booleans(), start=turns())
     def begin(self, window: int, injects: bool, start: list[Step]) -> None:
@@ -97,15 +101,15 @@ class CallerMachine(RuleBasedStateMachine):
         self.steps = [Step("user", "do the task")]
         self.go_on(start)
 
-    def open(self) -> CompactManager:
+    def open(self, store: InMemoryCompactionStore | None = None) -> CompactManager:
         config = CompactConfig(
             max_context_tokens=self.window,
             policy={"hard_cap_buffer": 10, "keep_recent_turns": 2, "keep_tool_io_pairs": 1},
             telemetry={"exporter": "none"},
         )
-        plugs: dict[str, Any] = {"tokenizer": WordTokenizer(), "strategies": SMALL_STRATEGIES, "store": self.store}
+        plugs: dict[str, Any] = {"tokenizer": WordTokenizer(), "strategies": SMALL_STRATEGIES}
         injectors = [Injector("clock", 30, lambda context: NOTE)] if self.injects else []
-        return CompactManager(config, injectors=injectors, **plugs)
+        return CompactManager(config, store=store or self.store, injectors=injectors, **plugs)
 
     # -- what a caller does ------------------------------------------------------------------------------------------
 
@@ -224,6 +228,14 @@ class CallerMachine(RuleBasedStateMachine):
             self.steps = [*self.steps[: number + 1], *more]
             self.call(items, is_carried=True)
 
+    def trim(self, count: int) -> None:
+        """The list without its oldest messages, up to a question that no dialect has in one item with another."""
+        roles = [step.role for step in self.steps]
+        places = [n for n in range(count, len(roles) - 2) if roles[n] == "user" != roles[n - 1]]
+        if places:
+            self.trimmed += self.steps[: places[0]]
+            self.change(self.steps[places[0] :])
+
     def clear_results(self, most: int) -> None:
         """Results are cleared in the caller's own list, the oldest first."""
         before = self._results()
@@ -263,17 +275,26 @@ class CallerMachine(RuleBasedStateMachine):
 
     @rule()
     def compact_now(self) -> None:
-        try:
-            self.prompt = self.manager.manual_compact("s", self.write(self.steps), dialect=self.dialect)
-        except InsufficientBudget:
-            self.prompt = None
+        for manager in self._managers():
+            try:
+                self.prompt = manager.manual_compact("s", self.write(self.steps), dialect=self.dialect)
+            except InsufficientBudget:
+                self.prompt = None
         self.call()
 
     @rule()
     def undo(self) -> None:
-        self.manager.undo("s")
+        for manager in self._managers():
+            manager.undo("s")
         self.prompt = None  # another one is what undo is for
         self.call()
+
+    def _managers(self) -> Iterator[CompactManager]:
+        """The caller's own, and the one beside it."""
+        yield self.manager
+        if self.beside is not None:
+            with self.open(self.beside) as manager:
+                yield manager
 
     @rule()
     def restart(self) -> None:
@@ -333,6 +354,10 @@ class CallerMachine(RuleBasedStateMachine):
         version, before, was = self._version(), self.prompt, self.sent
         self.prompt = self.ask(self.manager, items)
         self.sent, self.is_carried = items, is_carried
+        if self.beside is not None:
+            with self.open(self.beside) as manager:
+                assert self.ask(manager, copy.deepcopy(items)) == self.prompt, "a process that began anew gave another"
+                assert manager.current_plan("s").version == self._version(), "and another plan"
         self._check_log()
         if self.prompt is None:
             return
@@ -366,7 +391,9 @@ class CallerMachine(RuleBasedStateMachine):
         assert len(set(ids)) == len(ids), "an entry stands twice"
         by_id = {message.id: message for message in log}
         line = _parts([by_id[message_id] for message_id in ids])
-        assert line == _parts(self._read(self.write(self.steps))), "the line is not the caller's list"
+        own, trimmed = (_parts(self._read(self.write(steps))) for steps in (self.steps, self.trimmed))
+        assert own <= line, "the line lacks something of the caller's list"
+        assert line - own <= trimmed, "the line has more than the caller's list"
 
     def _read(self, items: list[Wire]) -> list[Message]:
         """What a log has that sees a list for the first time."""
@@ -476,12 +503,29 @@ def test_a_walk_of_an_untidy_caller(dialect: str, seed: int) -> None:
 @pytest.mark.parametrize("dialect", WRITERS)
 def test_a_walk_of_a_caller_that_edits_what_it_was_given(dialect: str, seed: int, is_untidy: bool) -> None:
     """Every message of the user's says something else, so that it can be told whether one is logged again."""
-    chance, numbers = random.Random(f"edits {seed}"), itertools.count(1)
-    caller = machine_for(dialect, is_untidy=is_untidy)()
+    walk_with_edits(machine_for(dialect, is_untidy=is_untidy)(), random.Random(f"edits {seed}"))
+
+
+@pytest.mark.parametrize("seed", range(100) if SOAK else range(2))
+@pytest.mark.parametrize("dialect", WRITERS)
+def test_a_walk_beside_one_whose_process_begins_anew_with_every_call(dialect: str, seed: int) -> None:
+    """The caller trims its list, too; another process of the same agent gives the same prompts, plan by plan."""
+    caller = machine_for(dialect)()
+    caller.beside = InMemoryCompactionStore()
+    walk_with_edits(caller, random.Random(f"beside {seed}"))
+
+
+def walk_with_edits(caller: CallerMachine, chance: random.Random) -> None:
+    numbers = itertools.count(1)
 
     def more(most: int = 1) -> list[Step]:
         steps = random_turns(chance, most)
-        return [replace(one, text=f"{one.text} {next(numbers)}") if one.role == "user" else one for one in steps]
+        # Where lists are trimmed, what an agent says again would be what it said at the beginning.
+        tells = [one.role == "user" or (caller.beside is not None and bool(one.text)) for one in steps]
+        return [
+            replace(one, text=f"{one.text} {next(numbers)}") if told else one
+            for one, told in zip(steps, tells, strict=True)
+        ]
 
     rules: list[Callable[[], None]] = [
         lambda: caller.append(more(3)),
@@ -503,6 +547,8 @@ def test_a_walk_of_a_caller_that_edits_what_it_was_given(dialect: str, seed: int
         caller.compact_now,
         caller.undo,
     ]
+    if caller.beside is not None:
+        rules += [lambda: caller.trim(chance.randint(1, 6)), caller.undo]
     caller.begin(chance.choice([500, 1500]), chance.random() < 0.3, more(3))
     for _ in range(STEPS):
         chance.choice(rules)()
