@@ -113,7 +113,7 @@ class LearnedConstraints:
 
     def reader(self) -> ConstraintReader:
         """Return what reads a history message by message."""
-        return _Reader(self._read)
+        return _ConstraintsSoFar(self._read)
 
     def _read(self, message: Message) -> tuple[_Said, ...]:
         """Return what the sentences of a message may say about constraints, in order."""
@@ -142,7 +142,7 @@ class LearnedConstraints:
         return _with_announced(text, found)
 
 
-class _Reader:
+class _ConstraintsSoFar:
     """The constraints of a history so far."""
 
     def __init__(self, read: Callable[[Message], tuple[_Said, ...]]) -> None:
