@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,8 +21,17 @@ from uuid import uuid4
 
 from compact import CompactConfig, CompactError, CompactManager
 from compact.core.audit.artifacts import Artifact, ArtifactMetadata, SecurityContext
-from compact.core.audit.records import Commit, ModelCall, PlanVersion, SessionHead, StoredMessage, StoredSession
+from compact.core.audit.records import (
+    BranchView,
+    Commit,
+    ModelCall,
+    PlanVersion,
+    SessionHead,
+    StoredMessage,
+    StoredSession,
+)
 from compact.core.audit.store import VersionConflict
+from compact.core.log.forms import EntryForm
 from compact.core.plan.plan import CompactionPlan
 from compact.stores.entry_text import dump_message, load_message
 from compact.testing import check_session_store, tool_run
@@ -45,13 +55,15 @@ class JsonStore:
         commits = [read_json(file) for file in self._commit_files(session_id)]
         if not commits:
             return None
-        messages, view_ids = [], []
+        messages, view_ids, view = [], [], BranchView()
         for commit in commits:
             new = [StoredMessage(seq, load_message(body), tokens) for seq, body, tokens in commit["messages"]]
             messages += new
             # A view comes with a commit only if the past was edited; otherwise it grows by what is new.
-            grown = [*view_ids, *(stored.message.id for stored in new)]
-            view_ids = grown if commit["view_ids"] is None else commit["view_ids"]
+            view_ids = [*view_ids, *(stored.message.id for stored in new)]
+            if commit["view_ids"] is not None:
+                view_ids, view = commit["view_ids"], BranchView()
+            view = view.with_forms(as_forms(commit["forms"]), as_forms(commit["unseen"]))
         plans = self.plans(session_id)
         return StoredSession(
             session_id=session_id,
@@ -60,6 +72,8 @@ class JsonStore:
             view_ids=tuple(view_ids),
             plan=plans[-1].plan if plans else CompactionPlan(session_id),
             last_report=self._last_report(session_id),
+            forms=view.forms,
+            unseen=view.unseen,
         )
 
     def commit(self, commit: Commit) -> SessionHead:
@@ -69,6 +83,8 @@ class JsonStore:
             "head": [commit.head_after.last_seq, commit.head_after.plan_version, commit.head_after.branch],
             "messages": [[stored.seq, dump_message(stored.message), stored.tokens] for stored in commit.messages],
             "view_ids": commit.view_ids,
+            "forms": as_lists(commit.forms),
+            "unseen": as_lists(commit.unseen),
             "plans": [plan.to_dict() for plan in (*commit.superseded, commit.plan) if plan],
             "call": asdict(commit.call) if commit.call else None,
         }
@@ -158,6 +174,15 @@ class JsonStore:
 def hashed(name: str) -> str:
     """Return a file name for any session or artifact id, however odd."""
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def as_lists(forms: Mapping[str, EntryForm | None]) -> dict:
+    """Return the forms in which a caller has messages as plain data; None forgets one."""
+    return {message_id: form and form.to_list() for message_id, form in forms.items()}
+
+
+def as_forms(lists: Mapping[str, list | None]) -> dict:
+    return {message_id: form and EntryForm(*form) for message_id, form in lists.items()}
 
 
 def read_json(file: Path) -> dict:

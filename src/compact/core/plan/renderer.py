@@ -106,7 +106,8 @@ class PromptRenderer:
         actions: Counter[CompactionAction] = Counter()
         leading = frozenset(plan.pinned)
         if outside is None:
-            outside = plan.places_outside({message.id: place for place, message in enumerate(messages)})
+            inside = plan.summarized_ids()
+            outside = [place for place, message in enumerate(messages) if message.id not in inside]
         for number, place in enumerate(outside):
             message = messages[place]
             record = plan.get_action(message.id)[1]
