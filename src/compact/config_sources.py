@@ -106,10 +106,13 @@ def former_names(model: type[BaseModel]) -> Iterator[Variable]:
 
 def unknown_variables(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
     """Yield each `COMPACT_*` variable that is no setting, and the nearest that is one, or an empty text."""
+    given = sorted(name for name in os.environ if name.startswith(ENV_PREFIX) and name not in NO_SETTINGS)
+    if not given:  # as nearly everywhere, each time that a manager is made
+        return
     known = [name for variable in environment_names(model) for name in variable.names]
     former = {name for variable in former_names(model) for name in variable.names}
-    for name in sorted(os.environ):
-        if name.startswith(ENV_PREFIX) and name not in NO_SETTINGS | former | set(known):
+    for name in given:
+        if name not in former.union(known):
             yield name, next(iter(get_close_matches(name, known, n=1, cutoff=0.8)), "")
 
 

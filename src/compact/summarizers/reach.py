@@ -11,9 +11,9 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
 
-from compact.core.log.groups import Group
+from compact.core.log.groups import Group, group_at
 from compact.core.log.messages import Message, text_chars
-from compact.core.summary.span_index import SpanIndex, group_at
+from compact.core.summary.span_index import SpanIndex
 from compact.core.summary.summary import StructuredSummary
 
 # Chosen: a summary is chosen from a hundred times as much as it has room for, at four characters a token, and from no

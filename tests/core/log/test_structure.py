@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.core.log.groups import Group, GroupReader, calls_answered, group_messages, turn_numbers
+from compact.core.log.groups import Group, GroupReader, calls_answered, group_at, group_messages, turn_numbers
 from compact.core.log.legality import check_chat
 from compact.core.log.messages import Message
 from compact.core.log.structure import HistoryStructure
@@ -84,3 +84,11 @@ def test_a_copy_waits_for_the_same_results_and_goes_on_by_itself() -> None:
     assert twin.groups == [Group((0, 1), True)]
     assert reader.groups == [Group((0,), True)]
     assert reader.add(result) == 0, "the call still waits here"
+
+
+@given(histories(max_size=30))
+def test_the_group_of_a_message_is_found_wherever_its_results_stand(history: list[Wire]) -> None:
+    messages = numbered(history)
+    groups = group_messages(messages)
+    for place in range(len(messages)):
+        assert place in groups[group_at(groups, place)].indices

@@ -210,12 +210,17 @@ def test_a_result_that_takes_a_large_share_is_cut_and_what_is_small_beside_it_st
     assert result.tokens_after > 2_300
 
 
+def summarizing(messages: Sequence[Message], narrative: str, *, version: int) -> SummarizationRecord:
+    """A summary of an earlier plan that stands for these messages."""
+    written = StructuredSummary(narrative=narrative)
+    span = SpanReference(tuple(message.id for message in messages))
+    record = SummarizationRecord(span=span, strategy="summarize", reason="before", version=version, summary=written)
+    return replace(record, tokens_after=count(summary_message(record)))
+
+
 def test_a_summary_of_an_earlier_plan_gives_way_where_there_is_no_room_for_it() -> None:
     messages = numbered([system("rule " * 100), *dialogue(30, words=20)])
-    written = StructuredSummary(narrative="The harbour was surveyed. " * 60)
-    span = SpanReference(tuple(message.id for message in messages[1:-2]))
-    record = SummarizationRecord(span=span, strategy="summarize", reason="before", version=3, summary=written)
-    record = replace(record, tokens_after=count(summary_message(record)))
+    record = summarizing(messages[1:-2], "The harbour was surveyed. " * 60, version=3)
     before = CompactionPlan("t", version=3, records=(record,))
     result = CompactionCoordinator(STRATEGIES).coordinate(
         messages,
@@ -236,10 +241,7 @@ def test_a_summary_of_an_earlier_plan_gives_way_where_there_is_no_room_for_it() 
 def test_a_summary_stays_whole_where_cutting_a_large_question_makes_room() -> None:
     question = user("please look into the berth and the quay " * 500)
     messages = numbered([system("rule " * 100), *dialogue(30, words=20), question])
-    written = StructuredSummary(narrative="The harbour was surveyed. " * 200)
-    span = SpanReference(tuple(message.id for message in messages[1:-1]))
-    record = SummarizationRecord(span=span, strategy="summarize", reason="before", version=3, summary=written)
-    record = replace(record, tokens_after=count(summary_message(record)))
+    record = summarizing(messages[1:-1], "The harbour was surveyed. " * 200, version=3)
     result = CompactionCoordinator(()).coordinate(
         messages,
         CompactionPlan("t", version=3, records=(record,)),
@@ -255,10 +257,7 @@ def test_a_summary_stays_whole_where_cutting_a_large_question_makes_room() -> No
 
 def test_what_is_left_out_at_last_says_what_it_took_though_the_summary_goes_after_it() -> None:
     messages = numbered([system("rule " * 100), *dialogue(10, words=20), user("What now?")])
-    written = StructuredSummary(narrative="The harbour was surveyed. " * 10)
-    span = SpanReference(tuple(message.id for message in messages[1:11]))
-    record = SummarizationRecord(span=span, strategy="summarize", reason="before", version=1, summary=written)
-    record = replace(record, tokens_after=count(summary_message(record)))
+    record = summarizing(messages[1:11], "The harbour was surveyed. " * 10, version=1)
     result = CompactionCoordinator(()).coordinate(
         messages,
         CompactionPlan("t", version=1, records=(record,)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -79,3 +80,11 @@ def calls_answered(messages: Sequence[Message], groups: Sequence[Group]) -> dict
         for index in group.indices[1:]:
             answered[index] = calls[messages[index].tool_call_id or ""]
     return answered
+
+
+def group_at(groups: Sequence[Group], place: int) -> int:
+    """Return the number of the group that has the message at a place; groups are in the order of their beginnings."""
+    number = bisect_right(groups, place, key=lambda group: group.indices[0]) - 1
+    while place not in groups[number].indices:  # the results of two calls may stand one behind the other
+        number -= 1
+    return number

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from compact.core.log.groups import Group
+from compact.core.log.groups import Group, group_at
 from compact.core.log.messages import Message
 from compact.core.plan.line_index import LineIndex
-from compact.core.summary.span_index import group_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,7 @@ class LineIndex:
 
     def _extend(self, messages: Sequence[Message]) -> None:
         for place, message in enumerate(messages, len(self._messages)):
-            if message.role == "user" and is_typed(message):
+            if is_typed(message):
                 self.asks.append(place)
             if message.meta or message.role not in _SPEAKERS:
                 self.marked.append(place)

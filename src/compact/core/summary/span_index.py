@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -30,11 +29,3 @@ class SpanIndex:
             asks=[place for place, message in enumerate(history) if is_typed(message)],
             span=[place for place, message in enumerate(history) if message.id in inside],
         )
-
-
-def group_at(groups: Sequence[Group], place: int) -> int:
-    """Return the number of the group that has the message at a place; groups are in the order of their beginnings."""
-    number = bisect_right(groups, place, key=lambda group: group.indices[0]) - 1
-    while place not in groups[number].indices:  # the results of two calls may stand one behind the other
-        number -= 1
-    return number
