@@ -25,8 +25,8 @@ from compact.core.engine.events import (
     SummaryCreatedEvent,
     TriggerDecisionEvent,
 )
-from compact.core.engine.session import Session
 from compact.core.plan.plan import SummarizationRecord
+from compact.core.session.session import Session
 from compact.core.steps import Steps
 from compact.runner import run_steps
 from compact.summarizers.extractive import extractive_summary

@@ -16,7 +16,7 @@ from compact import CompactConfig, CompactManager, StructuredSummary, SummaryReq
 from compact.archive.names import folder_name
 from compact.background import InProcessPrefetcher
 from compact.core.engine.events import CompactionErrorEvent
-from compact.core.engine.session import Session
+from compact.core.session.session import Session
 from compact.core.steps import Steps
 from compact.runner import run_steps
 from compact.stores import database

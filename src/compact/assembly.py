@@ -24,7 +24,6 @@ from compact.core.engine.events import EventSink, NoticeEvent
 from compact.core.engine.persistence import SessionPersistence
 from compact.core.engine.prefetch import Prefetch
 from compact.core.engine.pricing import CompactionPricing
-from compact.core.engine.session import Session
 from compact.core.engine.summarization import SummaryWriter, always_available, ignore_outcome
 from compact.core.engine.trigger import Trigger
 from compact.core.errors import ConfigError
@@ -38,6 +37,7 @@ from compact.core.plan.layers import KeepRules
 from compact.core.plan.strategy import CompactionStrategy
 from compact.core.plan.turn import Rehydrate
 from compact.core.planning.coordinator import CompactionCoordinator
+from compact.core.session.session import Session
 from compact.core.steps import Steps
 from compact.core.summary.summarizer import Summarizer
 from compact.core.summary.writing import BY_CODE

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from weakref import WeakKeyDictionary, WeakSet
 
-from compact.core.engine.session import Session
+from compact.core.session.session import Session
 from compact.core.steps import SlowStep, Steps
 from compact.waiting.forks import after_fork
 

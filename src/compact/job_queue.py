@@ -12,8 +12,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from compact.core.engine.session import Session
 from compact.core.errors import ConfigError
+from compact.core.session.session import Session
 from compact.extras import install_line
 
 try:

@@ -44,8 +44,6 @@ from compact.core.audit.store import SessionStore
 from compact.core.audit.why import PhraseTrace
 from compact.core.engine.engine import Engine
 from compact.core.engine.events import CompactionEvent, NoticeEvent
-from compact.core.engine.prompt import CurrentPrompt
-from compact.core.engine.session import Session
 from compact.core.engine.status import SessionStatus, status_of
 from compact.core.errors import CompactError, ConfigError, InvalidHistory, UnknownSession
 from compact.core.facts.constraints import ConstraintFinder
@@ -57,6 +55,8 @@ from compact.core.plan.renderer import RenderedPrompt
 from compact.core.plan.strategy import CompactionStrategy
 from compact.core.planning.coordinator import CompactionResult
 from compact.core.plurals import quantity
+from compact.core.session.prompt import CurrentPrompt
+from compact.core.session.session import Session
 from compact.core.steps import Steps
 from compact.core.summary.summarizer import Summarizer
 from compact.dialects import DIALECTS, Dialect

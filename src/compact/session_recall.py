@@ -14,11 +14,11 @@ from compact.core.audit.artifacts import SecurityContext
 from compact.core.audit.records import Commit, SessionHead, StoredMessage
 from compact.core.audit.store import SessionReader, SessionStore, StoreError
 from compact.core.engine.events import ContentRecalledEvent, EventSink, NoticeEvent
-from compact.core.engine.session import Session
 from compact.core.errors import CompactError
 from compact.core.log.messages import Message
 from compact.core.plan.plan import CompactionAction, CompactionPlan
 from compact.core.plan.turn import Fence
+from compact.core.session.session import Session
 from compact.injection import InjectionContext, Injector
 from compact.recall.rehydration import is_written_by
 from compact.recall.search import Recall, RecallSource, recall, remind

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from weakref import WeakSet
 
-from compact.core.engine.session import Session
+from compact.core.session.session import Session
 from compact.dialects.gateway import Gateway
 from compact.waiting.forks import after_fork
 

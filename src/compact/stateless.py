@@ -17,7 +17,6 @@ from compact.config import CompactConfig
 from compact.core.audit.records import SessionHead, StoredMessage, StoredSession
 from compact.core.engine.engine import Engine
 from compact.core.engine.events import CompactionEvent
-from compact.core.engine.session import Session
 from compact.core.log.entries import read_entry
 from compact.core.log.groups import group_messages
 from compact.core.log.messages import Message
@@ -27,6 +26,7 @@ from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import CompactionPlan, SpanReference, SummarizationRecord
 from compact.core.plan.renderer import summary_message
 from compact.core.plan.strategy import SUMMARIZE
+from compact.core.session.session import Session
 from compact.core.summary.parsing import ParsedSummary, parse_summary_text
 from compact.core.summary.summarizer import Summarizer
 from compact.dialects import CHAT, Block, detect

@@ -13,9 +13,9 @@ import pytest
 
 from compact import CompactConfig, CompactManager
 from compact.core.engine.events import CompactionCompletedEvent, CompactionReportEvent
-from compact.core.engine.session import Session
 from compact.core.log.messages import Message
 from compact.core.plan.plan import CompactionPlan
+from compact.core.session.session import Session
 from compact.core.summary.summary import StructuredSummary
 from compact.session_registry import HeldSession
 from compact.testing import RecordingSink, WordTokenizer, dialogue, tool_run, user

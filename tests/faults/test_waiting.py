@@ -14,7 +14,7 @@ from compact import CompactConfig, CompactManager, Message, StructuredSummary, S
 from compact.core.audit.records import Commit, SessionHead
 from compact.core.audit.store import VersionConflict
 from compact.core.engine.events import CompactionErrorEvent
-from compact.core.engine.session import Session
+from compact.core.session.session import Session
 from compact.stores.memory import InMemoryCompactionStore
 from compact.testing import RecordingSink, WordTokenizer, dialogue, user
 from compact.waiting.progress import note_progress

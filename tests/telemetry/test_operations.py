@@ -23,7 +23,7 @@ from compact.core.engine.events import (
     SummaryCreatedEvent,
     TokenEstimateEvent,
 )
-from compact.core.engine.session import Session
+from compact.core.session.session import Session
 from compact.core.summary.summarizer import SummaryRequest
 from compact.core.summary.summary import StructuredSummary
 from compact.telemetry.emitters import Dispatcher

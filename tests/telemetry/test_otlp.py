@@ -138,7 +138,7 @@ def asked(error: Exception | None = None) -> Any:
 def tell(dispatcher: Dispatcher, *, error: Exception | None = None) -> None:
     """A call with a question to a model in it."""
     from compact.core.engine.emitter import EventEmitter
-    from compact.core.engine.session import Session
+    from compact.core.session.session import Session
 
     emitter, session = EventEmitter(dispatcher), Session("s")
     observed = EventEmittingClient(client=asked(error), emit=dispatcher, model="small", provider="openai")

@@ -1,6 +1,7 @@
 """The ground floor: standard library only, no clock, no randomness, no I/O. Each room imports only those below it.
 
 engine      the way of a call
+session     what is known of one session between two calls
 audit       what is kept about it, and asked later
 planning    how the next plan is made
 plan        what is sent

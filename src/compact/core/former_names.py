@@ -15,6 +15,10 @@ from types import ModuleType
 from typing import Any
 
 _CORE = "compact.core."
+# Where the names of what was one module of the session are now.
+_SESSION = tuple(
+    f"{_CORE}session.{name}" for name in ("session", "decisions", "past_plans", "store_state", "tails", "turn_state")
+)
 # Where the names of a former module are now; the first that has a name is meant.
 FORMER_MODULES: dict[str, tuple[str, ...]] = {
     **{_CORE + name: (f"{_CORE}log.{name}",) for name in ("messages", "groups", "legality")},
@@ -48,7 +52,9 @@ FORMER_MODULES: dict[str, tuple[str, ...]] = {
     _CORE + "removed": (_CORE + "audit.diff",),
     _CORE + "events": (_CORE + "engine.events",),
     _CORE + "content_events": (_CORE + "engine.events",),
-    **{_CORE + name: (f"{_CORE}engine.{name}",) for name in ("session", "status", "call_record")},
+    **{_CORE + name: (f"{_CORE}engine.{name}",) for name in ("status", "call_record")},
+    _CORE + "engine.session": _SESSION,
+    _CORE + "engine.prompt": (_CORE + "session.prompt",),
     _CORE + "waiting": (_CORE + "steps",),
     **{
         f"compact.summarizers.{name}": (f"compact.summarizers.clients.{name}",)
@@ -79,13 +85,14 @@ FORMER_PACKAGES: dict[str, tuple[str, ...]] = {
     _CORE + "plan": (_CORE + "plan.plan",),
     _CORE + "summary": (_CORE + "summary.summary", _CORE + "summary.summarizer", _CORE + "summary.fitting"),
     _CORE + "engine": (_CORE + "engine.engine",),
+    _CORE + "session": _SESSION,
 }
 # Names that are another by now, in the module where they are today.
 RENAMED: dict[str, dict[str, str]] = {
     _CORE + "steps": {"Trip": "Steps"},
     "compact.runner": {"drive": "run_steps", "adrive": "arun_steps"},
     _CORE + "log.log": {"Thread": "Log"},
-    _CORE + "engine.session": {"Decision": "TriggerDecision"},
+    _CORE + "session.decisions": {"Decision": "TriggerDecision"},
     _CORE + "engine.status": {"LayerStatus": "PartStatus"},
     _CORE + "audit.records": {"Beside": "AddedMessage", "PreparedSummary": "PrefetchedSummary"},
     "compact.dialects.gateway": {"Doorway": "Gateway"},

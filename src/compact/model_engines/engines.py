@@ -16,10 +16,10 @@ from compact.assembly import Prefetcher, build_budget, build_prefetch
 from compact.config import CompactConfig
 from compact.core.engine.engine import Engine
 from compact.core.engine.events import ContextOverflowEvent
-from compact.core.engine.session import Session
 from compact.core.log.messages import copy_plain
 from compact.core.log.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import TokenBudget
+from compact.core.session.session import Session
 from compact.injection import Injector
 from compact.model_engines.overflows import OverflowLesson, ReportedOverflow, lesson_of
 from compact.model_engines.window_notices import model_notices, threshold_notices

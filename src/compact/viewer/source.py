@@ -17,13 +17,13 @@ from compact.core.audit.report import CompactionReport
 from compact.core.audit.store import EventStore, TracedStore
 from compact.core.audit.trace_events import StoredEvent, TraceEvent
 from compact.core.engine.events import CompactionEvent
-from compact.core.engine.session import Session
 from compact.core.errors import UnknownSession
 from compact.core.log.entries import write_entry
 from compact.core.log.messages import Slot
 from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.regret import Regret
+from compact.core.session.session import Session
 from compact.manager import CompactManager
 from compact.pricing import listed_prices
 from compact.recall.phrase_finder import PhraseFinder

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from compact.core.audit.records import AddedMessage
-from compact.core.engine.session import Session
 from compact.core.engine.trigger import Trigger
 from compact.core.log.messages import Message
 from compact.core.plan.budget import TokenBudget
@@ -19,6 +18,7 @@ from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.strategy import SUMMARIZE
 from compact.core.plan.turn import RehydrationState, TurnContext
+from compact.core.session.session import Session
 from compact.testing import Wire, tool_exchange, user
 
 BUDGET = TokenBudget(max_context_tokens=1_000, safety_buffer=0, formatting_overhead=0)

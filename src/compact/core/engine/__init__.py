@@ -1,8 +1,6 @@
 """The way of a call.
 
 engine         the steps of preflight, manual compaction, restore and prefetch
-session        the state of one session
-prompt         its prompt as it stands
 trigger        whether to compact, why, and how far
 compaction     plan, have the summary written, put the plan in force
 summarization  write a summary, check it, fall back

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from compact.core.audit.call_details import CallDetails
 from compact.core.audit.records import ModelCall
-from compact.core.engine.session import Session
 from compact.core.log.messages import Slot
 from compact.core.plan.economics import ModelPrices, shared_slots
 from compact.core.plan.parts import in_order
 from compact.core.plan.plan import CompactionAction
+from compact.core.session.session import Session
 
 
 def model_call(session: Session, sent_before: Sequence[Slot], estimated_tokens: int, prices: ModelPrices) -> ModelCall:

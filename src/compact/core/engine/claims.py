@@ -10,10 +10,10 @@ from compact.core.audit.records import PrefetchedSummary, SessionHead
 from compact.core.audit.store import SummaryClaims
 from compact.core.engine.emitter import EventEmitter
 from compact.core.engine.persistence import SessionPersistence
-from compact.core.engine.session import Session
 from compact.core.plan.plan import SpanReference, SummarizationRecord
 from compact.core.plan.strategy import SUMMARIZE
 from compact.core.plurals import quantity
+from compact.core.session.session import Session
 from compact.core.steps import SlowStep, Steps
 from compact.core.summary.summary import StructuredSummary
 

@@ -12,8 +12,6 @@ from compact.core.engine.emitter import EventEmitter, kept_of
 from compact.core.engine.persistence import SessionPersistence
 from compact.core.engine.prefetch import rules_without
 from compact.core.engine.pricing import CompactionPricing, PromptSnapshot
-from compact.core.engine.prompt import CurrentPrompt
-from compact.core.engine.session import Session, TriggerDecision
 from compact.core.engine.summarization import SummaryWriter, no_clock
 from compact.core.errors import InsufficientBudget
 from compact.core.facts.constraints import ConstraintFinder
@@ -31,6 +29,9 @@ from compact.core.planning.constraint_guard import ConstraintGuard
 from compact.core.planning.coordinator import CompactionCoordinator, CompactionResult, StrategyFailure
 from compact.core.planning.last_resort import LAST_RESORT
 from compact.core.plurals import quantity
+from compact.core.session.decisions import TriggerDecision
+from compact.core.session.prompt import CurrentPrompt
+from compact.core.session.session import Session
 from compact.core.steps import Steps
 from compact.core.summary.focus import message_shares
 
@@ -91,7 +92,7 @@ class Compactor:
         for message_id in missed_ids:
             # A result stays with its call and what else that call brought.
             group = structure.groups[structure.group_numbers[structure.places[message_id]]]
-            tokens = sum(session.tokens_of([view[i] for i in group.indices]))
+            tokens = sum(session.tokens.of_messages([view[i] for i in group.indices]))
             if tokens <= room_tokens:
                 room_tokens -= tokens
                 kept.add(message_id)
@@ -324,10 +325,10 @@ class Compactor:
             rendered,
             slots,
             covered=len(view),
-            view_tokens=sum(session.view_tokens() if is_own else session.tokens_of(view)),
+            view_tokens=sum(session.view_tokens() if is_own else session.tokens.of_messages(view)),
             tools=dict(session.line_index.tools if is_own else LineIndex(view).tools),
             rules=self.rules,
-            message_tokens=session.message_tokens,
+            message_tokens=session.tokens.of,
             count_message=self.tokenizer.count_message,
             like=session.like,
         )

@@ -37,7 +37,6 @@ from compact.core.engine.events import (
     TokenEstimateEvent,
     TriggerDecisionEvent,
 )
-from compact.core.engine.session import Session, TriggerDecision
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.log.legality import Repair
 from compact.core.plan.budget import TokenBudget
@@ -47,6 +46,8 @@ from compact.core.plan.plan import CompactionAction, CompactionPlan
 from compact.core.plan.regret import Regret
 from compact.core.plan.turn import Rehydration
 from compact.core.planning.coordinator import CompactionResult, ProposalCount
+from compact.core.session.decisions import TriggerDecision
+from compact.core.session.session import Session
 
 
 def _discard(event: CompactionEvent) -> None:
@@ -176,7 +177,7 @@ class EventEmitter:
             session.structure.places,
             before,
             session.plan,
-            message_tokens=session.message_tokens,
+            message_tokens=session.tokens.of,
             tokens_freed=session.plan.tokens_before - session.plan.tokens_after,
         ):
             self._content_changed(session, change)

@@ -18,8 +18,6 @@ from compact.core.engine.emitter import EventEmitter
 from compact.core.engine.events import HistoryBranchedEvent
 from compact.core.engine.persistence import SessionPersistence
 from compact.core.engine.prefetch import Prefetch, prefetch_goal, smaller_rules
-from compact.core.engine.prompt import CurrentPrompt
-from compact.core.engine.session import UNKNOWN_HEAD, Session, TriggerDecision
 from compact.core.engine.trigger import Trigger
 from compact.core.errors import CompactError, InsufficientBudget, WaitTimeout
 from compact.core.log.attachment_use import names_of
@@ -37,6 +35,10 @@ from compact.core.plan.renderer import with_lines
 from compact.core.plan.turn import MovedAttachment, Rehydrate, Rehydration, RehydrationScope
 from compact.core.planning.coordinator import CompactionResult
 from compact.core.plurals import quantity
+from compact.core.session.decisions import TriggerDecision
+from compact.core.session.prompt import CurrentPrompt
+from compact.core.session.session import Session
+from compact.core.session.store_state import UNKNOWN_HEAD
 from compact.core.steps import Steps
 
 T = TypeVar("T")
@@ -320,10 +322,10 @@ class Engine:
 
     def read_plans(self, session: Session) -> Steps[None]:
         """Have a session know the plans and the lines that it had before, in whatever process."""
-        if session.knows_plans:
+        if session.past.are_known:
             return
-        session.learn_plans((yield from self.persistence.earlier_plans(session)))
-        session.learn_lines((yield from self.persistence.lines(session)))
+        plans = yield from self.persistence.earlier_plans(session)
+        session.learn_past(plans, (yield from self.persistence.lines(session)))
 
     def earlier_prompts(self, session: Session) -> Steps[list[CurrentPrompt]]:
         """Return what earlier plans have shown of a session's line, and of the lines that its caller has left."""

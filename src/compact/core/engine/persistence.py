@@ -26,7 +26,6 @@ from compact.core.audit.store import CallHistoryReader, SessionStore, StoreError
 from compact.core.engine.call_record import model_call
 from compact.core.engine.emitter import EventEmitter
 from compact.core.engine.events import ArchivalEvent, VersionConflictEvent
-from compact.core.engine.session import PlannedLine, Session
 from compact.core.log.attachments import without_bytes
 from compact.core.log.log import Log
 from compact.core.log.messages import Message, with_id
@@ -35,6 +34,8 @@ from compact.core.plan.economics import ModelPrices
 from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.renderer import summary_message
 from compact.core.plurals import quantity
+from compact.core.session.past_plans import PlannedLine
+from compact.core.session.session import Session
 from compact.core.steps import SlowStep, Steps, StoreStep
 
 T = TypeVar("T")

@@ -8,7 +8,6 @@ from typing import Any
 
 from compact.core.engine.emitter import EventEmitter
 from compact.core.engine.events import ComputeEconomics
-from compact.core.engine.session import Session
 from compact.core.log.legality import repair_chat
 from compact.core.log.messages import Slot
 from compact.core.plan.economics import (
@@ -23,6 +22,7 @@ from compact.core.plan.economics import (
 from compact.core.plan.plan import CompactionRun, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.planning.coordinator import CompactionResult
+from compact.core.session.session import Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class PromptSnapshot:
             return writing.input_tokens, writing.output_tokens
         before = self.summary
         new_ids = set(summary.span) - set(before.span if before else ())
-        read = sum(session.tokens_of([message for message in session.log.view if message.id in new_ids]))
+        read = sum(session.tokens.of_messages([message for message in session.log.view if message.id in new_ids]))
         return read + (before.tokens_after if before else 0), summary.tokens_after
 
 

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from compact.core.engine.session import Session, TriggerDecision
 from compact.core.plan.parts import LAYERS, PromptPart
 from compact.core.plan.regret import RegretCount, count_regrets
 from compact.core.plurals import noun, quantity
+from compact.core.session.decisions import TriggerDecision
+from compact.core.session.session import Session
 from compact.core.short_repr import short_repr
 
 

@@ -9,7 +9,6 @@ from compact.core.audit.store import SummaryCache
 from compact.core.engine.claims import SummaryClaiming
 from compact.core.engine.emitter import EventEmitter
 from compact.core.engine.events import SummaryCreatedEvent
-from compact.core.engine.session import Session
 from compact.core.errors import (
     SummaryEchoed,
     SummaryEmpty,
@@ -32,6 +31,7 @@ from compact.core.plan.plan import ClearRecord, CompactionPlan, StepFailure, Sum
 from compact.core.plan.renderer import summary_message
 from compact.core.plan.stubs import render_cleared
 from compact.core.plurals import quantity
+from compact.core.session.session import Session
 from compact.core.steps import SlowStep, Steps
 from compact.core.summary.fitting import cut_to, joined, required_facts, shortened
 from compact.core.summary.span_index import SpanIndex

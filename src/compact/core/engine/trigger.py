@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from compact.core.engine.session import Session, TriggerDecision
 from compact.core.plan.budget import TokenBudget
 from compact.core.plan.parts import PromptPart
 from compact.core.plan.strategy import SUMMARIZE, Goal
+from compact.core.session.decisions import TriggerDecision
+from compact.core.session.session import Session
 
 # Chosen: a caller that names a target wants the best of the history in it, not the newest of it.
 _SUMMARY_SHARE_OF_TARGET = 0.62

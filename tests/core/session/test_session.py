@@ -15,14 +15,16 @@ import compact
 from compact import CompactConfig, CompactManager, StructuredSummary, SummaryRequest
 from compact.core.audit.records import AddedMessage, Commit, SessionHead, StoredSession
 from compact.core.engine.events import CompactionErrorEvent, VersionConflictEvent
-from compact.core.engine.prompt import CurrentPrompt
-from compact.core.engine.session import PlannedLine, Session, TriggerDecision
 from compact.core.log.messages import Message
 from compact.core.plan.budget import Calibration, TokenBudget
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import CompactionPlan, DropRecord, SpanReference, StepFailure
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.turn import RehydrationState, TurnContext
+from compact.core.session.decisions import TriggerDecision
+from compact.core.session.past_plans import PlannedLine
+from compact.core.session.prompt import CurrentPrompt
+from compact.core.session.session import Session
 from compact.stores.database import Database
 from compact.stores.sql import SqlCompactionStore
 from compact.testing import RecordingSink, WordTokenizer, dialogue, tool_exchange, user
@@ -67,14 +69,12 @@ CHANGES: dict[str, Callable[[Session], object]] = {
 
 def state_of(session: Session) -> dict[str, Any]:
     """Everything a session holds, as values that can be compared."""
-    log, prompt, apart = session.log, session.prompt, {"log", "prompt", "_structure", "_line_index"}
+    log, prompt, apart = session.log, session.prompt, {"log", "tokens", "prompt", "_structure", "_line_index", "_watch"}
     return {
         **{name: value for name, value in vars(session).items() if name not in apart},
         "structure": (list(session._structure.groups), dict(session._structure.places)),
-        "_tokens": dict(session._tokens),
+        "tokens": session.tokens.copy(log),
         "index": (list(session._line_index.asks), list(session._line_index.marked), dict(session._line_index.tools)),
-        "_form_tokens": dict(session._form_tokens),
-        "_unseen_tokens": dict(session._unseen_tokens),
         "log": (list(log.entries), list(log.view), dict(log._by_id), {k: list(v) for k, v in log._left.items()}),
         "raw": (list(log._raw.originals), list(log._raw.ids), list(log._raw.owners)),
         "prompt": (prompt.rendered, prompt.tokens, dict(prompt.tokens_by_part), list(prompt.slot_tokens)),
@@ -108,9 +108,8 @@ def shown_before(session: Session) -> list[int]:
 def test_earlier_prompts_are_those_of_plans_that_stand_on_the_line_the_newest_first() -> None:
     session = live_session()
     session.adopt(dropping(8, "m1"), is_compaction=True)
-    session.learn_plans(
-        [CompactionPlan("s", version=3), dropping(4, "m1"), dropping(5, "m2", "m77"), dropping(8, "m1")]
-    )
+    plans = [CompactionPlan("s", version=3), dropping(4, "m1"), dropping(5, "m2", "m77"), dropping(8, "m1")]
+    session.learn_past(plans, None)
     assert shown_before(session) == [4], "no plan that does nothing, none of what was left, and none that came later"
     session.adopt(dropping(9, "m1"), is_compaction=True)
     session.adopt(dropping(10, "m1"), is_compaction=True)
@@ -125,7 +124,7 @@ def test_earlier_prompts_are_those_of_plans_that_stand_on_the_line_the_newest_fi
 def test_no_more_than_eight_earlier_prompts_are_made() -> None:
     session = live_session()
     session.adopt(dropping(20, "m1"), is_compaction=True)
-    session.learn_plans(dropping(version, "m1") for version in range(2, 20))
+    session.learn_past((dropping(version, "m1") for version in range(2, 20)), None)
     assert shown_before(session) == list(range(19, 11, -1))
 
 
@@ -189,20 +188,18 @@ def test_a_session_reads_earlier_plans_where_its_store_may_have_some(version: in
     """Behind the first plan there is another one, and behind an edit of the past another line."""
     head, plan_in_force = SessionHead(0, version, branch), CompactionPlan("s", version=version)
     session = Session.resumed(StoredSession(session_id="s", head=head, messages=(), view_ids=(), plan=plan_in_force))
-    assert session.knows_plans is knows
-    session.learn_lines(None)
-    session.learn_plans([CompactionPlan("s", version=earlier) for earlier in range(3)])
-    assert session.knows_plans
+    assert session.past.are_known is knows
+    session.learn_past([CompactionPlan("s", version=earlier) for earlier in range(3)], None)
+    assert session.past.are_known
 
 
 def test_lines_that_were_left_are_learnt_apart_from_what_is_the_beginning_of_this_one() -> None:
     session = live_session()
     here, left = session.log.view_ids, ("m1", "of another line")
-    session.learn_lines(
-        [PlannedLine(tuple(here[:2]), (2, 3)), PlannedLine(left, (4,)), PlannedLine((), tuple(range(20)))]
-    )
-    assert session._left_lines == (PlannedLine(left, (4,)),)
-    assert session._versions_here == tuple(range(19, 11, -1))
+    lines = [PlannedLine(tuple(here[:2]), (2, 3)), PlannedLine(left, (4,)), PlannedLine((), tuple(range(20)))]
+    session.learn_past((), lines)
+    assert session.past.lines == (PlannedLine(left, (4,)),)
+    assert session.past.versions_here == tuple(range(19, 11, -1))
 
 
 def test_a_fork_spends_on_the_account_of_its_session() -> None:

@@ -7,18 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
-from itertools import chain, islice, pairwise, takewhile
-from typing import TypeAlias
+from dataclasses import dataclass, replace
 
 from compact.core.audit.records import AddedMessage, Commit, ModelCall, SessionHead, StoredMessage, StoredSession
-from compact.core.audit.regret_finder import RegretFinder, read_regrets
-from compact.core.engine.prompt import CurrentPrompt
 from compact.core.facts.constraints import ConstraintReading
 from compact.core.facts.extraction import SpanReading
 from compact.core.log.entries import read_entry, write_entry
-from compact.core.log.forms import EntryForm, plain
-from compact.core.log.legality import check_chat
+from compact.core.log.forms import EntryForm
 from compact.core.log.log import KnownList, LeftLine, Log, Match, Shown
 from compact.core.log.messages import Message, SettledItems, Slot, copy_plain
 from compact.core.log.structure import HistoryStructure
@@ -27,133 +22,22 @@ from compact.core.plan.budget import Calibration, TokenBudget
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.line_index import LineIndex
 from compact.core.plan.parts import PromptPart
-from compact.core.plan.plan import CompactionAction, CompactionPlan, CompactionRun, StepFailure
+from compact.core.plan.plan import CompactionPlan, CompactionRun, StepFailure
 from compact.core.plan.regret import Regret, Regrets
 from compact.core.plan.renderer import PromptRenderer
-from compact.core.plan.turn import RehydrationState, TurnContext, added_by, is_added
+from compact.core.plan.turn import RehydrationState, TurnContext, added_by
+from compact.core.session.decisions import CompactionInputs, DeclinedCompaction, TriggerDecision
+from compact.core.session.entry_tokens import EntryTokens
+from compact.core.session.past_plans import PastPlans, PlannedLine, PromptOf, is_shown
+from compact.core.session.prompt import CurrentPrompt
+from compact.core.session.regret_watch import RegretWatch
+from compact.core.session.store_state import UNKNOWN_HEAD, StoreState
+from compact.core.session.tails import PromptTail, PromptTails, labelled_tail
+from compact.core.session.turn_state import TurnState
 from compact.core.summary.summarizer import Spending
 
 # The owner, in a caller's list, of an item that we had added behind the log: no entry of the log.
 _OURS = "\0"
-# How many earlier prompts are recognised when they come back; a call may be retried again and again. Chosen.
-_REMEMBERED_PROMPTS = 32
-# How many items may be behind what was added to a prompt, if it has moved: it comes back with an answer or two. Chosen.
-_MOST_BEHIND = 32
-# How many earlier plans are tried for a list that is not known otherwise. Chosen.
-_REMEMBERED_PLANS = 8
-# Makes what a plan shows of a line.
-PromptOf: TypeAlias = Callable[[CompactionPlan, Sequence[Message]], CurrentPrompt]
-# A head that no session has: the next call must read the store again.
-UNKNOWN_HEAD = SessionHead(last_seq=-1)
-
-
-@dataclass(frozen=True, slots=True)
-class TriggerDecision:
-    """Whether a call compacted, and why or why not; an optional compaction is only done if it pays."""
-
-    triggered: bool
-    reason: str
-    is_optional: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DeclinedCompaction:
-    """A compaction that would not have paid: not looked at again until the plan changes or the prompt has grown."""
-
-    plan_version: int
-    prompt_tokens: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class CompactionInputs:
-    """What must change for another compaction to come out differently; without a budget, whatever it was."""
-
-    plan_version: int
-    log_length: int
-    view_length: int
-    budget: TokenBudget | None
-
-
-@dataclass(frozen=True, slots=True)
-class TurnState:
-    """What was added behind the log in the turn in hand: rehydrated artifacts, and answers of once-a-turn injectors."""
-
-    context: TurnContext = field(default_factory=TurnContext)
-    rehydrated: tuple[AddedMessage, ...] = ()
-    injected_once: Mapping[str, tuple[AddedMessage, ...]] = field(default_factory=dict[str, tuple[AddedMessage, ...]])
-
-
-@dataclass(frozen=True, slots=True)
-class PromptTail:
-    """What stood behind the log in an earlier prompt: from which place on, the items, and what was before them.
-
-    Items are known as `plain` ones: a caller may put its mark for a cache behind them.
-    """
-
-    start: int
-    items: tuple[object, ...]
-    before: object = None
-
-    @classmethod
-    def of(cls, items: Iterable[object], start: int, before: object = None) -> PromptTail:
-        """Return the tail that some items are."""
-        return cls(start, tuple(map(plain, items)), plain(before))
-
-    @property
-    def end(self) -> int:
-        """The place behind it."""
-        return self.start + len(self.items)
-
-    def is_in(self, incoming: Sequence[object]) -> bool:
-        """Return True if a list has it at its place."""
-        return tuple(map(plain, incoming[self.start : self.end])) == self.items
-
-    def found_in(self, incoming: Sequence[object], start: int) -> Iterator[PromptTail]:
-        """Yield it wherever it stands in a list, from a place on."""
-        places = (n for n in range(max(1, start), len(incoming)) if plain(incoming[n]) == self.items[0])
-        return (tail for n in places if (tail := replace(self, start=n)).is_in(incoming))
-
-    def is_behind_the_same(self, incoming: Sequence[object]) -> bool:
-        """Return True if a list has before it what was before it in its prompt."""
-        return plain(incoming[self.start - 1]) == self.before
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedLine:
-    """A line that the caller was on, and the plans that were in force there, the newest first."""
-
-    ids: tuple[str, ...]
-    versions: tuple[int, ...]
-
-    def is_in(self, other: PlannedLine) -> bool:
-        """Return True if the prompts of this line are those that another one's begin with."""
-        return other.ids[: len(self.ids)] == self.ids and set(self.versions) <= set(other.versions)
-
-
-@dataclass(frozen=True, slots=True)
-class StoreState:
-    """How far the store has come with a session, whether the view must be written again, and plans it has not seen.
-
-    `formed_ids` are entries that the caller has in a form that the store does not know, `unseen_ids` those of them that
-    something else stands for, `artifact_ids` the artifacts of the newest plan that the store has.
-    """
-
-    head: SessionHead = field(default_factory=SessionHead)
-    has_branched: bool = False
-    formed_ids: frozenset[str] = frozenset()
-    unseen_ids: frozenset[str] = frozenset()
-    unsaved_plans: tuple[CompactionPlan, ...] = ()
-    artifact_ids: frozenset[str] = frozenset()
-
-    @property
-    def is_new_branch(self) -> bool:
-        """True if the caller is on another view than the store has, or has entries of it in other forms."""
-        return self.has_branched or bool(self.formed_ids or self.unseen_ids)
-
-    def with_forms(self, formed: Iterable[str] = (), unseen: Iterable[str] = ()) -> StoreState:
-        """Return the same state with more entries whose forms the store does not know."""
-        return replace(self, formed_ids=self.formed_ids.union(formed), unseen_ids=self.unseen_ids.union(unseen))
 
 
 @dataclass(slots=True)
@@ -169,6 +53,7 @@ class Session:
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
         self.log = Log()
+        self.tokens = EntryTokens(self.log)
         self.plan = CompactionPlan(session_id)
         self.prompt = CurrentPrompt()
         self.turn_number = 0
@@ -178,9 +63,8 @@ class Session:
         self.injected: tuple[AddedMessage, ...] = ()
         self.calibration = Calibration()
         self.budget: TokenBudget | None = None
-        # The model that the newest call was for, and what has counted the entries; empty if that is not known.
+        # The model that the newest call was for; "" if that is not known.
         self.model: str = ""
-        self._counted_by: str = ""
         self.decision: TriggerDecision | None = None
         # By the part of the prompt whose cap it was for; None is the cadence.
         self.declined: Mapping[PromptPart | None, DeclinedCompaction] = {}
@@ -199,28 +83,14 @@ class Session:
         self.queued_version: int | None = None
         self._exhausted: CompactionInputs | None = None
         self._as_stored: CompactionInputs | None = None
-        # The tokens of entries as they came, of their forms, and of those that are unseen.
-        self._tokens: dict[str, int] = {}
-        self._form_tokens: dict[str, int] = {}
-        self._unseen_tokens: dict[str, int] = {}
         # How the caller's line is built, as far as that was needed.
         self._structure, self._line_index = HistoryStructure(), LineIndex()
-        self._tails: tuple[PromptTail, ...] = ()
-        # Whether a prompt may come back whose tail is not among these: of another process, or of long ago.
-        self._has_other_tails = False
+        self._tails = PromptTails()
         # True once this process has given a prompt for what the store has; and the names of all that add to prompts.
         self._has_answered = False
         self._adding: frozenset[str] = frozenset()
-        # The plans before the one in force, oldest first; None if they are in the store, and were not needed yet.
-        self._earlier_plans: tuple[CompactionPlan, ...] | None = ()
-        # The lines that the caller has left, oldest first, or None likewise; and the plans of the line that it is on.
-        self._left_lines: tuple[PlannedLine, ...] | None = ()
-        self._versions_here: tuple[int, ...] = (0,)
-        # What the newest list brought back; and what reads the log under the plan in force, made when it is needed.
-        self.new_regrets: tuple[Regret, ...] = ()
-        self._regret_finder: RegretFinder | None = None
-        # What has read the log under the plan before: it need not be read again, unless entries have other forms now.
-        self._earlier_finder: RegretFinder | None = None
+        self.past = PastPlans()
+        self._watch = RegretWatch(self.log, self.tokens)
         # What failed on the way to the newest prompt.
         self.failures: tuple[StepFailure, ...] = ()
         # The newest item of the caller's, whose kind our own messages take.
@@ -244,22 +114,18 @@ class Session:
         What only this process knows stays: the window, what it showed behind the log, what it sent last.
         """
         self.reads += 1
-        self._has_other_tails, self._has_answered = True, False
+        self._tails, self._has_answered = replace(self._tails, has_others=True), False
         entries = [entry.message for entry in stored.messages]
         by_id = {message.id: message for message in entries}
         forms = {message_id: form.applied(by_id[message_id]) for message_id, form in stored.forms.items()}
         unseen = {message_id: form.applied(by_id[message_id]) for message_id, form in stored.unseen.items()}
         self.log = Log.restored(entries, stored.view_ids, forms, unseen)
-        self._tokens = {entry.message.id: entry.tokens for entry in stored.messages}
-        self._form_tokens = {message_id: form.tokens for message_id, form in stored.forms.items()}
-        self._unseen_tokens = {message_id: form.tokens for message_id, form in stored.unseen.items()}
+        self.tokens = EntryTokens.restored(self.log, stored)
         self._like = entries[-1].original if entries else None
         self.plan, self.prompt = stored.plan, CurrentPrompt()
         self._structure, self._line_index = HistoryStructure(), LineIndex()
-        self._earlier_plans = None if stored.plan.version > 1 else ()
-        self._left_lines = None if stored.plan.version > 1 or stored.head.branch else ()
-        self._versions_here = (stored.plan.version,) if self._left_lines is None else (stored.plan.version, 0)
-        self._regret_finder = self._earlier_finder = None
+        self.past = PastPlans.in_store(stored.plan, has_branches=bool(stored.head.branch))
+        self._watch = RegretWatch(self.log, self.tokens)
         self.turn_number = sum(message.role == "user" for message in entries)
         self._asked_in = _newest_question(self.log.view)
         # What was rehydrated for this turn is not in the prompt any more, and may be again.
@@ -273,7 +139,6 @@ class Session:
         self.mark_saved(stored.head)
         call = stored.last_report
         self.model = self.model or (str(call.details.get("model", "")) if call else "")
-        self._counted_by = ""
         is_current = call is not None and call.plan_version == stored.head.plan_version
         reported = call.tokens_reported if call and is_current else None
         self.calibration = Calibration((call.tokens_estimated, reported)) if call and reported else Calibration()
@@ -286,8 +151,7 @@ class Session:
         """
         twin = copy(self)
         twin.log, twin.prompt = self.log.fork(), self.prompt.copy()
-        twin._tokens, twin._form_tokens = dict(self._tokens), dict(self._form_tokens)
-        twin._unseen_tokens = dict(self._unseen_tokens)
+        twin.tokens = self.tokens.copy(twin.log)
         twin._structure, twin._line_index, twin._noted = self._structure.copy(), self._line_index.copy(), set()
         twin._forget_last_call()
         return twin
@@ -304,8 +168,7 @@ class Session:
 
     def _forget_last_call(self) -> None:
         """Forget what the newest list brought back and what failed, and read the log anew for what is missed."""
-        self._regret_finder = self._earlier_finder = None
-        self.new_regrets, self.failures = (), ()
+        self._watch, self.failures = RegretWatch(self.log, self.tokens), ()
 
     def keep_list(self, incoming: Sequence[object]) -> None:
         """Keep a list that could not be stored, so that it is stored later; one that it goes on from is in it."""
@@ -343,14 +206,7 @@ class Session:
         match = self._match(incoming, read, prompt_of)
         if match is None:
             return None
-        for message_id in match.formed:
-            self._form_tokens[message_id] = counted[id(self.log.forms[message_id].original)]
-        for message_id in self.log.unseen.keys() & match.unseen:
-            self._unseen_tokens[message_id] = counted[id(self.log.unseen[message_id].original)]
-        for message in match.new:
-            if message.id not in self._tokens:
-                self._tokens[message.id] = counted[id(message.original)]
-                self.turn_number += message.role == "user"
+        self.turn_number += sum(message.role == "user" for message in self.tokens.take(match, counted))
         self._like = incoming[-1] if incoming else self._like
         if match.branched or match.rejoined:
             self.stored = replace(self.stored, has_branched=True)
@@ -377,11 +233,11 @@ class Session:
 
     def show_unseen(self) -> None:
         """Show entries as the caller has them that a plan stood for, and the plan of now does not."""
-        shown = [message_id for message_id in self.log.unseen if _is_shown(self.plan, message_id)]
+        shown = [message_id for message_id in self.log.unseen if is_shown(self.plan, message_id)]
         if not shown:
             return
         formed = self.log.show_unseen(shown)
-        self._form_tokens.update({message_id: self._unseen_tokens[message_id] for message_id in formed})
+        self.tokens.take_unseen(formed)
         self.stored = self.stored.with_forms(formed, shown)
 
     def note_once(self, what: str) -> bool:
@@ -397,16 +253,16 @@ class Session:
         prompt_of: PromptOf,
     ) -> Match | None:
         """Match a caller's list with the log; what stood behind the log in an earlier prompt is ours, not new."""
-        tail = self._tail_in(incoming)
-        if tail is None and self._has_other_tails:
-            tail = self._labelled_tail(incoming)
+        tail = self._tails.found_in(incoming, self.log, self.prompt.items)
+        if tail is None and self._tails.has_others:
+            tail = labelled_tail(incoming, self.log, self.prompt.items)
             is_ours = tail is not None and self._is_ours(tail, incoming, prompt_of)
             if is_ours is None:
                 return None
             tail = tail if is_ours else None
         if tail is None:
             return self._match_log(incoming, read, prompt_of, self.log)
-        self._remember(tail)
+        self._tails = self._tails.with_tail(tail)
 
         def read_in_place(item: object, _: str) -> Message:
             # Errors name the place in the caller's own list.
@@ -418,32 +274,6 @@ class Session:
             return None
         owners = [*match.owners[: tail.start], *[_OURS] * len(tail.items), *match.owners[tail.start :]]
         return replace(match, owners=owners)
-
-    def _tail_in(self, incoming: Sequence[object]) -> PromptTail | None:
-        """Return the tail of an earlier prompt of this process that a list has: at its place, or where it is now."""
-        tail = next((tail for tail in self._tails if tail.is_in(incoming)), None)
-        if tail or not self._tails:
-            return tail
-        newest = [plain(item) for item in incoming[-_MOST_BEHIND:]]
-        if not any(tail.items[0] in newest for tail in self._tails):
-            return None
-        start = max(self.log.known_start(incoming, self.prompt.items), len(incoming) - _MOST_BEHIND)
-        found = [moved for tail in self._tails for moved in tail.found_in(incoming, start)]
-        in_place = next((tail for tail in found if tail.is_behind_the_same(incoming)), None)
-        return in_place or next((tail for tail in found if self._is_told_by_label(tail, incoming)), None)
-
-    def _is_told_by_label(self, tail: PromptTail, incoming: Sequence[object]) -> bool:
-        """Return True for what has a label of ours and something behind it, though not what was before it any more."""
-        return tail.end < len(incoming) and self._is_added(incoming[tail.start], f"messages[{tail.start}]")
-
-    def _labelled_tail(self, incoming: Sequence[object]) -> PromptTail | None:
-        """Return the first that a list has of what is labelled as added to a prompt, behind what is known of it."""
-        known = self.log.known_start(incoming, self.prompt.items)
-        ours = {n: self._is_added(incoming[n], f"messages[{n}]") for n in range(known, len(incoming))}
-        start = next((place for place, is_ours in ours.items() if is_ours), len(incoming))
-        added = takewhile(lambda place: ours[place], range(start, len(incoming)))
-        tail = PromptTail.of([incoming[place] for place in added], start)
-        return tail if tail.items else None
 
     def _is_ours(self, tail: PromptTail, incoming: Sequence[object], prompt_of: PromptOf) -> bool | None:
         """Return True if another process has added a labelled tail; None if earlier plans must be read to know.
@@ -464,11 +294,6 @@ class Session:
         last = trial.view[-1]
         return self.log.get(last.id) is not None and last.role in ("user", "tool")
 
-    def _is_added(self, item: object, place: str) -> bool:
-        """Return True for what was added behind the log, by its label; not for a message of the log that quotes one."""
-        message = read_entry(item, place)
-        return is_added(message) and all(entry.text != message.text for entry in self.log.entries)
-
     def _match_log(
         self,
         incoming: Sequence[object],
@@ -476,13 +301,8 @@ class Session:
         prompt_of: PromptOf,
         log: Log,
     ) -> Match | None:
-        plan = self.plan
-
-        def always_as_is(message_id: str) -> bool:
-            plans = (plan, *self._earlier_plans) if self._earlier_plans is not None else ()
-            return bool(plans) and all(_is_shown(plan, message_id) for plan in plans)
-
-        shown = Shown(lambda i: _is_shown(plan, i), always_as_is, plan.summary is not None)
+        plan, past = self.plan, self.past
+        shown = Shown(lambda i: is_shown(plan, i), lambda i: past.always_show(i, plan), plan.summary is not None)
 
         def earlier() -> Iterator[KnownList] | None:
             prompts = self.earlier_prompts(prompt_of)
@@ -491,72 +311,22 @@ class Session:
         return log.match(incoming, output=self.prompt.items, read=read, earlier=earlier, shown=shown)
 
     def earlier_prompts(self, prompt_of: PromptOf) -> Iterator[CurrentPrompt] | None:
-        """Return the prompts of earlier plans, the newest first; None if these were not read.
-
-        First what they show of the caller's line, then what plans have shown of lines that the caller has left.
-        """
-        if self._earlier_plans is None or self._left_lines is None:
-            return None
-        view_ids = {message.id for message in self.log.view}
-        plans = (plan for plan in reversed(self._earlier_plans) if plan.records)
-        standing = (plan for plan in plans if all(view_ids.issuperset(record.span) for record in plan.records))
-        own = (prompt_of(plan, self.log.view) for plan in chain(islice(standing, _REMEMBERED_PLANS), self._no_plan()))
-        left = (LeftLine(line.ids, version) for line in reversed(self._left_lines) for version in line.versions)
-        prompts = (self._prompt_of_left(line, prompt_of) for line in left)
-        return chain(own, islice((prompt for prompt in prompts if prompt is not None), _REMEMBERED_PLANS))
-
-    def _no_plan(self) -> Iterator[CompactionPlan]:
-        """Yield what was in force before the first compaction, if prompts had to be repaired even then."""
-        if self.plan.records and check_chat(self.log.view):
-            yield CompactionPlan(self.session_id)
-
-    def _prompt_of_left(self, line: LeftLine, prompt_of: PromptOf) -> CurrentPrompt | None:
-        """Return what a plan has shown of a line that the caller has left; None if it is known without that."""
-        plan, view = self.plan_on(line), [self.log.now(message_id) for message_id in line.ids]
-        if plan is None or not (plan.records or any(message.meta for message in view) or _has_neighbours(view)):
-            return None
-        prompt = prompt_of(plan, view)
-        prompt.items = replace(prompt.items, left=line)
-        return prompt
+        """Return the prompts of earlier plans that a caller may send back; None if these were not read."""
+        return self.past.prompts(self.plan, self.log, prompt_of)
 
     def plan_on(self, line: LeftLine) -> CompactionPlan | None:
         """Return the plan of a line that the caller has left; None if it is not remembered."""
-        plans = (self.plan, *(self._earlier_plans or ()), CompactionPlan(self.session_id))
-        return next((plan for plan in plans if plan.version == line.plan_version), None)
+        return self.past.plan_on(line, self.plan)
 
     def leave_line(self, view: Sequence[Message], last_version: int) -> None:
         """Note that the caller has left a line by an edit of the past, and the last plan that was in force there."""
-        if self._left_lines is not None:
-            versions = tuple(version for version in self._versions_here if version <= last_version)
-            left = PlannedLine(tuple(message.id for message in view), versions)
-            self._left_lines = _newest_lines([*self._left_lines, left])
-        self._versions_here = (self.plan.version,)
+        self.past = self.past.with_line_left(view, last_version, self.plan.version)
 
-    def learn_lines(self, lines: Sequence[PlannedLine] | None) -> None:
-        """Take over the lines that the caller was on, in whatever process, the oldest first; None if nobody knows."""
-        if lines is None:
-            self._left_lines = self._left_lines or ()
-            return
-        view = tuple(self.log.view_ids)
-        here = [line for line in lines if view[: len(line.ids)] == line.ids]
-        self._left_lines = _newest_lines([line for line in lines if line not in here])
-        versions = {version for line in here for version in line.versions}.union(self._versions_here)
-        self._versions_here = tuple(sorted(versions, reverse=True)[:_REMEMBERED_PLANS])
-
-    @property
-    def knows_plans(self) -> bool:
-        """False if the plans and lines before are in the store, and were not needed yet."""
-        return self._earlier_plans is not None and self._left_lines is not None
-
-    def learn_plans(self, plans: Iterable[CompactionPlan]) -> None:
-        """Take over the plans that were in force before this one."""
+    def learn_past(self, plans: Iterable[CompactionPlan], lines: Sequence[PlannedLine] | None) -> None:
+        """Take over the plans before this one, and the lines that the caller was on; None if nobody knows these."""
         own = self.stored.unsaved_plans
-        self._earlier_plans = (*(plan for plan in plans if plan.version < self.plan.version), *own)
-
-    def _remember(self, tail: PromptTail) -> None:
-        tails = (tail, *(other for other in self._tails if other != tail))
-        self._has_other_tails = self._has_other_tails or len(tails) > _REMEMBERED_PROMPTS
-        self._tails = tails[:_REMEMBERED_PROMPTS]
+        self.past = self.past.with_plans([*(plan for plan in plans if plan.version < self.plan.version), *own])
+        self.past = self.past.with_lines(lines, self.log.view_ids)
 
     def output(self, incoming: Sequence[object], match: Match) -> list[object]:
         """Return the prompt to send, with the caller's own objects wherever nothing was changed.
@@ -567,7 +337,8 @@ class Session:
         added = self._written_tail() if self.turn.rehydrated or self.injected else []
         if added:
             before = self.prompt.items.originals[-1:]
-            self._remember(PromptTail.of(added, len(self.prompt.items.owners), before[0] if before else None))
+            tail = PromptTail.of(added, len(self.prompt.items.owners), before[0] if before else None)
+            self._tails = self._tails.with_tail(tail)
         items = self.prompt.items
         if items.owners == match.owners and self._is_shown_as_sent(incoming):
             if isinstance(incoming, SettledItems) and not added:
@@ -605,47 +376,20 @@ class Session:
     @property
     def regrets(self) -> tuple[Regret, ...]:
         """What compactions removed and the agent asked for again, oldest first."""
-        return tuple(self._regrets_so_far().found)
+        return self._watch.found(self.plan)
+
+    @property
+    def new_regrets(self) -> tuple[Regret, ...]:
+        """Those that the newest list brought."""
+        return self._watch.new
 
     def find_regrets(self, match: Match) -> None:
-        """Look for regrets among the entries that a match has just brought; a plan that removes nothing has none."""
-        self.new_regrets = ()
-        if match.branched or match.rejoined or not self.plan.records:
-            self._regret_finder = self._earlier_finder = None
-        if not self.plan.records:
-            return
-        finder = self._regret_finder or self._finder_before(match)
-        if finder is None:
-            finder = self._regrets_so_far()
-        else:
-            self._regret_finder = finder
-            for message in match.new:
-                finder.add(message, tokens=self.message_tokens(message.id))
-        new_ids = {message.id for message in match.new}
-        newest = takewhile(lambda regret: regret.found_in in new_ids, reversed(finder.found))
-        self.new_regrets = tuple(reversed(list(newest)))
+        """Look for regrets among the entries that a match has just brought."""
+        self._watch.look(self.plan, match)
 
     def missed_ids(self) -> Iterator[str]:
         """Yield the messages that brought back what was missed, newest first."""
-        return self._regrets_so_far().missed_ids()
-
-    def _regrets_so_far(self) -> RegretFinder:
-        """Return what reads the log under the plan in force; made once for each plan."""
-        if self._regret_finder is None:
-            self._regret_finder = self._finder_before(Match((), [])) or read_regrets(
-                self.plan, self.log.entries, self.log.view, self.message_tokens
-            )
-        return self._regret_finder
-
-    def _finder_before(self, match: Match) -> RegretFinder | None:
-        """Return the finder of the plan before, for this plan, if it has read all but what a match has just brought."""
-        finder, self._earlier_finder = self._earlier_finder, None
-        known = len(self.log.view) - len(match.new)
-        is_usable = not (match.branched or match.rejoined) and bool(self.plan.records)
-        if finder is None or not is_usable or not finder.has_read(self.log.view[:known]):
-            return None
-        finder.take_plan(self.plan)
-        return finder
+        return self._watch.missed_ids(self.plan)
 
     # -- how the caller's line is built ------------------------------------------------------------------------------
 
@@ -663,20 +407,10 @@ class Session:
 
     # -- tokens -----------------------------------------------------------------------------------------------------
 
-    def tokens_of(self, messages: Sequence[Message]) -> list[int]:
-        """Return the tokens of log entries, as counted when they arrived."""
-        if not self.log.forms:  # as in nearly all sessions
-            return [self._tokens[message.id] for message in messages]
-        return [self.message_tokens(message.id) for message in messages]
-
     def view_tokens(self) -> list[int]:
         """Return the tokens of the caller's line, message by message."""
-        places = self.structure.places  # whose ids are at hand: a long line has its messages all over the memory
-        return list(map(self.message_tokens if self.log.forms else self._tokens.__getitem__, places))
-
-    def message_tokens(self, message_id: str) -> int:
-        """Return the tokens of one log entry, in the form that it has now."""
-        return self._form_tokens[message_id] if message_id in self.log.forms else self._tokens[message_id]
+        # The structure has the ids at hand: a long line has its messages all over the memory.
+        return self.tokens.of_all(self.structure.places)
 
     @property
     def prompt_tokens(self) -> int:
@@ -714,13 +448,8 @@ class Session:
         """
         if self.model and model != self.model:
             self.calibration = Calibration()
-        is_recounted = bool(self._counted_by) and tokenizer.name != self._counted_by
-        if is_recounted:
-            self._tokens = {message.id: tokenizer.count_message(message) for message in self.log.entries}
-            self._form_tokens = {i: tokenizer.count_message(form) for i, form in self.log.forms.items()}
-            self._unseen_tokens = {i: tokenizer.count_message(form) for i, form in self.log.unseen.items()}
-        self.model, self._counted_by = model, tokenizer.name
-        return is_recounted
+        self.model = model
+        return self.tokens.count_again(tokenizer)
 
     def set_budget(self, budget: TokenBudget) -> None:
         """Use this budget until another one comes with a call."""
@@ -732,13 +461,10 @@ class Session:
         """Put a new plan version in force; a version that the store has not seen yet is kept for it."""
         if self.plan.version not in (plan.version, self.stored.head.plan_version):
             self.stored = replace(self.stored, unsaved_plans=(*self.stored.unsaved_plans, self.plan))
-        if self._earlier_plans is not None and plan.version != self.plan.version:
-            self._earlier_plans = (*self._earlier_plans, self.plan)[-_REMEMBERED_PROMPTS:]
         regrets = Regrets(self.regrets, len(self.log.entries))
-        # Under a plan without records nothing was read.
-        self._earlier_finder, self._regret_finder = self._regret_finder if self.plan.records else None, None
+        self._watch.leave_plan(self.plan)
+        self.past = self.past.with_plan(self.plan, plan)
         self.plan = replace(plan, regrets=regrets, archived=self.plan.archived, dialect=self.plan.dialect)
-        self._versions_here = tuple(dict.fromkeys((plan.version, *self._versions_here)))[:_REMEMBERED_PLANS]
         if is_compaction:
             self.calibration = self.calibration.after_compaction()
 
@@ -748,7 +474,7 @@ class Session:
 
     def show_forms(self, message_ids: Sequence[str]) -> bool:
         """Show entries in the forms that the caller has by now; return False if the prompt must be made anew."""
-        forms = {i: (self.log.forms[i], self._form_tokens[i]) for i in message_ids}
+        forms = {i: (self.log.forms[i], self.tokens.of(i)) for i in message_ids}
         return not forms or self.prompt.take_forms(forms)
 
     def record_plan_size(self) -> None:
@@ -783,7 +509,7 @@ class Session:
 
     def extend_prompt(self, new: Sequence[Message], renderer: PromptRenderer, rules: KeepRules) -> None:
         """Put new messages behind the prompt."""
-        self.prompt.extend(new, self.tokens_of(new), renderer, rules)
+        self.prompt.extend(new, self.tokens.of_messages(new), renderer, rules)
 
     @property
     def like(self) -> object:
@@ -849,7 +575,7 @@ class Session:
         return Commit(
             session_id=self.session_id,
             expected=head,
-            messages=tuple(StoredMessage(seq, message, self._tokens[message.id]) for seq, message in entries),
+            messages=tuple(StoredMessage(seq, message, self.tokens.recorded[message.id]) for seq, message in entries),
             view_ids=tuple(self.log.view_ids) if self.stored.has_branched else None,
             forms=self._unsaved_forms(),
             unseen=self._unsaved_unseen(),
@@ -861,12 +587,12 @@ class Session:
     def _unsaved_forms(self) -> dict[str, EntryForm]:
         """Return the forms that the store does not have; a new view comes with all of its forms."""
         ids = self.log.forms if self.stored.has_branched else sorted(self.stored.formed_ids & self.log.forms.keys())
-        log, tokens = self.log, self._form_tokens
+        log, tokens = self.log, self.tokens.forms
         return {i: EntryForm.between(log.recorded(i), log.forms[i], tokens[i]) for i in ids}
 
     def _unsaved_unseen(self) -> dict[str, EntryForm | None]:
         """Return likewise the forms that are unseen, and None for those that are not there any more."""
-        log, tokens = self.log, self._unseen_tokens
+        log, tokens = self.log, self.tokens.unseen
         ids = log.unseen if self.stored.has_branched else sorted(self.stored.unseen_ids)
         forms = {i: EntryForm.between(log.recorded(i), log.unseen[i], tokens[i]) for i in ids if i in log.unseen}
         return {i: forms.get(i) for i in ids}
@@ -914,23 +640,3 @@ class Session:
 def _newest_question(messages: Sequence[Message]) -> str:
     """Return the id of the newest message of the user; "" without one."""
     return next((message.id for message in reversed(messages) if message.role == "user"), "")
-
-
-def _newest_lines(lines: Sequence[PlannedLine]) -> tuple[PlannedLine, ...]:
-    """Return the newest lines without those that another one has the beginning of, with the same plans."""
-    newest: list[PlannedLine] = []
-    for line in reversed(lines):
-        if not any(line.is_in(other) for other in newest):
-            newest = [other for other in newest if not other.is_in(line)] + [line]
-    return tuple(newest[:_REMEMBERED_PLANS][::-1])
-
-
-def _has_neighbours(view: Sequence[Message]) -> bool:
-    """Return True if there are neighbours of one role, which some dialects have in one item."""
-    roles = [message.role for message in view if message.role != "tool"]
-    return any(before == after for before, after in pairwise(roles))
-
-
-def _is_shown(plan: CompactionPlan, message_id: str) -> bool:
-    """Return True if a plan shows an entry as it is."""
-    return plan.get_action(message_id)[0] is CompactionAction.INCLUDE
