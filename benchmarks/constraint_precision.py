@@ -32,7 +32,7 @@ from transcripts import Transcript, data_folder, read, read_transcripts, transcr
 from compact.constraints import LearnedConstraints
 from compact.constraints.sentences import typed_sentences
 from compact.core.facts.constraints import Constraint
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 
 LABELS = Path(__file__).resolve().parent / "constraint_labels.jsonl"
 WISH, NOISE = "wish", "noise"

@@ -20,8 +20,8 @@ from fidelity.transcripts import domain_of
 from transcripts import data_folder, read, read_transcripts
 
 from compact import CompactConfig, CompactManager
-from compact.core.log.groups import calls_answered, group_messages
-from compact.core.log.messages import Message
+from compact.core.messages.groups import calls_answered, group_messages
+from compact.core.messages.message import Message
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import ClearRecord, CompactionPlan
 from compact.core.plan.strategy import Goal

@@ -42,7 +42,7 @@ from transcripts import Transcript, data_folder, read_transcripts, text_of
 
 from compact.core.audit.artifacts import SecurityContext
 from compact.core.audit.records import Commit, SessionHead, StoredMessage
-from compact.core.log.entries import read_entry
+from compact.core.messages.entries import read_entry
 from compact.recall.packaged_model import load_packaged_model
 from compact.recall.search import RecallSource, recall
 from compact.recall.semantic import Embed, SemanticSearch

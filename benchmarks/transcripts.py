@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from compact.constraints import LearnedConstraints
-from compact.core.log.entries import read_entry
-from compact.core.log.messages import Message
+from compact.core.messages.entries import read_entry
+from compact.core.messages.message import Message
 
 SHARE = 0.125  # of a conversation is what a compaction leaves here
 

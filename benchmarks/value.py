@@ -30,7 +30,7 @@ from transcripts import Transcript, read, read_transcripts
 
 from compact.core.facts.pieces import Origin, Piece, cut_into_pieces
 from compact.core.facts.value import AGES, ContentKind, content_kind, value
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 
 TARGET = Path(__file__).parents[1] / "src/compact/core/facts/value_table.py"
 CUTS = (0.3, 0.45, 0.6, 0.75)

@@ -19,8 +19,8 @@ from compact.config import CompactConfig
 from compact.core.audit.records import Commit, ModelCall, SessionHead, StoredMessage
 from compact.core.audit.store import CompactionStore
 from compact.core.facts.ledger import Ledger
-from compact.core.log.entries import read_entry
-from compact.core.log.messages import Message
+from compact.core.messages.entries import read_entry
+from compact.core.messages.message import Message
 from compact.core.plan.plan import ClearRecord, CompactionPlan, Record, SpanReference, SummarizationRecord
 from compact.core.summary.summary import StructuredSummary
 from compact.recall.phrase_finder import PhraseFinder

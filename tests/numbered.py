@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from compact.core.log.entries import read_entry
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.entries import read_entry
+from compact.core.messages.message import Message, ToolCall
 from conversations import Wire
 
 

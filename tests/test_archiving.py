@@ -15,7 +15,7 @@ import pytest
 
 from compact import CompactConfig, CompactManager
 from compact.core.engine.events import ArchivalEvent, CompactionErrorEvent, NoticeEvent
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.telemetry.event_archive import ArchiveExporter
 from compact.telemetry.worker import ExportWorker
 from compact.testing import RecordingSink, WordTokenizer, assistant, dialogue, user

@@ -18,7 +18,7 @@ import pytest
 
 from compact import CompactConfig, CompactManager, StructuredSummary, SummaryRequest
 from compact.core.engine.events import HistoryBranchedEvent, NoticeEvent
-from compact.core.log.legality import check_chat
+from compact.core.messages.legality import check_chat
 from compact.dialects import get_dialect
 from compact.testing import RecordingSink, WordTokenizer, as_log, assistant, system, tool_exchange, user
 from compact.viewer.source import DataSource

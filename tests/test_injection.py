@@ -17,8 +17,8 @@ from compact.core.audit.records import Commit, SessionHead
 from compact.core.audit.store import VersionConflict
 from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent, HistoryBranchedEvent
 from compact.core.errors import InjectionTooLarge
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import check_chat
+from compact.core.messages.entries import read_entry
+from compact.core.messages.legality import check_chat
 from compact.injection import Answer, InjectionContext, Injector
 from compact.stores.memory import InMemoryCompactionStore
 from compact.testing import RecordingSink, Wire, WordTokenizer, assistant, dialogue, system, tool_exchange, user

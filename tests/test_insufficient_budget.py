@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from compact import CompactConfig, CompactManager, InsufficientBudget
 from compact.core.engine.events import NoticeEvent
-from compact.core.log.entries import read_entry
-from compact.core.log.groups import group_messages
-from compact.core.log.legality import check_chat, repair_chat
-from compact.core.log.messages import Message, Slot
-from compact.core.log.turn_order import LEFT_OUT
+from compact.core.messages.entries import read_entry
+from compact.core.messages.groups import group_messages
+from compact.core.messages.legality import check_chat, repair_chat
+from compact.core.messages.message import Message, Slot
+from compact.core.messages.turn_order import LEFT_OUT
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import ClearRecord, SpanReference
 from compact.core.plan.stubs import render_cleared

@@ -15,9 +15,9 @@ from compact.core.engine.events import CompactionCompletedEvent
 from compact.core.facts.ledger import FactKind
 from compact.core.facts.text import ENDS_MARK
 from compact.core.facts.tool_calls import argument_texts
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import check_chat
-from compact.core.log.messages import Message
+from compact.core.messages.entries import read_entry
+from compact.core.messages.legality import check_chat
+from compact.core.messages.message import Message
 from compact.core.plan.renderer import PromptRenderer
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import RecordingSink, WordTokenizer, assistant, system, tool_exchange, user

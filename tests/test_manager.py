@@ -28,7 +28,7 @@ from compact.core.engine.events import (
     NoticeEvent,
     TriggerDecisionEvent,
 )
-from compact.core.log.turn_order import LEFT_OUT
+from compact.core.messages.turn_order import LEFT_OUT
 from compact.session_registry import SessionLock
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import (

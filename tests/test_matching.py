@@ -23,10 +23,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 
 import dialect_conversations as written
 from compact import CompactConfig, CompactManager, Injector, InsufficientBudget
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import EMPTY_CONTENT
 from compact.core.log.log import SUMMARY_MARK, KnownList, Log
-from compact.core.log.messages import Message
+from compact.core.messages.entries import read_entry
+from compact.core.messages.legality import EMPTY_CONTENT
+from compact.core.messages.message import Message
 from compact.dialects import get_dialect
 from compact.dialects.gateway import Gateway
 from compact.stores.memory import InMemoryCompactionStore

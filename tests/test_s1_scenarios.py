@@ -20,7 +20,7 @@ from compact.core.engine.events import (
     TriggerDecisionEvent,
 )
 from compact.core.facts.ledger import FactKind
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import (
     RecordingSink,

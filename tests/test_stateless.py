@@ -11,8 +11,8 @@ import pytest
 import compact
 from compact import CompactConfig, CompactManager, Message
 from compact.core.facts.ledger import Fact, FactKind, Ledger
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import check_chat
+from compact.core.messages.entries import read_entry
+from compact.core.messages.legality import check_chat
 from compact.core.summary.parsing import parse_summary_text
 from compact.core.summary.summary import StructuredSummary, render_summary_text
 from compact.testing import WordTokenizer, dialogue, system, tool_exchange, tool_run, user

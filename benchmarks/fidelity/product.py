@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import count
 
 from compact import CompactConfig, CompactManager
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import check_chat
+from compact.core.messages.entries import read_entry
+from compact.core.messages.legality import check_chat
 from compact.measuring.recordings import Wire, text_of
 from compact.measuring.specifics import specific_names
 from fidelity.transcripts import MODEL, token_counts

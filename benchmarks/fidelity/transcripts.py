@@ -10,8 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from compact.core.log.entries import read_entry
-from compact.core.log.tokenizer import ProviderAwareTokenizer
+from compact.core.messages.entries import read_entry
+from compact.core.messages.tokenizer import ProviderAwareTokenizer
 from compact.measuring.recordings import Recording, Wire, recording_of
 from compact.tokens import get_tokenizer
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, TypeVar
 
-from compact.core.log.entries import read_entry
+from compact.core.messages.entries import read_entry
 from compact.measuring.histories import SYSTEM_ROLES, SessionHistory
 from compact.measuring.recordings import Wire
 from compact.measuring.stand_in import SUMMARY_TOKENS, summarize_offline

@@ -15,8 +15,8 @@ from typing import Any
 
 from fidelity.transcripts import MODEL, read_rows, transcript_files
 
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import check_chat
+from compact.core.messages.entries import read_entry
+from compact.core.messages.legality import check_chat
 from compact.core.plan.economics import USUAL_RATIOS
 from compact.measuring.histories import MessageSizes, SessionHistory
 from compact.measuring.needs import Commons

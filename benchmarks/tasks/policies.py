@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import Any, Protocol
 
 from compact import CompactConfig, CompactManager
-from compact.core.log.entries import read_entry
+from compact.core.messages.entries import read_entry
 from compact.recall.tool import answer_tool_call
 from compact.tokens import get_tokenizer
 from tasks.prompts import Wire

@@ -58,7 +58,7 @@ _HOMES = {
         "UnknownSession",
     ),
     "compact.core.engine.events": ("CompactionEvent",),
-    "compact.core.log.messages": ("Message", "ToolCall"),
+    "compact.core.messages.message": ("Message", "ToolCall"),
     "compact.core.plan.plan": ("CompactionAction", "CompactionPlan", "SpanReference"),
     "compact.core.plan.renderer": ("PromptRenderer", "RenderedPrompt"),
     "compact.core.audit.report": ("CompactionReport",),
@@ -108,8 +108,8 @@ if TYPE_CHECKING:
     from compact.core.errors import InsufficientBudget as InsufficientBudget
     from compact.core.errors import InvalidHistory as InvalidHistory
     from compact.core.errors import UnknownSession as UnknownSession
-    from compact.core.log.messages import Message as Message
-    from compact.core.log.messages import ToolCall as ToolCall
+    from compact.core.messages.message import Message as Message
+    from compact.core.messages.message import ToolCall as ToolCall
     from compact.core.plan.budget import TokenBudget as TokenBudget
     from compact.core.plan.economics import Economics as Economics
     from compact.core.plan.plan import CompactionAction as CompactionAction

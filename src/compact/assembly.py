@@ -28,8 +28,8 @@ from compact.core.engine.summarization import SummaryWriter, always_available, i
 from compact.core.engine.trigger import Trigger
 from compact.core.errors import ConfigError
 from compact.core.facts.constraints import ConstraintFinder
-from compact.core.log.sensitivity import SENSITIVITIES, is_open
-from compact.core.log.tokenizer import ProviderAwareTokenizer
+from compact.core.messages.sensitivity import SENSITIVITIES, is_open
+from compact.core.messages.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import DEFAULT_TRIGGER_TOKENS, LARGE_WINDOW_TOKENS, TokenBudget
 from compact.core.plan.durability import ToolDurabilityPolicy
 from compact.core.plan.economics import USUAL_RATIOS, Prices

@@ -24,9 +24,9 @@ from typing import Any, TypeAlias, cast
 from compact.core.audit.records import AddedMessage
 from compact.core.engine.emitter import EventEmitter
 from compact.core.errors import CompactError, ConfigError, InjectionTooLarge
-from compact.core.log.entries import read_entry
-from compact.core.log.messages import Message
-from compact.core.log.tokenizer import ProviderAwareTokenizer
+from compact.core.messages.entries import read_entry
+from compact.core.messages.message import Message
+from compact.core.messages.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.turn import added_label
 from compact.core.session.session import Session
 from compact.core.steps import SlowStep, Steps

@@ -47,8 +47,8 @@ from compact.core.engine.events import CompactionEvent, NoticeEvent
 from compact.core.engine.status import SessionStatus, status_of
 from compact.core.errors import CompactError, ConfigError, InvalidHistory, UnknownSession
 from compact.core.facts.constraints import ConstraintFinder
-from compact.core.log.messages import Message, SettledItems
-from compact.core.log.tokenizer import ProviderAwareTokenizer
+from compact.core.messages.message import Message, SettledItems
+from compact.core.messages.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import TokenBudget
 from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.renderer import RenderedPrompt

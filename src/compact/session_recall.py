@@ -15,7 +15,7 @@ from compact.core.audit.records import Commit, SessionHead, StoredMessage
 from compact.core.audit.store import SessionReader, SessionStore, StoreError
 from compact.core.engine.events import ContentRecalledEvent, EventSink, NoticeEvent
 from compact.core.errors import CompactError
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.plan.plan import CompactionAction, CompactionPlan
 from compact.core.plan.turn import Fence
 from compact.core.session.session import Session

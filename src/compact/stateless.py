@@ -17,11 +17,11 @@ from compact.config import CompactConfig
 from compact.core.audit.records import SessionHead, StoredMessage, StoredSession
 from compact.core.engine.engine import Engine
 from compact.core.engine.events import CompactionEvent
-from compact.core.log.entries import read_entry
-from compact.core.log.groups import group_messages
-from compact.core.log.messages import Message
-from compact.core.log.tokenizer import ProviderAwareTokenizer
-from compact.core.log.turn_order import LEFT_OUT
+from compact.core.messages.entries import read_entry
+from compact.core.messages.groups import group_messages
+from compact.core.messages.message import Message
+from compact.core.messages.tokenizer import ProviderAwareTokenizer
+from compact.core.messages.turn_order import LEFT_OUT
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import CompactionPlan, SpanReference, SummarizationRecord
 from compact.core.plan.renderer import summary_message

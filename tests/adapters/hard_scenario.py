@@ -34,9 +34,9 @@ from pydantic import BaseModel
 from adapters.scenario import TOOL, Call, Rejected, look_up
 from compact import CompactConfig, CompactManager
 from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import check_chat
-from compact.core.log.tokenizer import ProviderAwareTokenizer
+from compact.core.messages.entries import read_entry
+from compact.core.messages.legality import check_chat
+from compact.core.messages.tokenizer import ProviderAwareTokenizer
 from compact.dialects import Dialect, get_dialect
 from compact.testing import RecordingSink
 from compact.tokens import get_tokenizer

@@ -20,8 +20,8 @@ from typing import Any, TypeAlias
 
 from compact import CompactConfig, CompactManager
 from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent, TriggerDecisionEvent
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import check_chat
+from compact.core.messages.entries import read_entry
+from compact.core.messages.legality import check_chat
 from compact.dialects import Dialect, get_dialect
 from compact.testing import RecordingSink
 from compact.tokens import get_tokenizer

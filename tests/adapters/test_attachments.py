@@ -14,7 +14,7 @@ from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserProm
 from compact.adapters.agent_framework import AgentFrameworkDialect
 from compact.adapters.langchain.messages import LangChainDialect
 from compact.adapters.pydantic_ai.messages import PydanticAIDialect
-from core.log.pdf_files import plain_pdf
+from core.messages.pdf_files import plain_pdf
 from dialects.test_attachments import manager_for
 
 PDF = plain_pdf(3)

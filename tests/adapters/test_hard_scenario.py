@@ -28,7 +28,7 @@ from adapters.hard_scenario import (
     ticket,
 )
 from adapters.hard_wrapped_models import WRAPPED_MODELS, Smolagents
-from compact.core.log.attachments import attachments_of
+from compact.core.messages.attachments import attachments_of
 from compact.tokens import get_tokenizer
 from stalls import own_clock, stall_limit, watched_loop
 

@@ -20,8 +20,8 @@ from compact import CompactConfig, CompactManager
 from compact.adapters.smolagents import SUPPORTED_VERSIONS, SmolagentsDialect, recall_tool
 from compact.adapters.smolagents.messages import message_data, message_of
 from compact.core.engine.events import CompactionErrorEvent, TokenEstimateEvent
-from compact.core.log.entries import read_entry
-from compact.core.log.messages import Message
+from compact.core.messages.entries import read_entry
+from compact.core.messages.message import Message
 from compact.testing import RecordingSink, WordTokenizer
 from compact.tokens import get_tokenizer
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import check_chat
+from compact.core.messages.entries import read_entry
+from compact.core.messages.legality import check_chat
 from compact.transcripts import FORMATS, AgentLog, UnknownLines, read
 
 SAMPLES = Path(__file__).parent / "samples"

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from compact.archive import ArchiveError, FilesystemArchive
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 
 NOBODY = 65534
 as_root = pytest.mark.skipif(
@@ -81,7 +81,7 @@ def test_writers_of_the_same_step_lose_nothing(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from compact.archive import FilesystemArchive
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 archive, session, step = FilesystemArchive(sys.argv[1]), sys.argv[2], 0
 messages = [Message("user", "word " * 2000)] * 40
 while True:

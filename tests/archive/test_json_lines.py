@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compact.archive.json_lines import message_record, to_line, transcript_lines
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 
 # Two halves that happen to stand side by side are one character in JSON, so such texts are left out.
 TEXT = st.text(st.characters(exclude_categories=()), max_size=12).filter(

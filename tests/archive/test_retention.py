@@ -11,7 +11,7 @@ import pytest
 
 from compact.archive import ArchiveError, FilesystemArchive, Retention, S3Archive
 from compact.archive.retention import ArchivedFile, PruneTimer
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 
 DAY = 86_400.0
 NOW = 1_000 * DAY

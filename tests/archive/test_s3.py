@@ -19,7 +19,7 @@ import pytest
 from compact.archive import ArchiveError, S3Archive
 from compact.archive import s3 as s3_module
 from compact.core.errors import ConfigError
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.extras import install_line
 from stalls import own_clock
 

@@ -294,9 +294,9 @@ def test_the_benchmark_has_an_extractor_of_its_own() -> None:
     allowed = {
         "compact",
         "compact.core.json_data",
-        "compact.core.log.entries",
-        "compact.core.log.legality",
-        "compact.core.log.tokenizer",
+        "compact.core.messages.entries",
+        "compact.core.messages.legality",
+        "compact.core.messages.tokenizer",
         "compact.measuring",
         "compact.measuring.needs",
         "compact.measuring.recordings",

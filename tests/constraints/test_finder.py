@@ -14,7 +14,7 @@ from compact.constraints import LearnedConstraints
 from compact.constraints.finder import CERTAIN_SCORE, LIKELY_CHARS, MIN_SCORE
 from compact.constraints.score import score_sentence
 from compact.constraints.word_lists import feature_weights
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 
 EXAMPLES = Path(__file__).parents[2] / "benchmarks" / "constraint_examples"
 FINDER = LearnedConstraints()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compact.constraints import LearnedConstraints, finder
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 
 
 def test_a_retraction_is_looked_for_once_in_the_life_of_a_message(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from compact import CompactConfig, CompactManager, InsufficientBudget
-from compact.core.log.attachments import attached_part, attachment_id, attachments_of
-from compact.core.log.messages import Message
+from compact.core.messages.attachments import attached_part, attachment_id, attachments_of
+from compact.core.messages.message import Message
 from compact.core.planning.last_resort import LAST_RESORT
 from compact.dialects import DIALECTS
 from compact.testing import WordTokenizer

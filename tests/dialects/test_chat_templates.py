@@ -13,7 +13,7 @@ from jinja2 import TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from compact import CompactConfig, CompactManager
-from compact.core.log.turn_order import LEFT_OUT
+from compact.core.messages.turn_order import LEFT_OUT
 from compact.dialects.chat_check import check_turns
 from compact.testing import WordTokenizer
 from dialect_conversations import Wire

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from compact.core.log.entries import read_entry
-from compact.core.log.messages import Message
+from compact.core.messages.entries import read_entry
+from compact.core.messages.message import Message
 from compact.dialects import DIALECTS
 from compact.testing import WordTokenizer
 from compact.tokens import get_tokenizer

@@ -10,7 +10,7 @@ import pytest
 import dialect_conversations as written
 from compact import CompactConfig, CompactionPlan, CompactManager, ConfigError, InvalidHistory
 from compact.core.audit.records import Commit, SessionHead
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.dialects import DIALECTS, detect, get_dialect
 from compact.dialects.gateway import Gateway
 from compact.stores.memory import InMemoryCompactionStore

@@ -13,9 +13,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from compact import CompactConfig, CompactManager, InsufficientBudget
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import Violation, check_chat
-from compact.core.log.messages import Message
+from compact.core.messages.entries import read_entry
+from compact.core.messages.legality import Violation, check_chat
+from compact.core.messages.message import Message
 from compact.dialects import DIALECTS, Dialect, detect
 from compact.dialects.anthropic import check_anthropic
 from compact.dialects.gemini import check_gemini

@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from compact.core.errors import InvalidHistory
-from compact.core.log.messages import SettledItems
+from compact.core.messages.message import SettledItems
 from compact.dialects.objects import SeenItems
 from compact.testing import dialogue, user
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.dialects import DIALECTS
 from compact.dialects.dialect import mark_summary
 from compact.dialects.responses_items import NO_SCREENSHOT

@@ -13,7 +13,7 @@ import pytest
 
 from compact import CompactConfig, CompactManager
 from compact.core.engine.events import CompactionCompletedEvent, CompactionReportEvent
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.plan.plan import CompactionPlan
 from compact.core.session.session import Session
 from compact.core.summary.summary import StructuredSummary

@@ -208,7 +208,7 @@ def _check(call: Call, answer: Any, played: Played) -> None:
         return
     if illegal := violations(answer):
         played.breach(f"{call.name} returned an illegal prompt: {illegal}")
-    from compact.core.log.entries import read_entry
+    from compact.core.messages.entries import read_entry
 
     tokens = sum(_COUNT.count_message(read_entry(item, "prompt")) for item in answer)
     if tokens > WINDOW:

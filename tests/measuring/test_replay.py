@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from compact.core.errors import InsufficientBudget
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import check_chat
+from compact.core.messages.entries import read_entry
+from compact.core.messages.legality import check_chat
 from compact.core.plan.economics import Prices
 from compact.measuring.framework_rules import FRAMEWORK_POLICIES
 from compact.measuring.histories import MessageSizes, SessionHistory, call_places

@@ -16,7 +16,7 @@ from compact.core.audit.store import StoreError
 from compact.core.engine.events import ContentRehydratedEvent, NoticeEvent, RehydrationBlockedEvent
 from compact.stores.packing import unpacked
 from compact.testing import RecordingSink
-from core.log.pdf_files import plain_pdf
+from core.messages.pdf_files import plain_pdf
 
 PDF = plain_pdf(2)
 DATA = base64.b64encode(PDF).decode()

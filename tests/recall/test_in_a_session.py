@@ -12,8 +12,8 @@ from compact import CompactConfig, CompactError, CompactManager, UnknownSession
 from compact.core.audit.artifacts import SecurityContext
 from compact.core.audit.why import CallRange
 from compact.core.engine.events import ContentRehydratedEvent, RehydrationBlockedEvent
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import check_chat
+from compact.core.messages.entries import read_entry
+from compact.core.messages.legality import check_chat
 from compact.recall.tool import TOOL_SCHEMA, answer_tool_call
 from compact.testing import (
     RecordingSink,

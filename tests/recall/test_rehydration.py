@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from compact.core.audit.artifacts import Artifact, ArtifactMetadata, SecurityContext, artifact_id_for
 from compact.core.errors import ConfigError
-from compact.core.log.legality import check_chat
-from compact.core.log.messages import Message, ToolCall
-from compact.core.log.sensitivity import SENSITIVITIES
+from compact.core.messages.legality import check_chat
+from compact.core.messages.message import Message, ToolCall
+from compact.core.messages.sensitivity import SENSITIVITIES
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import CompactionPlan, ExternalizationRecord, SpanReference, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer, summary_message

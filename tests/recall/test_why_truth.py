@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from compact import CompactConfig, CompactManager, InsufficientBudget, StructuredSummary, SummaryRequest, UnknownSession
 from compact.core.audit.why import CallRange, PhraseTrace, SearchCancelled
-from compact.core.log.turn_order import LEFT_OUT
+from compact.core.messages.turn_order import LEFT_OUT
 from compact.injection import InjectionContext, Injector
 from compact.recall.phrase_finder import PhraseFinder
 from compact.summarizers.extractive import extractive_summary

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.message import Message, ToolCall
 from compact.redaction import MARK, Redactor, redactor, spans
 from compact.redaction.assignments import NEEDLES
 from compact.redaction.carriers import CARRIER_NEEDLES

@@ -10,7 +10,7 @@ import pytest
 from compact import CompactConfig, CompactManager, StructuredSummary, SummaryRequest
 from compact.core.engine.events import CompactionErrorEvent
 from compact.core.facts.ledger import FactKind
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.plan.turn import RehydrationResult, render_rehydrated
 from compact.core.summary.verification import grounded
 from compact.testing import RecordingSink, Wire, WordTokenizer, assistant, dialogue, tool_exchange, user

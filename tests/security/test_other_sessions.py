@@ -13,7 +13,7 @@ from compact import CompactConfig, CompactManager
 from compact.adapters.support.recall import answer_recall
 from compact.core.audit.artifacts import Artifact, ArtifactMetadata, SecurityContext, artifact_id_for
 from compact.core.engine.events import ContentRehydratedEvent, RehydrationBlockedEvent
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.plan.turn import TurnContext
 from compact.recall import RehydrationScope, RehydrationState, create_rehydration_interceptor
 from compact.stores.memory import InMemoryArtifactStore

@@ -15,8 +15,8 @@ from compact.cli.main import app
 from compact.cli.servers.mcp_tools import build_server
 from compact.core.audit.artifacts import SecurityContext
 from compact.core.engine.events import CompactionReportEvent
-from compact.core.log.messages import Message, ToolCall
-from compact.core.log.sensitivity import SENSITIVITIES, is_open, sensitivity_of, withheld
+from compact.core.messages.message import Message, ToolCall
+from compact.core.messages.sensitivity import SENSITIVITIES, is_open, sensitivity_of, withheld
 from compact.strategies.externalize import ExternalizeStrategy
 from compact.testing import RecordingSink, Wire, WordTokenizer, assistant, system, tool_exchange, tool_run, user
 

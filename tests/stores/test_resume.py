@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from compact.core.engine.events import CompactionErrorEvent, HistoryBranchedEvent
-from compact.core.log.legality import MISSING_RESULT
-from compact.core.log.turn_order import LEFT_OUT
+from compact.core.messages.legality import MISSING_RESULT
+from compact.core.messages.turn_order import LEFT_OUT
 from compact.testing import user
 from stores.worker import (
     SCENES,

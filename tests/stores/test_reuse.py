@@ -11,7 +11,7 @@ import pytest
 
 from compact import CompactConfig, CompactManager
 from compact.core.engine.events import HistoryBranchedEvent, NoticeEvent
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.stores.memory import InMemoryCompactionStore
 from compact.testing import RecordingSink, WordTokenizer, assistant, dialogue, tool_exchange, user
 

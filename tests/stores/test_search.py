@@ -14,7 +14,7 @@ from sqlalchemy import select, text
 
 from compact.core.audit.records import Commit, SessionHead
 from compact.core.facts.common_words import COMMON_WORDS
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.search import ranking
 from compact.core.search.stemming import stem
 from compact.stores import schema

@@ -13,9 +13,9 @@ from typing import Any
 
 from compact import CompactConfig, CompactManager, StructuredSummary, SummaryRequest
 from compact.core.engine.events import CompactionErrorEvent, VersionConflictEvent
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import check_chat
-from compact.core.log.messages import Message
+from compact.core.messages.entries import read_entry
+from compact.core.messages.legality import check_chat
+from compact.core.messages.message import Message
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import RecordingSink, Wire, WordTokenizer, assistant, system, tool_exchange, user
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from compact.core.audit.artifacts import artifact_id_for
 from compact.core.errors import ConfigError
-from compact.core.log.entries import read_entry
-from compact.core.log.messages import Message
+from compact.core.messages.entries import read_entry
+from compact.core.messages.message import Message
 from compact.core.plan.durability import ToolDurabilityPolicy
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import CompactionPlan, ExternalizationRecord

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compact import CompactConfig, CompactManager
-from compact.core.log.entries import read_entry
-from compact.core.log.messages import Message
+from compact.core.messages.entries import read_entry
+from compact.core.messages.message import Message
 from compact.core.plan.durability import ToolDurability, ToolDurabilityPolicy
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import CompactionPlan

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from compact.core.log.entries import read_entry
-from compact.core.log.messages import Message
-from compact.core.log.turn_order import LEFT_OUT
+from compact.core.messages.entries import read_entry
+from compact.core.messages.message import Message
+from compact.core.messages.turn_order import LEFT_OUT
 from compact.core.plan.durability import DeterminismMetadata, ToolDurability, ToolDurabilityPolicy, envelope, policy_for
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import ClearRecord, CompactionPlan, SpanReference, SummarizationRecord

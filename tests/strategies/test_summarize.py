@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import CompactionPlan, SpanReference, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer

@@ -6,7 +6,7 @@ import re
 import time
 
 from compact.core.facts.pieces import Origin, cut_into_pieces
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.message import Message, ToolCall
 from compact.core.summary.fitting import fit_summary
 from compact.core.summary.summary import GAP_LABEL, RESULT_LABEL, StructuredSummary, render_summary_text
 from compact.summarizers.chronicle import leads, told

@@ -18,8 +18,8 @@ from compact.core.facts import extraction
 from compact.core.facts.ledger import Fact, FactKind
 from compact.core.facts.text import ENDS_MARK
 from compact.core.facts.tool_calls import argument_texts
-from compact.core.log.groups import group_messages
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.groups import group_messages
+from compact.core.messages.message import Message, ToolCall
 from compact.core.plan.plan import SpanReference, SummarizationRecord
 from compact.core.plan.renderer import summary_message
 from compact.core.summary.summarizer import SummaryRequest

@@ -17,7 +17,7 @@ from compact.constraints import LearnedConstraints
 from compact.core.engine.events import CompactionErrorEvent, SummaryCreatedEvent
 from compact.core.facts import extraction
 from compact.core.facts.ledger import Fact, FactKind
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.message import Message, ToolCall
 from compact.core.summary.parsing import parse_summary_text
 from compact.core.summary.summarizer import SummaryRequest
 from compact.core.summary.summary import render_summary_text

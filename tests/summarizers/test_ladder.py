@@ -10,8 +10,8 @@ from compact import CompactConfig, CompactManager, SummaryRequest
 from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent, SummaryCreatedEvent
 from compact.core.engine.summarization import Attempt
 from compact.core.errors import SummaryRefused, SummaryTooLong, SummaryTruncated
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import check_chat
+from compact.core.messages.entries import read_entry
+from compact.core.messages.legality import check_chat
 from compact.core.summary.summary import StructuredSummary
 from compact.testing import (
     RecordingSink,

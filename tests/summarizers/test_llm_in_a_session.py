@@ -18,8 +18,8 @@ from compact import CompactConfig, CompactManager, ConfigError, InsufficientBudg
 from compact.background import InProcessPrefetcher
 from compact.core.engine.events import CompactionErrorEvent, NoticeEvent
 from compact.core.errors import SummarizerUnavailable
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import check_chat
+from compact.core.messages.entries import read_entry
+from compact.core.messages.legality import check_chat
 from compact.core.summary.summarizer import SummarizerIdentity
 from compact.core.summary.summary import SummaryCheck
 from compact.summarizers.circuit_breaker import CircuitBreaker

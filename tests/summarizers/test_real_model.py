@@ -21,8 +21,8 @@ import pytest
 
 from compact import CompactConfig, CompactManager
 from compact.core.engine.events import CompactionErrorEvent, SummaryCreatedEvent
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import check_chat
+from compact.core.messages.entries import read_entry
+from compact.core.messages.legality import check_chat
 from compact.core.plan.plan import SummarizationRecord
 from compact.strategies import ClearStrategy, DeduplicateStrategy, ExternalizeStrategy, SummarizeStrategy
 from compact.testing import (

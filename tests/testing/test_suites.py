@@ -13,8 +13,8 @@ from compact.core.audit.artifacts import Artifact
 from compact.core.audit.records import Commit, PrefetchedSummary, SessionHead, StoredMessage, StoredSession
 from compact.core.engine.events import CompactionErrorEvent, CompactionEvent, SummaryCreatedEvent
 from compact.core.facts.constraints import Constraint
-from compact.core.log.legality import Violation
-from compact.core.log.messages import Message
+from compact.core.messages.legality import Violation
+from compact.core.messages.message import Message
 from compact.core.plan.plan import DropRecord, SpanReference
 from compact.core.plan.strategy import CompactionProposal, PlanningContext
 from compact.core.summary.summarizer import SummarizerIdentity, SummaryCacheKey, SummaryRequest

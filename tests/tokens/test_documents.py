@@ -6,14 +6,14 @@ import base64
 from typing import Any
 
 import pytest
+from core.log.test_attachments import IMAGES, PDFS
 
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.tokens import get_tokenizer
 from compact.tokens.documents import PAGE_TOKENS, UNKNOWN_PAGES, UNKNOWN_SECONDS
 from compact.tokens.framing import message_tokens
 from compact.tokens.images import ImageRule
-from core.log.pdf_files import packed_pdf, plain_pdf
-from core.log.test_attachments import IMAGES, PDFS
+from core.messages.pdf_files import packed_pdf, plain_pdf
 
 RULES: tuple[ImageRule, ...] = ("tiles", "area", "gemini", "gemini_3", "largest")
 

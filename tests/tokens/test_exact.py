@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compact.core.errors import ConfigError
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.message import Message, ToolCall
 from compact.tokens import TiktokenTokenizer, exact, tiktoken_counter, toktok_counter
 
 ENCODINGS = exact.ENCODINGS

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from compact.core.errors import ConfigError
-from compact.core.log.messages import Message
-from compact.core.log.tokenizer import ProviderAwareTokenizer
+from compact.core.messages.message import Message
+from compact.core.messages.tokenizer import ProviderAwareTokenizer
 from compact.tokens import SimpleTokenizer, TiktokenTokenizer, get_tokenizer
 
 IMAGE = Message("user", ({"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.message import Message, ToolCall
 from compact.tokens.framing import (
     MESSAGE_TOKENS,
     NAME_TOKENS,

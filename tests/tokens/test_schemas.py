@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.tokens import TiktokenTokenizer
 from compact.tokens.framing import REPLY_PRIMING_TOKENS
 from compact.tokens.schemas import tools_tokens

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.tokens import SimpleTokenizer, TiktokenTokenizer
 
 SIMPLE = SimpleTokenizer()

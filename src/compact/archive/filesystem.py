@@ -20,7 +20,7 @@ from compact.archive.names import EVENTS_NAME, folder_name, free_names, is_archi
 from compact.archive.private_folder import Folder, open_folder
 from compact.archive.retention import PRUNE_SECONDS, ArchivedFile, PruneTimer, Retention
 from compact.core.audit.archive import ArchiveError
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 
 _ADVICE = {
     errno.ENOSPC: ("the disk is full", "free some space, or move the archive to another disk"),

@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 from math import isfinite
 from typing import Any, cast
 
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 
 # These are legal in JSON, but many readers take them for the end of a line.
 _LINE_BREAKS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}

@@ -24,7 +24,7 @@ from compact.archive.names import folder_name, free_names, is_archived, summary_
 from compact.archive.retention import PRUNE_SECONDS, ArchivedFile, PruneTimer, Retention
 from compact.core.audit.archive import ArchiveError
 from compact.core.errors import ConfigError
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.extras import install_line
 
 # Chosen: a store that works answers within a second; a turn must not wait longer than this.

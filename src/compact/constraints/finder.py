@@ -24,7 +24,7 @@ from compact.constraints.score import FOREIGN_SCORE, score_sentence
 from compact.constraints.sentences import Sentence, typed_sentences
 from compact.constraints.word_lists import feature_weights, pattern
 from compact.core.facts.constraints import Constraint, ConstraintReader
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 
 # A sentence is a constraint from this score on. Chosen: the smallest score above zero, at which as much speaks for a
 # constraint as against it. Pasted text has to score more: documents are full of "must".

@@ -8,6 +8,7 @@ plan        what is sent
 summary     the one summary
 facts       what code reads in a history
 log         what happened
+messages    what all of it is made of
 
 protocols   everything that can be plugged in, on one page
 errors      everything that is raised

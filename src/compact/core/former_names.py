@@ -17,11 +17,19 @@ from typing import Any
 _CORE = "compact.core."
 # Where the names of what was one module of the session are now.
 _SESSION = tuple(
-    f"{_CORE}session.{name}" for name in ("session", "decisions", "past_plans", "store_state", "tails", "turn_state")
+    f"{_CORE}session.{name}" for name in ("decisions", "store_state", "turn_state", "tails", "past_plans", "session")
 )
 # Where the names of a former module are now; the first that has a name is meant.
 FORMER_MODULES: dict[str, tuple[str, ...]] = {
-    **{_CORE + name: (f"{_CORE}log.{name}",) for name in ("messages", "groups", "legality")},
+    **{_CORE + name: (f"{_CORE}messages.{name}",) for name in ("groups", "legality")},
+    **{
+        f"{_CORE}log.{name}": (f"{_CORE}messages.{name}",)
+        for name in (
+            *("entries", "attachments", "attachment_use", "pdf_pages", "groups", "turn_order"),
+            *("legality", "sensitivity", "tokenizer", "structure", "own_compaction"),
+        )
+    },
+    _CORE + "log.messages": (_CORE + "messages.message",),
     _CORE + "thread": (_CORE + "log.log",),
     **{
         _CORE + name: (f"{_CORE}facts.{name}",)
@@ -77,7 +85,7 @@ FORMER_MODULES: dict[str, tuple[str, ...]] = {
     "compact.testing_model": ("compact.testing",),
     "compact.driving": ("compact.runner",),
     "compact.session_lock": ("compact.session_registry",),
-    "compact.dialects.entries": (_CORE + "log.entries",),
+    "compact.dialects.entries": (_CORE + "messages.entries",),
     "compact.dialects.doorway": ("compact.dialects.gateway",),
 }
 # Modules that are a package by now, and where the names are that they had.
@@ -85,6 +93,7 @@ FORMER_PACKAGES: dict[str, tuple[str, ...]] = {
     _CORE + "plan": (_CORE + "plan.plan",),
     _CORE + "summary": (_CORE + "summary.summary", _CORE + "summary.summarizer", _CORE + "summary.fitting"),
     _CORE + "engine": (_CORE + "engine.engine",),
+    _CORE + "messages": (_CORE + "messages.message",),
     _CORE + "session": _SESSION,
 }
 # Names that are another by now, in the module where they are today.

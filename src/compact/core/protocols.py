@@ -20,7 +20,7 @@ from compact.core.audit.store import (
 )
 from compact.core.engine.events import EventSink
 from compact.core.facts.constraints import ConstraintFinder
-from compact.core.log.tokenizer import ProviderAwareTokenizer
+from compact.core.messages.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.economics import Pricer
 from compact.core.plan.strategy import CompactionStrategy
 from compact.core.summary.summarizer import ModelSummarizer, Summarizer

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from compact.core.log.legality import Violation
-from compact.core.log.messages import Message
+from compact.core.messages.legality import Violation
+from compact.core.messages.message import Message
 from compact.dialects.anthropic_check import check_anthropic as check_anthropic
 from compact.dialects.dialect import (
     CACHE_MARK,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeGuard, cast
 
-from compact.core.log.legality import Violation
+from compact.core.messages.legality import Violation
 from compact.dialects.dialect import as_json_data
 
 # The API's own limit for marks of its cache.

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from compact.core.errors import InvalidHistory
-from compact.core.log.legality import Violation
-from compact.core.log.messages import ROLES, Message
+from compact.core.messages.legality import Violation
+from compact.core.messages.message import ROLES, Message
 from compact.dialects.chat_check import check_chat_completions
 from compact.dialects.dialect import META, NATIVE, Block, Entry, fields_of, without
 from compact.dialects.objects import plain_item

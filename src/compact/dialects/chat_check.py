@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from compact.core.errors import InvalidHistory
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import Violation, check_chat
-from compact.core.log.messages import ROLES, Message
-from compact.core.log.turn_order import ends_a_turn
+from compact.core.messages.entries import read_entry
+from compact.core.messages.legality import Violation, check_chat
+from compact.core.messages.message import ROLES, Message
+from compact.core.messages.turn_order import ends_a_turn
 from compact.dialects.dialect import META, NATIVE, fields_of
 
 _KEYS = frozenset(

@@ -16,7 +16,7 @@ from operator import contains, is_
 from typing import Any, Protocol, TypeAlias, cast
 
 from compact.core.errors import InvalidHistory
-from compact.core.log.legality import EMPTY_CONTENT, Violation
+from compact.core.messages.legality import EMPTY_CONTENT, Violation
 
 Entry: TypeAlias = dict[str, Any]
 NATIVE = "native"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from compact.core.log.messages import Message, SettledItems, copy_plain
+from compact.core.messages.message import Message, SettledItems, copy_plain
 from compact.dialects import CHAT, DIALECTS, detect, get_dialect
 from compact.dialects.chat import check_parts
 from compact.dialects.dialect import META, NATIVE, Dialect, has_own_marks, without

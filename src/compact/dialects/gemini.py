@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from compact.core.log.legality import Violation
-from compact.core.log.messages import Message
+from compact.core.messages.legality import Violation
+from compact.core.messages.message import Message
 from compact.dialects.dialect import (
     NATIVE,
     Block,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from compact.core.log.legality import Violation
+from compact.core.messages.legality import Violation
 from compact.core.plurals import quantity
 from compact.dialects.dialect import fields_of
 from compact.dialects.gemini_parts import (

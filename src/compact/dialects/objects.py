@@ -18,8 +18,8 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from compact.core.errors import InvalidHistory
 from compact.core.json_data import is_list, is_mapping
-from compact.core.log.entries import too_deep
-from compact.core.log.messages import Message, SettledItems, copy_plain, list_start
+from compact.core.messages.entries import too_deep
+from compact.core.messages.message import Message, SettledItems, copy_plain, list_start
 from compact.dialects.dialect import Dialect, as_json_data, is_of
 
 T = TypeVar("T")

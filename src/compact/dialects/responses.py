@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from compact.core.log.legality import Violation
-from compact.core.log.messages import Message
+from compact.core.messages.legality import Violation
+from compact.core.messages.message import Message
 from compact.dialects.dialect import NATIVE, Block, Entry, as_json_data, foreign, native_of, without
 from compact.dialects.responses_check import check_responses as check_responses
 from compact.dialects.responses_items import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from compact.core.log.legality import Violation
+from compact.core.messages.legality import Violation
 from compact.dialects.dialect import as_json_data
 from compact.dialects.responses_items import Item, call_id_of, is_call, is_output, is_reference
 

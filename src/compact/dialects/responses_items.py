@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias, cast
 
-from compact.core.log.legality import EMPTY_CONTENT
+from compact.core.messages.legality import EMPTY_CONTENT
 from compact.dialects.dialect import NATIVE, Entry, fields_of, native_of, without
 from compact.dialects.turns import (
     CALL,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
-from compact.core.log.legality import EMPTY_CONTENT as EMPTY_CONTENT
+from compact.core.messages.legality import EMPTY_CONTENT as EMPTY_CONTENT
 from compact.dialects.dialect import NATIVE, Entry
 
 # Under these names `native` has the opaque blocks, and the order of everything; stores and token counters read them.

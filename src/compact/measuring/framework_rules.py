@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compact.core.log.entries import read_entry
+from compact.core.messages.entries import read_entry
 from compact.measuring.histories import SYSTEM_ROLES, SessionHistory
 from compact.measuring.policies import Policy, PolicyLimits, PolicyPrompt, Prepare, by_name
 from compact.measuring.recordings import Wire

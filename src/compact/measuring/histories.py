@@ -9,10 +9,10 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
-from compact.core.log.entries import read_entry
-from compact.core.log.groups import Group, group_messages
-from compact.core.log.messages import Message
-from compact.core.log.tokenizer import ProviderAwareTokenizer
+from compact.core.messages.entries import read_entry
+from compact.core.messages.groups import Group, group_messages
+from compact.core.messages.message import Message
+from compact.core.messages.tokenizer import ProviderAwareTokenizer
 from compact.measuring.recordings import Wire
 
 SYSTEM_ROLES = ("system", "developer")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from compact.assembly import build_constraints
 from compact.core.facts.extraction import find_facts
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.summary.summarizer import SummaryRequest
 from compact.core.summary.summary import render_summary_text
 from compact.summarizers.extractive import extractive_summary

@@ -16,8 +16,8 @@ from compact.assembly import Prefetcher, build_budget, build_prefetch
 from compact.config import CompactConfig
 from compact.core.engine.engine import Engine
 from compact.core.engine.events import ContextOverflowEvent
-from compact.core.log.messages import copy_plain
-from compact.core.log.tokenizer import ProviderAwareTokenizer
+from compact.core.messages.message import copy_plain
+from compact.core.messages.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import TokenBudget
 from compact.core.session.session import Session
 from compact.injection import Injector

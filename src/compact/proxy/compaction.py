@@ -29,7 +29,7 @@ from compact.core.engine.events import (
     TokenEstimateEvent,
 )
 from compact.core.errors import CompactError, InsufficientBudget, UnknownSession
-from compact.core.log.messages import SettledItems
+from compact.core.messages.message import SettledItems
 from compact.manager import CompactManager
 from compact.model_engines import ReportedOverflow
 from compact.proxy.bodies.reading import BodyMemory, ReadBody

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, fields, replace
 from compact.core.audit.artifacts import ArtifactStore, SecurityContext
 from compact.core.errors import ConfigError
 from compact.core.facts.tool_calls import argument_texts
-from compact.core.log.messages import Message
-from compact.core.log.sensitivity import SENSITIVITIES
+from compact.core.messages.message import Message
+from compact.core.messages.sensitivity import SENSITIVITIES
 from compact.core.plan.turn import (
     REHYDRATED_PREFIX,
     MovedAttachment,

@@ -14,10 +14,10 @@ from compact.core.audit.artifacts import ArtifactStore, SecurityContext
 from compact.core.audit.records import StoredMessage
 from compact.core.audit.store import SessionReader
 from compact.core.json_data import is_list
-from compact.core.log.attachment_use import names_of, refers_to
-from compact.core.log.attachments import Attachment, attached_part, attachment_id, attachments_of, payload_of
-from compact.core.log.messages import Message, Part
-from compact.core.log.sensitivity import sensitivity_of
+from compact.core.messages.attachment_use import names_of, refers_to
+from compact.core.messages.attachments import Attachment, attached_part, attachment_id, attachments_of, payload_of
+from compact.core.messages.message import Message, Part
+from compact.core.messages.sensitivity import sensitivity_of
 from compact.core.search.recall_answer import (
     NOTHING_FOUND,
     TOOL_NAME,

@@ -17,8 +17,8 @@ from compact.core.audit.records import StoredMessage
 from compact.core.audit.store import SessionReader
 from compact.core.errors import CompactError
 from compact.core.facts.tool_calls import argument_texts
-from compact.core.log.attachments import text_with_attachments
-from compact.core.log.messages import Message
+from compact.core.messages.attachments import text_with_attachments
+from compact.core.messages.message import Message
 
 # Makes a vector of each text; all of the same length. What comes back may be lists, tuples or rows of an array.
 Embed: TypeAlias = Callable[[Sequence[str]], Sequence[Iterable[float]]]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.redaction.names import Kind, kind_of_name
 from compact.redaction.shapes import SHORTEST_SHAPE
 from compact.redaction.spans import MARK, may_name_secret

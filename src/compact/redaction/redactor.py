@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.redaction.custom import compile_patterns
 from compact.redaction.nested import NestedRedaction
 from compact.redaction.spans import replaced

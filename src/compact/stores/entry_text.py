@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any, cast
 
 from compact.core.audit.store import StoreError
-from compact.core.log.entries import read_entry, read_own_entry
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.entries import read_entry, read_own_entry
+from compact.core.messages.message import Message, ToolCall
 
 
 def dump_message(message: Message) -> str:

@@ -12,7 +12,7 @@ from sqlalchemy.dialects.sqlite import insert as insert_sqlite
 
 from compact.core.audit.records import StoredMessage
 from compact.core.audit.store import StoreError
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.plurals import quantity
 from compact.core.search.search_terms import EntryTerms, entry_terms, read_query
 from compact.stores import schema

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from compact.core.facts.text import joined_ranges
-from compact.core.log.sensitivity import is_open
+from compact.core.messages.sensitivity import is_open
 from compact.core.plan.durability import ToolDurabilityPolicy, ToolResultEnvelope, envelope, tool_policies
 from compact.core.plan.plan import ClearRecord, SpanReference
 from compact.core.plan.strategy import CLEAR, CompactionProposal, PlanningContext

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from compact.core.facts.outcomes import failure_of
 from compact.core.facts.tool_calls import PATH_ARGUMENTS, READS, WRITES, files_changed, fits_name, path_of
 from compact.core.json_data import is_list
-from compact.core.log.messages import ToolCall
+from compact.core.messages.message import ToolCall
 from compact.core.plan.durability import ToolDurabilityPolicy, envelope, tool_policies
 from compact.core.plan.plan import ClearRecord, SpanReference
 from compact.core.plan.strategy import CompactionProposal, PlanningContext

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from compact.core.log.groups import Group
+from compact.core.messages.groups import Group
 from compact.core.plan.durability import ToolDurability, ToolDurabilityPolicy, envelope
 from compact.core.plan.plan import ClearRecord, DropRecord, SpanReference
 from compact.core.plan.strategy import CompactionProposal, PlanningContext

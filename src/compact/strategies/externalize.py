@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from compact.core.audit.artifacts import artifact_id_for
 from compact.core.errors import ConfigError
-from compact.core.log.messages import Message
-from compact.core.log.sensitivity import OPEN_SENSITIVITIES, SENSITIVITIES, sensitivity_of
+from compact.core.messages.message import Message
+from compact.core.messages.sensitivity import OPEN_SENSITIVITIES, SENSITIVITIES, sensitivity_of
 from compact.core.plan.durability import (
     ToolDurability,
     ToolDurabilityPolicy,

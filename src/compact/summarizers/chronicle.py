@@ -9,7 +9,7 @@ from itertools import groupby, pairwise
 
 from compact.core.facts.pieces import Origin, Piece, Step
 from compact.core.facts.tool_calls import call_subjects
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.summary.summary import GAP_LABEL, RESULT_LABEL, Excerpt, call_label
 
 # Punctuation that belongs to what stood before a piece.

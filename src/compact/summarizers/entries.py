@@ -22,7 +22,7 @@ from compact.core.facts.tool_calls import (
     is_typed,
     patched_files,
 )
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.message import Message, ToolCall
 
 SEPARATOR = " :: "
 NOT_TOLD = "-"

@@ -9,7 +9,7 @@ from compact.core.facts.ledger import REQUIRED, Fact, FactKind, Ledger
 from compact.core.facts.pieces import Piece
 from compact.core.facts.selection import Selection
 from compact.core.facts.text import both_ends, sentence_ranges
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.summary.fitting import fit_summary
 from compact.core.summary.focus import Focus, piece_factors
 from compact.core.summary.span_index import SpanIndex

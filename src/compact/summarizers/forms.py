@@ -10,7 +10,7 @@ from compact.core.facts.ledger import Fact, FactKind, Ledger
 from compact.core.facts.pieces import Piece
 from compact.core.facts.tool_calls import fits_name
 from compact.core.facts.value import ContentKind, content_kind
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.summarizers.entries import change_entries, decision_entries, source_entries, work_entries
 
 # Lists that are rewritten all the time: what is open in the newest has its own section.

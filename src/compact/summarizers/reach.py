@@ -11,8 +11,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
 
-from compact.core.log.groups import Group, group_at
-from compact.core.log.messages import Message, text_chars
+from compact.core.messages.groups import Group, group_at
+from compact.core.messages.message import Message, text_chars
 from compact.core.summary.span_index import SpanIndex
 from compact.core.summary.summary import StructuredSummary
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compact.core.log.legality import Violation
+from compact.core.messages.legality import Violation
 from compact.dialects.anthropic_check import check_anthropic
 from compact.testing.model_script import ScriptedAnswer
 from compact.testing.provider_api import (

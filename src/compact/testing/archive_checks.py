@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
 from compact.core.audit.archive import StorageAdapter
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.message import Message, ToolCall
 
 HOSTILE_IDS = (
     "../../x", "/etc/x", "..", ".", "", " ", "a/b", "a\\b", "nul\0byte", "Grüße 世界", "CON", "con.txt", "x" * 5000,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
 from compact.core.engine.events import CompactionEvent
-from compact.core.log.entries import read_entry
-from compact.core.log.messages import Message
+from compact.core.messages.entries import read_entry
+from compact.core.messages.message import Message
 
 Wire: TypeAlias = dict[str, Any]
 E_ = TypeVar("E_", bound=CompactionEvent)

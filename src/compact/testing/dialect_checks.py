@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import check_chat
-from compact.core.log.messages import copy_plain
+from compact.core.messages.entries import read_entry
+from compact.core.messages.legality import check_chat
+from compact.core.messages.message import copy_plain
 from compact.dialects import Dialect
 from compact.dialects.translation import Translator
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from compact.core.log.legality import Violation
+from compact.core.messages.legality import Violation
 from compact.dialects.chat_check import check_chat_completions
 from compact.testing.model_script import ScriptedAnswer, ScriptedCall
 from compact.testing.provider_api import (

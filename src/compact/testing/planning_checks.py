@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from compact.core.facts.constraints import Constraint, ConstraintFinder
-from compact.core.log.messages import Message, ToolCall
-from compact.core.log.tokenizer import ProviderAwareTokenizer
+from compact.core.messages.message import Message, ToolCall
+from compact.core.messages.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.renderer import PromptRenderer

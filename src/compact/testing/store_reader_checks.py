@@ -11,7 +11,7 @@ from compact.core.audit.store import (
     SessionReader,
     SessionStore,
 )
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.testing.store_samples import (
     ODD_NAMES,
     ODD_TEXTS,

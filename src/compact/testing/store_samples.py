@@ -15,8 +15,8 @@ from compact.core.audit.store import (
     VersionConflict,
 )
 from compact.core.facts.ledger import Fact, FactKind, Ledger
-from compact.core.log.entries import read_entry
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.entries import read_entry
+from compact.core.messages.message import Message, ToolCall
 from compact.core.plan.plan import (
     ClearRecord,
     CompactionPlan,

@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 
 from compact.core.errors import SummaryFailed
 from compact.core.facts.ledger import Fact, FactKind, Ledger
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.summary.summarizer import (
     ModelSummarizer,
     Summarizer,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import ceil
 
-from compact.core.log.attachments import AUDIO, IMAGE, VIDEO, Attachment, Payload
-from compact.core.log.messages import Part
+from compact.core.messages.attachments import AUDIO, IMAGE, VIDEO, Attachment, Payload
+from compact.core.messages.message import Part
 from compact.tokens.images import ImageRule, image_tokens
 
 # A page of a PDF, text and picture together. OpenAI (2025): the text and an image of each page; four tiles and about

@@ -9,7 +9,7 @@ from threading import Lock, Thread
 from typing import Any
 
 from compact.core.errors import ConfigError
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.tokens import tiktoken_counter, toktok_counter
 from compact.tokens.framing import message_tokens
 from compact.tokens.runs import LONG, PERIOD, shorten

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache, lru_cache
 
 from compact.core.errors import ConfigError
-from compact.core.log.tokenizer import ProviderAwareTokenizer
+from compact.core.messages.tokenizer import ProviderAwareTokenizer
 from compact.tokens.exact import TiktokenTokenizer
 from compact.tokens.images import ImageRule
 from compact.tokens.models import ModelProvider, model_info

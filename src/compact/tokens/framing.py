@@ -13,8 +13,8 @@ from collections.abc import Callable, Container, Mapping
 from typing import Any, TypeAlias
 
 from compact.core.json_data import is_list, is_mapping
-from compact.core.log.attachments import Attachment, attachments_of, payload_of, read_attachment
-from compact.core.log.messages import Content, Message
+from compact.core.messages.attachments import Attachment, attachments_of, payload_of, read_attachment
+from compact.core.messages.message import Content, Message
 from compact.tokens.documents import attachment_tokens
 from compact.tokens.images import IMAGE_TYPES, ImageRule, image_tokens
 

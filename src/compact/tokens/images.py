@@ -12,7 +12,7 @@ from math import ceil
 from typing import Any, Literal, TypeAlias
 
 from compact.core.json_data import is_mapping
-from compact.core.log.attachments import payload_of
+from compact.core.messages.attachments import payload_of
 
 # tiles: OpenAI. area: Anthropic. gemini: up to version 2.5; gemini_3: later. largest: whichever of the first two is
 # more, for providers we do not know.

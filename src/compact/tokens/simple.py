@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from typing import Any
 
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.tokens.framing import message_tokens
 from compact.tokens.images import ImageRule
 from compact.tokens.schemas import tools_tokens

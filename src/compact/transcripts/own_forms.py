@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compact.core.log.messages import Message
-from compact.core.log.own_compaction import find_own_summary
+from compact.core.messages.message import Message
+from compact.core.messages.own_compaction import find_own_summary
 from compact.transcripts.logs import AgentLog, OwnCompaction
 from compact.transcripts.parts import mapping_of, text_of
 

@@ -18,8 +18,8 @@ from compact.core.audit.store import EventStore, TracedStore
 from compact.core.audit.trace_events import StoredEvent, TraceEvent
 from compact.core.engine.events import CompactionEvent
 from compact.core.errors import UnknownSession
-from compact.core.log.entries import write_entry
-from compact.core.log.messages import Slot
+from compact.core.messages.entries import write_entry
+from compact.core.messages.message import Slot
 from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.regret import Regret

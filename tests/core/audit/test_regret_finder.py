@@ -12,7 +12,7 @@ import pytest
 from compact.core.audit.regret_finder import RegretFinder, read_regrets
 from compact.core.facts import tool_calls
 from compact.core.facts.tool_calls import call_subjects
-from compact.core.log.messages import ROLES, Message, ToolCall
+from compact.core.messages.message import ROLES, Message, ToolCall
 from compact.core.plan.plan import (
     ClearRecord,
     CompactionPlan,

@@ -18,7 +18,7 @@ from compact.core.audit.records import ModelCall, PlanVersion, SessionHead, Stor
 from compact.core.audit.report import CompactionReport, EntityState, ReportItem
 from compact.core.engine.events import CompactionReportEvent
 from compact.core.facts.ledger import Fact, FactKind, Ledger
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.message import Message, ToolCall
 from compact.core.plan.plan import (
     ClearRecord,
     CompactionPlan,

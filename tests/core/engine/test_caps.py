@@ -8,8 +8,8 @@ import pytest
 
 from compact import CompactConfig, CompactManager
 from compact.core.engine.events import CompactionCompletedEvent, SummaryCreatedEvent, TriggerDecisionEvent
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import check_chat
+from compact.core.messages.entries import read_entry
+from compact.core.messages.legality import check_chat
 from compact.stores.memory import InMemoryCompactionStore
 from compact.testing import RecordingSink, Wire, WordTokenizer, assistant, dialogue, system, tool_exchange, user
 

@@ -10,7 +10,7 @@ import pytest
 
 from compact.core.audit.records import AddedMessage
 from compact.core.engine.trigger import Trigger
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.plan.budget import TokenBudget
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.parts import PromptPart

@@ -17,8 +17,8 @@ from compact.core.facts.constraints import Constraint, ConstraintReading, NoCons
 from compact.core.facts.ledger import Fact, FactKind, Ledger
 from compact.core.facts.text import CUT_MARK
 from compact.core.facts.tool_calls import argument_texts
-from compact.core.log.groups import group_messages
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.groups import group_messages
+from compact.core.messages.message import Message, ToolCall
 from conversations import Wire, histories
 from numbered import call, exchange, numbered
 

@@ -6,7 +6,7 @@ import json
 
 from compact.core.facts.ledger import FactKind
 from compact.core.facts.open_items import TodoList, open_item_facts
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.message import Message, ToolCall
 from numbered import call, exchange, numbered
 
 

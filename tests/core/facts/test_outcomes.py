@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from compact.core.facts.outcomes import failure_of, tool_uses
 from compact.core.facts.text import CUT_MARK, cut_line
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.message import Message, ToolCall
 from numbered import call
 
 BASH = call("bash", command="make test")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from compact.core.facts.pieces import Origin, Piece, cut_into_pieces
 from compact.core.facts.tool_calls import argument_texts
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.message import Message, ToolCall
 from conversations import Wire, histories
 from numbered import call, exchange, numbered
 

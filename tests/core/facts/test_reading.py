@@ -19,7 +19,7 @@ from compact.core.facts.extraction import find_facts
 from compact.core.facts.open_items import TodoList
 from compact.core.facts.outcomes import failure_of
 from compact.core.facts.pieces import cut_into_pieces
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.message import Message, ToolCall
 from compact.testing import WordTokenizer, assistant, system, tool_exchange, user
 from conversations import SMALL_STRATEGIES, Wire, histories
 from numbered import call, exchange, numbered

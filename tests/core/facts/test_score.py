@@ -6,7 +6,7 @@ from hypothesis import given
 
 from compact.core.facts.pieces import cut_into_pieces
 from compact.core.facts.score import HistoryScores
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from conversations import Wire, histories
 from numbered import exchange, numbered
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from compact.core.facts.pieces import Origin
 from compact.core.facts.selection import Selection
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.testing import WordTokenizer
 from conversations import Wire, histories
 from numbered import exchange, numbered
@@ -95,7 +95,7 @@ def test_what_a_piece_adds_only_shrinks(history: list[Wire]) -> None:
 
 def test_a_process_with_other_hashes_chooses_the_same() -> None:
     script = """
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.facts.pieces import Origin
 from compact.core.facts.selection import Selection
 text = "\\n".join(

@@ -18,7 +18,7 @@ from compact.core.facts.tool_calls import (
     patched_files,
     path_of,
 )
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.message import Message, ToolCall
 from numbered import call
 
 

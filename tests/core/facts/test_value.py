@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from compact.core.facts.pieces import cut_into_pieces
 from compact.core.facts.value import AGES, ContentKind, content_kind, message_value, value
 from compact.core.facts.value_table import VALUES
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.message import Message, ToolCall
 from numbered import exchange, numbered
 
 ages = st.floats(0, 200_000)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from compact.core.log.entries import read_entry
 from compact.core.log.forms import EntryForm, differs_in_time, identity_of, is_reduced, what_is_said
-from compact.core.log.messages import Message, ToolCall, with_id
+from compact.core.messages.entries import read_entry
+from compact.core.messages.message import Message, ToolCall, with_id
 from compact.testing import assistant, tool_exchange, user
 
 CALL, RESULT = tool_exchange("c1", "text")

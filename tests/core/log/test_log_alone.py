@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from compact.core.errors import InvalidHistory
-from compact.core.log.entries import read_entry
 from compact.core.log.log import SUMMARY_MARK, KnownList, LeftLine, Log, Match, Shown
-from compact.core.log.messages import Message, SettledItems
+from compact.core.messages.entries import read_entry
+from compact.core.messages.message import Message, SettledItems
 from compact.testing import Wire, assistant, system, tool_exchange, user
 
 S, A, B, C, D, E = system("be brief"), *(user(letter) for letter in "abcde")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.core.log.messages import Message, Slot
+from compact.core.messages.message import Message, Slot
 from compact.core.plan.economics import (
     INPUT_TOKENS,
     USUAL_RATIOS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.message import Message, ToolCall
 from compact.core.plan.edited import after_edit
 from compact.core.plan.plan import ClearRecord, CompactionPlan, DropRecord, SpanReference, SummarizationRecord
 from compact.core.plan.stubs import SHORTEN

@@ -7,9 +7,9 @@ from typing import Any
 
 from hypothesis import given
 
-from compact.core.log.entries import read_entry
-from compact.core.log.groups import calls_answered, group_messages, turn_numbers
-from compact.core.log.messages import Message
+from compact.core.messages.entries import read_entry
+from compact.core.messages.groups import calls_answered, group_messages, turn_numbers
+from compact.core.messages.message import Message
 from compact.core.plan.layers import KeepRules, Layers, partition
 from compact.testing import assistant, dialogue, system, tool_exchange, tool_run, user
 from conversations import Wire, histories

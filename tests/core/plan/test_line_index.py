@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compact.core.facts.tool_calls import is_typed
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.plan.line_index import LineIndex
 from conversations import Wire, histories
 from numbered import numbered

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from compact.constraints import LearnedConstraints
 from compact.core.facts.ledger import Fact, FactKind, Ledger
-from compact.core.log.messages import Message, ToolCall
-from compact.core.log.turn_order import LEFT_OUT
+from compact.core.messages.message import Message, ToolCall
+from compact.core.messages.turn_order import LEFT_OUT
 from compact.core.plan.plan import (
     ClearRecord,
     CompactionPlan,

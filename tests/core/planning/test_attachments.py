@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from compact.core.log.attachments import attachments_of
-from compact.core.log.messages import Message
+from compact.core.messages.attachments import attachments_of
+from compact.core.messages.message import Message
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import ClearRecord, CompactionPlan, ExternalizationRecord

@@ -14,7 +14,7 @@ from compact import CompactConfig, CompactManager, InsufficientBudget, Structure
 from compact.constraints import LearnedConstraints
 from compact.core.engine.events import NoticeEvent
 from compact.core.facts.ledger import Fact, FactKind, Ledger
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.plan.plan import (
     ClearRecord,
     CompactionPlan,

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compact.core.errors import InsufficientBudget
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import ClearRecord, CompactionPlan, SpanReference, SummarizationRecord

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from compact.constraints import LearnedConstraints
 from compact.core.facts.tool_calls import argument_texts
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.plan.plan import ClearRecord, SpanReference
 from compact.core.plan.stubs import render_cleared
 from compact.core.planning.shortening import Candidate, Shortener

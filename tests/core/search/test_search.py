@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.message import Message, ToolCall
 from compact.core.search import ranking, search_terms
 from compact.core.search.ranking import MemoryIndex, rank
 from compact.core.search.search_terms import MAX_FREQUENCY, EntryTerms, entry_terms, is_name, line_terms, read_query

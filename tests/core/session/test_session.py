@@ -15,7 +15,7 @@ import compact
 from compact import CompactConfig, CompactManager, StructuredSummary, SummaryRequest
 from compact.core.audit.records import AddedMessage, Commit, SessionHead, StoredSession
 from compact.core.engine.events import CompactionErrorEvent, VersionConflictEvent
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.plan.budget import Calibration, TokenBudget
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import CompactionPlan, DropRecord, SpanReference, StepFailure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compact.core.facts.pieces import cut_into_pieces
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.message import Message, ToolCall
 from compact.core.summary.focus import FOCUS_GAIN, Focus, message_shares, piece_factors
 
 

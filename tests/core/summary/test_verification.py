@@ -8,7 +8,7 @@ import time
 import pytest
 
 from compact.core.facts.ledger import Fact, FactKind, Ledger
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.message import Message, ToolCall
 from compact.core.summary.summary import (
     Decision,
     Excerpt,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from compact.constraints import LearnedConstraints
 from compact.core.errors import ConfigError, SummarizerUnavailable
 from compact.core.facts import extraction
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.message import Message, ToolCall
 from compact.core.summary.summarizer import SummaryRequest
 from compact.core.summary.summary import Decision, OpenItem, StructuredSummary
 from compact.summarizers.llm.merging import KnownSummary

@@ -13,7 +13,7 @@ from compact.constraints import LearnedConstraints
 from compact.core.errors import SpendLimitReached, SummaryEmpty
 from compact.core.facts import extraction
 from compact.core.facts.ledger import FactKind
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.message import Message, ToolCall
 from compact.core.summary.summarizer import Spending, SummaryRequest
 from compact.core.summary.summary import StructuredSummary, render_summary_text
 from compact.redaction import Redactor

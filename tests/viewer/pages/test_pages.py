@@ -12,7 +12,7 @@ from compact import CompactConfig, Message, UnknownSession
 from compact.core.audit.report import EntityState
 from compact.core.engine.events import CompactionCompletedEvent, CompactionEvent
 from compact.core.facts.ledger import Fact, FactKind, Ledger
-from compact.core.log.turn_order import LEFT_OUT
+from compact.core.messages.turn_order import LEFT_OUT
 from compact.core.plan.parts import SENT_PARTS
 from compact.core.plan.plan import CompactionPlan, SpanReference, SummarizationRecord
 from compact.core.summary.summary import StructuredSummary, SummaryCheck

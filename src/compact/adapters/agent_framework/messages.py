@@ -15,8 +15,8 @@ from agent_framework import Content, Message
 
 from compact.adapters.support import call_positions, insert_calls
 from compact.core.json_data import is_list, is_mapping
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import Violation, check_chat
+from compact.core.messages.entries import read_entry
+from compact.core.messages.legality import Violation, check_chat
 from compact.dialects.dialect import META, NATIVE, Block, Entry, foreign, without
 
 Data: TypeAlias = dict[str, Any]

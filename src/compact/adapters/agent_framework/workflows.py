@@ -28,9 +28,9 @@ from compact.adapters.agent_framework.messages import message_of
 from compact.adapters.agent_framework.requests import DIALECT, outgoing, shown_prompt, tool_schemas, with_shown_history
 from compact.adapters.support import report_failure
 from compact.core.errors import UnknownSession
-from compact.core.log.entries import write_entry
-from compact.core.log.legality import repair_chat
-from compact.core.log.messages import Message as LoggedMessage
+from compact.core.messages.entries import write_entry
+from compact.core.messages.legality import repair_chat
+from compact.core.messages.message import Message as LoggedMessage
 from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.renderer import PromptRenderer, RenderedPrompt
 from compact.manager import CompactManager

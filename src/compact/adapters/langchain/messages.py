@@ -18,9 +18,9 @@ from langchain_core.messages import (
 from pydantic_core import to_jsonable_python
 
 from compact.core.json_data import is_list, is_mapping
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import Violation, check_chat
-from compact.core.log.messages import ROLES
+from compact.core.messages.entries import read_entry
+from compact.core.messages.legality import Violation, check_chat
+from compact.core.messages.message import ROLES
 from compact.dialects.dialect import META, NATIVE, Block, Entry, foreign, without
 from compact.dialects.turns import OPENING
 

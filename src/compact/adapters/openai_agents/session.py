@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from compact.core.audit.records import Commit, SessionHead, StoredMessage
 from compact.core.audit.store import VersionConflict
-from compact.core.log.messages import Message, copy_plain
+from compact.core.messages.message import Message, copy_plain
 from compact.dialects.dialect import NATIVE
 from compact.manager import CompactManager
 from compact.runner import run_blocking

@@ -19,8 +19,8 @@ from pydantic_ai.messages import (
 )
 
 from compact.core.json_data import is_list, is_mapping
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import Violation, check_chat
+from compact.core.messages.entries import read_entry
+from compact.core.messages.legality import Violation, check_chat
 from compact.dialects.dialect import META, NATIVE, Block, Entry, foreign, without
 from compact.dialects.turns import OPENING
 

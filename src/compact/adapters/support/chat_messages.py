@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from compact.core.json_data import is_list, is_mapping
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import Violation, check_chat
+from compact.core.messages.entries import read_entry
+from compact.core.messages.legality import Violation, check_chat
 from compact.dialects.dialect import NATIVE, Block, Entry
 from compact.dialects.turns import OPENING
 

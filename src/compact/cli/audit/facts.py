@@ -17,7 +17,7 @@ from compact.core.facts.tool_calls import call_subjects, is_typed
 
 if TYPE_CHECKING:
     from compact.core.facts.constraints import ConstraintFinder
-    from compact.core.log.messages import Message
+    from compact.core.messages.message import Message
 
 KINDS = ("constraint", "decision", "path", "id", "number")
 _KIND_OF = {

@@ -13,7 +13,7 @@ from compact.cli.audit.rival import compacted_by_us
 if TYPE_CHECKING:
     from compact.config import CompactConfig
     from compact.core.facts.constraints import ConstraintFinder
-    from compact.core.log.messages import Message
+    from compact.core.messages.message import Message
     from compact.transcripts import AgentLog
 
 
@@ -192,7 +192,7 @@ def _redacted_call(one: RepeatedCall, redact: Callable[[str], str]) -> RepeatedC
 
 
 def _messages(entries: Iterable[Any]) -> list[Message]:
-    from compact.core.log.entries import read_own_entry
+    from compact.core.messages.entries import read_own_entry
 
     return [
         read_own_entry(dict(entry), f"messages[{number}]", message_id=f"m{number}")

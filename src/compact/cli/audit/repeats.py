@@ -14,7 +14,7 @@ from compact.core.facts.tool_calls import READS, CallSubject, call_subjects, fit
 
 if TYPE_CHECKING:
     from compact.cli.audit.facts import KnownFact
-    from compact.core.log.messages import Message, ToolCall
+    from compact.core.messages.message import Message, ToolCall
 
 # As for regrets (docs/regret.md): a result that differs in more is another one.
 _KNOWN_SHARE = 0.9

@@ -24,7 +24,7 @@ from compact.cli.sessions.why import trace_lines
 from compact.cli.store import OpenStore, open_store
 from compact.core.audit.why import PhraseTrace
 from compact.core.errors import CompactError
-from compact.core.log.sensitivity import closed_ids
+from compact.core.messages.sensitivity import closed_ids
 
 # Chosen: what a model reads without effort; the command `compact why` has an option for more.
 _MAX_SIGHTINGS = 10

@@ -17,7 +17,7 @@ from compact.cli.store import open_store
 from compact.cli.transcripts.files import TranscriptError, to_json
 
 if TYPE_CHECKING:
-    from compact.core.log.messages import Message
+    from compact.core.messages.message import Message
     from compact.redaction import Redactor
 
 FileFormat = Literal["json", "jsonl"]
@@ -44,7 +44,7 @@ def export(
     Prints every message of the session in order, also those that were compacted or edited since. Secrets are replaced
     by <REDACTED>, and what is confidential or restricted by a line that says so.
     """
-    from compact.core.log.sensitivity import withheld
+    from compact.core.messages.sensitivity import withheld
     from compact.redaction import Redactor
 
     with open_store(config, store) as opened:
@@ -68,7 +68,7 @@ def export(
 
 def _record(message: Message, redactor: Redactor) -> dict[str, Any]:
     from compact.archive.json_lines import message_record
-    from compact.core.log.messages import Message
+    from compact.core.messages.message import Message
 
     # A caller that works with our own class sent the inner message: ids that we gave are not its own.
     sent = message.original if isinstance(message.original, Message) else message

@@ -14,13 +14,13 @@ from compact.cli.options import AsJson, ConfigFile, Session, Store
 from compact.cli.store import OpenStore, open_store
 from compact.core.audit.cost import by_number, by_version, dollars
 from compact.core.audit.failures import failures_data, failures_of, plan_failures
-from compact.core.log.attachments import text_with_attachments, without_bytes
+from compact.core.messages.attachments import text_with_attachments, without_bytes
 
 if TYPE_CHECKING:
     from compact.core.audit.cost import CallCost, CompactionCost, SessionCost
     from compact.core.audit.records import ModelCall, PlanVersion
     from compact.core.engine.status import SessionStatus
-    from compact.core.log.messages import Message, Slot
+    from compact.core.messages.message import Message, Slot
     from compact.core.plan.plan import Record
     from compact.core.plan.regret import RegretCount
 

@@ -126,7 +126,7 @@ def _transcripts_of(source: str) -> Iterator[tuple[str, FileTranscript]]:
 
 def _history(recording: FoundTranscript, config: CompactConfig, sizes: MessageSizes) -> SessionHistory:
     """Return a transcript of any dialect as a history; instructions become a system message."""
-    from compact.core.log.entries import write_entry
+    from compact.core.messages.entries import write_entry
     from compact.measuring.histories import SessionHistory
 
     transcript = recording.transcript

@@ -11,12 +11,12 @@ from compact.cli.options import AsJson, ConfigFile, File, Index, RecordedModel, 
 from compact.cli.settings import for_recorded_model, load_agent_config
 from compact.cli.transcripts.files import read_transcript
 from compact.cli.transcripts.measure import SESSION, MeasuredTranscript, measure
-from compact.core.log.attachments import text_with_attachments
+from compact.core.messages.attachments import text_with_attachments
 
 if TYPE_CHECKING:
     from compact.config import CompactConfig
     from compact.core.engine.status import SessionStatus
-    from compact.core.log.messages import Message
+    from compact.core.messages.message import Message
 
 # Chosen: what fits on a screen.
 _BIGGEST = 10
@@ -105,7 +105,7 @@ def _parts(status: SessionStatus) -> list[dict[str, Any]]:
 def _kept(measured: MeasuredTranscript, settings: CompactConfig) -> list[dict[str, Any]]:
     """Return what a compaction keeps verbatim, by the rule that keeps it, and what is left for it to compact."""
     from compact.assembly import build_rules
-    from compact.core.log.groups import group_messages
+    from compact.core.messages.groups import group_messages
     from compact.core.plan.layers import partition
 
     layers = partition(measured.messages, group_messages(measured.messages), build_rules(settings))

@@ -20,7 +20,7 @@ from compact.core.errors import CompactError
 if TYPE_CHECKING:
     from compact.cli.transcripts.requests import FileTranscript
     from compact.config import CompactConfig
-    from compact.core.log.messages import Message
+    from compact.core.messages.message import Message
     from compact.manager import CompactManager
 
 Paths = Annotated[
@@ -112,7 +112,7 @@ def _is_of(transcript: FileTranscript, name: str, manager: CompactManager) -> bo
 
 def _entries(transcript: FileTranscript, manager: CompactManager) -> Sequence[Message]:
     """Return the messages of a transcript as a log has them; of an agent's log, the first ones."""
-    from compact.core.log.entries import read_entry
+    from compact.core.messages.entries import read_entry
     from compact.manager import CompactManager
 
     if transcript.log:

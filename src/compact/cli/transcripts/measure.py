@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from compact.config import CompactConfig
     from compact.core.engine.events import CompactionEvent
     from compact.core.engine.status import SessionStatus
-    from compact.core.log.messages import Message
+    from compact.core.messages.message import Message
     from compact.manager import CompactManager
 
 SESSION = "transcript"
@@ -71,7 +71,7 @@ def nothing_to_do(status: SessionStatus, *, messages: int, tokens: int, is_manua
 
 def _tool_names(messages: Sequence[Message]) -> list[str]:
     """Return for each message the tools that it calls, or the tool whose result it is."""
-    from compact.core.log.groups import calls_answered, group_messages
+    from compact.core.messages.groups import calls_answered, group_messages
 
     answered = calls_answered(messages, group_messages(messages))
     names: list[str] = []

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from compact.core.errors import CompactError
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 
 
 class ArchiveError(CompactError):

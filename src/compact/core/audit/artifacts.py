@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from compact.core.log.sensitivity import OPEN_SENSITIVITIES
+from compact.core.messages.sensitivity import OPEN_SENSITIVITIES
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from compact.core.facts.grounding import message_texts
 from compact.core.facts.ledger import FactKind, Ledger
 from compact.core.facts.text import CUT_MARK, stands_in
 from compact.core.facts.tool_calls import is_typed
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.plan.plan import ClearRecord, CompactionPlan, ExternalizationRecord, Record
 from compact.core.plan.renderer import PromptRenderer, summary_id, summary_message
 from compact.core.plan.stubs import render_cleared

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compact.core.log.attachments import text_with_attachments
-from compact.core.log.messages import Message
+from compact.core.messages.attachments import text_with_attachments
+from compact.core.messages.message import Message
 
 # Chosen: an excerpt fits on two lines of a page, with a little of what stands before the phrase.
 _CHARS_BEFORE = 48

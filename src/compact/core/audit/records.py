@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from compact.core.errors import CompactError
 from compact.core.log.forms import EntryForm
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.plan.plan import EDITED_PAST, CompactionPlan
 from compact.core.short_repr import short_repr
 from compact.core.summary.summary import StructuredSummary

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from compact.core.audit.records import StoredSession
 from compact.core.facts.outcomes import failure_of
 from compact.core.facts.tool_calls import CallSubject, arguments_of, call_subjects
-from compact.core.log.messages import Message, ToolCall, list_start
+from compact.core.messages.message import Message, ToolCall, list_start
 from compact.core.plan.plan import ClearRecord, CompactionPlan, ExternalizationRecord, Record
 from compact.core.plan.regret import Regret
 from compact.core.search.recall_answer import is_recall, recalled_ids

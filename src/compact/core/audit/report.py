@@ -14,8 +14,8 @@ from compact.core.audit.records import ModelCall, PlanVersion, StoredSession
 from compact.core.audit.regret_finder import regrets_of
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.facts.entities import EntityKind
-from compact.core.log.messages import Message
-from compact.core.log.sensitivity import closed_ids
+from compact.core.messages.message import Message
+from compact.core.messages.sensitivity import closed_ids
 from compact.core.plan.plan import CompactionPlan, StepFailure
 from compact.core.plan.regret import Regret, RegretCount, count_regrets
 from compact.core.short_repr import short_repr

@@ -12,9 +12,9 @@ from itertools import accumulate, pairwise
 
 from compact.core.audit.phrases import fold, fold_message
 from compact.core.audit.records import BranchView, StoredMessage
-from compact.core.log.groups import group_messages
-from compact.core.log.legality import MISSING_RESULT, repair_chat
-from compact.core.log.messages import Message, Slot
+from compact.core.messages.groups import group_messages
+from compact.core.messages.legality import MISSING_RESULT, repair_chat
+from compact.core.messages.message import Message, Slot
 from compact.core.plan.plan import CompactionPlan, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer, summary_id, summary_message
 from compact.core.summary.summary import unquoted

@@ -24,8 +24,8 @@ from compact.core.audit.records import (
 )
 from compact.core.audit.sent_calls import PlannedPrompt, TextTable, count_in, is_summary
 from compact.core.errors import CompactError
-from compact.core.log.legality import repair_chat
-from compact.core.log.messages import Message, Slot
+from compact.core.messages.legality import repair_chat
+from compact.core.messages.message import Message, Slot
 from compact.core.plan.plan import CompactionAction, CompactionPlan
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.short_repr import short_repr

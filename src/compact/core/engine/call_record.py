@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from compact.core.audit.call_details import CallDetails
 from compact.core.audit.records import ModelCall
-from compact.core.log.messages import Slot
+from compact.core.messages.message import Slot
 from compact.core.plan.economics import ModelPrices, shared_slots
 from compact.core.plan.parts import in_order
 from compact.core.plan.plan import CompactionAction

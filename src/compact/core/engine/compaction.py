@@ -16,9 +16,9 @@ from compact.core.engine.summarization import SummaryWriter, no_clock
 from compact.core.errors import InsufficientBudget
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.facts.text import one_line
-from compact.core.log.legality import Repair, repair_chat
-from compact.core.log.messages import Message
-from compact.core.log.tokenizer import ProviderAwareTokenizer
+from compact.core.messages.legality import Repair, repair_chat
+from compact.core.messages.message import Message
+from compact.core.messages.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.layers import KeepRules, Layers, partition
 from compact.core.plan.line_index import LineIndex
 from compact.core.plan.plan import CompactionPlan, StepFailure, SummarizationRecord

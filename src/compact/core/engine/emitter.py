@@ -38,7 +38,7 @@ from compact.core.engine.events import (
     TriggerDecisionEvent,
 )
 from compact.core.facts.constraints import ConstraintFinder
-from compact.core.log.legality import Repair
+from compact.core.messages.legality import Repair
 from compact.core.plan.budget import TokenBudget
 from compact.core.plan.layers import Layers
 from compact.core.plan.parts import LAYERS, PromptPart, in_order

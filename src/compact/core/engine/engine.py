@@ -20,13 +20,13 @@ from compact.core.engine.persistence import SessionPersistence
 from compact.core.engine.prefetch import Prefetch, prefetch_goal, smaller_rules
 from compact.core.engine.trigger import Trigger
 from compact.core.errors import CompactError, InsufficientBudget, WaitTimeout
-from compact.core.log.attachment_use import names_of
-from compact.core.log.attachments import attached_part, attachment_id, attachments_of
-from compact.core.log.legality import check_chat
 from compact.core.log.log import SUMMARY_MARK, Match
-from compact.core.log.messages import Message, content_bytes
-from compact.core.log.own_compaction import find_own_summary
-from compact.core.log.tokenizer import ProviderAwareTokenizer
+from compact.core.messages.attachment_use import names_of
+from compact.core.messages.attachments import attached_part, attachment_id, attachments_of
+from compact.core.messages.legality import check_chat
+from compact.core.messages.message import Message, content_bytes
+from compact.core.messages.own_compaction import find_own_summary
+from compact.core.messages.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import TokenBudget
 from compact.core.plan.edited import after_edit
 from compact.core.plan.plan import EDITED_PAST, CompactionPlan, SummarizationRecord

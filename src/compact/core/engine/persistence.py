@@ -26,10 +26,10 @@ from compact.core.audit.store import CallHistoryReader, SessionStore, StoreError
 from compact.core.engine.call_record import model_call
 from compact.core.engine.emitter import EventEmitter
 from compact.core.engine.events import ArchivalEvent, VersionConflictEvent
-from compact.core.log.attachments import without_bytes
 from compact.core.log.log import Log
-from compact.core.log.messages import Message, with_id
-from compact.core.log.sensitivity import closed_ids, withheld
+from compact.core.messages.attachments import without_bytes
+from compact.core.messages.message import Message, with_id
+from compact.core.messages.sensitivity import closed_ids, withheld
 from compact.core.plan.economics import ModelPrices
 from compact.core.plan.plan import CompactionPlan
 from compact.core.plan.renderer import summary_message

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from compact.core.engine.claims import SummaryClaiming
 from compact.core.engine.emitter import EventEmitter
 from compact.core.errors import WaitTimeout
-from compact.core.log.groups import Group
-from compact.core.log.messages import Message
+from compact.core.messages.groups import Group
+from compact.core.messages.message import Message
 from compact.core.plan.layers import KeepRules, partition
 from compact.core.plan.strategy import Goal
 from compact.core.session.decisions import TriggerDecision

@@ -8,8 +8,8 @@ from typing import Any
 
 from compact.core.engine.emitter import EventEmitter
 from compact.core.engine.events import ComputeEconomics
-from compact.core.log.legality import repair_chat
-from compact.core.log.messages import Slot
+from compact.core.messages.legality import repair_chat
+from compact.core.messages.message import Slot
 from compact.core.plan.economics import (
     USD,
     Economics,

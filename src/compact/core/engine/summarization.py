@@ -23,10 +23,10 @@ from compact.core.facts.extraction import find_facts
 from compact.core.facts.ledger import REQUIRED, Fact, FactKind, Ledger, merged
 from compact.core.facts.text import cut_line, first_line
 from compact.core.facts.tool_calls import command_of, is_typed, path_of
-from compact.core.log.groups import calls_answered, group_messages
-from compact.core.log.messages import Message, copy_plain
-from compact.core.log.sensitivity import OPEN_SENSITIVITIES, is_open, withheld
-from compact.core.log.tokenizer import ProviderAwareTokenizer
+from compact.core.messages.groups import calls_answered, group_messages
+from compact.core.messages.message import Message, copy_plain
+from compact.core.messages.sensitivity import OPEN_SENSITIVITIES, is_open, withheld
+from compact.core.messages.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.plan import ClearRecord, CompactionPlan, StepFailure, SummarizationRecord
 from compact.core.plan.renderer import summary_message
 from compact.core.plan.stubs import render_cleared

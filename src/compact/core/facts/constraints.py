@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from compact.core.log.messages import Message, list_start
+from compact.core.messages.message import Message, list_start
 
 
 @dataclass(frozen=True, slots=True)

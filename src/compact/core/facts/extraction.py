@@ -20,7 +20,7 @@ from compact.core.facts.open_items import TodoList, open_item_facts
 from compact.core.facts.outcomes import ToolUse, ToolUseReader
 from compact.core.facts.text import TextRange, cut_line, ends_of, joined_ranges, line_around, sentence_ranges
 from compact.core.facts.tool_calls import LAST_LINE, fits_name, is_typed
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 
 _DECIDED = re.compile(
     r"\b(?:(?:we|i|let's|let us)(?: have|'ve|'ll| will)? (?:decided?|chose|choose|go(?:ing)? with|agreed?|settled?|"

@@ -14,8 +14,8 @@ from compact.core.facts.entities import Entity, EntityKind
 from compact.core.facts.ledger import FactKind, Ledger
 from compact.core.facts.text import WordBag, normalized, stands_in
 from compact.core.facts.tool_calls import argument_texts, is_typed
-from compact.core.log.attachments import text_with_attachments
-from compact.core.log.messages import Message
+from compact.core.messages.attachments import text_with_attachments
+from compact.core.messages.message import Message
 
 _NUMBER = re.compile(r"\d[\d,_]*(?:\.\d+)?")
 _THOUSANDS = {"k": 3, "K": 3, "M": 6}

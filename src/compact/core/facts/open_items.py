@@ -14,7 +14,7 @@ from typing import TypeAlias, cast
 from compact.core.facts.ledger import Fact, FactKind
 from compact.core.facts.text import PUNCTUATION, cut_line, ends_of, first_line, line_around, normalized
 from compact.core.facts.tool_calls import arguments_of, fits_name
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.message import Message, ToolCall
 
 # How the tools of agents that are in use name these things.
 _LIST_ARGUMENTS = ("todos", "plan", "tasks", "items")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from compact.core.facts.text import cut_line, ends_of
 from compact.core.facts.tool_calls import READS, CallSubject, call_subjects, fits_name
-from compact.core.log.groups import GroupReader
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.groups import GroupReader
+from compact.core.messages.message import Message, ToolCall
 
 # Chosen: a line of an error is recognised by how it begins; the rest is not searched.
 _HEAD_CHARS = 300

@@ -15,8 +15,8 @@ from compact.core.facts.common_words import COMMON_WORDS
 from compact.core.facts.entities import EntityKind, entity_kinds
 from compact.core.facts.text import between_characters, ends_of, words_of
 from compact.core.facts.tool_calls import argument_texts, call_subjects, is_typed
-from compact.core.log.groups import calls_answered, group_messages
-from compact.core.log.messages import Message
+from compact.core.messages.groups import calls_answered, group_messages
+from compact.core.messages.message import Message
 
 # The place of the message that makes a call, and which of its calls it is; -1 for a text that is no part of a call.
 Step: TypeAlias = tuple[int, int]

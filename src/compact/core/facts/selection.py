@@ -12,7 +12,7 @@ from compact.core.facts.pieces import Origin, Step, cut_into_pieces
 from compact.core.facts.score import HistoryScores
 from compact.core.facts.value import AGES, content_kind, value
 from compact.core.facts.value_table import VALUES
-from compact.core.log.messages import Message, text_chars
+from compact.core.messages.message import Message, text_chars
 
 # A field of a record, as JSON, TOML, YAML and headers have them, what some have above them, and the row of a table.
 _FIELD = re.compile(r"""["']?[\w .-]{1,40}["']?\s*[:=]\s*\S""")

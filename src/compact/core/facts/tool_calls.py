@@ -12,7 +12,7 @@ from posixpath import normpath
 from typing import Any, cast
 
 from compact.core.facts.text import first_line, json_leaves
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.message import Message, ToolCall
 
 READS = ("read*", "view*", "cat*", "open*", "get_file*", "list*", "ls", "glob*", "grep*", "search*", "find*", "fetch*")
 WRITES = (

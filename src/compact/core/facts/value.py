@@ -9,7 +9,7 @@ from enum import Enum
 
 from compact.core.facts.pieces import Origin, Piece
 from compact.core.facts.tool_calls import is_typed
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 
 
 class ContentKind(Enum):

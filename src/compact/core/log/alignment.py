@@ -14,7 +14,7 @@ from itertools import pairwise, takewhile
 from typing import Any, cast
 
 from compact.core.log.forms import fingerprint, identity_of
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 
 # Finding the most that two lists have in common takes time with the square of what they have not. Beyond so many items,
 # which take a tenth of a second, less than the most will do. Chosen.

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any, cast
 
-from compact.core.log.entries import read_own_entry
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.entries import read_own_entry
+from compact.core.messages.message import Message, ToolCall
 
 # Chosen: a text that an agent puts in place of a result is a sentence or two, and a small part of what it stands for.
 _MAX_STUB_CHARS = 400

@@ -20,8 +20,8 @@ from typing import cast
 
 from compact.core.log.alignment import Alignment, align, following_places
 from compact.core.log.forms import differs_in_time, fingerprint, is_reduced, unmarked, what_is_said
-from compact.core.log.messages import Message, SettledItems, list_start, with_id
-from compact.core.log.turn_order import LEFT_OUT
+from compact.core.messages.message import Message, SettledItems, list_start, with_id
+from compact.core.messages.turn_order import LEFT_OUT
 
 # How every summary of ours begins.
 SUMMARY_MARK = "<COMPACT-SUMMARY v"

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, cast
 
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 
 
 class ToolDurability(Enum):

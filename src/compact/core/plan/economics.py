@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from math import ceil
 from typing import Any, Protocol
 
-from compact.core.log.messages import Slot
+from compact.core.messages.message import Slot
 
 USD = "USD"
 INPUT_TOKENS = "input tokens"

@@ -11,8 +11,8 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from operator import is_
 
-from compact.core.log.groups import group_messages
-from compact.core.log.messages import Message
+from compact.core.messages.groups import group_messages
+from compact.core.messages.message import Message
 from compact.core.plan.plan import CompactionAction, CompactionPlan, Record, SpanReference, SummarizationRecord
 from compact.core.plan.renderer import summary_message
 from compact.core.plan.stubs import SHORTEN

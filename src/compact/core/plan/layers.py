@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from compact.core.log.groups import Group, group_at
-from compact.core.log.messages import Message
+from compact.core.messages.groups import Group, group_at
+from compact.core.messages.message import Message
 from compact.core.plan.line_index import LineIndex
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compact.core.facts.tool_calls import is_typed
-from compact.core.log.messages import Message, list_start
+from compact.core.messages.message import Message, list_start
 
 # Whose messages are pinned for their marks alone, as nearly everywhere.
 _SPEAKERS = frozenset({"user", "assistant", "tool"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import ClearRecord, ExternalizationRecord, Record, SummarizationRecord
 from compact.core.plan.stubs import SHORTEN

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from compact.core.log.messages import Message, Slot
-from compact.core.log.structure import HistoryStructure
-from compact.core.log.turn_order import LEFT_OUT, TurnOrder
+from compact.core.messages.message import Message, Slot
+from compact.core.messages.structure import HistoryStructure
+from compact.core.messages.turn_order import LEFT_OUT, TurnOrder
 from compact.core.plan.plan import (
     ClearRecord,
     CompactionAction,

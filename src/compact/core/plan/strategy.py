@@ -12,9 +12,9 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Protocol
 
-from compact.core.log.groups import Group
-from compact.core.log.messages import Message, ToolCall
-from compact.core.log.turn_order import LEFT_OUT, TurnOrder
+from compact.core.messages.groups import Group
+from compact.core.messages.message import Message, ToolCall
+from compact.core.messages.turn_order import LEFT_OUT, TurnOrder
 from compact.core.plan.layers import Layers
 from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import (

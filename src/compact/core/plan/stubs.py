@@ -12,9 +12,9 @@ from typing import TypeAlias
 
 from compact.core.facts.text import change_json_leaves
 from compact.core.facts.tool_calls import argument_texts, arguments_of
-from compact.core.log.attachments import attachment_id, attachments_of
-from compact.core.log.messages import Content, Message, ToolCall
-from compact.core.log.sensitivity import OPEN_SENSITIVITIES, sensitivity_of
+from compact.core.messages.attachments import attachment_id, attachments_of
+from compact.core.messages.message import Content, Message, ToolCall
+from compact.core.messages.sensitivity import OPEN_SENSITIVITIES, sensitivity_of
 from compact.core.plan.plan import AttachmentPointer, ClearRecord, ExternalizationRecord, SpanReference
 from compact.core.summary.summary import rounded
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from compact.core.log.attachments import text_part
-from compact.core.log.messages import Message, Part
+from compact.core.messages.attachments import text_part
+from compact.core.messages.message import Message, Part
 
 # The id of a message that shows an artifact again begins with this.
 REHYDRATED_PREFIX = "compact-rehydrated-"

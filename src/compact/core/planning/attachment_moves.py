@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from compact.core.facts.constraints import ConstraintFinder
-from compact.core.log.attachment_use import messages_in_use, repeated_attachments
-from compact.core.log.attachments import attachments_of
-from compact.core.log.messages import Message
+from compact.core.messages.attachment_use import messages_in_use, repeated_attachments
+from compact.core.messages.attachments import attachments_of
+from compact.core.messages.message import Message
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import CompactionPlan, ExternalizationRecord, SummarizationRecord
 from compact.core.plan.strategy import CompactionProposal, Goal, PlanningContext

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from compact.core.facts.constraints import Constraint, ConstraintFinder
 from compact.core.facts.ledger import Fact, FactKind, Ledger
 from compact.core.facts.text import joined_ranges
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.plan.plan import (
     ClearRecord,
     CompactionAction,

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 from compact.core.errors import InsufficientBudget
 from compact.core.facts.constraints import ConstraintFinder, NoConstraints
-from compact.core.log.groups import Group
-from compact.core.log.legality import repair_chat
-from compact.core.log.messages import Message, Slot
-from compact.core.log.structure import HistoryStructure
+from compact.core.messages.groups import Group
+from compact.core.messages.legality import repair_chat
+from compact.core.messages.message import Message, Slot
+from compact.core.messages.structure import HistoryStructure
 from compact.core.plan.economics import Economics
 from compact.core.plan.layers import KeepRules, Layers, partition
 from compact.core.plan.line_index import LineIndex

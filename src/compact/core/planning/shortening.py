@@ -11,7 +11,7 @@ from compact.core.facts.pieces import Origin, Piece
 from compact.core.facts.selection import Selection
 from compact.core.facts.text import cut_place, joined_ranges
 from compact.core.facts.tool_calls import argument_texts
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.plan.plan import ClearRecord, SpanReference
 from compact.core.plan.stubs import SHORTEN, render_cleared
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from compact.core.facts.constraints import ConstraintFinder
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.parts import PromptPart, part_of
 from compact.core.plan.plan import ClearRecord, CompactionPlan, ExternalizationRecord, Record, SummarizationRecord

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from compact.core.log.messages import ROLES
+from compact.core.messages.message import ROLES
 
 # The tool that stubs and summaries name.
 TOOL_NAME = "recall"

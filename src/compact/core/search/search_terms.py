@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from compact.core.facts.common_words import COMMON_WORDS
 from compact.core.facts.tool_calls import argument_texts
-from compact.core.log.attachments import attachments_of
-from compact.core.log.messages import Message
+from compact.core.messages.attachments import attachments_of
+from compact.core.messages.message import Message
 from compact.core.search.stemming import stem
 
 # Words joined by what paths, ids and names are joined by; a sentence's full stop and its blank end one.

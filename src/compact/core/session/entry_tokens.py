@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from compact.core.audit.records import StoredSession
 from compact.core.log.log import Log, Match
-from compact.core.log.messages import Message
-from compact.core.log.tokenizer import ProviderAwareTokenizer
+from compact.core.messages.message import Message
+from compact.core.messages.tokenizer import ProviderAwareTokenizer
 
 
 @dataclass(slots=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
 from typing import TypeAlias
 
-from compact.core.log.legality import check_chat
 from compact.core.log.log import LeftLine, Log
-from compact.core.log.messages import Message
+from compact.core.messages.legality import check_chat
+from compact.core.messages.message import Message
 from compact.core.plan.plan import CompactionAction, CompactionPlan
 from compact.core.session.prompt import CurrentPrompt
 

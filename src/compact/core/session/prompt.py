@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from compact.core.log.entries import write_entry
 from compact.core.log.log import KnownList, Log
-from compact.core.log.messages import Message, Slot
+from compact.core.messages.entries import write_entry
+from compact.core.messages.message import Message, Slot
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.parts import SAID_PARTS, PromptPart, contents_in_order, ledger_share, part_of, source_of
 from compact.core.plan.plan import CompactionPlan

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from compact.core.audit.records import AddedMessage, Commit, ModelCall, SessionHead, StoredMessage, StoredSession
 from compact.core.facts.constraints import ConstraintReading
 from compact.core.facts.extraction import SpanReading
-from compact.core.log.entries import read_entry, write_entry
 from compact.core.log.forms import EntryForm
 from compact.core.log.log import KnownList, LeftLine, Log, Match, Shown
-from compact.core.log.messages import Message, SettledItems, Slot, copy_plain
-from compact.core.log.structure import HistoryStructure
-from compact.core.log.tokenizer import ProviderAwareTokenizer
+from compact.core.messages.entries import read_entry, write_entry
+from compact.core.messages.message import Message, SettledItems, Slot, copy_plain
+from compact.core.messages.structure import HistoryStructure
+from compact.core.messages.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import Calibration, TokenBudget
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.line_index import LineIndex

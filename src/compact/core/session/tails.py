@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from compact.core.log.entries import read_entry
 from compact.core.log.forms import plain
 from compact.core.log.log import KnownList, Log
+from compact.core.messages.entries import read_entry
 from compact.core.plan.turn import is_added
 
 # How many earlier prompts are recognised when they come back; a call may be retried again and again. Chosen.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from compact.core.facts.pieces import Piece
 from compact.core.facts.text import WordBag
 from compact.core.facts.tool_calls import argument_texts
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 
 # Chosen: how much more a text counts that is about the focus in full; such texts come before nearly all others.
 FOCUS_GAIN = 50.0

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from compact.core.facts.tool_calls import is_typed
-from compact.core.log.groups import Group, group_messages
-from compact.core.log.messages import Message
+from compact.core.messages.groups import Group, group_messages
+from compact.core.messages.message import Message
 
 
 @dataclass(frozen=True, slots=True)

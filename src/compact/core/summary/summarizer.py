@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from compact.core.facts.ledger import Ledger
-from compact.core.log.groups import Group
-from compact.core.log.messages import Message
+from compact.core.messages.groups import Group
+from compact.core.messages.message import Message
 from compact.core.summary.span_index import SpanIndex
 from compact.core.summary.summary import STRUCTURED_SUMMARY_SCHEMA_VERSION, StructuredSummary
 

@@ -14,7 +14,7 @@ from compact.core.facts.grounding import Sources
 from compact.core.facts.ledger import REQUIRED, Fact, FactKind, Ledger
 from compact.core.facts.open_items import TodoList
 from compact.core.facts.text import ENDS_MARK, WordBag, one_line, sentence_ranges, stands_in
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.summary.summary import (
     Decision,
     OpenItem,

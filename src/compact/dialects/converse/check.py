@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from compact.core.json_data import is_list, is_mapping
-from compact.core.log.legality import Violation
+from compact.core.messages.legality import Violation
 from compact.core.plurals import quantity
 from compact.dialects.converse.blocks import BLOCKS, CALL, MARK, REASONING, RESULT, is_call
 

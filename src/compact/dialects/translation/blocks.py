@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
-from compact.core.log.messages import copy_plain
+from compact.core.messages.message import copy_plain
 from compact.dialects.dialect import META, Block, Entry, is_summary, mark_summary
 from compact.dialects.translation.looks import digest_of, item_has_meta, look_without_marks
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, cast
 
-from compact.core.log.legality import EMPTY_CONTENT
-from compact.core.log.messages import Message, copy_plain
+from compact.core.messages.legality import EMPTY_CONTENT
+from compact.core.messages.message import Message, copy_plain
 from compact.dialects.dialect import META, fields_of, without, without_cache_marks
 from compact.dialects.translation.added import PARTS, without_added
 

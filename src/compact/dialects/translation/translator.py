@@ -12,8 +12,8 @@ from operator import is_
 from typing import Any
 
 from compact.core.log.alignment import common_pairs
-from compact.core.log.legality import EMPTY_CONTENT
-from compact.core.log.messages import SettledItems, copy_plain
+from compact.core.messages.legality import EMPTY_CONTENT
+from compact.core.messages.message import SettledItems, copy_plain
 from compact.dialects.dialect import META, Block, Dialect, Entry, fields_of, without_cache_marks
 from compact.dialects.translation.added import (
     added_entries,

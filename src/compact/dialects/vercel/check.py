@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compact.core.json_data import is_list, is_mapping
-from compact.core.log.legality import Violation
+from compact.core.messages.legality import Violation
 from compact.dialects.vercel.parts import CALL, REQUEST, RESPONSE, RESULT, id_of, kind_of
 
 _PARTS: Mapping[str, frozenset[str]] = {

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compact.core.json_data import is_list, is_mapping
-from compact.core.log.legality import Violation
+from compact.core.messages.legality import Violation
 from compact.dialects.dialect import (
     NATIVE,
     Block,

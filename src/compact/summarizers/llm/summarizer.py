@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from compact.core.errors import SummaryEmpty
 from compact.core.facts.text import encodable
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.summary.summarizer import SummarizerIdentity, SummaryRequest
 from compact.core.summary.summary import StructuredSummary, render_summary_text
 from compact.summarizers.clients.call_settings import CallSettings

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from compact.core.log.attachments import attachments_of
-from compact.core.log.groups import calls_answered, group_messages
-from compact.core.log.messages import Message
+from compact.core.messages.attachments import attachments_of
+from compact.core.messages.groups import calls_answered, group_messages
+from compact.core.messages.message import Message
 
 CUT_MARK = "[… cut …]"
 _SIMPLE_ID = re.compile(r"[\w.-]{1,40}")

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compact.core.json_data import is_list, is_mapping
-from compact.core.log.messages import Message
-from compact.core.log.own_compaction import find_own_summary
+from compact.core.messages.message import Message
+from compact.core.messages.own_compaction import find_own_summary
 from compact.transcripts.builder import Call, LogBuilder
 from compact.transcripts.forms.gemini_parts import add_parts, response_content
 from compact.transcripts.logs import AgentLog

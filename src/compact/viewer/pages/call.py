@@ -7,8 +7,8 @@ from typing import Any
 
 from compact.core.audit.cost import by_number
 from compact.core.audit.failures import call_failures, failures_data
-from compact.core.log.attachments import text_with_attachments
-from compact.core.log.messages import Message
+from compact.core.messages.attachments import text_with_attachments
+from compact.core.messages.message import Message
 from compact.core.plan.plan import CompactionAction
 from compact.viewer.pages.session import call_row, content_types, tool_calls
 from compact.viewer.source import DataSource, RebuiltPrompt

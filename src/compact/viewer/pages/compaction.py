@@ -10,7 +10,7 @@ from compact.core.audit.cost import by_version
 from compact.core.audit.failures import failures_data, plan_failures
 from compact.core.audit.records import ModelCall, SessionInfo, StoredMessage
 from compact.core.audit.report import CompactionReport
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.plan.plan import ClearRecord, CompactionAction, CompactionPlan, ExternalizationRecord, Record
 from compact.core.plan.stubs import render_cleared, render_externalized
 from compact.viewer.pages.session import entry_row, tool_names

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from compact.archive.json_lines import message_record, to_line
 from compact.core.errors import CompactError
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.dialects import CHAT, DIALECTS, Dialect, detect
 from compact.dialects.dialect import META, NATIVE, fields_of, without
 from compact.dialects.translation import Translator

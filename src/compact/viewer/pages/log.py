@@ -11,7 +11,7 @@ from typing import Any
 from compact.archive.json_lines import message_record
 from compact.core.audit.records import StoredMessage
 from compact.core.errors import UnknownSession
-from compact.core.log.attachments import text_with_attachments, without_bytes
+from compact.core.messages.attachments import text_with_attachments, without_bytes
 from compact.viewer.json_http import HttpError
 from compact.viewer.pages.export import sent_message
 from compact.viewer.pages.session import content_types, entry_row, tool_calls, tool_names

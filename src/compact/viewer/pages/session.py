@@ -9,8 +9,8 @@ from typing import Any
 from compact.core.audit.cost import CallCost, CompactionCost, by_number, by_version
 from compact.core.audit.failures import call_failures, failures_data, plan_failures
 from compact.core.audit.records import ModelCall, PlanVersion, StoredMessage
-from compact.core.log.attachments import text_with_attachments
-from compact.core.log.messages import Message
+from compact.core.messages.attachments import text_with_attachments
+from compact.core.messages.message import Message
 from compact.core.plan.parts import SENT_PARTS
 from compact.core.plan.regret import count_regrets
 from compact.viewer.source import DataSource

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compact.core.log.attachments import attachments_of
-from compact.core.log.groups import Group, GroupReader
-from compact.core.log.legality import check_chat
-from compact.core.log.messages import Message, ToolCall, list_start
-from compact.core.log.turn_order import TurnOrder
+from compact.core.messages.attachments import attachments_of
+from compact.core.messages.groups import Group, GroupReader
+from compact.core.messages.legality import check_chat
+from compact.core.messages.message import Message, ToolCall, list_start
+from compact.core.messages.turn_order import TurnOrder
 
 
 class HistoryStructure:

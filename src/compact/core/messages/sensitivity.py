@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 from compact.core.plurals import quantity
 
 SENSITIVITIES = ("public", "internal", "confidential", "restricted")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 
 
 class ProviderAwareTokenizer(Protocol):

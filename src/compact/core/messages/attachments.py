@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from compact.core.json_data import is_mapping
-from compact.core.log.messages import Message, Part
-from compact.core.log.pdf_pages import pdf_pages
+from compact.core.messages.message import Message, Part
+from compact.core.messages.pdf_pages import pdf_pages
 from compact.core.plurals import quantity
 
 IMAGE, DOCUMENT, AUDIO, VIDEO, FILE = "image", "document", "audio", "video", "file"
@@ -96,7 +96,7 @@ class Attachment:
 
     Example:
         >>> from compact import Message
-        >>> from compact.core.log.attachments import attachments_of
+        >>> from compact.core.messages.attachments import attachments_of
         >>> text = {"type": "document", "title": "notes", "source": {"type": "text", "data": "Ten words."}}
         >>> print(attachments_of(Message("user", [text]))[0])
         notes, 10 bytes

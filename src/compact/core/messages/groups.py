@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from compact.core.log.messages import Message, ToolCall
+from compact.core.messages.message import Message, ToolCall
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.core.log.pdf_pages import pdf_pages
-from core.log.pdf_files import edited_pdf, packed_pdf, plain_pdf
+from compact.core.messages.pdf_pages import pdf_pages
+from core.messages.pdf_files import edited_pdf, packed_pdf, plain_pdf
 
 
 @pytest.mark.parametrize("pages", [1, 3, 250])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 
 # Chosen: such a sentence stands at the beginning, and what it introduces is longer than a remark.
 _HEAD_CHARS = 600

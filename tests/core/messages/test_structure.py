@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.core.log.groups import Group, GroupReader, calls_answered, group_at, group_messages, turn_numbers
-from compact.core.log.legality import check_chat
-from compact.core.log.messages import Message
-from compact.core.log.structure import HistoryStructure
-from compact.core.log.turn_order import TurnOrder
+from compact.core.messages.groups import Group, GroupReader, calls_answered, group_at, group_messages, turn_numbers
+from compact.core.messages.legality import check_chat
+from compact.core.messages.message import Message
+from compact.core.messages.structure import HistoryStructure
+from compact.core.messages.turn_order import TurnOrder
 from compact.testing import tool_exchange
 from conversations import Wire, histories
 from numbered import numbered

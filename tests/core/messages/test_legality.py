@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from compact.core.log.entries import read_entry
-from compact.core.log.legality import EMPTY_CONTENT, MISSING_RESULT, check_chat, repair_chat
-from compact.core.log.messages import Message, Slot, ToolCall
+from compact.core.messages.entries import read_entry
+from compact.core.messages.legality import EMPTY_CONTENT, MISSING_RESULT, check_chat, repair_chat
+from compact.core.messages.message import Message, Slot, ToolCall
 from compact.dialects.chat import ChatDialect
 from compact.testing import assistant, check_dialect, dialogue, system, tool_exchange, user
 from conversations import Wire, histories

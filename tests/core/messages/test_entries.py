@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compact.core.errors import InvalidHistory
-from compact.core.log.entries import read_entry, read_own_entry, write_entry
+from compact.core.messages.entries import read_entry, read_own_entry, write_entry
 
 
 def test_an_entry_shares_nothing_with_the_item_it_was_read_from() -> None:

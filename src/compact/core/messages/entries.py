@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from compact.core.errors import InvalidHistory
 from compact.core.json_data import is_mapping
-from compact.core.log.messages import ROLES, Content, Message, ToolCall, copy_plain
+from compact.core.messages.message import ROLES, Content, Message, ToolCall, copy_plain
 
 
 def read_entry(item: object, place: str, *, is_settled: bool = False) -> Message:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from compact.core.log.attachment_use import messages_in_use, repeated_attachments
-from compact.core.log.attachments import (
+from compact.core.messages.attachment_use import messages_in_use, repeated_attachments
+from compact.core.messages.attachments import (
     Attachment,
     attachment_id,
     attachments_of,
@@ -16,8 +16,8 @@ from compact.core.log.attachments import (
     text_with_attachments,
     without_bytes,
 )
-from compact.core.log.messages import Message
-from core.log.pdf_files import plain_pdf
+from compact.core.messages.message import Message
+from core.messages.pdf_files import plain_pdf
 
 PDF = plain_pdf(3)
 DATA = base64.b64encode(PDF).decode()

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from compact.core.log.groups import group_messages
-from compact.core.log.messages import Message, Slot
+from compact.core.messages.groups import group_messages
+from compact.core.messages.message import Message, Slot
 
 MISSING_RESULT = "[no result was recorded for this call]"
 EMPTY_CONTENT = "[empty message]"

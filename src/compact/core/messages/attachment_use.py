@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from compact.core.log.attachments import AUDIO, DOCUMENT, FILE, IMAGE, VIDEO, Attachment, attachments_of
-from compact.core.log.groups import turn_numbers
-from compact.core.log.messages import Message
+from compact.core.messages.attachments import AUDIO, DOCUMENT, FILE, IMAGE, VIDEO, Attachment, attachments_of
+from compact.core.messages.groups import turn_numbers
+from compact.core.messages.message import Message
 
 # The words by which people refer to what they sent, by its kind; whole words, in any case, singular or plural.
 _WORDS = {

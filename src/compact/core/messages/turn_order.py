@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 
-from compact.core.log.messages import Message
+from compact.core.messages.message import Message
 
 Speaker: TypeAlias = Literal["user", "assistant"]
 
