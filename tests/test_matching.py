@@ -23,7 +23,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 
 import dialect_conversations as written
 from compact import CompactConfig, CompactManager, Injector, InsufficientBudget
-from compact.core.log.log import SUMMARY_MARK, KnownList, Log
+from compact.core.log.known_list import KnownList
+from compact.core.log.log import Log
+from compact.core.log.recognition import SUMMARY_MARK
 from compact.core.messages.entries import read_entry
 from compact.core.messages.legality import EMPTY_CONTENT
 from compact.core.messages.message import Message

@@ -112,7 +112,7 @@ class SessionRecall:
     ) -> RecallSource:
         """Return the entries that the store has of a session."""
         plan = held.session.plan if held else CompactionPlan(session_id)
-        formed = held.session.log.forms if held else {}
+        formed = held.session.log.forms if held else dict[str, Message]()
         return RecallSource(
             session_id=session_id,
             reader=self.reader,

@@ -9,7 +9,9 @@ from dataclasses import replace
 import pytest
 
 from compact.core.errors import InvalidHistory
-from compact.core.log.log import SUMMARY_MARK, KnownList, LeftLine, Log, Match, Shown
+from compact.core.log.known_list import KnownList, LeftLine
+from compact.core.log.log import Log, Match
+from compact.core.log.recognition import SUMMARY_MARK, Shown
 from compact.core.messages.entries import read_entry
 from compact.core.messages.message import Message, SettledItems
 from compact.testing import Wire, assistant, system, tool_exchange, user

@@ -75,7 +75,7 @@ def state_of(session: Session) -> dict[str, Any]:
         "structure": (list(session._structure.groups), dict(session._structure.places)),
         "tokens": session.tokens.copy(log),
         "index": (list(session._line_index.asks), list(session._line_index.marked), dict(session._line_index.tools)),
-        "log": (list(log.entries), list(log.view), dict(log._by_id), {k: list(v) for k, v in log._left.items()}),
+        "log": (list(log.entries), list(log.view), dict(log._known.recorded), vars(log._left.copy())),
         "raw": (list(log._raw.originals), list(log._raw.ids), list(log._raw.owners)),
         "prompt": (prompt.rendered, prompt.tokens, dict(prompt.tokens_by_part), list(prompt.slot_tokens)),
         "items": (list(prompt.items.originals), list(prompt.items.ids), list(prompt.items.owners)),

@@ -20,7 +20,8 @@ from compact.core.engine.persistence import SessionPersistence
 from compact.core.engine.prefetch import Prefetch, prefetch_goal, smaller_rules
 from compact.core.engine.trigger import Trigger
 from compact.core.errors import CompactError, InsufficientBudget, WaitTimeout
-from compact.core.log.log import SUMMARY_MARK, Match
+from compact.core.log.log import Match
+from compact.core.log.recognition import SUMMARY_MARK
 from compact.core.messages.attachment_use import names_of
 from compact.core.messages.attachments import attached_part, attachment_id, attachments_of
 from compact.core.messages.legality import check_chat

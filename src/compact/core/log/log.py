@@ -13,80 +13,16 @@ starts a new line. System and developer messages do not count: agents send the s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import dropwhile, takewhile
-from typing import cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from compact.core.log.alignment import Alignment, align, following_places
-from compact.core.log.forms import differs_in_time, fingerprint, is_reduced, unmarked, what_is_said
-from compact.core.messages.message import Message, SettledItems, list_start, with_id
-from compact.core.messages.turn_order import LEFT_OUT
-
-# How every summary of ours begins.
-SUMMARY_MARK = "<COMPACT-SUMMARY v"
-
-
-@dataclass(frozen=True, slots=True)
-class LeftLine:
-    """A line that the caller has left by an edit of the past, and the plan that a prompt of it was made with."""
-
-    ids: tuple[str, ...]
-    plan_version: int
-
-
-@dataclass(frozen=True, slots=True)
-class KnownList:
-    """A list that the caller may send back: its items, and the log entries each item stands for.
-
-    `owners` has the id of the entry where an item is that entry unchanged, and "" where the text is ours; `ours` are
-    the places of those. `left` is the line that it is of, if that is not the line of now.
-    """
-
-    originals: list[object] = field(default_factory=list[object])
-    ids: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
-    owners: list[str] = field(default_factory=list[str])
-    ours: list[int] = field(default_factory=list[int])
-    left: LeftLine | None = None
-
-    def copy(self) -> KnownList:
-        """Return a list of its own with the same items."""
-        return KnownList(list(self.originals), list(self.ids), list(self.owners), list(self.ours), self.left)
-
-    def is_start_of(self, incoming: Sequence[object]) -> bool:
-        """Return True if a caller's list begins with this one: the same objects, or equal ones."""
-        known = len(self.originals)
-        # One comparison in C covers the same objects, equal copies, and objects changed in place.
-        return known <= len(incoming) and list_start(incoming, known) == self.originals
-
-    def take_objects(self, incoming: Sequence[object]) -> None:
-        """Hold a caller's objects in place of the equal ones here, if nobody changes them any more.
-
-        The caller's list begins with this one. Next time its items are the same objects, which is quick to see.
-        """
-        known = len(self.originals)
-        if known and isinstance(incoming, SettledItems) and self.originals[0] is not incoming[0]:
-            self.originals[:] = list_start(incoming, known)
-
-    def add(self, original: object, ids: tuple[str, ...], owner: str) -> None:
-        """Append one item."""
-        if not owner:
-            self.ours.append(len(self.owners))
-        self.originals.append(original)
-        self.ids.append(ids)
-        self.owners.append(owner)
-
-    def take_owner(self, entry: Message) -> None:
-        """Note that an item is an entry unchanged: it is shown in the form that the caller has."""
-        places = [n for n in self.ours if self.ids[n] == (entry.id,) and self.originals[n] == entry.original]
-        for place in places:
-            self.owners[place] = entry.id
-            self.ours.remove(place)
-
-    def add_entries(self, entries: Iterable[Message]) -> None:
-        """Append log entries that are shown unchanged."""
-        for entry in entries:
-            self.add(entry.original, (entry.id,), entry.id)
+from compact.core.log.formed_entries import FormedEntries
+from compact.core.log.forms import is_reduced
+from compact.core.log.known_list import KnownList, LeftLine
+from compact.core.log.left_entries import LeftEntries
+from compact.core.log.list_change import ListChange
+from compact.core.log.recognition import SUMMARY_MARK, IncomingList, Recognised, Recognition, Shown, lines_in
+from compact.core.messages.message import Message, with_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,27 +48,13 @@ class Match:
     returned_to: LeftLine | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What a plan shows of the log: which entries as they are, and whether a summary stands for others.
-
-    `always_as_is` is true for an entry that every plan so far has shown as it is.
-    """
-
-    as_is: Callable[[str], bool] = lambda message_id: True
-    always_as_is: Callable[[str], bool] = lambda message_id: True
-    has_summary: bool = False
-
-
 _ALL = Shown()
 
 
 class Log:
     """Everything that ever arrived (`entries`), and the line of it that the caller is on (`view`).
 
-    The view has entries in the form that the caller has them in now, as far as the prompt shows them as they are; these
-    are `forms`. An entry that something else stands for keeps the form that this was made from; the caller's form is
-    `unseen` until the entry is shown again.
+    The view has entries in the form that the caller has them in now, as far as the prompt shows them as they are.
     """
 
     def __init__(self) -> None:
@@ -140,17 +62,14 @@ class Log:
         self.view: list[Message] = []
         # The conversation that the caller is in.
         self.line = 0
-        self.forms: dict[str, Message] = {}
-        self.unseen: dict[str, Message] = {}
+        self._known = FormedEntries()
         # The list that the caller has of its own: the last one of these, and what came since.
         self._raw = KnownList()
         # The last list, if it was a prompt with something behind it: the next prompt may be another one.
         self._sent_back = KnownList()
         # The oldest entries of the view, if the caller's list has lost these: a summary stands for them.
         self._trimmed: frozenset[str] = frozenset()
-        self._by_id: dict[str, Message] = {}
-        # Entries that the caller has left and may return to, by what they say.
-        self._left: dict[str, list[Message]] = {}
+        self._left = LeftEntries()
         # The last number that was put behind an id that is taken.
         self._last_number: dict[str, int] = {}
 
@@ -165,15 +84,14 @@ class Log:
         """Return the log as a store has written it down."""
         log = cls()
         log.entries = list(entries)
-        log._by_id = {message.id: message for message in entries}
-        log.forms, log.unseen = dict(forms or {}), dict(unseen or {})
+        log._known = FormedEntries(entries, forms, unseen)
         log.view = [log.now(message_id) for message_id in view_ids]
         for entry in log.view:
             is_unseen = entry.id in log.unseen
             log._raw.add(log.unseen.get(entry.id, entry).original, (entry.id,), "" if is_unseen else entry.id)
         on_the_line = {message.id for message in log.view}
-        log._leave(message for message in entries if message.id not in on_the_line)
-        log.line = next((message.line for message in reversed(log.view) if not _is_instruction(message)), 0)
+        log._left.add(message for message in entries if message.id not in on_the_line)
+        log.line = next((message.line for message in reversed(log.view) if not message.is_instruction), 0)
         return log
 
     def fork(self) -> Log:
@@ -181,10 +99,7 @@ class Log:
         twin = Log()
         twin.entries, twin.view, twin.line = list(self.entries), list(self.view), self.line
         twin._raw, twin._sent_back, twin._trimmed = self._raw.copy(), self._sent_back.copy(), self._trimmed
-        twin._by_id, twin.forms = dict(self._by_id), dict(self.forms)
-        twin.unseen = dict(self.unseen)
-        twin._last_number = dict(self._last_number)
-        twin._left = {said: list(entries) for said, entries in self._left.items()}
+        twin._known, twin._left, twin._last_number = self._known.copy(), self._left.copy(), dict(self._last_number)
         return twin
 
     def __len__(self) -> int:
@@ -199,17 +114,27 @@ class Log:
         """Return the ids of the first entries, which are all there were when the log was so long."""
         return frozenset(entry.id for entry in self.entries[:length])
 
+    @property
+    def forms(self) -> Mapping[str, Message]:
+        """The forms of entries that the caller has in another one than they came in."""
+        return self._known.forms
+
+    @property
+    def unseen(self) -> Mapping[str, Message]:
+        """The forms in which the caller has entries that something else stands for."""
+        return self._known.unseen
+
     def get(self, message_id: str) -> Message | None:
         """Return an entry of the log by its id, in the form that it has now."""
-        return self.forms.get(message_id) or self._by_id.get(message_id)
+        return self._known.now(message_id) if message_id in self._known else None
 
     def recorded(self, message_id: str) -> Message:
         """Return an entry of the log as it came."""
-        return self._by_id[message_id]
+        return self._known.recorded[message_id]
 
     def now(self, message_id: str) -> Message:
         """Return an entry that the log has, in the form that it has now."""
-        return self.forms.get(message_id) or self._by_id[message_id]
+        return self._known.now(message_id)
 
     def match(
         self,
@@ -232,23 +157,30 @@ class Log:
             if not known and self.view:
                 continue  # nothing was shown yet: that is no prefix of anything
             if sent.is_start_of(incoming):
-                return self._longer(incoming, sent, read)
-        found = self._best_alignment(incoming, output, earlier, read, shown)
+                return self._longer(IncomingList(incoming, read, shown), sent)
+        changed = IncomingList(incoming, read, shown)
+        found = Recognition(changed, self._known, self._left).best(self._lists(output), earlier)
         if found is None:
             return None
-        alignment, sent = found
-        if sent.left:
-            return self._returned(sent.left, incoming, alignment, sent, read, shown)
-        return self._changed(incoming, alignment, sent, output, read, shown)
+        left = found.sent.left
+        return self._returned(left, changed, found) if left else self._changed(changed, found, output)
 
-    def _longer(self, incoming: Sequence[object], sent: KnownList, read: Callable[[object, str], Message]) -> Match:
+    def _lists(self, output: KnownList) -> list[KnownList]:
+        """Return what a list may go on from: the caller's own, the newest prompt, and the whole line."""
+        lists = [self._raw, output]
+        if self._raw.owners != self.view_ids:  # a trimmed list, or a prompt: the next may be whole again
+            lists.append(KnownList())
+            lists[-1].add_entries(self.view)
+        return lists
+
+    def _longer(self, incoming: IncomingList, sent: KnownList) -> Match:
         """Match a list that begins with a known one: what follows is new."""
         if sent is not self._raw and not sent.ours and len(sent.owners) == len(self.view):
             # A prompt of all messages is a list of the caller's own: it may have been a prompt with a summary before.
             self._raw = sent = sent.copy()
-        sent.take_objects(incoming)
+        sent.take_objects(incoming.items)
         before = len(self.entries)
-        items = self._read_new(incoming, range(len(sent.originals), len(incoming)), read, line=self.line)
+        items = self._read_new(incoming, range(len(sent.originals), len(incoming.items)), line=self.line)
         new = self._append(items)
         owners = [*sent.owners, *(message.id for message in new)] if new else sent.owners
         self._sent_back = KnownList() if sent is self._raw else sent.copy()
@@ -264,13 +196,7 @@ class Log:
         return max((len(sent.originals) for sent in lists if sent.is_start_of(incoming)), default=0)
 
     def _read_new(
-        self,
-        incoming: Sequence[object],
-        places: Iterable[int],
-        read: Callable[[object, str], Message],
-        *,
-        line: int | None = None,
-        bare_until: int = 0,
+        self, incoming: IncomingList, places: Iterable[int], *, line: int | None = None, bare_until: int = 0
     ) -> list[tuple[Message, bool]]:
         """Return the entries at these places, and whether the log has them: those that the caller had left.
 
@@ -278,7 +204,7 @@ class Log:
         it does in a prompt.
         """
         # Read everything first: a bad entry must not leave half a list in the log.
-        messages = [(place, read(incoming[place], f"messages[{place}]")) for place in places]
+        messages = [(place, incoming.read(place)) for place in places]
         found = list[tuple[Message, bool]]()
         # Where in the log the calls are that come back, by their ids.
         calls, in_log = dict[str, int](), dict[str, int]()
@@ -301,18 +227,17 @@ class Log:
 
         It is in the form that the caller has it in now, but keeps its `meta`.
         """
-        said = what_is_said(message.original) if self._left else ""
-        entries = self._left.get(said, [])
 
-        def first(is_it: Callable[[Message], bool]) -> int | None:
-            return next((n for n, entry in enumerate(entries) if line in (None, entry.line) and is_it(entry)), None)
+        def is_on_line(entry: Message) -> bool:
+            return line in (None, entry.line)
 
-        place = first(lambda entry: entry.meta == message.meta)
-        if place is None and may_be_bare and not message.meta:
-            place = first(lambda entry: True)
-        if place is None:
+        def is_the_same(entry: Message) -> bool:
+            return is_on_line(entry) and entry.meta == message.meta
+
+        conditions = (is_the_same, is_on_line) if may_be_bare and not message.meta else (is_the_same,)
+        entry = self._left.take(message.original, *conditions)
+        if entry is None:
             return None
-        entry = self._pop_left(said, place)
         if entry.meta != message.meta:
             return replace(entry, original=message.original)
         return self._in_form_of(message, entry)
@@ -323,92 +248,68 @@ class Log:
         result = next((entry for entry in behind if entry.tool_call_id == message.tool_call_id), None)
         if result is None or not is_reduced(result, message):
             return None
-        said = what_is_said(result.original)
-        place = next((n for n, entry in enumerate(self._left.get(said, ())) if entry.id == result.id), None)
-        return None if place is None else self._in_form_of(message, self._pop_left(said, place))
-
-    def _pop_left(self, said: str, place: int) -> Message:
-        entries = self._left[said]
-        entry = entries.pop(place)
-        if not entries:
-            del self._left[said]
-        return entry
+        left = self._left.take(result.original, lambda entry: entry.id == result.id)
+        return None if left is None else self._in_form_of(message, left)
 
     def _in_form_of(self, message: Message, entry: Message) -> Message:
         """Return an entry in the form that a message has, from now on."""
         form = replace(message, id=entry.id, line=entry.line)
-        return form if self._take_form(form) else entry
+        return form if self._known.take_form(form) else entry
 
     def _formed_in(self, items: Iterable[tuple[Message, bool]]) -> tuple[str, ...]:
         """Return the entries that came back in another form than they were recorded in."""
         return tuple(entry.id for entry, is_known in items if is_known and entry.id in self.forms)
 
-    def _leave(self, entries: Iterable[Message]) -> None:
-        for entry in entries:
-            self._left.setdefault(what_is_said(entry.original), []).append(entry)
-
     def _record(self, message: Message) -> Message:
         """Append an entry under its own id, or under a new one if it has none or the id is taken."""
         own = message.id or f"m{len(self.entries) + 1}"
-        while own in self._by_id:
+        while own in self._known:
             number = self._last_number[message.id] = self._last_number.get(message.id, 1) + 1
             own = f"{message.id or 'm'}-{number}"
         entry = with_id(message, own, self.line)
         self.entries.append(entry)
-        self._by_id[own] = entry
+        self._known.recorded[own] = entry
         return entry
 
     def _extend_view(self, new: Sequence[Message]) -> None:
         self.view.extend(new)
         self._raw.add_entries(new)
 
-    def _changed(
-        self,
-        incoming: Sequence[object],
-        alignment: Alignment,
-        sent: KnownList,
-        output: KnownList,
-        read: Callable[[object, str], Message],
-        shown: Shown,
-    ) -> Match:
+    def _changed(self, incoming: IncomingList, found: Recognised, output: KnownList) -> Match:
         """Match a list that does not begin with a known one: keep what is still there, append what is new."""
-        forms = self._forms_in(incoming, alignment, sent, read, shown)
+        alignment, sent, shown = found.alignment, found.sent, incoming.shown
+        forms = Recognition(incoming, self._known, self._left).forms(found)
         places = [alignment.changed.get(n, place) if n in forms else place for n, place in enumerate(alignment.places)]
-        matched = [self._by_id[i] for place in places if place is not None for i in sent.ids[place]]
-        lines = _lines_in(incoming, places[: alignment.known_until])
+        matched = [self.recorded(i) for place in places if place is not None for i in sent.ids[place]]
+        lines = lines_in(incoming.items, places[: alignment.known_until])
         fresh = [n for n, place in enumerate(places) if place is None and n not in lines]
-        conversation = self._conversation_of(incoming, matched)
-        items = self._read_new(incoming, fresh, read, line=conversation, bare_until=alignment.known_until)
+        conversation = self._conversation_of(incoming.items, matched)
+        items = self._read_new(incoming, fresh, line=conversation, bare_until=alignment.known_until)
         line = self._line_of(matched, items)
         is_new_line = line > max(entry.line for entry in self.entries)
         self.line = line
-        formed = [form.id for form in forms.values() if shown.as_is(form.id) and self._take_form(form)]
-        unseen = [form.id for form in forms.values() if not shown.as_is(form.id) and self._take_unseen(form)]
+        formed = [form.id for form in forms.values() if shown.as_is(form.id) and self._known.take_form(form)]
+        unseen = [form.id for form in forms.values() if not shown.as_is(form.id) and self._known.take_unseen(form)]
         new, own = self._append(items), KnownList()
         added = iter(new)
         for n, place in enumerate(places):
             if n in lines:
-                own.add(read(incoming[n], f"messages[{n}]").original, (), "")
+                own.add(incoming.read(n).original, (), "")
             elif place is None:
                 own.add_entries([next(added)])
             elif n in forms:
                 own.add(forms[n].original, sent.ids[place], forms[n].id if shown.as_is(forms[n].id) else "")
             else:
                 # Where we have a text of ours, the list may have the whole of what that goes on standing for.
-                is_entry = bool(sent.owners[place])
-                original = sent.originals[place] if is_entry else read(incoming[n], f"messages[{n}]").original
+                original = sent.originals[place] if sent.owners[place] else incoming.read(n).original
                 own.add(original, sent.ids[place], sent.owners[place])
-                unseen += self._forgotten_unseen(incoming[n], sent.ids[place])
-        kept = {i for place in places if place is not None for i in sent.ids[place]}
+                unseen += self._known.forget_unseen(incoming.items[n], sent.ids[place])
+        change = ListChange(sent, places, own, self.view, self.recorded)
         if is_new_line:
-            gone = {entry.id for entry in self.view} - kept
+            gone = {entry.id for entry in self.view} - change.kept
         else:
-            lost = self._lost_by(alignment, sent, kept) if shown.has_summary else set[str]()
-            self._trimmed = (self._trimmed | lost) - kept
-            gone = {i for ids in sent.ids for i in ids} - kept - self._trimmed
-            gone |= self._marked_anew(own, sent) | self._hidden_behind_lost(places, sent, own)
-        line_end = self.view[-1].id if self.view else ""
-        left_ids, branched = self._change_view(gone, _places_of_new(places, sent, own, line_end))
+            gone = self._gone_by(change, alignment.lost if shown.has_summary else ())
+        left_ids, branched = self._change_view(gone, change.places_of_new())
         if sent is output and not branched:
             self._raw.add_entries(new)
             self._sent_back = own
@@ -418,73 +319,23 @@ class Log:
         formed += self._formed_in(items)
         return Match(new, own.owners, branched, has_rejoined, left_ids, is_new_line, tuple(formed), tuple(unseen))
 
-    def _take_unseen(self, form: Message) -> bool:
-        """Keep the form of an entry that something else stands for; return False if it is known."""
-        before = self.unseen.get(form.id)
-        self.unseen[form.id] = form
-        return before is None or before.original != form.original
-
-    def _forgotten_unseen(self, item: object, ids: tuple[str, ...]) -> tuple[str, ...]:
-        """Forget in which form the caller had an entry, and return its id, if it has the whole of it now."""
-        if ids and ids[0] in self.unseen and what_is_said(item) == what_is_said(self.now(ids[0]).original):
-            del self.unseen[ids[0]]
-            return ids[:1]
-        return ()
+    def _gone_by(self, change: ListChange, lost: Iterable[int]) -> set[str]:
+        """Return what leaves the line; what a list has lost at its beginning stays while a summary stands for it."""
+        self._trimmed = (self._trimmed | change.trimmed(lost)) - change.kept
+        return (change.missing() - self._trimmed) | change.marked_anew() | change.hidden_behind_lost()
 
     def leave_trimmed(self) -> tuple[str, ...]:
         """Leave the entries that the caller's list has lost, since no summary stands for them now; return them."""
         return self._change_view(set(self._trimmed), {})[0] if self._trimmed else ()
 
-    def _lost_by(self, alignment: Alignment, sent: KnownList, kept: Container[str]) -> set[str]:
-        """Return the oldest entries of the line that a list has lost; not what lies behind something that it has."""
-        lost = {i for place in alignment.lost for i in sent.ids[place]}
-        return lost.intersection(entry.id for entry in _before_known(self.view, kept)) if lost else lost
-
-    def _marked_anew(self, own: KnownList, sent: KnownList) -> set[str]:
-        """Return the oldest entries, lost by the known list, that a list has again with other marks."""
-        listed = {message_id for ids in sent.ids for message_id in ids}
-        older = _before_known(self.view, listed)
-        new = _before_known((self._by_id[i] for ids in own.ids for i in ids), listed) if older else []
-        said = {what_is_said(entry.original) for entry in new}
-        return {entry.id for entry in older if what_is_said(entry.original) in said}
-
-    def _hidden_behind_lost(self, places: Sequence[int | None], sent: KnownList, own: KnownList) -> set[str]:
-        """Return what a prompt hides behind its newest items, if a list has lost these: it goes back to before that.
-
-        What is hidden before the first of them stays if that was the user's, and the list has other words there.
-        """
-        last = max((n for n, place in enumerate(places) if place is not None), default=-1)
-        last_place = places[last] if places else None
-        if last_place is None:
-            return set()
-        lost = next((ids[0] for ids in sent.ids[last_place + 1 :] if ids), None)
-        new = next((self._by_id[ids[0]] for ids in own.ids[last + 1 :] if ids), None)
-        if lost is None:
-            return set()
-        is_edit = new is not None and new.role == self._by_id[lost].role == "user"
-        kept = sent.ids[last_place]
-        start = lost if is_edit or not kept else kept[-1]
-        shown = {ids[0] for ids in sent.ids if len(ids) == 1}
-        behind = dropwhile(lambda entry: entry.id != start, self.view)
-        return {entry.id for entry in behind if entry.id not in shown and entry.id != start}
-
-    def _returned(
-        self,
-        left: LeftLine,
-        incoming: Sequence[object],
-        alignment: Alignment,
-        sent: KnownList,
-        read: Callable[[object, str], Message],
-        shown: Shown,
-    ) -> Match:
+    def _returned(self, left: LeftLine, incoming: IncomingList, found: Recognised) -> Match:
         """Match a list that goes on with a prompt of a line that was left: be on that line again."""
         there = self.fork()  # an item that cannot be read must leave the log as it is
-        on_the_line = set(left.ids)
-        there.forms = {i: form for i, form in self.forms.items() if i in on_the_line}
-        there.unseen = {i: form for i, form in self.unseen.items() if i in on_the_line}
-        there.view, there._left = [there.now(message_id) for message_id in left.ids], {}
-        there._leave(entry for entry in self.entries if entry.id not in on_the_line)
-        match = there._changed(incoming, alignment, sent, KnownList(), read, shown)
+        on_the_line = frozenset(left.ids)
+        there._known.keep_forms(on_the_line)
+        there.view = [there.now(message_id) for message_id in left.ids]
+        there._left = LeftEntries(entry for entry in self.entries if entry.id not in on_the_line)
+        match = there._changed(incoming, found, KnownList())
         before, now = dict.fromkeys(self.view_ids), set(there.view_ids)
         is_same_line = there.view_ids == self.view_ids  # a call that went back there is made again
         new = tuple(entry for entry in there.view if entry.id not in before)
@@ -498,8 +349,8 @@ class Log:
 
     def show_unseen(self, ids: Iterable[str]) -> tuple[str, ...]:
         """Show entries in the forms that the caller has, since nothing else stands for them now; return the changed."""
-        shown = [self.unseen.pop(message_id) for message_id in ids]
-        taken = tuple(form.id for form in shown if self._take_form(form))
+        shown = [self._known.unseen.pop(message_id) for message_id in ids]
+        taken = tuple(form.id for form in shown if self._known.take_form(form))
         for form in shown:
             self._raw.take_owner(form)
         if taken:
@@ -518,169 +369,20 @@ class Log:
             ids += behind.pop(entry.id, ())
         ids += [message_id for others in behind.values() for message_id in others]
         self.view = [self.now(message_id) for message_id in ids]
-        left = [self._by_id[entry.id] for entry in before if entry.id in gone]
-        self._leave(left)
+        left = [self.recorded(entry.id) for entry in before if entry.id in gone]
+        self._left.add(left)
         self._trimmed = self._trimmed.difference(entry.id for entry in left)
-        for entry in left:
-            self.forms.pop(entry.id, None)
-            self.unseen.pop(entry.id, None)
+        self._known.forget_forms(entry.id for entry in left)
         is_longer = not left and ids[: len(before)] == [entry.id for entry in before]
         return tuple(entry.id for entry in left), not is_longer
-
-    def _best_alignment(
-        self,
-        incoming: Sequence[object],
-        output: KnownList,
-        earlier: Callable[[], Iterable[KnownList] | None],
-        read: Callable[[object, str], Message],
-        shown: Shown,
-    ) -> tuple[Alignment, KnownList] | None:
-        """Return the known list that most of a caller's list is in, and where its items are there; None without one."""
-        lists = [self._raw, output]
-        if self._raw.owners != self.view_ids:  # a trimmed list, or a prompt: the next may be whole again
-            lists.append(KnownList())
-            lists[-1].add_entries(self.view)
-        found: list[tuple[Alignment, KnownList, tuple[int, ...]]] = []
-        looks = set[str]()
-        # A mark for a cache that has moved is no new message.
-        said = [unmarked(item) for item in incoming]
-
-        def is_whole(sent: KnownList) -> bool:
-            if sent.left and looks.isdisjoint(fingerprint(sent.originals[n]) for n in self._places_of_ours(sent)):
-                return False  # entries that were left are known by their content
-            alignment = align([unmarked(item) for item in sent.originals], said)
-            # Only one entry has another form: nothing takes the place of a summary, or of a line that we wrote.
-            changed = {n: place for n, place in alignment.changed.items() if len(sent.ids[place]) == 1}
-            alignment = replace(alignment, changed=changed)
-            ours = len(self._places_of_ours(sent).intersection(alignment.places))
-            alignment = self._with_whole(alignment, sent, said)
-            # A summary goes on standing for the oldest items if a list has lost these.
-            stay = {n for n in alignment.lost if shown.has_summary and sent.owners[n]}
-            places = [n for n in alignment.missing if n not in stay]
-            # Text of ours is in no other list; whatever was said is known by its content.
-            found.append((alignment, sent, (ours, alignment.unchanged, alignment.matched, -len(places))))
-            if alignment.matched < alignment.known_until:
-                return False  # there is something unknown between what is known: perhaps another list has it
-            edits = [(said[n], sent.owners[place]) for n, place in alignment.changed.items()]
-            if not all(owner and shown.always_as_is(owner) and not _looks_like_ours(one) for one, owner in edits):
-                return False  # perhaps it is what an earlier plan has put in its place
-            last = alignment.known_until - 1
-            if last in alignment.changed and last not in self._forms_in(incoming, alignment, sent, read, shown):
-                return False  # nothing known follows it: perhaps an earlier plan has shown another message there
-            if places and (ours or not all(shown.always_as_is(i) for place in places for i in sent.ids[place])):
-                return False  # perhaps it is the prompt of an earlier plan, or of a line that had them not yet
-            has_all = alignment.matched + len(alignment.lost) >= len(sent.originals)
-            return has_all or alignment.matched == len(incoming)
-
-        # Where all of one is there, and only new items behind it, it is not compared with others, item by item.
-        if not any(map(is_whole, lists)):
-            others = earlier()
-            if others is None:
-                return None
-            looks.update(map(fingerprint, incoming))
-            any(map(is_whole, others))
-        alignment, sent, _ = max(found, key=lambda one: one[2])
-        return alignment, sent
-
-    def _with_whole(self, alignment: Alignment, sent: KnownList, said: Sequence[object]) -> Alignment:
-        """Return an alignment with items that say what entries say for which the known list has something shorter.
-
-        A caller may go on with the beginning of a prompt and the end of its own list.
-        """
-        stubs: dict[str, list[int]] = {}
-        for place in sent.ours if None in alignment.places else ():
-            if len(ids := sent.ids[place]) == 1:
-                stubs.setdefault(what_is_said(self.now(ids[0]).original), []).append(place)
-        if not stubs:
-            return alignment
-        places, last = list[int | None](), -1
-        for n, following in enumerate(following_places(alignment.places, len(sent.ids))):
-            place, own = alignment.places[n], alignment.changed.get(n)
-            if place is None:
-                between = range(last + 1, following) if own is None else (own,)
-                place = next((at for at in stubs.get(what_is_said(said[n]), ()) if at in between), None)
-            places.append(place)
-            last = last if place is None else place
-        changed = {n: at for n, at in alignment.changed.items() if places[n] is None}
-        return replace(alignment, places=places, changed=changed)
-
-    def _places_of_ours(self, sent: KnownList) -> set[int]:
-        """Return the places of a known list that have text of ours alone: not what an entry says, written anew."""
-
-        def is_entry(place: int) -> bool:
-            ids = sent.ids[place]
-            if not ids:
-                return True  # a line where a turn was left out says the same in every prompt
-            # The caller's own form of an entry is no text of ours either, even if the prompt does not show it.
-            entries = [self.now(ids[0]), self.unseen.get(ids[0])] if len(ids) == 1 else []
-            return any(entry is not None and sent.originals[place] == entry.original for entry in entries)
-
-        return {place for place in sent.ours if not is_entry(place)}
-
-    def _forms_in(
-        self,
-        incoming: Sequence[object],
-        alignment: Alignment,
-        sent: KnownList,
-        read: Callable[[object, str], Message],
-        shown: Shown,
-    ) -> dict[int, Message]:
-        """Return the items of a list that are entries of the log in another form, as these entries."""
-        forms: dict[int, Message] = {}
-        for n, place in enumerate(alignment.places):
-            place = alignment.changed.get(n, place)
-            if place is None or len(sent.ids[place]) != 1 or incoming[n] == sent.originals[place]:
-                continue
-            entry, item = self._by_id[sent.ids[place][0]], read(incoming[n], f"messages[{n}]")
-            if n in alignment.changed:
-                is_form = (
-                    self._is_form(entry, item, shown)
-                    and (entry.role != "tool" or self._is_answer(entry, n, alignment, sent, forms))
-                    and not self._was_left(item, entry.line)
-                )
-            else:
-                is_form = bool(sent.owners[place])  # only a mark for a cache has moved
-            if is_form:
-                forms[n] = replace(item, id=entry.id, line=entry.line)
-        return forms
-
-    def _is_form(self, entry: Message, item: Message, shown: Shown) -> bool:
-        """Return True if an item says nothing that its entry does not say, or only another time."""
-        # Where something else stands for an entry, a new time would not be seen.
-        return is_reduced(entry, item) or (shown.as_is(entry.id) and differs_in_time(entry, item))
-
-    def _is_answer(
-        self, entry: Message, n: int, alignment: Alignment, sent: KnownList, forms: Mapping[int, Message]
-    ) -> bool:
-        """Return True if the call of a result is known too: some agents number their calls in each conversation."""
-        for before in range(n - 1, -1, -1):
-            place = alignment.places[before]
-            ids = sent.ids[place] if place is not None else (forms[before].id,) if before in forms else ()
-            if len(ids) == 1 and any(call.id == entry.tool_call_id for call in self._by_id[ids[0]].tool_calls):
-                return True
-            if not ids:
-                return False
-        return False
-
-    def _was_left(self, item: Message, line: int) -> bool:
-        """Return True for what an entry of a line said that the caller has left: it may be back at that."""
-        return any(entry.line == line for entry in self._left.get(what_is_said(item.original), ()))
-
-    def _take_form(self, form: Message) -> bool:
-        """Show an entry in this form from now on; return False if it has it."""
-        if form.original == self.now(form.id).original:
-            return False
-        self.forms[form.id] = form
-        return True
 
     def _conversation_of(self, incoming: Sequence[object], matched: Sequence[Message]) -> int | None:
         """Return the line that has most of a list, since others may have said the same words; None if there is one."""
         if not any(entry.line for entry in self.entries):
             return None
-        lines = Counter(entry.line for entry in matched if not _is_instruction(entry))
+        lines = Counter(entry.line for entry in matched if not entry.is_instruction)
         for item in incoming:
-            left = self._left.get(what_is_said(item), ())
-            lines.update({entry.line for entry in left if not _is_instruction(entry)})
+            lines.update({entry.line for entry in self._left.saying_what(item) if not entry.is_instruction})
         return max(lines, key=lambda line: lines[line], default=None)
 
     def conversation(self) -> Callable[[Message], bool]:
@@ -698,8 +400,8 @@ class Log:
         What was only rewritten (another dialect, other white space) is known by its words, and so is a summary of ours.
         """
         known = [*matched, *(entry for entry, is_known in items if is_known)]
-        lines = [entry.line for entry in known if not _is_instruction(entry)]
-        fresh = [entry for entry, is_known in items if not (is_known or _is_instruction(entry))]
+        lines = [entry.line for entry in known if not entry.is_instruction]
+        fresh = [entry for entry, is_known in items if not (is_known or entry.is_instruction)]
         if lines or not fresh:
             return lines[-1] if lines else self.line
         by_words = {words: entry.line for entry in self.entries if (words := _words(entry))}
@@ -709,56 +411,6 @@ class Log:
         return max(entry.line for entry in self.entries) + 1
 
 
-def _places_of_new(
-    places: Sequence[int | None], sent: KnownList, own: KnownList, line_end: str
-) -> dict[str, list[str]]:
-    """Return the new entries of a list, by the entry that each is put behind.
-
-    That is the one that it takes the place of, if something is gone there: what is hidden before that stays before it.
-    What follows all that is known is at the end of the line, behind what is hidden there.
-    """
-    behind, last, start, following = dict[str, list[str]](), "", 0, following_places(places, len(sent.ids))
-    for n, place in enumerate(places):
-        if place is None and own.ids[n]:
-            gone = (ids[0] for ids in sent.ids[start : following[n]] if ids)
-            before = line_end if following[n] == len(sent.ids) else next(gone, last)
-            behind.setdefault(before, []).append(own.ids[n][-1])
-        elif place is not None:
-            start, last = place + 1, sent.ids[place][-1] if sent.ids[place] else last
-    return behind
-
-
-def _looks_like_ours(item: object) -> bool:
-    """Return True for a summary, and for the line where a turn was left out."""
-    text = _text_of(item)
-    return text == LEFT_OUT or text.startswith(SUMMARY_MARK)
-
-
-def _lines_in(incoming: Sequence[object], places: Sequence[int | None]) -> set[int]:
-    """Return where a prompt that comes back has lines for turns that were left out, which the known list has not.
-
-    An older prompt has others than the newest. Behind what is known a user may say the same.
-    """
-    found = {n for n, place in enumerate(places) if place is None and _text_of(incoming[n]) == LEFT_OUT}
-    return found if found and any(_text_of(item).startswith(SUMMARY_MARK) for item in incoming) else set()
-
-
-def _text_of(item: object) -> str:
-    said = unmarked(item)
-    text = said.text if isinstance(said, Message) else cast(Mapping[str, object], said).get("content")
-    return text if isinstance(text, str) else ""
-
-
-def _before_known(entries: Iterable[Message], known: Container[str]) -> list[Message]:
-    """Return the entries before the first known one; known instructions are passed over."""
-    older = takewhile(lambda entry: entry.id not in known or _is_instruction(entry), entries)
-    return [entry for entry in older if entry.id not in known]
-
-
-def _is_instruction(message: Message) -> bool:
-    return message.role in ("system", "developer")
-
-
 def _words(message: Message) -> str:
     """Return what a message says, whoever wrote it down and how; "" for instructions and for what has no words."""
-    return "" if _is_instruction(message) else " ".join(message.text.split())
+    return "" if message.is_instruction else " ".join(message.text.split())

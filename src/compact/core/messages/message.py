@@ -114,6 +114,11 @@ class Message:
         return "\n".join(part_texts(self.content or ()))
 
     @property
+    def is_instruction(self) -> bool:
+        """True for what a system or developer message says: agents send the same ones in all conversations."""
+        return self.role in ("system", "developer")
+
+    @property
     def is_empty(self) -> bool:
         """True if it says nothing at all; an empty string (a command without output) is an answer."""
         return not self.tool_calls and (self.content is None or self.content == ())

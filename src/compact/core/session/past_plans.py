@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
 from typing import TypeAlias
 
-from compact.core.log.log import LeftLine, Log
+from compact.core.log.known_list import LeftLine
+from compact.core.log.log import Log
 from compact.core.messages.legality import check_chat
 from compact.core.messages.message import Message
 from compact.core.plan.plan import CompactionAction, CompactionPlan

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from compact.core.log.log import KnownList, Log
+from compact.core.log.known_list import KnownList
+from compact.core.log.log import Log
 from compact.core.messages.entries import write_entry
 from compact.core.messages.message import Message, Slot
 from compact.core.plan.layers import KeepRules

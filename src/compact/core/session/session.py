@@ -13,7 +13,9 @@ from compact.core.audit.records import AddedMessage, Commit, ModelCall, SessionH
 from compact.core.facts.constraints import ConstraintReading
 from compact.core.facts.extraction import SpanReading
 from compact.core.log.forms import EntryForm
-from compact.core.log.log import KnownList, LeftLine, Log, Match, Shown
+from compact.core.log.known_list import KnownList, LeftLine
+from compact.core.log.log import Log, Match
+from compact.core.log.recognition import Shown
 from compact.core.messages.entries import read_entry, write_entry
 from compact.core.messages.message import Message, SettledItems, Slot, copy_plain
 from compact.core.messages.structure import HistoryStructure

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from compact.core.log.forms import plain
-from compact.core.log.log import KnownList, Log
+from compact.core.log.known_list import KnownList
+from compact.core.log.log import Log
 from compact.core.messages.entries import read_entry
 from compact.core.plan.turn import is_added
 

@@ -9,7 +9,7 @@ from itertools import groupby, zip_longest
 from typing import Any
 
 from compact.core.facts.ledger import REQUIRED, FactKind, Ledger
-from compact.core.log.log import SUMMARY_MARK
+from compact.core.log.recognition import SUMMARY_MARK
 from compact.core.plurals import noun
 from compact.core.short_repr import short_repr
 from compact.core.summary.writing import SummaryWriting
