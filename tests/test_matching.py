@@ -1052,6 +1052,33 @@ def questions_with_calls(count: int) -> list[Wire]:
     return history
 
 
+@pytest.mark.parametrize(
+    ("rule", "last", "steps"),
+    [("Never touch the migrations.", "Never touch the migrations.", 8), ("Don't push yet.", "Ok, push.", 20)],
+    ids=["repeated", "taken back"],
+)
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["at once", "after a restart"])
+def test_a_constraint_is_shown_when_the_message_that_repeated_it_or_took_it_back_is_gone(
+    rule: str, last: str, steps: int, is_restarted: bool
+) -> None:
+    """The summary need not say it while that message stands beside it."""
+    store, history = InMemoryCompactionStore(), [user("Sort the berths."), assistant("I will."), user(rule)]
+    for step in range(steps):
+        history += [assistant(f"step {step} {'moved a berth ' * 40}"), user(f"Go on with {step}.")]
+    manager = roomy_manager(store)
+    prompt = manager.manual_compact("s", [*history, assistant("Done."), user(last)])
+    assert rule not in str(prompt[:-1])
+    if is_restarted:
+        manager = roomy_manager(store)
+    for messages in (history, history, [*history, assistant("Done."), user("and now?")], history):
+        assert rule in str(manager.preflight("s", messages))
+    for _ in range(2):
+        manager.undo("s")
+        assert rule in str(manager.preflight("s", history))
+    manager.restore("s", 1)
+    assert rule in str(manager.preflight("s", history))
+
+
 def test_a_rewind_of_a_prompt_leaves_what_its_summary_hides_behind_that_place() -> None:
     """A summary has calls of each question, and answers are shown: the calls of later questions are gone, too."""
     history = questions_with_calls(6)

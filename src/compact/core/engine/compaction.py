@@ -193,14 +193,31 @@ class Compactor:
             room = session.drop_rehydrated()
             return self.plan(session, replace(goal, ceiling_tokens=goal.ceiling_tokens + room), prefetched)
 
-    def _with_constraints(self, session: Session, result: CompactionResult, goal: Goal) -> CompactionResult:
-        """Return the result, repaired if its prompt would lack a constraint, as far as there is room."""
-        guard = ConstraintGuard(
+    def holding_constraints(self, session: Session, left: CompactionPlan) -> CompactionPlan:
+        """Return what is left of a plan after an edit, repaired if its prompt would lack a constraint.
+
+        A summary says nothing of what a message beside it said, too, or took back; that message may be gone. What is
+        too long then is compacted.
+        """
+        guard, view = self._guard(session), session.log.view
+        lost = guard.lost(view, left) if left.records else ()
+        if not lost:
+            return left
+        repaired = guard.repaired(view, left, lost, spare_tokens=session.budget and session.budget.ceiling_tokens)
+        self._notice_constraints(session, restored=len(lost), missing=len(guard.lost(view, repaired)))
+        return repaired
+
+    def _guard(self, session: Session) -> ConstraintGuard:
+        return ConstraintGuard(
             session.constraint_reading.of(self.constraints),
             self.tokenizer.count_message,
             self.renderer,
             max_summary_tokens=self.max_summary_tokens,
         )
+
+    def _with_constraints(self, session: Session, result: CompactionResult, goal: Goal) -> CompactionResult:
+        """Return the result, repaired if its prompt would lack a constraint, as far as there is room."""
+        guard = self._guard(session)
         view, plan = session.log.view, result.plan
         lost = guard.lost(view, plan)
         if not lost:

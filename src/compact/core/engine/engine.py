@@ -5,7 +5,7 @@ Written once, as generators that yield what they wait for; `compact.runner` runs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
@@ -362,6 +362,8 @@ class Engine:
             shorter = session.without_trimmed(match, remaining)
             if shorter is not match:
                 match, remaining = shorter, self._plan_after(session, shorter, before)
+            line = match.returned_to.ids if match.returned_to else [message.id for message in before]
+            remaining = self._holding(session, remaining, line)
             if remaining is not session.plan or match.is_new_line:
                 edited = replace(remaining, version=version + 1, reason=EDITED_PAST, origin=None, held=False, run=None)
                 edited = with_lines(edited, session.log.view)
@@ -396,6 +398,11 @@ class Engine:
     ) -> CompactionPlan:
         count, pins = self.tokenizer.count_message, self.compactor.rules.pins
         return after_edit(plan, session.log.view, count, before=before, known=known, pins=pins)
+
+    def _holding(self, session: Session, left: CompactionPlan, line: Iterable[str]) -> CompactionPlan:
+        """Return what is left of a plan that was made for this line, with the constraints that it would lack now."""
+        is_all_there = session.structure.places.keys() >= set(line)
+        return left if is_all_there else self.compactor.holding_constraints(session, left)
 
     def _has_compacted_itself(self, session: Session, match: Match) -> bool:
         """Return True, once, if the caller has put a summary of its own in place of messages, or begins with one."""
@@ -446,8 +453,9 @@ class Engine:
             known = session.log.ids_until(earlier.regrets.log_length)
             before = session.log.entries[: earlier.regrets.log_length]
             undone = session.plan.summary
+            left = self._after_edit(session, earlier, before=before, known=known)
             restored = replace(
-                self._after_edit(session, earlier, before=before, known=known),
+                self._holding(session, left, known),
                 version=session.plan.version + 1,
                 reason=f"version {version} was restored",
                 tokens_before=session.prompt_tokens,
