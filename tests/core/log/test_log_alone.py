@@ -723,6 +723,14 @@ def test_a_form_that_is_not_seen_is_forgotten_with_its_entry_and_by_its_first_te
         assert log.unseen == {}
 
 
+def test_a_form_that_is_not_seen_is_told_again_when_it_has_changed() -> None:
+    log, shorter = log_of([A, CALL, RESULT, B]), {**RESULT, "content": "[removed]"}
+    found = [matched(log, [A, CALL, form, B, C], with_stub(log), shown=HIDDEN) for form in (CLEARED, shorter)]
+    assert [match.unseen for match in found] == [("m3",), ("m3",)]
+    assert log.unseen["m3"].text == "[removed]"
+    assert matched(log, [A, CALL, shorter, X, C], with_stub(log), shown=HIDDEN).unseen == (), "it is the same"
+
+
 def test_a_form_that_an_entry_has_already_is_no_change() -> None:
     """The list is a prompt of an earlier plan, which has cleared the result itself."""
     log = log_of([A, CALL, RESULT, B], [A, CALL, CLEARED, B])

@@ -50,12 +50,12 @@ class FormedEntries:
         self.unseen[form.id] = form
         return before is None or before.original != form.original
 
-    def forget_unseen(self, item: object, ids: tuple[str, ...]) -> tuple[str, ...]:
-        """Forget in which form the caller had an entry, and return its id, if an item has the whole of it now."""
-        if ids and ids[0] in self.unseen and what_is_said(item) == what_is_said(self.now(ids[0]).original):
-            del self.unseen[ids[0]]
-            return ids[:1]
-        return ()
+    def forget_unseen(self, item: object, message_id: str) -> bool:
+        """Forget in which form the caller had an entry if an item has the whole of it now; return True if so."""
+        is_whole = message_id in self.unseen and what_is_said(item) == what_is_said(self.now(message_id).original)
+        if is_whole:
+            del self.unseen[message_id]
+        return is_whole
 
     def forget_forms(self, message_ids: Iterable[str]) -> None:
         """Have these entries as they came: the caller has left them."""

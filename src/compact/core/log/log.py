@@ -303,7 +303,7 @@ class Log:
                 # Where we have a text of ours, the list may have the whole of what that goes on standing for.
                 original = sent.originals[place] if sent.owners[place] else incoming.read(n).original
                 own.add(original, sent.ids[place], sent.owners[place])
-                unseen += self._known.forget_unseen(incoming.items[n], sent.ids[place])
+                unseen += [i for i in sent.ids[place] if self._known.forget_unseen(incoming.items[n], i)]
         change = ListChange(sent, places, own, self.view, self.recorded)
         if is_new_line:
             gone = {entry.id for entry in self.view} - change.kept
