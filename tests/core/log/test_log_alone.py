@@ -161,6 +161,22 @@ def test_a_log_that_was_stored_knows_what_it_knew() -> None:
     assert Log.restored([], []).line == 0
 
 
+def test_what_is_not_seen_is_in_the_callers_list_of_a_stored_log() -> None:
+    before = log_of([A, CALL, RESULT, B])
+    matched(before, [A, CALL, CLEARED, B, C], with_stub(before), shown=HIDDEN)
+    log = Log.restored(before.entries, before.view_ids, before.forms, before.unseen)
+    assert log.known_start([A, CALL, CLEARED, B, C], KnownList()) == 5
+    found = matched(log, [A, CALL, CLEARED, B, C, D], with_stub(log), shown=HIDDEN)
+    assert found.owners == ["m1", "m2", "", "m4", "m5", "m6"]
+
+
+def test_a_prompt_with_a_summary_is_no_list_of_the_callers_own() -> None:
+    log = log_of([A, B, C])
+    prompt = summary_of(["m1", "m2"], log.view[2])
+    assert len(matched(log, [user("a summary"), C, D], prompt).new) == 1
+    assert log.known_start([A, B, C, D, E], KnownList()) == 4
+
+
 def test_the_line_of_a_stored_log_is_that_of_its_newest_words() -> None:
     log = log_of([S, A], [S, X])
     assert [entry.line for entry in log.entries] == [0, 0, 1]
