@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from compact import CompactConfig, CompactManager, StructuredSummary, SummaryRequest
-from compact.background import InProcessPrefetcher
 from compact.core.engine.events import (
     CompactionCompletedEvent,
     CompactionErrorEvent,
@@ -28,6 +27,7 @@ from compact.core.engine.events import (
 from compact.core.plan.plan import SummarizationRecord
 from compact.core.session.session import Session
 from compact.core.steps import Steps
+from compact.prefetching.background import InProcessPrefetcher
 from compact.runner import run_steps
 from compact.summarizers.extractive import extractive_summary
 from compact.testing import RecordingSink, Wire, WordTokenizer, assistant, dialogue, system, tool_run, user

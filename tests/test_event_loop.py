@@ -22,11 +22,11 @@ import pytest
 
 from compact import CompactConfig, CompactManager, StructuredSummary, SummaryRequest, runner
 from compact.adapters.support import SessionFinder, UsageFeedback, aobserve_usage
-from compact.background import InProcessPrefetcher
 from compact.core.audit.records import Commit, SessionHead
 from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent
 from compact.core.errors import WaitTimeout
 from compact.core.steps import SlowStep, Steps, StoreStep
+from compact.prefetching.background import InProcessPrefetcher
 from compact.runner import arun_steps, run_steps
 from compact.stores.memory import InMemoryCompactionStore
 from compact.summarizers.extractive import extractive_summary

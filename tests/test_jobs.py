@@ -91,7 +91,7 @@ def test_without_postgresql_there_is_nothing_for_a_worker_to_do(tmp_path: Path) 
 
 
 def test_a_job_that_fails_is_tried_again(url: str, manager: CompactManager) -> None:
-    from compact.job_queue import run_worker as work
+    from compact.prefetching.job_queue import run_worker as work
 
     manager.preflight("s", HISTORY)
     manager._prefetcher.close()  # type: ignore[union-attr]
@@ -117,7 +117,7 @@ def test_the_job_of_a_killed_worker_goes_to_the_next_one(url: str, manager: Comp
     started = tmp_path / "started"
     code = (
         "import asyncio, pathlib, time\n"
-        "from compact.job_queue import run_worker\n"
+        "from compact.prefetching.job_queue import run_worker\n"
         "def stuck(session_id, tenant_id):\n"
         f"    pathlib.Path({str(started)!r}).touch(); time.sleep(600)\n"
         f"asyncio.run(run_worker({url!r}, stuck, stalled_after_seconds=2.0))\n"
@@ -130,7 +130,7 @@ def test_the_job_of_a_killed_worker_goes_to_the_next_one(url: str, manager: Comp
     victim.wait()
     assert jobs(url)[0][0] == "doing"
 
-    from compact.job_queue import run_worker as work
+    from compact.prefetching.job_queue import run_worker as work
 
     async def rescue() -> None:
         def prepare(session_id: str, tenant_id: str) -> bool:
@@ -149,8 +149,8 @@ def test_the_job_of_a_killed_worker_goes_to_the_next_one(url: str, manager: Comp
 
 
 def test_jobs_of_one_session_never_run_side_by_side(url: str, manager: CompactManager) -> None:
-    from compact.job_queue import QueuePrefetcher
-    from compact.job_queue import run_worker as work
+    from compact.prefetching.job_queue import QueuePrefetcher
+    from compact.prefetching.job_queue import run_worker as work
 
     manager.preflight("s", HISTORY)
     manager._prefetcher.close()  # type: ignore[union-attr]

@@ -14,10 +14,10 @@ import pytest
 
 from compact import CompactConfig, CompactManager, StructuredSummary, SummaryRequest
 from compact.archive.names import folder_name
-from compact.background import InProcessPrefetcher
 from compact.core.engine.events import CompactionErrorEvent
 from compact.core.session.session import Session
 from compact.core.steps import Steps
+from compact.prefetching.background import InProcessPrefetcher
 from compact.runner import run_steps
 from compact.stores import database
 from compact.summarizers.extractive import extractive_summary

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 from compact.archive import FilesystemArchive, Retention, S3Archive
 from compact.archive.names import tenant_place
-from compact.background import InProcessPrefetcher
 from compact.config import MODEL_SUMMARY_TOKENS, CompactConfig
 from compact.constraints import LearnedConstraints
 from compact.core.audit.archive import StorageAdapter
@@ -43,6 +42,7 @@ from compact.core.summary.summarizer import Summarizer
 from compact.core.summary.writing import BY_CODE
 from compact.injection import Injection, Injector
 from compact.own_folder import why_not_writable
+from compact.prefetching.background import InProcessPrefetcher
 from compact.pricing import ModelPricer, model_prices
 from compact.recall.packaged_model import load_packaged_model
 from compact.recall.rehydration import RehydrationConfig, RehydrationInterceptor
@@ -563,7 +563,7 @@ def build_prefetcher(
         return None
     is_quick = is_quick and when == "auto" and not config.summarizer.uses_model
     if config.state.url.startswith("postgresql") and not is_quick:
-        from compact.job_queue import QueuePrefetcher  # procrastinate is only loaded where it is used
+        from compact.prefetching.job_queue import QueuePrefetcher  # procrastinate is only loaded where it is used
 
         return QueuePrefetcher(config.state.url, tenant_id=config.state.tenant_id)
     return InProcessPrefetcher(prefetch, run, is_quick=is_quick)

@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compact import CompactConfig, CompactManager, ConfigError, InsufficientBudget, StructuredSummary, SummaryRequest
-from compact.background import InProcessPrefetcher
 from compact.core.engine.events import CompactionErrorEvent, NoticeEvent
 from compact.core.errors import SummarizerUnavailable
 from compact.core.messages.entries import read_entry
 from compact.core.messages.legality import check_chat
 from compact.core.summary.summarizer import SummarizerIdentity
 from compact.core.summary.summary import SummaryCheck
+from compact.prefetching.background import InProcessPrefetcher
 from compact.summarizers.circuit_breaker import CircuitBreaker
 from compact.summarizers.clients.model_client import FinishReason, ModelAnswer
 from compact.summarizers.extractive import extractive_summary

@@ -83,6 +83,8 @@ FORMER_MODULES: dict[str, tuple[str, ...]] = {
     "compact.archive.folder": ("compact.archive.private_folder",),
     "compact.testing_stores": ("compact.testing",),
     "compact.testing_model": ("compact.testing",),
+    "compact.background": ("compact.prefetching.background",),
+    "compact.job_queue": ("compact.prefetching.job_queue",),
     "compact.driving": ("compact.runner",),
     "compact.session_lock": ("compact.session_registry",),
     "compact.dialects.entries": (_CORE + "messages.entries",),

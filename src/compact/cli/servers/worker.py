@@ -36,7 +36,7 @@ def worker(config: ConfigFile = None, concurrency: Concurrency = 2, once: Once =
             field="state.url",
             hint="set state.url to postgresql://… to share the work",
         )
-    from compact.job_queue import run_worker
+    from compact.prefetching.job_queue import run_worker
 
     managers: dict[str, CompactManager] = {}
 
