@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compact import CompactConfig, CompactError, CompactManager, ConfigError, InvalidHistory, Message
+from compact import CompactConfig, CompactError, CompactManager, ConfigError, InvalidHistory, Message, compact
 from compact.core.engine.events import HistoryRepairedEvent
 from compact.testing import RecordingSink, dialogue, tool_exchange, user
 
@@ -62,7 +62,7 @@ def test_arguments_in_the_wrong_order_are_not_printed() -> None:
         watched()[0].preflight([user("hi")], "s")  # type: ignore[arg-type]
     assert str(caught.value) == (
         "session_id: expected a text, got list\n"
-        "hint: pass the id of the conversation first, then its messages: preflight(session_id, messages)"
+        "hint: pass the id of the conversation, a text, first: preflight(session_id, messages)"
     )
 
 
@@ -138,3 +138,83 @@ def test_a_version_that_is_not_there_is_answered_with_those_that_are() -> None:
     manager.manual_compact("s", dialogue(40, words=60))
     with pytest.raises(CompactError, match=r"no plan version 7\nhint: its versions are 0 to 2"):
         manager.restore("s", 7)
+
+
+def called_with(options: dict[str, Any], call: str, manager: CompactManager) -> object:
+    messages = [user("hi")]
+    match call:
+        case "compact":
+            return compact(messages, **options)
+        case "recall":
+            return manager.recall("s", options.get("query", "hi"), max_tokens=options.get("max_tokens", 10))
+        case "why":
+            return manager.why("s", **options)
+        case _:
+            return getattr(manager, call)("s", messages, **options)
+
+
+@pytest.mark.parametrize(
+    ("calls", "option", "value", "words"),
+    [
+        ("preflight manual_compact plan", "tools", 1, "tools: expected a list of tool schemas, got int"),
+        ("preflight manual_compact plan", "tools", [{}, "x"], "tools[1]: expected a tool schema, got str"),
+        ("preflight manual_compact plan", "instructions", [{"text": "x"}], "instructions: expected a text, got list"),
+        ("preflight manual_compact plan", "model", 4, "model: expected a text, got int"),
+        ("preflight plan", "output_tokens", "1k", "output_tokens: expected a number of tokens, got str"),
+        ("preflight plan", "output_tokens", -1, "output_tokens: expected at least 0, got -1"),
+        ("manual_compact plan compact", "target_tokens", "2000", "target_tokens: expected a number of tokens, got str"),
+        ("manual_compact plan compact", "target_tokens", -5_000, "target_tokens: expected at least 1, got -5,000"),
+        ("manual_compact plan compact", "target_tokens", 0, "target_tokens: expected at least 1, got 0"),
+        ("manual_compact plan compact", "focus", 7, "focus: expected a text, got int"),
+        ("manual_compact", "note", 7, "note: expected a text, got int"),
+        ("recall", "query", None, "query: expected a text, got NoneType"),
+        ("recall", "max_tokens", 0, "max_tokens: expected at least 1, got 0"),
+        ("why", "phrase", None, "phrase: expected a text, got NoneType"),
+    ],
+)
+def test_an_argument_that_is_not_what_it_must_be_is_named(calls: str, option: str, value: Any, words: str) -> None:
+    for call in calls.split():
+        manager, _ = watched()
+        manager.preflight("s", [user("hi")])
+        with pytest.raises(InvalidHistory) as caught:
+            called_with({option: value}, call, manager)
+        assert str(caught.value) == words
+        assert len(manager.preflight("s", [user("hi"), user("again")])) == 2, "the session goes on"
+
+
+def test_nothing_for_an_argument_is_none() -> None:
+    """Frameworks pass on what they were given, which may be nothing."""
+    manager, _ = watched()
+    nothing: Any = None
+    assert manager.preflight("s", [user("hi")], tools=nothing, instructions=nothing, model=nothing) == [user("hi")]
+    assert manager.manual_compact("s", [user("hi")], note=None, target_tokens=None, focus=None) == [user("hi")]
+
+
+@pytest.mark.parametrize("call", ["status", "history", "current_plan", "undo", "prompt", "is_busy", "forget", "delete"])
+@pytest.mark.parametrize("session_id", [7, None, "", ["s"]])
+def test_the_id_of_a_session_is_a_text(call: str, session_id: Any) -> None:
+    with pytest.raises(InvalidHistory, match="session_id: expected a text"):
+        getattr(watched()[0], call)(session_id)
+
+
+@pytest.mark.parametrize("dialect", ["gemini", "anthropic", "responses", "converse", "vercel", "latin", 7, ["chat"]])
+@pytest.mark.parametrize("before", [0, 2])
+def test_a_dialect_that_a_list_is_not_in_is_forgotten_with_the_call(dialect: Any, before: int) -> None:
+    """The caller's mistake is the caller's: the next call is made as if there had been none."""
+    manager, _ = watched()
+    history = [user("do it"), *tool_exchange("c", "done"), *dialogue(2)]
+    if before:
+        manager.preflight("s", history[:before])
+    with pytest.raises(CompactError):
+        manager.preflight("s", history, dialect=dialect)
+    assert manager.preflight("s", history) == history
+    assert len(manager.history("s")) == len(history)
+
+
+def test_a_list_that_cannot_be_read_decides_no_dialect() -> None:
+    manager, _ = watched()
+    call: dict[str, Any] = {"type": "tool_use", "id": "t", "name": "read", "input": {}}
+    with pytest.raises(InvalidHistory):
+        manager.preflight("s", [user("do it"), {"role": "assistant", "content": [call]}, {"role": "wizard"}])
+    history = [user("do it"), *tool_exchange("c", "done")]
+    assert manager.preflight("s", history) == history

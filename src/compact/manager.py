@@ -12,6 +12,16 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
+from compact.arguments import (
+    CallOptions,
+    CompactionOptions,
+    Tools,
+    check_messages,
+    check_question,
+    check_session_id,
+    check_text,
+    checked_config,
+)
 from compact.assembly import (
     build_archive,
     build_circuit_breaker,
@@ -45,7 +55,7 @@ from compact.core.audit.why import PhraseTrace
 from compact.core.engine.engine import Engine
 from compact.core.engine.events import CompactionEvent, NoticeEvent
 from compact.core.engine.status import SessionStatus, status_of
-from compact.core.errors import CompactError, ConfigError, InvalidHistory, UnknownSession
+from compact.core.errors import CompactError, ConfigError, UnknownSession
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.messages.message import Message, SettledItems
 from compact.core.messages.tokenizer import ProviderAwareTokenizer
@@ -63,7 +73,7 @@ from compact.dialects import DIALECTS, Dialect
 from compact.dialects.gateway import Gateway
 from compact.dialects.translation import ShownList
 from compact.injection import Injector
-from compact.model_engines import ModelEngineBuilder, ModelEngines, ReportedOverflow, Tools
+from compact.model_engines import ModelEngineBuilder, ModelEngines, ReportedOverflow
 from compact.pricing import listed_prices
 from compact.recall.phrase_finder import PhraseFinder
 from compact.recall.rehydration import RehydrationConfig
@@ -151,7 +161,7 @@ class CompactManager:
         if summarizer is not None and not callable(summarizer):
             hint = "pass a function of a SummaryRequest; a model is named in the configuration, as summarizer.model"
             raise ConfigError(f"expected a callable, got {summarizer!r}", field="summarizer", hint=hint)
-        self.config = _checked_config(config)
+        self.config = checked_config(config)
         redaction = self.config.redaction
         self._redactor = Redactor(redaction.enabled, redaction.patterns, redaction_callback)
         usable, unwritable = without_unwritable(self.config, with_store=store is None, with_archive=archive is None)
@@ -297,7 +307,7 @@ class CompactManager:
             >>> prompt[-1] is history[-1]
             True
         """
-        options = _RequestOptions(tools, instructions, output_tokens, model, dialect)
+        options = CallOptions(tools, instructions, output_tokens, model, dialect)
         held = self._enter(session_id, messages)
         with held.lock.hold():
             return self._run(self._preflight(held, messages, options))
@@ -319,7 +329,7 @@ class CompactManager:
             >>> import asyncio
             >>> prompt = asyncio.run(manager.apreflight("chat-1", history))
         """
-        options = _RequestOptions(tools, instructions, output_tokens, model, dialect)
+        options = CallOptions(tools, instructions, output_tokens, model, dialect)
         held = self._enter(session_id, messages)
         async with held.lock.ahold():
             # A copy: the work is done in another thread, while the loop may add to the list.
@@ -366,7 +376,7 @@ class CompactManager:
             >>> asyncio.run(call_model())
             True
         """
-        options = _RequestOptions(tools, instructions, output_tokens, model, dialect)
+        options = CallOptions(tools, instructions, output_tokens, model, dialect)
         held = self._enter(session_id, messages)
         known: asyncio.Future[list[M]] = asyncio.get_running_loop().create_future()
         # The caller may go on with its list at once.
@@ -381,7 +391,7 @@ class CompactManager:
         return (known.result() if known.done() else await task), task
 
     async def _abegun(
-        self, held: HeldSession, messages: Sequence[M], options: _RequestOptions, known: asyncio.Future[list[M]]
+        self, held: HeldSession, messages: Sequence[M], options: CallOptions, known: asyncio.Future[list[M]]
     ) -> list[M]:
         loop = known.get_loop()
 
@@ -399,7 +409,7 @@ class CompactManager:
         self,
         held: HeldSession,
         messages: Sequence[M],
-        options: _RequestOptions,
+        options: CallOptions,
         on_known: Callable[[list[M]], None] | None = None,
     ) -> Steps[list[M]]:
         call = yield from self._begin(held, options)
@@ -447,7 +457,7 @@ class CompactManager:
 
         Raises:
             InsufficientBudget: What must stay takes more tokens than `target_tokens`, or than there are.
-            InvalidHistory: The list cannot be read as messages, or `focus` is no text.
+            InvalidHistory: The list cannot be read as messages, or an argument is not what it must be.
             SummaryFailed: The summary failed, and `summarizer.on_failure` is `raise`.
 
         Example:
@@ -455,8 +465,8 @@ class CompactManager:
             >>> "result-7 " in str(prompt)
             True
         """
-        options = _RequestOptions(tools, instructions, model=model, dialect=dialect)
-        asked = _Asked(note or "", _checked_focus(focus), target_tokens)
+        options = CallOptions(tools, instructions, model=model, dialect=dialect)
+        asked = CompactionOptions(note, focus, target_tokens)
         held = self._enter(session_id, messages)
         with held.lock.hold():
             return self._run(self._manual_compact(held, messages, options, asked))
@@ -480,19 +490,20 @@ class CompactManager:
             >>> import asyncio
             >>> prompt = asyncio.run(manager.amanual_compact("chat-1", history, target_tokens=2_000))
         """
-        options = _RequestOptions(tools, instructions, model=model, dialect=dialect)
-        asked = _Asked(note or "", _checked_focus(focus), target_tokens)
+        options = CallOptions(tools, instructions, model=model, dialect=dialect)
+        asked = CompactionOptions(note, focus, target_tokens)
         held = self._enter(session_id, messages)
         async with held.lock.ahold():
             return await self._arun(self._manual_compact(held, list(messages), options, asked))
 
     def _manual_compact(
-        self, held: HeldSession, messages: Sequence[M], options: _RequestOptions, asked: _Asked
+        self, held: HeldSession, messages: Sequence[M], options: CallOptions, asked: CompactionOptions
     ) -> Steps[list[M]]:
         call = yield from self._begin(held, options)
         entries = yield from self._taken_in(call, held, messages)
+        target, note, focus = asked.target_tokens, asked.note or "", asked.kept_first
         prompt = yield from call.engine.manual_compact(
-            held.session, entries, call.budget, target_tokens=asked.target_tokens, note=asked.note, focus=asked.focus
+            held.session, entries, call.budget, target_tokens=target, note=note, focus=focus
         )
         return cast(list[M], self._to_items(call, held, prompt))
 
@@ -504,22 +515,24 @@ class CompactManager:
 
     def _enter(self, session_id: str, messages: object) -> HeldSession:
         """Return the session of a call, registered as the most recently used."""
-        _check_arguments(session_id, messages)
+        check_session_id(session_id)
+        check_messages(messages)
         return self._sessions.use(session_id)
 
-    def _begin(self, held: HeldSession, options: _RequestOptions) -> Steps[_Call]:
+    def _begin(self, held: HeldSession, options: CallOptions) -> Steps[_Call]:
         """Make room for a session in memory, and find what its call is compacted with."""
         yield from self._forget_oldest()
         return self._call(held, options)
 
-    def _call(self, held: HeldSession, options: _RequestOptions) -> _Call:
+    def _call(self, held: HeldSession, options: CallOptions) -> _Call:
         chosen = self._models.for_model(options.model)
         budget = chosen.budget.of_request(options.tools, options.instructions, options.output_tokens)
         return _Call(held.session, chosen.model, chosen.engine, budget, options.dialect)
 
     def _taken_in(self, call: _Call, held: HeldSession, messages: Sequence[object]) -> Steps[Sequence[object]]:
         """Return a caller's list as entries of the log, and have its session know which dialect it is in."""
-        entries = yield from self._to_entries(call, held.gateway, messages)
+        with held.gateway.reading():
+            entries = yield from self._to_entries(call, held.gateway, messages)
         held.session.mark_dialect(held.gateway.known_dialect)
         return entries
 
@@ -574,7 +587,7 @@ class CompactManager:
 
         Raises:
             InsufficientBudget: What must stay takes more tokens than there are.
-            InvalidHistory: The list cannot be read as messages, or `focus` is no text.
+            InvalidHistory: The list cannot be read as messages, or an argument is not what it must be.
 
         Example:
             >>> result = manager.plan("another-chat", history)
@@ -583,16 +596,18 @@ class CompactManager:
             >>> result.economics.pays_back_within(20)
             True
         """
-        _check_arguments(session_id, messages)
+        check_session_id(session_id)
+        check_messages(messages)
         held = self._sessions.find(session_id)
-        call = self._call(held, _RequestOptions(tools, instructions, output_tokens, model, dialect))
+        call = self._call(held, CallOptions(tools, instructions, output_tokens, model, dialect))
+        asked = CompactionOptions(focus=focus, target_tokens=target_tokens)
         with held.lock.hold():
             self._run(call.engine.refresh(held.session))
             self._run(call.engine.read_plans(held.session))
             entries = self._run(self._to_entries(call, held.gateway.fork(), messages))
             trial = held.session.fork()
         return call.engine.silent().dry_run(
-            trial, entries, call.budget, now=now, target_tokens=target_tokens, focus=_checked_focus(focus)
+            trial, entries, call.budget, now=now, target_tokens=target_tokens, focus=asked.kept_first
         )
 
     def is_busy(self, session_id: str) -> bool:
@@ -983,6 +998,8 @@ class CompactManager:
             >>> trace.count > 0, trace.calls_without
             (True, ())
         """
+        check_session_id(session_id)
+        check_text(phrase, "phrase")
         return self._phrases.find(session_id, phrase)
 
     async def awhy(self, session_id: str, phrase: str) -> PhraseTrace:
@@ -1060,6 +1077,7 @@ class CompactManager:
             >>> "result-3 word" in str(answer)
             True
         """
+        check_question(query, max_tokens)
         count_text = self._engine.tokenizer.count_text
         return self._recalling.recall(
             session_id, query, max_tokens=max_tokens, count_text=count_text, security=security
@@ -1354,26 +1372,6 @@ class CompactManager:
 
 
 @dataclass(frozen=True, slots=True)
-class _RequestOptions:
-    """What a caller passes beside the messages of a request."""
-
-    tools: Tools = ()
-    instructions: str = ""
-    output_tokens: int = 0
-    model: str = ""
-    dialect: str | Dialect | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a caller of `manual_compact` asks for."""
-
-    note: str
-    focus: str
-    target_tokens: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class _Call:
     """One call for a session: the model it is for, the engine that compacts for that, and the budget it has."""
 
@@ -1401,31 +1399,3 @@ def _own_list(session: Session) -> ShownList:
 
 def _shown(prompt: CurrentPrompt) -> ShownList:
     return ShownList(prompt.items.originals, prompt.items.owners, prompt.summary_place)
-
-
-def _checked_config(config: object) -> CompactConfig:
-    """Return the configuration, by default the usual one; raise if it is none: not every caller has a type checker."""
-    if config is None:
-        return CompactConfig()
-    if not isinstance(config, CompactConfig):
-        hint = "use CompactConfig(model=…), CompactConfig.of(settings), or CompactConfig.load(path) for a file"
-        raise ConfigError(f"the configuration must be a CompactConfig, not {type(config).__name__}", hint=hint)
-    return config
-
-
-def _checked_focus(focus: object) -> str:
-    """Return a focus without the blanks around it; raise if it is no text."""
-    if focus is not None and not isinstance(focus, str):
-        raise InvalidHistory(f"expected a text, got {type(focus).__name__}", place="focus")
-    return (focus or "").strip()
-
-
-def _check_arguments(session_id: object, messages: object) -> None:
-    """Raise if they are not what their types say: not every caller has a type checker."""
-    if not isinstance(session_id, str) or not session_id:
-        got = f"got {type(session_id).__name__}" if session_id != "" else "it is empty"
-        hint = "pass the id of the conversation first, then its messages: preflight(session_id, messages)"
-        raise InvalidHistory(f"expected a text, {got}", place="session_id", hint=hint)
-    if not isinstance(messages, list | tuple):
-        hint = "pass the conversation as a list of messages"
-        raise InvalidHistory(f"expected a list, got {type(messages).__name__}", place="messages", hint=hint)

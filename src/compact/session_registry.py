@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from weakref import WeakSet
 
+from compact.arguments import check_session_id
 from compact.core.session.session import Session
 from compact.dialects.gateway import Gateway
 from compact.waiting.forks import after_fork
@@ -111,6 +112,7 @@ class SessionRegistry:
 
     def find(self, session_id: str) -> HeldSession:
         """Return a session; a new one that is not registered yet if there is none."""
+        check_session_id(session_id)
         with self._lock:
             return self._sessions.get(session_id) or HeldSession(Session(session_id))
 
@@ -131,10 +133,12 @@ class SessionRegistry:
 
     def get(self, session_id: str) -> HeldSession | None:
         """Return a session that is registered."""
+        check_session_id(session_id)
         return self._sessions.get(session_id)
 
     def pop(self, session_id: str) -> HeldSession | None:
         """Remove a session from memory."""
+        check_session_id(session_id)
         with self._lock:
             return self._sessions.pop(session_id, None)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Generic, TypeVar, cast
 
+from compact.arguments import CompactionOptions, check_messages, checked_config
 from compact.assembly import build_budget, build_engine
 from compact.config import CompactConfig
 from compact.core.audit.records import SessionHead, StoredMessage, StoredSession
@@ -224,7 +225,9 @@ def compact(
     if manager is not None:
         warnings.warn("call manager.manual_compact instead of compact(manager=…)", DeprecationWarning, stacklevel=2)
         return _compact_with(manager, messages, session_id or "default", target_tokens, focus)
-    config, gateway = config or _default_config(), Gateway()
+    asked = CompactionOptions(focus=focus, target_tokens=target_tokens)
+    check_messages(messages)
+    config, gateway = checked_config(config) if config is not None else _default_config(), Gateway()
     gateway.select_dialect(messages, None)
     entries = gateway.to_entries()
     engine = build_engine(
@@ -236,7 +239,7 @@ def compact(
     budget = build_budget(config)
     session.set_budget(budget)
     engine.compactor.render(session)
-    goal = engine.trigger.manual_goal(session, budget, target_tokens, focus=focus)
+    goal = engine.trigger.manual_goal(session, budget, asked.target_tokens, focus=asked.kept_first)
     run_steps(engine.compactor.compact(session, goal, "manual"))
     if session.plan.version == before:
         tokens = session.prompt_tokens

@@ -55,12 +55,13 @@ DIALECTS: Mapping[str, Dialect] = {dialect.name: dialect for dialect in _ALL}
 
 def get_dialect(dialect: str | Dialect) -> Dialect:
     """Return a dialect by its name; one of your own as it is."""
-    if not isinstance(dialect, str):
-        return dialect
-    if dialect not in DIALECTS:
+    if isinstance(dialect, str) and dialect in DIALECTS:
+        return DIALECTS[dialect]
+    if isinstance(dialect, str) or not hasattr(dialect, "read"):
         known = ", ".join(DIALECTS)
-        raise ConfigError(f"there is no dialect {dialect!r}", field="dialect", hint=f"use one of {known}")
-    return DIALECTS[dialect]
+        hint = f"use one of {known}, or pass a Dialect of your own"
+        raise ConfigError(f"there is no dialect {dialect!r}", field="dialect", hint=hint)
+    return dialect
 
 
 def detect(items: Sequence[Any], start: int = 0) -> Dialect | None:

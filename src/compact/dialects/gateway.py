@@ -5,8 +5,9 @@ Lists are in the dialect that the caller names, or in the one that they are reco
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from typing import Any
 
@@ -56,6 +57,17 @@ class Gateway:
     def known_dialect(self) -> str:
         """The name of a dialect of ours that lists were recognised to be in, or that the caller has named; else ""."""
         return self.dialect.name if self._is_decided and self.dialect.name in DIALECTS else ""
+
+    @contextmanager
+    def reading(self) -> Generator[None]:
+        """Be as before if a list cannot be read: the dialect that it was taken for is none that the next one is in."""
+        before = replace(self)
+        try:
+            yield
+        except BaseException:
+            for one in fields(self):
+                setattr(self, one.name, getattr(before, one.name))
+            raise
 
     def select_dialect(self, items: Sequence[Any], named: str | Dialect | None, likely: str = "chat") -> None:
         """Find out which dialect a list is in; one that could be in several is in the `likely` one."""

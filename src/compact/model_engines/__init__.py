@@ -5,7 +5,7 @@ overflows       what is learned from a provider that refused a prompt as too lon
 window_notices  what there is to say about a window and its thresholds
 """
 
-from compact.model_engines.engines import AnswerReserve, ModelEngineBuilder, ModelEngines, Tools
+from compact.model_engines.engines import AnswerReserve, ModelEngineBuilder, ModelEngines
 from compact.model_engines.overflows import ReportedOverflow
 
-__all__ = ["AnswerReserve", "ModelEngineBuilder", "ModelEngines", "ReportedOverflow", "Tools"]
+__all__ = ["AnswerReserve", "ModelEngineBuilder", "ModelEngines", "ReportedOverflow"]

@@ -10,8 +10,9 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
+from compact.arguments import Tools
 from compact.assembly import Prefetcher, build_budget, build_prefetch
 from compact.config import CompactConfig
 from compact.core.engine.engine import Engine
@@ -26,7 +27,6 @@ from compact.model_engines.window_notices import model_notices, threshold_notice
 from compact.recall.rehydration import RehydrationConfig
 from compact.tokens import model_info
 
-Tools: TypeAlias = Sequence[Mapping[str, Any]]
 # One process may run several agents, each with tools of its own.
 _REMEMBERED_TOOLS = 8
 # Chosen: more models than the agents of one process use. Names may come from outside: whoever invents one for every
