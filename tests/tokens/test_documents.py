@@ -6,7 +6,6 @@ import base64
 from typing import Any
 
 import pytest
-from core.log.test_attachments import IMAGES, PDFS
 
 from compact.core.messages.message import Message
 from compact.tokens import get_tokenizer
@@ -14,6 +13,7 @@ from compact.tokens.documents import PAGE_TOKENS, UNKNOWN_PAGES, UNKNOWN_SECONDS
 from compact.tokens.framing import message_tokens
 from compact.tokens.images import ImageRule
 from core.messages.pdf_files import packed_pdf, plain_pdf
+from core.messages.test_attachments import IMAGES, PDFS
 
 RULES: tuple[ImageRule, ...] = ("tiles", "area", "gemini", "gemini_3", "largest")
 
