@@ -14,7 +14,7 @@ import tempfile
 import time
 from dataclasses import replace
 
-from compact.assembly import build_store
+from compact.assembly.storage import build_store
 from compact.config import CompactConfig
 from compact.core.audit.records import Commit, ModelCall, SessionHead, StoredMessage
 from compact.core.audit.store import CompactionStore

@@ -11,7 +11,9 @@ from typing import Any, get_args
 import pytest
 
 from compact import CompactConfig, CompactManager, CompactPolicy, ConfigError
-from compact.assembly import build_budget, build_rehydration_config, build_strategies
+from compact.assembly.budget import build_budget
+from compact.assembly.recall import build_rehydration_config
+from compact.assembly.rules import build_strategies
 from compact.config import ConfigSection, StateConfig
 from compact.config_sources import environment_names, merged
 from compact.core.engine.events import NoticeEvent

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from compact import CompactConfig, CompactManager, ConfigError, InsufficientBudget, StructuredSummary, SummaryRequest
-from compact.assembly import build_budget
+from compact.assembly.budget import build_budget
 from compact.core.engine.events import (
     CompactionCompletedEvent,
     CompactionErrorEvent,

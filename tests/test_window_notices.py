@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from compact import CompactConfig, CompactManager
-from compact.assembly import build_budget, summary_window
+from compact.assembly.budget import build_budget
+from compact.assembly.summaries import summary_window
 from compact.core.engine.events import NoticeEvent
 from compact.model_engines.window_notices import model_notices, threshold_notices
 from compact.testing import RecordingSink

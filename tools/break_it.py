@@ -155,7 +155,7 @@ BREAKS = (
     Break("The calls of smolagents are read as text", "adapters/smolagents/messages.py", "number += 2 if calling else 1", "number += 1", "tests/adapters/test_smolagents.py::test_every_kind_of_message_is_read_and_made_again"),
     Break("A session that cannot be found out aborts a run of Agent Framework", "adapters/agent_framework/provider.py", "            if self._strict:\n                raise\n            report_failure", "            if error:\n                raise\n            report_failure", "tests/adapters/test_agent_framework.py"),
     Break("LangChain's answer needs no room", "adapters/langchain/middleware.py", "output_tokens=called.output_tokens,", "output_tokens=0,", "tests/adapters/test_room_for_the_answer.py"),
-    Break("a window of a million is filled", "assembly.py", "policy.trigger_tokens is None and window > LARGE_WINDOW_TOKENS", "False", "tests/test_window_notices.py"),
+    Break("a window of a million is filled", "assembly/budget.py", "policy.trigger_tokens is None and window > LARGE_WINDOW_TOKENS", "False", "tests/test_window_notices.py"),
     Break("GPT-5 is compacted by its window", "tokens/windows.py", '{_NOT_CHAT}", 400_000, 272_000)', '{_NOT_CHAT}", 400_000)', "tests/tokens/test_windows.py"),
     Break("true is 1", "config.py", "if isinstance(value, bool) and is_number(", "if False and is_number(", "tests/test_config.py"),
     Break("dropped messages are not accounted for", "core/plan/renderer.py", "hidden.append(message.id)", "pass", "tests/core/plan/test_renderer.py"),
@@ -169,7 +169,7 @@ BREAKS = (
     Break("what was missed takes any room", "core/engine/compaction.py", "if tokens <= room_tokens:", "if True:", "tests/core/engine/test_regret.py"),
     Break("regrets are forgotten with the next plan", "core/session/session.py", "Regrets(self.regrets, len(self.log.entries))", "Regrets((), len(self.log.entries))", "tests/core/engine/test_regret.py"),
     Break("a call that is made again tells of its regrets again", "core/engine/engine.py", " if regret not in emitted]", "]", "tests/core/engine/test_regret.py"),
-    Break("missed things are kept though that is off", "assembly.py", "config.regret.max_share if config.regret.keep_longer else 0.0", "config.regret.max_share", "tests/core/engine/test_regret.py"),
+    Break("missed things are kept though that is off", "assembly/engines.py", "config.regret.max_share if config.regret.keep_longer else 0.0", "config.regret.max_share", "tests/core/engine/test_regret.py"),
     # -- the engine
     Break("a repair costs nothing", "core/planning/coordinator.py", "repairs={} if structure.is_legal else _repairs(messages, count_message),", "", "tests/test_manager.py"),
     Break("nothing leaves as a last resort", "core/planning/coordinator.py", "context = with_last_resort(context)", "pass", "tests/test_insufficient_budget.py::test_what_is_left_out_without_a_summary_is_told_and_is_taken_in_by_the_next_summary"),

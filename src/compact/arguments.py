@@ -77,6 +77,13 @@ def check_question(query: object, max_tokens: object) -> None:
     _check_number(max_tokens, "max_tokens", least=1)
 
 
+def check_summarizer(summarizer: object) -> None:
+    """Raise if this cannot write summaries."""
+    if summarizer is not None and not callable(summarizer):
+        hint = "pass a function of a SummaryRequest; a model is named in the configuration, as summarizer.model"
+        raise ConfigError(f"expected a callable, got {summarizer!r}", field="summarizer", hint=hint)
+
+
 def checked_config(config: object) -> CompactConfig:
     """Return the configuration, by default the usual one; raise if it is none."""
     if config is None:

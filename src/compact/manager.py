@@ -19,24 +19,15 @@ from compact.arguments import (
     check_messages,
     check_question,
     check_session_id,
+    check_summarizer,
     check_text,
     checked_config,
 )
-from compact.assembly import (
-    build_archive,
-    build_circuit_breaker,
-    build_constraints,
-    build_engine,
-    build_event_writer,
-    build_prefetcher,
-    build_rehydration_config,
-    build_semantic_search,
-    build_shared,
-    build_store,
-    build_summarizer,
-    usual_sensitivity,
-    without_unwritable,
-)
+from compact.assembly.engines import EngineBuilder
+from compact.assembly.prefetch import build_prefetcher
+from compact.assembly.recall import build_rehydration_config, build_semantic_search, usual_sensitivity
+from compact.assembly.rules import build_constraints
+from compact.assembly.storage import build_archive, build_event_writer, build_shared, build_store, without_unwritable
 from compact.config import CompactConfig
 from compact.config_sources import misspelt_variables_notice, unread_file_notice
 from compact.core.audit.archive import StorageAdapter
@@ -55,7 +46,7 @@ from compact.core.audit.why import PhraseTrace
 from compact.core.engine.engine import Engine
 from compact.core.engine.events import CompactionEvent, NoticeEvent
 from compact.core.engine.status import SessionStatus, status_of
-from compact.core.errors import CompactError, ConfigError, UnknownSession
+from compact.core.errors import CompactError, UnknownSession
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.messages.message import Message, SettledItems
 from compact.core.messages.tokenizer import ProviderAwareTokenizer
@@ -158,9 +149,7 @@ class CompactManager:
         event_metadata: Mapping[str, Any] | None = None,
         redaction_callback: Callable[[str], str] | None = None,
     ) -> None:
-        if summarizer is not None and not callable(summarizer):
-            hint = "pass a function of a SummaryRequest; a model is named in the configuration, as summarizer.model"
-            raise ConfigError(f"expected a callable, got {summarizer!r}", field="summarizer", hint=hint)
+        check_summarizer(summarizer)
         self.config = checked_config(config)
         redaction = self.config.redaction
         self._redactor = Redactor(redaction.enabled, redaction.patterns, redaction_callback)
@@ -185,10 +174,6 @@ class CompactManager:
         self._prefetcher = build_prefetcher(
             self.config, self._prefetch, self._run_in_background, is_quick=summarizer is None
         )
-        if self.config.summarizer.uses_model:  # one for all models of agents: it has an account of what it spent
-            summarizer = summarizer or build_summarizer(self.config, self._redactor, self._events)
-        if summarizer is not None:
-            circuit_breaker = circuit_breaker or build_circuit_breaker(self.config)
         self._sessions = SessionRegistry(_MAX_SESSIONS_IN_MEMORY)
         self._recalling = SessionRecall(
             sessions=self._sessions,
@@ -200,30 +185,23 @@ class CompactManager:
             emit=self._events,
         )
         injectors = (*build_reminder(self._recalling.remind, self.config.recall.reminder_tokens), *injectors)
+        engines = EngineBuilder(
+            emit=self._events,
+            store=self._store,
+            shared=self._shared,
+            archive=chosen_archive,
+            archive_name=type(archive).__name__ if archive is not None else usable.storage.adapter,
+            redactor=self._redactor,
+            tokenizer=tokenizer,
+            strategies=strategies,
+            summarizer=summarizer,
+            constraints=self._constraints,
+            rehydration=rehydration,
+            circuit_breaker=circuit_breaker,
+            injectors=injectors,
+        ).with_one_summarizer(self.config)
         self._models = ModelEngines(
-            self.config,
-            ModelEngineBuilder(
-                injectors=injectors,
-                rehydration=rehydration,
-                prefetcher=self._prefetcher,
-                build=partial(
-                    build_engine,
-                    emit=self._events,
-                    store=self._store,
-                    shared=self._shared,
-                    archive=chosen_archive,
-                    archive_name=type(archive).__name__ if archive is not None else usable.storage.adapter,
-                    redactor=self._redactor,
-                    tokenizer=tokenizer,
-                    strategies=strategies,
-                    summarizer=summarizer,
-                    constraints=self._constraints,
-                    rehydration=rehydration,
-                    circuit_breaker=circuit_breaker,
-                    injectors=injectors,
-                ),
-            ),
-            self._notice_model,
+            self.config, ModelEngineBuilder(engines=engines, prefetcher=self._prefetcher), self._notice_model
         )
         # For what is the same with every model: the store, the log, the events.
         self._engine = self._models.configured.engine

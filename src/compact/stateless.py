@@ -13,7 +13,8 @@ from functools import lru_cache
 from typing import Generic, TypeVar, cast
 
 from compact.arguments import CompactionOptions, check_messages, checked_config
-from compact.assembly import build_budget, build_engine
+from compact.assembly.budget import build_budget
+from compact.assembly.engines import EngineBuilder
 from compact.config import CompactConfig
 from compact.core.audit.records import SessionHead, StoredMessage, StoredSession
 from compact.core.engine.engine import Engine
@@ -230,8 +231,8 @@ def compact(
     config, gateway = checked_config(config) if config is not None else _default_config(), Gateway()
     gateway.select_dialect(messages, None)
     entries = gateway.to_entries()
-    engine = build_engine(
-        config, emit=_discard, store=InMemoryCompactionStore(), tokenizer=tokenizer, summarizer=summarizer
+    engine = EngineBuilder(emit=_discard, store=InMemoryCompactionStore(), tokenizer=tokenizer, summarizer=summarizer)(
+        config
     )
     entries = _without_opening(entries, engine.compactor.rules)
     session = _session_of(entries, session_id or "history", engine)

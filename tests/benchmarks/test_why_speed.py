@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import why
 
-from compact.assembly import build_store
+from compact.assembly.storage import build_store
 from compact.config import CompactConfig
 from compact.core.audit.why import CallRange
 from compact.recall.phrase_finder import PhraseFinder

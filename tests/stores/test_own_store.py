@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from compact import CompactConfig, CompactManager, StructuredSummary, SummaryRequest
-from compact.assembly import build_shared
+from compact.assembly.storage import build_shared
 from compact.core.audit.artifacts import ArtifactStore
 from compact.core.audit.records import Commit, ModelCall, PlanVersion, SessionHead, SessionInfo, StoredSession
 from compact.core.audit.store import (

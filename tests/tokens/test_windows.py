@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.assembly import build_budget
+from compact.assembly.budget import build_budget
 from compact.config import CompactConfig
 from compact.tokens import model_info
 from compact.tokens.names import parse_name

@@ -92,7 +92,7 @@ def _value_text(field: Mapping[str, Any], settings: CompactConfig) -> str:
 
 def _own_value(name: str, settings: CompactConfig) -> str:
     """Return what stands in for a limit that is not set, if something does."""
-    from compact.assembly import build_budget
+    from compact.assembly.budget import build_budget
 
     if name not in ("max_context_tokens", "max_input_tokens", "policy.trigger_tokens"):
         return ""

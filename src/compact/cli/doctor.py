@@ -133,7 +133,7 @@ def _check_summarizer(settings: CompactConfig) -> Iterator[CheckResult]:
     if not settings.summarizer.uses_model:
         yield CheckResult("ok", "summaries", "written by code: no model is called, no key is needed")
         return
-    from compact.assembly import build_summarizer
+    from compact.assembly.summaries import build_summarizer
     from compact.redaction import Redactor
 
     try:
@@ -146,7 +146,7 @@ def _check_summarizer(settings: CompactConfig) -> Iterator[CheckResult]:
 
 def _check_model(settings: CompactConfig) -> Iterator[CheckResult]:
     """Check the model that writes summaries: its package, address, window and key."""
-    from compact.assembly import summary_provider, summary_window
+    from compact.assembly.summaries import summary_provider, summary_window
 
     own, notices = settings.summarizer, list[str]()
     model = own.model or settings.model

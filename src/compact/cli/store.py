@@ -68,7 +68,7 @@ def open_store(
     config = without_side_effects(load_config(path, store=store))
     if not (may_be_new and store is None and _is_missing_file(config.state.url)):
         _check_exists(config.state.url)
-    from compact.assembly import build_store
+    from compact.assembly.storage import build_store
     from compact.manager import CompactManager
 
     events: list[CompactionEvent] = []

@@ -97,6 +97,10 @@ FORMER_PACKAGES: dict[str, tuple[str, ...]] = {
     _CORE + "engine": (_CORE + "engine.engine",),
     _CORE + "messages": (_CORE + "messages.message",),
     _CORE + "session": _SESSION,
+    "compact.assembly": tuple(
+        f"compact.assembly.{name}"
+        for name in ("rules", "summaries", "recall", "storage", "budget", "prices", "prefetch")
+    ),
 }
 # Names that are another by now, in the module where they are today.
 RENAMED: dict[str, dict[str, str]] = {

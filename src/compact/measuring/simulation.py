@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from compact.assembly import build_constraints
+from compact.assembly.rules import build_constraints
 from compact.measuring.histories import SYSTEM_ROLES, SessionHistory
 from compact.measuring.needs import Commons, SessionNeeds, needs_of
 from compact.measuring.policies import Policy, PolicyLimits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from compact.assembly import build_constraints
+from compact.assembly.rules import build_constraints
 from compact.core.facts.extraction import find_facts
 from compact.core.messages.message import Message
 from compact.core.summary.summarizer import SummaryRequest

@@ -7,13 +7,15 @@ set follows the model of the request: its window, its largest input, its token c
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from compact.arguments import Tools
-from compact.assembly import Prefetcher, build_budget, build_prefetch
+from compact.assembly.budget import build_budget
+from compact.assembly.engines import EngineBuilder
+from compact.assembly.prefetch import Prefetcher, build_prefetch
 from compact.config import CompactConfig
 from compact.core.engine.engine import Engine
 from compact.core.engine.events import ContextOverflowEvent
@@ -21,10 +23,8 @@ from compact.core.messages.message import copy_plain
 from compact.core.messages.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.budget import TokenBudget
 from compact.core.session.session import Session
-from compact.injection import Injector
 from compact.model_engines.overflows import OverflowLesson, ReportedOverflow, lesson_of
 from compact.model_engines.window_notices import model_notices, threshold_notices
-from compact.recall.rehydration import RehydrationConfig
 from compact.tokens import model_info
 
 # One process may run several agents, each with tools of its own.
@@ -152,17 +152,15 @@ def _taught(budget: TokenBudget, lesson: OverflowLesson, *, limits_input: bool) 
 class ModelEngineBuilder:
     """Builds the engine and the budget for a configuration; prefetching and plug-ins are the same for all."""
 
-    build: Callable[[CompactConfig], Engine]
-    injectors: Sequence[Injector] = ()
-    rehydration: RehydrationConfig | None = None
+    engines: EngineBuilder
     prefetcher: Prefetcher | None = None
 
     def __call__(self, config: CompactConfig) -> ModelEngine:
         """Return what compacts for the model of a configuration."""
-        engine = self.build(config)
+        engine = self.engines(config)
         if self.prefetcher:
             engine = replace(engine, prefetch=build_prefetch(engine, self.prefetcher))
-        window = build_budget(config, self.injectors, self.rehydration)
+        window = build_budget(config, self.engines.injectors, self.engines.rehydration)
         reserve = AnswerReserve.of(config, window.max_context_tokens)
         return ModelEngine(config.model, engine, RequestBudget(window, engine.tokenizer, reserve))
 

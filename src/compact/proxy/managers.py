@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from compact.assembly import build_store
+from compact.assembly.storage import build_store
 from compact.config import CompactConfig
 from compact.core.engine.events import EventSink
 from compact.manager import CompactManager

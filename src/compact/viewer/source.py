@@ -8,7 +8,9 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from compact.assembly import build_budget, build_engine, build_store
+from compact.assembly.budget import build_budget
+from compact.assembly.engines import EngineBuilder
+from compact.assembly.storage import build_store
 from compact.config import CompactConfig
 from compact.core.audit.cost import SessionCost, cost_of
 from compact.core.audit.records import ModelCall, PlanVersion, SentPrompt, SessionHead, SessionInfo, StoredSession
@@ -89,7 +91,7 @@ class DataSource:
         redaction = config.redaction
         self.redactor = Redactor(redaction.enabled, redaction.patterns)
         self.manager = CompactManager(config, store=self.store, on_event=_ignore_event)
-        self._engine = build_engine(config, emit=_ignore_event, store=self.store)
+        self._engine = EngineBuilder(emit=_ignore_event, store=self.store)(config)
         self.phrases = PhraseFinder(self.store, self.store)
         # Chosen: what a few open pages show, and what goes back and forth between them.
         self._plans: LruCache[tuple[PlanVersion, ...]] = LruCache(16)

@@ -197,7 +197,8 @@ class Replay:
     """
 
     def __init__(self, config: CompactConfig, history: list[WireMessage], *, with_failure: bool = True) -> None:
-        from compact.assembly import build_budget, build_store
+        from compact.assembly.budget import build_budget
+        from compact.assembly.storage import build_store
         from compact.manager import CompactManager
         from compact.pricing import model_prices
         from compact.stateless import estimate_messages_tokens

@@ -86,7 +86,8 @@ def simulate(
 def _simulate(
     sessions: Sequence[SessionHistory], policies: Sequence[Policy], settings: CompactConfig, progress: Progress
 ) -> Simulation:
-    from compact.assembly import build_budget, build_pricer
+    from compact.assembly.budget import build_budget
+    from compact.assembly.prices import build_pricer
     from compact.core.plan.economics import INPUT_TOKENS, USD
     from compact.measuring.policies import PolicyLimits
     from compact.measuring.simulation import simulate as replay

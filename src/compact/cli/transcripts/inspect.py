@@ -104,7 +104,7 @@ def _parts(status: SessionStatus) -> list[dict[str, Any]]:
 
 def _kept(measured: MeasuredTranscript, settings: CompactConfig) -> list[dict[str, Any]]:
     """Return what a compaction keeps verbatim, by the rule that keeps it, and what is left for it to compact."""
-    from compact.assembly import build_rules
+    from compact.assembly.rules import build_rules
     from compact.core.messages.groups import group_messages
     from compact.core.plan.layers import partition
 
