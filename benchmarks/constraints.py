@@ -196,6 +196,8 @@ def shares(results: Iterable[tuple[str, bool]]) -> dict[str, float]:
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Return all figures."""
     transcripts = read_transcripts(options.data)
+    if not transcripts:
+        sys.exit(f"no transcripts in {options.data}: set COMPACT_DATA to the folder that holds *.jsonl.gz")
     every = list(cases(options.sets, transcripts))
     some = random.Random(0).sample(every, min(options.sample, len(every)))
     tests = [("found", every, is_found), ("listed", some, is_listed)]

@@ -282,6 +282,58 @@ def test_a_constraint_that_is_withdrawn_or_replaced_is_gone(constraint: str, lat
 
 
 @pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Never touch config/a.py.", "Never touch config/b.py."),
+        (
+            "Do not delete the table users_2 of the old database.",
+            "Do not delete the table users_8 of the old database.",
+        ),
+        ("Do not deploy to eu-1.", "From now on do not deploy to eu-2 either."),
+        ("Don't restart server web-01 without asking me.", "Don't restart server web-02 without asking me."),
+        ("Never contact customer 4411.", "Never contact customer 4412."),
+        ("Never merge PR 14 without asking me first.", "Never merge PR 15 without asking me first."),
+        ("Don't call `parse` in the tests of the api.", "Don't call `write` in the tests of the api."),
+    ],
+)
+def test_a_constraint_on_another_thing_replaces_none(first: str, second: str) -> None:
+    """Both are almost the same words; what they are about is a name."""
+    assert standing(first, second) == [first, second]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Never touch config/a.py.", "Never touch config/a.py, I mean it."),
+        ("Never touch config/a.py.", "Never touch config/a.py or config/b.py."),
+        ("Never use more than 3 retries.", "Never use more than 5 retries."),
+        ("Keep replies below 100 words.", "Keep replies below 50 words."),
+    ],
+)
+def test_a_constraint_on_the_same_thing_replaces_the_older_one(first: str, second: str) -> None:
+    assert standing(first, second) == [second]
+
+
+def test_what_is_forbidden_of_one_thing_stays_when_it_is_ordered_of_another() -> None:
+    assert standing("Don't touch config/a.py.", "Now touch config/b.py.") == ["Don't touch config/a.py."]
+    assert standing("Don't touch config/a.py.", "Now touch config/a.py.") == []
+
+
+@pytest.mark.parametrize(
+    "order",
+    ["Do not delete the table orders.", "Do not delete the table users_2.", "Do not remove the file a.txt."],
+)
+def test_what_is_forbidden_may_be_called_anything(order: str) -> None:
+    """Learned weights say that a table or a file is seldom in a constraint; an order is one all the same."""
+    assert standing(order) == [order]
+
+
+@pytest.mark.parametrize("remark", ["Do not worry about the file.", "Don't you delete the table first?", "Don't know."])
+def test_not_everything_that_begins_with_do_not_is_an_order(remark: str) -> None:
+    assert standing(remark) == []
+
+
+@pytest.mark.parametrize(
     "later",
     [
         "You can push now.",

@@ -13,6 +13,7 @@ from compact.constraints.retractions import (
     content_words,
     may_withdraw,
     names_a_constraint,
+    names_in,
     order_in,
     overlap,
     overlap_to_replace,
@@ -20,15 +21,13 @@ from compact.constraints.retractions import (
     withdraws,
     withdraws_previous,
 )
-from compact.constraints.score import FOREIGN_SCORE, score_sentence
+from compact.constraints.score import FOREIGN_SCORE, MIN_SCORE, score_sentence
 from compact.constraints.sentences import Sentence, typed_sentences
 from compact.constraints.word_lists import feature_weights, pattern
 from compact.core.facts.constraints import Constraint, ConstraintReader
 from compact.core.messages.message import Message
 
-# A sentence is a constraint from this score on. Chosen: the smallest score above zero, at which as much speaks for a
-# constraint as against it. Pasted text has to score more: documents are full of "must".
-MIN_SCORE = 0.1
+# Chosen: pasted text has to score more, since documents are full of "must".
 MIN_PASTED_SCORE = 2.5
 # Chosen: a neighbour that scores less is a remark of its own, however it begins.
 MIN_NEIGHBOUR_SCORE = -3.5
@@ -73,12 +72,19 @@ class _Standing:
 
     constraint: Constraint
     words: frozenset[str]
+    names: frozenset[str]
     ending: Ending
 
     @classmethod
     def of(cls, constraint: Constraint) -> _Standing:
         """Return a constraint that was just said."""
-        return cls(constraint, content_words(constraint.text), Ending.of(constraint.text))
+        text = constraint.text
+        return cls(constraint, content_words(text), names_in(text), Ending.of(text))
+
+    def is_replaced_by(self, newer: _Standing, enough: float) -> bool:
+        """Return True if a newer one is about the same, with so great a share of their words in common."""
+        is_of_another = bool(self.names - newer.names and newer.names - self.names)
+        return not is_of_another and overlap(newer.words, self.words) >= enough
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +317,7 @@ def _are_adjacent(left: Sentence, right: Sentence) -> bool:
 def _with_new(held: list[_Standing], constraint: Constraint) -> list[_Standing]:
     """Return the constraints with one more, without those that it repeats or replaces."""
     new, enough = _Standing.of(constraint), overlap_to_replace(constraint.text)
-    return [*(old for old in held if overlap(new.words, old.words) < enough), new]
+    return [*(old for old in held if not old.is_replaced_by(new, enough)), new]
 
 
 def _without_withdrawn(held: list[_Standing], sentence: str, *, just_said: bool) -> list[_Standing]:

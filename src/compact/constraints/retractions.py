@@ -1,6 +1,7 @@
 """Constraints that are withdrawn, replaced or over: only where the words show which.
 
-A constraint is replaced by a newer one about the same thing. One that forbids something for the time being is over when
+A constraint is replaced by a newer one about the same thing: not if each names something that the other does not, as
+another file, table or customer. One that forbids something for the time being is over when
 that very thing is ordered, and one that asks only for a look is over when the work is ordered.
 """
 
@@ -13,6 +14,7 @@ from functools import cache
 from compact.constraints.score import with_straight_quotes
 from compact.constraints.sentences import MAX_SENTENCE_CHARS
 from compact.constraints.word_lists import one_of, pattern, word_class
+from compact.core.facts.entities import EntityKind, entity_kinds
 
 # Chosen: the share of content words that two constraints have in common if the newer one replaces the older, and the
 # same if it speaks of a change ("from now on use npm again").
@@ -23,10 +25,14 @@ _MIN_SHARE_OF_RETRACTION = 0.5
 _MIN_SHARE_OF_CONSTRAINT = 0.34
 
 _WORD = re.compile(r"[\w']+")
+_NAMES = frozenset({kind for kind in EntityKind if kind not in {EntityKind.NUMBER, EntityKind.DATE}})
+_NUMBERED = re.compile(r"\b([a-z]+) #?(\d+)\b(?: +([a-z]+))?")
 _POLITE_ORDER = re.compile(r"\b(?:can|could|would|will) you\b", re.IGNORECASE)
-# What is forbidden stands before the first pause.
+# What is forbidden stands before the first pause; a point inside a name is none.
 _PROHIBITION = re.compile(
-    r"\W*(?:please |but |and |also |ok |so )*(?:don't|do not|dont)\s(?P<act>[^,;:.!?—–(]+)", re.IGNORECASE
+    r"\W*(?:please |but |and |also |ok |so )*(?:don't|do not|dont)\s"
+    r"(?P<act>(?:[^,;:.!?—–(]|[.:](?=\w))+)",
+    re.IGNORECASE,
 )
 _SUFFIX = re.compile(r"(?:ing|ed|es|s|e)$")
 
@@ -63,10 +69,26 @@ def names_a_constraint(sentence: str) -> bool:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Return the stems of the words that say what a sentence is about; all languages count as one, and all numbers."""
+    """Return the stems of the words that say what a sentence is about, and its names.
+
+    All languages count as one, and so do all numbers that count something.
+    """
     words = _WORD.findall(with_straight_quotes(text.lower()))
     empty = word_class("function-word")
-    return frozenset(_stem(word) for word in words if word.isdigit() or (word not in empty and len(word) > 1))
+    stems = {_stem(word) for word in words if word.isdigit() or (word not in empty and len(word) > 1)}
+    return frozenset(stems | names_in(text))
+
+
+def names_in(text: str) -> frozenset[str]:
+    """Return what a sentence calls by its name: files, identifiers, ids, quotations, and numbers of things.
+
+    In "customer 4411" the number is a name; in "under 100 words" it counts something, and may be another one tomorrow.
+    """
+    empty, lower = word_class("function-word"), text.lower()
+    names = {name.lower() for name, kind in entity_kinds(text).items() if kind in _NAMES}
+    numbered = _NUMBERED.findall(lower)
+    names.update(number for thing, number, after in numbered if thing not in empty and (not after or after in empty))
+    return frozenset(names)
 
 
 def refers_to(retraction: frozenset[str], constraint: frozenset[str], *, named: bool) -> bool:

@@ -19,12 +19,17 @@ BIAS = "=bias"
 NUMBER_TOKEN = "#"
 NAME_TOKEN = "@"
 
+# A sentence is a constraint from this score on. Chosen: the smallest score above zero, at which as much speaks for a
+# constraint as against it.
+MIN_SCORE = 0.1
 # Chosen above any learned score: nothing was learned about other languages, one cue of theirs decides alone.
 FOREIGN_SCORE = 6.0
 # Chosen: an order with "always" or "never", and "from now on", say so themselves, whatever the other words are. Not so
 # in a question, in a report of what always happens, and in two words.
 _EXPLICIT_SCORE = 1.5
 _EXPLICIT = frozenset({"=always-order", "=from-now-on"})
+# What is forbidden may be anything, and its name must not speak against it: "Do not delete the table orders."
+_BEGINS_WITH_NOT = frozenset({"^do", "^don't", "^dont"})
 _NOT_SAID_SO = frozenset({"=question", "=asks", "=report", "=tiny", "=one-off"})
 # Chosen: a part of a sentence has to be clearer than a whole one; a clause much clearer than what follows "also".
 _ASIDE_DISCOUNT = 0.2
@@ -224,8 +229,12 @@ def _size(words: int) -> str | None:
 def _score(text: str, weights: Mapping[str, int]) -> float:
     found = features(text)
     score = sum(map(weights.get, found, repeat(0))) / 10
-    is_explicit = not found.isdisjoint(_EXPLICIT) and found.isdisjoint(_NOT_SAID_SO)
-    return max(score, _EXPLICIT_SCORE) if is_explicit else score
+    if not found.isdisjoint(_NOT_SAID_SO):
+        return score
+    if not found.isdisjoint(_EXPLICIT):
+        return max(score, _EXPLICIT_SCORE)
+    is_forbidden = "=prohibition" in found and not found.isdisjoint(_BEGINS_WITH_NOT)
+    return max(score, MIN_SCORE) if is_forbidden else score
 
 
 def _aside_starts(text: str, weights: Mapping[str, int]) -> list[int]:
