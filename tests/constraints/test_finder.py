@@ -320,6 +320,24 @@ def test_what_is_forbidden_of_one_thing_stays_when_it_is_ordered_of_another() ->
 
 
 @pytest.mark.parametrize(
+    ("constraint", "later", "is_left"),
+    [
+        ("Never touch config/a.py.", "You can touch config/b.py again.", True),
+        ("Never touch config/a.py.", "You can touch a.py again.", False),
+        ("Never touch config/a.py.", "Forget my rule about the config file.", False),
+        ("Never touch config/a.py or config/b.py.", "You can touch config/b.py again.", True),
+        ("Never contact customer 4411.", "You can contact customer 4412 again.", True),
+        ("Never contact customer 4411.", "You can contact customer 4411 again.", False),
+        ("Don't restart server web-01.", "Forget the rule about web-02.", True),
+        ("Don't restart server web-01.", "Forget the rule about web-01.", False),
+    ],
+)
+def test_a_retraction_that_names_something_is_about_that_alone(constraint: str, later: str, is_left: bool) -> None:
+    """Of two names that a constraint has, one that is not released keeps the whole: rather a rule too many."""
+    assert standing(constraint, later) == ([constraint] if is_left else [])
+
+
+@pytest.mark.parametrize(
     "order",
     ["Do not delete the table orders.", "Do not delete the table users_2.", "Do not remove the file a.txt."],
 )

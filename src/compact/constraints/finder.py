@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from compact.constraints.retractions import (
     Ending,
     Order,
+    Topic,
     asks_nothing_new,
-    content_words,
     may_withdraw,
     names_a_constraint,
-    names_in,
     order_in,
     overlap,
     overlap_to_replace,
@@ -21,7 +20,7 @@ from compact.constraints.retractions import (
     withdraws,
     withdraws_previous,
 )
-from compact.constraints.score import FOREIGN_SCORE, MIN_SCORE, score_sentence
+from compact.constraints.score import CERTAIN_SCORE, FOREIGN_SCORE, MIN_SCORE, score_sentence
 from compact.constraints.sentences import Sentence, typed_sentences
 from compact.constraints.word_lists import feature_weights, pattern
 from compact.core.facts.constraints import Constraint, ConstraintReader
@@ -31,10 +30,9 @@ from compact.core.messages.message import Message
 MIN_PASTED_SCORE = 2.5
 # Chosen: a neighbour that scores less is a remark of its own, however it begins.
 MIN_NEIGHBOUR_SCORE = -3.5
-# From this score on a constraint is kept whatever it takes. The others share some room, in characters and as a share of
-# the conversation, so that a false alarm costs little. Chosen: with these shares false alarms take less than 1 % of a
-# compacted prompt, measured by `python benchmarks/constraints.py --end-to-end`.
-CERTAIN_SCORE = 2.0
+# Constraints that are not certain share some room, in characters and as a share of the conversation, so that a false
+# alarm costs little. Chosen: with these shares false alarms take less than 1 % of a compacted prompt, measured by
+# `python benchmarks/constraints.py --end-to-end`.
 LIKELY_CHARS = 220
 LIKELY_SHARE = 0.003
 
@@ -68,23 +66,16 @@ class _Candidate:
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """A constraint that holds so far, the words it is about, and what will end it."""
+    """A constraint that holds so far, what it is about, and what will end it."""
 
     constraint: Constraint
-    words: frozenset[str]
-    names: frozenset[str]
+    topic: Topic
     ending: Ending
 
     @classmethod
     def of(cls, constraint: Constraint) -> _Standing:
         """Return a constraint that was just said."""
-        text = constraint.text
-        return cls(constraint, content_words(text), names_in(text), Ending.of(text))
-
-    def is_replaced_by(self, newer: _Standing, enough: float) -> bool:
-        """Return True if a newer one is about the same, with so great a share of their words in common."""
-        is_of_another = bool(self.names - newer.names and newer.names - self.names)
-        return not is_of_another and overlap(newer.words, self.words) >= enough
+        return cls(constraint, Topic.of(constraint.text), Ending.of(constraint.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,16 +308,16 @@ def _are_adjacent(left: Sentence, right: Sentence) -> bool:
 def _with_new(held: list[_Standing], constraint: Constraint) -> list[_Standing]:
     """Return the constraints with one more, without those that it repeats or replaces."""
     new, enough = _Standing.of(constraint), overlap_to_replace(constraint.text)
-    return [*(old for old in held if not old.is_replaced_by(new, enough)), new]
+    return [*(old for old in held if overlap(new.topic, old.topic) < enough), new]
 
 
 def _without_withdrawn(held: list[_Standing], sentence: str, *, just_said: bool) -> list[_Standing]:
     """Return what is left of the constraints after a retraction; the same list if it withdraws none of them."""
+    topic, named = Topic.of(sentence), names_a_constraint(sentence)
     if withdraws_previous(sentence):
-        return held[:-1] if held and just_said else held
-    words, named = content_words(sentence), names_a_constraint(sentence)
+        return held[:-1] if held and just_said and not topic.leaves_out(held[-1].topic) else held
     parts = [part for old in held for part in _by_sentence(old)]
-    left = [part for part in parts if not refers_to(words, part.words, named=named)]
+    left = [part for part in parts if not refers_to(topic, part.topic, named=named)]
     return left if len(left) < len(parts) else held
 
 

@@ -25,7 +25,7 @@ _MIN_SHARE_OF_RETRACTION = 0.5
 _MIN_SHARE_OF_CONSTRAINT = 0.34
 
 _WORD = re.compile(r"[\w']+")
-_NAMES = frozenset({kind for kind in EntityKind if kind not in {EntityKind.NUMBER, EntityKind.DATE}})
+_NO_NAMES = frozenset({EntityKind.NUMBER, EntityKind.DATE})
 _NUMBERED = re.compile(r"\b([a-z]+) #?(\d+)\b(?: +([a-z]+))?")
 _POLITE_ORDER = re.compile(r"\b(?:can|could|would|will) you\b", re.IGNORECASE)
 # What is forbidden stands before the first pause; a point inside a name is none.
@@ -68,38 +68,58 @@ def names_a_constraint(sentence: str) -> bool:
     return bool(found.search(sentence[:MAX_SENTENCE_CHARS]))
 
 
-def content_words(text: str) -> frozenset[str]:
-    """Return the stems of the words that say what a sentence is about, and its names.
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What a sentence is about: the stems of its words with its names, and the names alone.
 
-    All languages count as one, and so do all numbers that count something.
+    All languages count as one word, and so do all numbers that count something.
     """
-    words = _WORD.findall(with_straight_quotes(text.lower()))
-    empty = word_class("function-word")
-    stems = {_stem(word) for word in words if word.isdigit() or (word not in empty and len(word) > 1)}
-    return frozenset(stems | names_in(text))
+
+    words: frozenset[str]
+    names: frozenset[str]
+
+    @classmethod
+    def of(cls, sentence: str) -> Topic:
+        """Return what a sentence is about."""
+        words, names = _WORD.findall(with_straight_quotes(sentence.lower())), _names_in(sentence)
+        empty = word_class("function-word")
+        stems = {_stem(word) for word in words if word.isdigit() or (word not in empty and len(word) > 1)}
+        return cls(names | stems, names)
+
+    def names_more_than(self, other: Topic) -> bool:
+        """Return True if a name is none of the other's; the end of a path names it, too."""
+        known = [f"/{name}" for name in other.names]
+        mine = [f"/{name}" for name in self.names]
+        return not all(any(one.endswith(name) or name.endswith(one) for one in known) for name in mine)
+
+    def leaves_out(self, other: Topic) -> bool:
+        """Return True if this names something, and the other something else as well."""
+        return bool(self.names) and other.names_more_than(self)
 
 
-def names_in(text: str) -> frozenset[str]:
-    """Return what a sentence calls by its name: files, identifiers, ids, quotations, and numbers of things.
+def _names_in(sentence: str) -> frozenset[str]:
+    """Return what a sentence calls by a name: files, identifiers, ids, quoted words, and numbers of things.
 
     In "customer 4411" the number is a name; in "under 100 words" it counts something, and may be another one tomorrow.
     """
-    empty, lower = word_class("function-word"), text.lower()
-    names = {name.lower() for name, kind in entity_kinds(text).items() if kind in _NAMES}
-    numbered = _NUMBERED.findall(lower)
-    names.update(number for thing, number, after in numbered if thing not in empty and (not after or after in empty))
-    return frozenset(names)
+    empty, numbered = word_class("function-word"), _NUMBERED.findall(sentence.lower())
+    kinds = entity_kinds(sentence).items()
+    names = {name.lower() for name, kind in kinds if kind not in _NO_NAMES and " " not in name}
+    numbers = {number for thing, number, after in numbered if thing not in empty and (not after or after in empty)}
+    return frozenset(names | numbers)
 
 
-def refers_to(retraction: frozenset[str], constraint: frozenset[str], *, named: bool) -> bool:
-    """Return True if a retraction means a constraint, by their content words.
+def refers_to(retraction: Topic, constraint: Topic, *, named: bool) -> bool:
+    """Return True if a retraction means a constraint, and all that it names.
 
     A single shared word is enough if the retraction says that it is about something that was asked for (`named`).
     """
-    shared = retraction & constraint
-    if not shared or len(shared) < _MIN_SHARE_OF_RETRACTION * len(retraction):
+    shared = retraction.words & constraint.words
+    if not shared or len(shared) < _MIN_SHARE_OF_RETRACTION * len(retraction.words):
         return False
-    return named or len(shared) > 1 or len(shared) > _MIN_SHARE_OF_CONSTRAINT * len(constraint)
+    if retraction.leaves_out(constraint):
+        return False
+    return named or len(shared) > 1 or len(shared) > _MIN_SHARE_OF_CONSTRAINT * len(constraint.words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +142,7 @@ def order_in(sentence: str) -> Order | None:
     moves_on = pattern("retractions", "moves-on", after=r"\b").match(rest) is not None
     if first is None or (first[0].lower() in word_class("function-word") and not moves_on):
         return None
-    return Order(moves_on, _stem(first[0].lower()), content_words(rest))
+    return Order(moves_on, _stem(first[0].lower()), Topic.of(rest).words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +163,7 @@ class Ending:
         forbidden = _PROHIBITION.match(text)
         if forbidden is None or pattern("retractions", "lasting", before=r"\b", after=r"\b").search(text):
             return cls(looks_only, frozenset())
-        return cls(looks_only, content_words(forbidden["act"]) - {"yet", "now", "please"})
+        return cls(looks_only, Topic.of(forbidden["act"]).words - {"yet", "now", "please"})
 
     def comes_with(self, order: Order) -> bool:
         """Return True if the constraint is over once something was ordered."""
@@ -156,9 +176,11 @@ def overlap_to_replace(newer: str) -> float:
     return _CHANGED_OVERLAP if speaks_of_change else _SAME_OVERLAP
 
 
-def overlap(newer: frozenset[str], older: frozenset[str]) -> float:
-    """Return the share of their content words that two constraints have in common."""
-    return len(newer & older) / len(newer | older) if newer and older else 0.0
+def overlap(newer: Topic, older: Topic) -> float:
+    """Return the share of their words that two constraints have in common; none if each has a name of its own."""
+    if not newer.words or (newer.names_more_than(older) and older.names_more_than(newer)):
+        return 0.0
+    return len(newer.words & older.words) / len(newer.words | older.words)
 
 
 def _stem(word: str) -> str:

@@ -24,11 +24,12 @@ NAME_TOKEN = "@"
 MIN_SCORE = 0.1
 # Chosen above any learned score: nothing was learned about other languages, one cue of theirs decides alone.
 FOREIGN_SCORE = 6.0
-# Chosen: an order with "always" or "never", and "from now on", say so themselves, whatever the other words are. Not so
-# in a question, in a report of what always happens, and in two words.
-_EXPLICIT_SCORE = 1.5
+# From this score on a constraint is kept whatever it takes.
+CERTAIN_SCORE = 2.0
+# An order with "always" or "never", "from now on" and "do not" say so themselves, whatever the other words are: a table
+# is seldom in a constraint, and "Do not delete the table orders" is one. Not so in a question, in a report of what
+# always happens, and in two words.
 _EXPLICIT = frozenset({"=always-order", "=from-now-on"})
-# What is forbidden may be anything, and its name must not speak against it: "Do not delete the table orders."
 _BEGINS_WITH_NOT = frozenset({"^do", "^don't", "^dont"})
 _NOT_SAID_SO = frozenset({"=question", "=asks", "=report", "=tiny", "=one-off"})
 # Chosen: a part of a sentence has to be clearer than a whole one; a clause much clearer than what follows "also".
@@ -229,12 +230,9 @@ def _size(words: int) -> str | None:
 def _score(text: str, weights: Mapping[str, int]) -> float:
     found = features(text)
     score = sum(map(weights.get, found, repeat(0))) / 10
-    if not found.isdisjoint(_NOT_SAID_SO):
-        return score
-    if not found.isdisjoint(_EXPLICIT):
-        return max(score, _EXPLICIT_SCORE)
     is_forbidden = "=prohibition" in found and not found.isdisjoint(_BEGINS_WITH_NOT)
-    return max(score, MIN_SCORE) if is_forbidden else score
+    is_explicit = is_forbidden or not found.isdisjoint(_EXPLICIT)
+    return max(score, CERTAIN_SCORE) if is_explicit and found.isdisjoint(_NOT_SAID_SO) else score
 
 
 def _aside_starts(text: str, weights: Mapping[str, int]) -> list[int]:
