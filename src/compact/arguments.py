@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, TypeAlias, cast
 
 from compact.config import CompactConfig
@@ -103,7 +104,7 @@ def _check_tools(tools: object) -> None:
 
 
 def _check_number(number: object, name: str, least: int = 0) -> None:
-    if not isinstance(number, int):
+    if not isinstance(number, Real):
         raise InvalidHistory(f"expected a number of tokens, got {type(number).__name__}", place=name)
     if number < least:
-        raise InvalidHistory(f"expected at least {least}, got {number:,}", place=name)
+        raise InvalidHistory(f"expected at least {least}, got {float(number):,.0f}", place=name)
