@@ -168,7 +168,7 @@ def called_with(options: dict[str, Any], call: str, manager: CompactManager) -> 
         ("manual_compact plan compact", "focus", 7, "focus: expected a text, got int"),
         ("manual_compact", "note", 7, "note: expected a text, got int"),
         ("recall", "query", None, "query: expected a text, got NoneType"),
-        ("recall", "max_tokens", 0, "max_tokens: expected at least 1, got 0"),
+        ("recall", "max_tokens", -1, "max_tokens: expected at least 0, got -1"),
         ("why", "phrase", None, "phrase: expected a text, got NoneType"),
     ],
 )

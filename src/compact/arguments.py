@@ -75,7 +75,7 @@ def check_text(text: object, name: str) -> None:
 def check_question(query: object, max_tokens: object) -> None:
     """Raise if nothing can be recalled for this."""
     check_text(query, "query")
-    _check_number(max_tokens, "max_tokens", least=1)
+    _check_number(max_tokens, "max_tokens")
 
 
 def check_summarizer(summarizer: object) -> None:

@@ -292,6 +292,10 @@ def test_a_constraint_that_is_withdrawn_or_replaced_is_gone(constraint: str, lat
         ("Do not deploy to eu-1.", "From now on do not deploy to eu-2 either."),
         ("Don't restart server web-01 without asking me.", "Don't restart server web-02 without asking me."),
         ("Never contact customer 4411.", "Never contact customer 4412."),
+        (
+            "Never restart the production server web-01 of the shop in Berlin at night without asking me.",
+            "Never restart the production server web-02 of the shop in Berlin at night without asking me.",
+        ),
         ("Never merge PR 14 without asking me first.", "Never merge PR 15 without asking me first."),
         ("Don't call `parse` in the tests of the api.", "Don't call `write` in the tests of the api."),
     ],
