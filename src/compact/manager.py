@@ -175,15 +175,7 @@ class CompactManager:
             self.config, self._prefetch, self._run_in_background, is_quick=summarizer is None
         )
         self._sessions = SessionRegistry(_MAX_SESSIONS_IN_MEMORY)
-        self._recalling = SessionRecall(
-            sessions=self._sessions,
-            store=self._store,
-            reader=self._reader,
-            semantic=build_semantic_search(self.config, embed, self._usual_sensitivity),
-            tenant_id=self.config.state.tenant_id,
-            default_sensitivity=self._usual_sensitivity,
-            emit=self._events,
-        )
+        self._recalling = self._build_recall(embed)
         injectors = (*build_reminder(self._recalling.remind, self.config.recall.reminder_tokens), *injectors)
         engines = EngineBuilder(
             emit=self._events,
@@ -210,6 +202,17 @@ class CompactManager:
         self._notice_settings(unwritable)
         if isinstance(self._engine.tokenizer, TiktokenTokenizer):
             self._engine.tokenizer.start_loading()
+
+    def _build_recall(self, embed: Embed | None) -> SessionRecall:
+        return SessionRecall(
+            sessions=self._sessions,
+            store=self._store,
+            reader=self._reader,
+            semantic=build_semantic_search(self.config, embed, self._usual_sensitivity),
+            tenant_id=self.config.state.tenant_id,
+            default_sensitivity=self._usual_sensitivity,
+            emit=self._events,
+        )
 
     def __repr__(self) -> str:
         sessions = len(self._sessions)
@@ -574,9 +577,8 @@ class CompactManager:
             >>> result.economics.pays_back_within(20)
             True
         """
-        check_session_id(session_id)
-        check_messages(messages)
         held = self._sessions.find(session_id)
+        check_messages(messages)
         call = self._call(held, CallOptions(tools, instructions, output_tokens, model, dialect))
         asked = CompactionOptions(focus=focus, target_tokens=target_tokens)
         with held.lock.hold():
@@ -585,7 +587,7 @@ class CompactManager:
             entries = self._run(self._to_entries(call, held.gateway.fork(), messages))
             trial = held.session.fork()
         return call.engine.silent().dry_run(
-            trial, entries, call.budget, now=now, target_tokens=target_tokens, focus=asked.kept_first
+            trial, entries, call.budget, now=now, target_tokens=asked.target_tokens, focus=asked.kept_first
         )
 
     def is_busy(self, session_id: str) -> bool:

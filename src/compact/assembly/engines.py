@@ -85,7 +85,8 @@ class EngineBuilder:
         )
 
     def _compactor(self, config: CompactConfig, tokenizer: ProviderAwareTokenizer, emitter: EventEmitter) -> Compactor:
-        is_by_code, shared = self._is_by_code(config), self.shared or build_shared(self.store)
+        is_by_code = self._is_by_code(config)
+        shared = build_shared(self.store) if self.shared is None else self.shared
         pricer = build_pricer(config, self.summarizer)
         strategies, expected_calls = self.strategies, config.policy.expected_calls
         persistence = self._persistence(config, emitter, pricer)

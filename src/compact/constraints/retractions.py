@@ -1,8 +1,8 @@
 """Constraints that are withdrawn, replaced or over: only where the words show which.
 
 A constraint is replaced by a newer one about the same thing: not if each names something that the other does not, as
-another file, table or customer. One that forbids something for the time being is over when
-that very thing is ordered, and one that asks only for a look is over when the work is ordered.
+another file, table or customer. One that forbids something for the time being is over when that very thing is ordered,
+and one that asks only for a look is over when the work is ordered.
 """
 
 from __future__ import annotations
@@ -124,11 +124,16 @@ def refers_to(retraction: Topic, constraint: Topic, *, named: bool) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a sentence orders: whether it moves the work on, its first word, and all words that say what it is about."""
+    """What a sentence orders: whether it moves the work on, its first word, and the text from there on."""
 
     moves_on: bool
     verb: str
-    words: frozenset[str]
+    text: str
+
+    def is_for(self, act: frozenset[str]) -> bool:
+        """Return True if it orders what these words say."""
+        # What it is about is looked at last: hardly an order begins with a verb that was forbidden.
+        return self.verb in act and act <= Topic.of(self.text).words
 
 
 def order_in(sentence: str) -> Order | None:
@@ -142,7 +147,7 @@ def order_in(sentence: str) -> Order | None:
     moves_on = pattern("retractions", "moves-on", after=r"\b").match(rest) is not None
     if first is None or (first[0].lower() in word_class("function-word") and not moves_on):
         return None
-    return Order(moves_on, _stem(first[0].lower()), Topic.of(rest).words)
+    return Order(moves_on, _stem(first[0].lower()), rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +172,7 @@ class Ending:
 
     def comes_with(self, order: Order) -> bool:
         """Return True if the constraint is over once something was ordered."""
-        return (self.looks_only and order.moves_on) or (order.verb in self.act and self.act <= order.words)
+        return (self.looks_only and order.moves_on) or order.is_for(self.act)
 
 
 def overlap_to_replace(newer: str) -> float:

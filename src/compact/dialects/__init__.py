@@ -55,13 +55,12 @@ DIALECTS: Mapping[str, Dialect] = {dialect.name: dialect for dialect in _ALL}
 
 def get_dialect(dialect: str | Dialect) -> Dialect:
     """Return a dialect by its name; one of your own as it is."""
-    if isinstance(dialect, str) and dialect in DIALECTS:
-        return DIALECTS[dialect]
-    if isinstance(dialect, str) or not hasattr(dialect, "read"):
-        known = ", ".join(DIALECTS)
-        hint = f"use one of {known}, or pass a Dialect of your own"
-        raise ConfigError(f"there is no dialect {dialect!r}", field="dialect", hint=hint)
-    return dialect
+    found = DIALECTS.get(dialect) if isinstance(dialect, str) else dialect
+    if found is None or not hasattr(found, "read"):
+        named = repr(dialect) if isinstance(dialect, str) else f"of the type {type(dialect).__name__}"
+        hint = f"use one of {', '.join(DIALECTS)}, or pass a Dialect of your own"
+        raise ConfigError(f"there is no dialect {named}", field="dialect", hint=hint)
+    return found
 
 
 def detect(items: Sequence[Any], start: int = 0) -> Dialect | None:

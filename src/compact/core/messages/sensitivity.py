@@ -6,7 +6,7 @@ summaries and with them events) have what is public or internal; a line stands f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from compact.core.messages.message import Message
@@ -41,12 +41,6 @@ def closed_ids(messages: Iterable[Message], default: str = "internal") -> frozen
 def _that_may_be_closed(messages: Iterable[Message], default: str) -> Iterable[Message]:
     """Return the messages that have to be asked: most have no marks at all."""
     return (message for message in messages if message.meta) if default in OPEN_SENSITIVITIES else messages
-
-
-def withheld_all(messages: Sequence[Message], default: str = "internal") -> list[Message]:
-    """Return messages as they may leave."""
-    closed = closed_ids(messages, default)
-    return [withheld(message, default) if message.id in closed else message for message in messages]
 
 
 def withheld(message: Message, default: str = "internal") -> Message:
