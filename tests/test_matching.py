@@ -1257,3 +1257,18 @@ def test_untidy_walks_that_failed_once(dialect: str) -> None:
     """
     for seed in (2, 32, 55, 90, 128, 171, 210, 229, 300):
         walk(dialect, random.Random(f"untidy {seed}"), sends_back=True, is_untidy=True)
+
+
+def test_what_a_trimmed_list_begins_with_stands_behind_what_was_trimmed() -> None:
+    """The agent cuts its list a second time and puts a note where it begins; another process sees that list."""
+    store, history = InMemoryCompactionStore(), dialogue(20, words=30)
+    with small_manager(500, store) as manager:
+        for length in range(7, len(history) + 1, 2):
+            manager.preflight("s", history[:length])
+        manager.preflight("s", history[-17:])
+        cut = [user("a note of the agent"), *history[-10:]]
+        prompt, version = copy.deepcopy(manager.preflight("s", cut)), manager.current_plan("s").version
+    assert SUMMARY_MARK in str(prompt)
+    with small_manager(500, store) as manager:
+        assert manager.preflight("s", copy.deepcopy(cut)) == prompt
+        assert manager.current_plan("s").version == version

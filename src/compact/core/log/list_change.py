@@ -69,22 +69,27 @@ class ListChange:
         behind = dropwhile(lambda entry: entry.id != start, self.view)
         return {entry.id for entry in behind if entry.id not in shown and entry.id != start}
 
-    def places_of_new(self) -> dict[str, list[str]]:
-        """Return the new entries, by the entry that each is put behind.
+    def places_of_new(self, gone: Container[str]) -> dict[str, list[str]]:
+        """Return the new entries, by the entry that each is put behind; `gone` has those that leave the line.
 
         That is the one that it takes the place of, if something is gone there: what is hidden before that stays before
-        it. What follows all that is known is at the end of the line, behind what is hidden there.
+        it, as does what the list has lost while a summary stands for it. What follows all that is known is at the end
+        of the line, behind what is hidden there.
         """
         end, line_end = len(self.sent.ids), self.view[-1].id if self.view else ""
         behind, last, start, following = dict[str, list[str]](), "", 0, following_places(self.places, end)
         for n, place in enumerate(self.places):
             if place is None and self.own.ids[n]:
-                gone = (ids[0] for ids in self.sent.ids[start : following[n]] if ids)
-                before = line_end if following[n] == end else next(gone, last)
+                before = line_end if following[n] == end else self._taken_place(start, following[n], gone) or last
                 behind.setdefault(before, []).append(self.own.ids[n][-1])
             elif place is not None:
                 start, last = place + 1, self.sent.ids[place][-1] if self.sent.ids[place] else last
         return behind
+
+    def _taken_place(self, start: int, end: int, gone: Container[str]) -> str:
+        """Return the first entry between two known places that leaves the line, or else the last one there, or ""."""
+        between = [message_id for ids in self.sent.ids[start:end] for message_id in ids]
+        return next((message_id for message_id in between if message_id in gone), between[-1] if between else "")
 
 
 def _before_known(entries: Iterable[Message], known: Container[str]) -> list[Message]:

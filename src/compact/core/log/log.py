@@ -309,7 +309,7 @@ class Log:
             gone = {entry.id for entry in self.view} - change.kept
         else:
             gone = self._gone_by(change, alignment.lost if shown.has_summary else ())
-        left_ids, branched = self._change_view(gone, change.places_of_new())
+        left_ids, branched = self._change_view(gone, change.places_of_new(gone))
         if sent is output and not branched:
             self._raw.add_entries(new)
             self._sent_back = own
