@@ -481,3 +481,15 @@ def test_a_crafted_text_costs_no_more_than_its_length(unit: str) -> None:
     start = time.process_time()
     FINDER.find(text)
     assert time.process_time() - start < 20
+
+
+@pytest.mark.parametrize("before", ["Let us take plan B.", "Take berth a.", "We are on Python 3.", "Boats, ropes etc."])
+@pytest.mark.parametrize("order", ["Do not delete the table orders.", "Never touch config/harbour.py."])
+def test_an_order_behind_what_looks_like_an_abbreviation_is_a_sentence_of_its_own(before: str, order: str) -> None:
+    found = FINDER.standing([Message("user", f"{before} {order}", id="m1")])
+    assert [constraint.text for constraint in found] == [order]
+
+
+def test_an_abbreviation_ends_no_sentence() -> None:
+    text = "Never write to Dr. Keller or J. Berg without asking me."
+    assert [constraint.text for constraint in FINDER.standing([Message("user", text, id="m1")])] == [text]

@@ -64,6 +64,10 @@ _ABBREVIATION = re.compile(
     r"|(?:^|\s)\w)\.$",
     re.IGNORECASE,
 )
+# Words that no name begins with, and most orders do: "take plan B. Do not delete it" are two sentences.
+_OPENS_ORDER = re.compile(
+    r"\s+(?:Do|Don['’]?t|Never|Always|Please|Only|Avoid|Bitte|Niemals|Nie|Immer|Ne|Jamais|Toujours|Nunca|Siempre)\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +265,8 @@ def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _ends_sentence(text: str, begin: int, stop: re.Match[str]) -> bool:
     mark = stop[0]
-    if mark[0] == "." and len(mark) == 1 and _ABBREVIATION.search(text, max(begin, stop.end() - 12), stop.end()):
-        return False
+    if mark == "." and _ABBREVIATION.search(text, max(begin, stop.end() - 12), stop.end()):
+        return _OPENS_ORDER.match(text, stop.end()) is not None
     following = text[stop.end() : stop.end() + 2].lstrip()
     # A quoted exclamation or three dots in the middle of a sentence.
     quoted = mark[-1] in "\"'”’»)]" or mark[0] == "…" or mark.startswith("...")
