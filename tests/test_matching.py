@@ -1272,3 +1272,21 @@ def test_what_a_trimmed_list_begins_with_stands_behind_what_was_trimmed() -> Non
     with small_manager(500, store) as manager:
         assert manager.preflight("s", copy.deepcopy(cut)) == prompt
         assert manager.current_plan("s").version == version
+
+
+def test_a_list_that_begins_before_what_was_trimmed_has_lost_that() -> None:
+    """The agent went back and on, and cut its list; then it takes up what it had before it went back."""
+    store, history = InMemoryCompactionStore(), dialogue(9, words=30)
+    other = [*history[:8], *(user(f"other {n} {_LONG[n % 2][:150]}") for n in range(16))]
+    with small_manager(500, store) as manager:
+        manager.preflight("s", history)
+        for length in range(9, len(other) + 1):
+            manager.preflight("s", other[:length])
+        assert SUMMARY_MARK in str(manager.preflight("s", other[-7:]))
+        again = [*history, assistant("so"), user("something else")]
+        prompt = copy.deepcopy(manager.preflight("s", again))
+        rendered = manager.prompt("s")
+        line = {i for slot in rendered.slots for i in slot.ids} | set(rendered.hidden)
+        assert len(line) == len(again)
+    with small_manager(500, store) as manager:
+        assert manager.preflight("s", copy.deepcopy(again)) == prompt

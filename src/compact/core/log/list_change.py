@@ -36,9 +36,9 @@ class ListChange:
         """Return the entries of the known list that the list does not have."""
         return {message_id for ids in self.sent.ids for message_id in ids} - self.kept
 
-    def trimmed(self, lost: Iterable[int]) -> set[str]:
-        """Return the oldest entries of the line at these places, not what lies behind something that the list has."""
-        gone = {i for place in lost for i in self.sent.ids[place]}
+    def trimmed(self, lost: Iterable[int], before: Iterable[str]) -> set[str]:
+        """Return the oldest entries of the line, at these places or lost before: none behind what the list has."""
+        gone = {i for place in lost for i in self.sent.ids[place]}.union(before)
         return gone.intersection(entry.id for entry in _before_known(self.view, self.kept)) if gone else gone
 
     def marked_anew(self) -> set[str]:

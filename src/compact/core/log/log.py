@@ -321,7 +321,7 @@ class Log:
 
     def _gone_by(self, change: ListChange, lost: Iterable[int]) -> set[str]:
         """Return what leaves the line; what a list has lost at its beginning stays while a summary stands for it."""
-        self._trimmed = (self._trimmed | change.trimmed(lost)) - change.kept
+        self._trimmed = frozenset(change.trimmed(lost, self._trimmed))
         return (change.missing() - self._trimmed) | change.marked_anew() | change.hidden_behind_lost()
 
     def leave_trimmed(self) -> tuple[str, ...]:
