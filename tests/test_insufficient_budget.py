@@ -22,7 +22,7 @@ from compact.core.plan.layers import KeepRules
 from compact.core.plan.plan import ClearRecord, SpanReference
 from compact.core.plan.stubs import render_cleared
 from compact.strategies import ClearStrategy
-from compact.testing import RecordingSink, WordTokenizer, tool_exchange
+from compact.testing import RecordingSink, WordTokenizer, assistant, tool_exchange, user
 from conversations import SMALL_STRATEGIES, Wire, histories
 from sizes import SCALE
 
@@ -212,3 +212,19 @@ def test_a_target_that_holds_no_message_is_refused_where_the_newest_is_an_answer
         with pytest.raises(InsufficientBudget):
             manager.manual_compact("s", history, target_tokens=1)
         assert manager.manual_compact("s", history, target_tokens=60)
+
+
+def test_what_users_asked_to_hold_is_left_out_last() -> None:
+    """Without a summary nothing else can say it: other messages leave first, however new they are."""
+    rules = [f"Never touch the file config/berth_{number}.py." for number in range(4)]
+    with manager_for(260, WordTokenizer(), strategies=(ClearStrategy(),)) as manager:
+        history, prompt = [user("Sort the berths."), assistant("I will.")], list[Wire]()
+        for number in range(30):
+            history.append(
+                user(f"{rules[number] if number < 4 else ''} Go on with berth {number}, {'and so on ' * 10}")
+            )
+            prompt = manager.preflight("s", history)
+            assert all(rule in json.dumps(prompt) for rule in rules[: number + 1])
+            history.append(assistant(f"berth {number} is free {'as I said ' * 10}"))
+    assert len(prompt) < len(history) / 2
+    assert prompt[-1] == history[-2]

@@ -275,7 +275,7 @@ class CompactionCoordinator:
             context = squeezer.trim_dialogue(whole, rules)
         context = squeezer.squeeze(context)
         if goal.may_drop:
-            context = with_last_resort(context)
+            context = with_last_resort(context, self.constraints)
         return squeezer.refill(context, before) if goal.part is None else context
 
     def _run_strategies(self, context: PlanningContext, rules: KeepRules) -> _Proposed:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 
+from compact.core.facts.constraints import ConstraintFinder
 from compact.core.plan.plan import ClearRecord, CompactionPlan, DropRecord, SpanReference
 from compact.core.plan.strategy import PlanningContext
 from compact.core.plan.stubs import SHORTEN, render_cleared
@@ -16,17 +17,20 @@ LAST_RESORT = "last_resort"
 NO_ROOM_AT_ALL = "there is no room beside what is pinned and newest"
 
 
-def with_last_resort(context: PlanningContext) -> PlanningContext:
+def with_last_resort(context: PlanningContext, constraints: ConstraintFinder) -> PlanningContext:
     """Leave out what cannot be made smaller until the prompt fits: in the end all but what is pinned and the newest.
 
-    The oldest goes first, then the summary; then the newest messages are cut to bare stubs, and at last what was asked
-    goes, if that is not the newest message itself, or the newest that is shown.
+    The oldest goes first, what says what users asked to hold behind all others, then the summary; then the newest
+    messages are cut to bare stubs, and at last what was asked goes, if that is not the newest message itself, or the
+    newest that is shown.
     """
     if fits(context):
         return context
     newest, shown = newest_places(context), {*context.shown}
     stays = newest | context.layers.pinned
-    older = deque(g.indices for g in context.groups if shown.issuperset(g.indices) and stays.isdisjoint(g.indices))
+    holding = {context.places[constraint.source_id] for constraint in constraints.standing(context.messages)}
+    groups = (g.indices for g in context.groups if shown.issuperset(g.indices) and stays.isdisjoint(g.indices))
+    older = deque(sorted(groups, key=lambda indices: not holding.isdisjoint(indices)))
     while older and (excess := context.total_tokens() - context.goal.ceiling_tokens) > 0:
         gone: list[int] = []
         while older and excess > 0:
