@@ -249,7 +249,7 @@ BREAKS = (
     Break("a model may recall for ever", "proxy/recall/rounds.py", "may_recall = len(self._results) <= MOST_ROUNDS", "may_recall = True", "tests/proxying/test_recall.py::test_a_model_that_only_recalls_is_stopped"),
     Break("the tool is offered before anything was compacted", "proxy/compaction.py", "has_begun = bool(plan) or self._recalling.has(session_id)", "has_begun = True", "tests/proxying/test_recall.py::test_the_tool_is_offered_from_the_first_compaction_on"),
     # -- telemetry
-    Break("a span is told of again in every round", "core/audit/freed.py", "told_before = before.summarized_ids() & after.summarized_ids()", "told_before = frozenset[str]()", "tests/telemetry/test_seed_events.py"),
+    Break("a span is told of again in every round", "core/engine/emitter.py", "_told_anew(session, before)", "session.structure.places", "tests/telemetry/test_seed_events.py"),
     Break("a message is counted again when it is changed again", "core/engine/events.py", 'data["message_count"] - data.get("changed_again", 0)', 'data["message_count"]', "tests/telemetry/test_metrics_add_up.py::test_the_sessions_reach_what_they_are_about"),
     Break("what was cleared first is not freed by a summary", "core/audit/freed.py", "message_tokens(message_id) if was is None else _stub_tokens(was)", "_stub_tokens(now)", "tests/core/audit/test_freed.py"),
     Break("the usage is that of before the compaction", "core/engine/engine.py", "self.emitter.prompt_ready(session, budget, self.trigger.used_tokens(session, budget))", "self.emitter.prompt_ready(session, budget, session.plan.tokens_before or 1)", "tests/telemetry/test_seed_events.py"),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
 
+from compact.core.messages.structure import all_but
 from compact.core.plan.durability import ToolDurabilityPolicy, envelope, tool_policies
 from compact.core.plan.plan import CompactionAction, ExternalizationRecord, SpanReference, SummarizationRecord
 from compact.core.plan.strategy import MIN_SUMMARY_TOKENS, SUMMARIZE, CompactionProposal, PlanningContext
@@ -47,7 +48,7 @@ class SummarizeStrategy:
         if len(rest) < self.min_span_messages or context.turn.should_skip_aggressive_compaction():
             return
         standing = context.plan.summary
-        earlier = standing.span.message_ids if standing else ()
+        earlier = standing.span.ids if standing else frozenset[str]()
         prefetched = self._prefetched(context, free, earlier)
         if prefetched:
             yield prefetched
@@ -58,9 +59,9 @@ class SummarizeStrategy:
         replaced = sum(map(context.weight, span.indices)) + (standing.tokens_after if standing else 0)
         if replaced < self.min_span_tokens + MIN_SUMMARY_TOKENS:
             return
-        new = (context.messages[index].id for index in span.indices)
+        going = earlier.union(context.messages[index].id for index in span.indices)
         record = SummarizationRecord(
-            span=SpanReference(tuple(sorted((*earlier, *new), key=context.places.__getitem__))),
+            span=SpanReference(tuple(all_but(list(context.places), _beside(context, going)))),
             strategy=self.name,
             reason=f"{quantity(len(span.indices), 'message')} of the least value for what comes next",
             version=standing.version + 1 if standing else 1,
@@ -85,12 +86,12 @@ class SummarizeStrategy:
         return max(min(allowed, int(full * self.target_token_ratio), most), MIN_SUMMARY_TOKENS)
 
     def _prefetched(
-        self, context: PlanningContext, rest: list[int], earlier: tuple[str, ...]
+        self, context: PlanningContext, rest: list[int], earlier: frozenset[str]
     ) -> CompactionProposal | None:
         """Return the summary that was prefetched, if all its messages are still there and it frees enough."""
         record = context.prefetched
         free = {context.messages[index].id for index in rest}
-        if record is None or not set(earlier) <= set(record.span) <= free | set(earlier):
+        if record is None or not earlier <= record.span.ids <= free | earlier:
             return None
         weighed = context.weigh(record)
         if not self.fills_target and weighed.tokens_after > self.max_tokens:  # written under other settings
@@ -112,14 +113,20 @@ class SummarizeStrategy:
         return frozenset(index for indices in groups for index in indices)
 
 
+def _beside(context: PlanningContext, span: frozenset[str]) -> list[int]:
+    """Return the places of what is not in a span that has all of the summary before: few of a long history."""
+    return [index for index in context.outside if context.messages[index].id not in span]
+
+
 def _pinned_before(context: PlanningContext, span: SpanReference) -> tuple[str, ...]:
     """Return the pinned messages that stand before the summary: those older than every other message that stays.
 
     Attachments in use are among them.
     """
-    inside, first = span.ids, context.layers.before_summary
-    last = max(map(context.places.__getitem__, span))
-    older = (index for index in context.outside if index < last and context.messages[index].id not in inside)
+    first, beside = context.layers.before_summary, _beside(context, span.ids)
+    staying = frozenset(beside)
+    last = next(index for index in reversed(range(len(context.messages))) if index not in staying)
+    older = (index for index in beside if index < last)
     return tuple(context.messages[index].id for index in takewhile(first.__contains__, older))
 
 

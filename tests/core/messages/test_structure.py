@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from compact.core.messages.groups import Group, GroupReader, calls_answered, group_at, group_messages, turn_numbers
 from compact.core.messages.legality import check_chat
 from compact.core.messages.message import Message
-from compact.core.messages.structure import HistoryStructure
+from compact.core.messages.structure import HistoryStructure, all_but
 from compact.core.messages.turn_order import TurnOrder
 from compact.testing import tool_exchange
 from conversations import Wire, histories
@@ -92,3 +92,27 @@ def test_the_group_of_a_message_is_found_wherever_its_results_stand(history: lis
     groups = group_messages(messages)
     for place in range(len(messages)):
         assert place in groups[group_at(groups, place)].indices
+
+
+@given(histories(max_size=20), st.data())
+def test_what_is_outside_a_span_is_known_of_spans_that_grow_shrink_and_come_back(
+    history: list[Wire], data: st.DataObject
+) -> None:
+    messages, structure = list(numbered(history)), HistoryStructure()
+    ids = st.frozensets(st.sampled_from([message.id for message in messages] or ["gone"]))
+    spans = data.draw(st.lists(ids, min_size=1, max_size=4))
+    spans.append(spans[0].union(*spans))
+    for end in sorted(data.draw(st.lists(st.integers(0, len(messages)), max_size=4))):
+        structure = structure.of(messages[:end])
+        for span in (data.draw(st.sampled_from(spans)), data.draw(st.sampled_from(spans))):
+            expected = [place for place, message in enumerate(messages[:end]) if message.id not in span]
+            assert list(structure.outside(span)) == expected == list(structure.copy().outside(span))
+            assert all_but(messages[:end], expected) == [one for one in messages[:end] if one.id in span]
+
+
+def test_of_a_span_that_has_all_of_the_one_before_only_the_rest_is_looked_at() -> None:
+    messages = list(numbered([{"role": "user", "content": "one"}] * 6))
+    structure = HistoryStructure(messages)
+    assert list(structure.outside(frozenset({"m0", "m1"}))) == [2, 3, 4, 5]
+    structure._messages[0] = Message("user", "never asked again", id="other")
+    assert list(structure.outside(frozenset({"m0", "m1", "m3"}))) == [2, 4, 5]

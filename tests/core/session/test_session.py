@@ -313,3 +313,22 @@ def test_no_state_is_copied_behind_an_objects_back() -> None:
     for path in sorted(SOURCES.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         assert "__dict__" not in text, path
+
+
+def test_the_tokens_of_a_line_are_those_of_its_entries_whatever_became_of_it() -> None:
+    session, count = Session("s"), WordTokenizer().count_message
+
+    def tokens_of(*items: dict[str, Any]) -> list[int]:
+        match = session.ingest(items, count)
+        assert match is not None
+        tokens = list(session.view_tokens())
+        assert tokens == session.tokens.of_messages(session.log.view) == [count(entry) for entry in session.log.view]
+        return tokens
+
+    one, read = user("one"), tool_exchange("c1", "a long result " * 9)
+    whole = tokens_of(one, *read)
+    assert tokens_of(one, *read, user("and more"))[:3] == whole
+    cleared = {**read[1], "content": "[cleared]"}
+    assert tokens_of(one, read[0], cleared, user("and more"))[2] < whole[2]
+    assert tokens_of(one, *read)[:3] == whole
+    assert len(tokens_of(user("something else"))) == 1

@@ -6,7 +6,7 @@ summarised; one that a summary already stood for is not told of again when the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from compact.core.plan.plan import (
@@ -47,20 +47,20 @@ class _Group:
 
 
 def content_changes(
-    places: Mapping[str, int],
+    message_ids: Iterable[str],
     before: CompactionPlan,
     after: CompactionPlan,
     *,
     message_tokens: Callable[[str], int],
     tokens_freed: int,
 ) -> tuple[ContentChange, ...]:
-    """Return what changed from one plan to the next in a history; `places` has the place of each of its message ids.
+    """Return what changed from one plan to the next in a history.
 
-    `tokens_freed` is how much smaller the whole prompt got; the shares of the changes add up to it.
+    `message_ids` are those of it, in order, for which a summary did not stand before or does not now. `tokens_freed` is
+    how much smaller the whole prompt got; the shares of the changes add up to it.
     """
     groups: dict[tuple[CompactionAction, str], _Group] = {}
-    told_before = before.summarized_ids() & after.summarized_ids()
-    for message_id in sorted(places.keys() - told_before, key=places.__getitem__):
+    for message_id in message_ids:
         was, now = before.get_action(message_id)[1], after.get_action(message_id)[1]
         if now is None or was is now:
             continue

@@ -333,7 +333,7 @@ class Compactor:
         self, session: Session, plan: CompactionPlan, view: Sequence[Message]
     ) -> tuple[CurrentPrompt, Sequence[Repair]]:
         is_own = view is session.log.view
-        outside = plan.places_outside(session.structure.places) if is_own else None
+        outside = plan.places_outside(session.structure) if is_own else None
         rendered = self.renderer.render(view, plan, outside)
         slots, repairs = repair_chat(rendered.slots)
         prompt = CurrentPrompt.built(
@@ -373,10 +373,9 @@ def _as_asked(reason: str, note: str, focus: str) -> str:
 
 def _newly_changed_ids(session: Session, before: CompactionPlan) -> list[str]:
     """Return the messages of the current line that are no longer in the prompt as they came."""
-    changed = frozenset[str]().union(*(record.span.ids for record in session.plan.records))
-    changed = changed.difference(*(record.span.ids for record in before.records))
-    places = session.structure.places
-    return sorted(changed.intersection(places), key=places.__getitem__)
+    came = (session.log.view[place].id for place in before.places_outside(session.structure))
+    unchanged = (message_id for message_id in came if before.get_action(message_id)[1] is None)
+    return [message_id for message_id in unchanged if session.plan.get_action(message_id)[1] is not None]
 
 
 def _with_kept_longer(reason: str, session: Session, layers: Layers) -> str:

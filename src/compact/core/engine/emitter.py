@@ -174,7 +174,7 @@ class EventEmitter:
         for event, fields in _proposal_events(result.counts):
             self.emit(session, event, **fields)
         for change in content_changes(
-            session.structure.places,
+            _told_anew(session, before),
             before,
             session.plan,
             message_tokens=session.tokens.of,
@@ -289,6 +289,13 @@ def _common(session: Session) -> dict[str, Any]:
         "turn_number": session.turn_number,
         "plan_version": session.plan.version,
     }
+
+
+def _told_anew(session: Session, before: CompactionPlan) -> Iterator[str]:
+    """Yield the messages of a session but for those that a summary stood for before, and stands for now."""
+    structure = session.structure
+    places = {*before.places_outside(structure), *session.plan.places_outside(structure)}
+    return (session.log.view[place].id for place in sorted(places))
 
 
 def kept_of(session: Session, layers: Layers) -> dict[str, Any]:

@@ -72,8 +72,9 @@ class PromptSnapshot:
         if writing and writing.is_counted:
             return writing.input_tokens, writing.output_tokens
         before = self.summary
-        new_ids = set(summary.span) - set(before.span if before else ())
-        read = sum(session.tokens.of_messages([message for message in session.log.view if message.id in new_ids]))
+        span, beside = summary.span.ids, session.structure.outside(before.span.ids if before else frozenset())
+        new = (session.log.view[place] for place in beside)
+        read = sum(session.tokens.of_messages(message for message in new if message.id in span))
         return read + (before.tokens_after if before else 0), summary.tokens_after
 
 
@@ -91,7 +92,8 @@ class CompactionPricing:
         """Return the result of planning with its price; this may wait for a price list."""
         if result.tokens_freed <= 0:
             return result
-        slots, _ = repair_chat(self.renderer.render(session.log.view, result.plan).slots)
+        outside = result.plan.places_outside(session.structure)
+        slots, _ = repair_chat(self.renderer.render(session.log.view, result.plan, outside).slots)
         change = PromptSnapshot.of(session).change_to(
             slots, tokens=session.prompt_tokens - result.tokens_freed, summary=result.plan.summary, session=session
         )

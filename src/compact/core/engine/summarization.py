@@ -26,6 +26,7 @@ from compact.core.facts.tool_calls import command_of, is_typed, path_of
 from compact.core.messages.groups import calls_answered, group_messages
 from compact.core.messages.message import Message, copy_plain
 from compact.core.messages.sensitivity import OPEN_SENSITIVITIES, is_open, withheld
+from compact.core.messages.structure import all_but
 from compact.core.messages.tokenizer import ProviderAwareTokenizer
 from compact.core.plan.plan import ClearRecord, CompactionPlan, StepFailure, SummarizationRecord
 from compact.core.plan.renderer import summary_message
@@ -285,8 +286,10 @@ def _with_message_ids(ledger: Ledger, request: SummaryRequest) -> Ledger:
     return Ledger((*ledger.facts, *ids))
 
 
-def _changed(messages: Sequence[Message], changes: Mapping[int, Message]) -> list[Message]:
-    """Return messages with others at some places."""
+def _changed(messages: Sequence[Message], changes: Mapping[int, Message]) -> Sequence[Message]:
+    """Return messages with others at some places; the very same, if there are none."""
+    if not changes:
+        return messages
     changed = list(messages)
     for place, message in changes.items():
         changed[place] = message
@@ -451,14 +454,15 @@ class SummaryWriter:
     ) -> SummaryRequest:
         """Return what the summariser gets: the messages that are new to the span, and the summary before them."""
         pending, before = room.pending, session.plan.summary
-        places, span = session.structure.places, pending.span.ids
+        structure, span = session.structure, pending.span.ids
         closed = self._closed(session)
         view = _changed(session.log.view, closed)
-        cleared = _cleared_outside(span, view, places, plan)
+        cleared = _cleared_outside(span, view, structure.places, plan)
         history = _changed(view, cleared)
-        inside = sorted(map(places.__getitem__, pending.span))
-        new = sorted(map(places.__getitem__, span - before.span.ids if before else span))
-        messages = tuple(map(view.__getitem__, inside))
+        beside = structure.outside(before.span.ids if before else frozenset())
+        new = tuple(view[place] for place in beside if view[place].id in span)
+        outside = structure.outside(span)
+        messages = tuple(all_but(view, outside))
         facts = find_facts(
             messages,
             _artifact_facts(pending, messages),
@@ -470,10 +474,10 @@ class SummaryWriter:
         closed_ids = frozenset(message.id for message in closed.values())
         asks = _asks_in(history, session.line_index.asks, closed.keys() | cleared.keys())
         request = SummaryRequest(
-            messages=tuple(map(view.__getitem__, new)),
+            messages=new,
             span=messages,
             history=tuple(history),
-            index=SpanIndex(tuple(session.structure.groups), places, asks, inside),
+            index=SpanIndex(tuple(structure.groups), structure.places, asks, all_but(range(len(view)), outside)),
             previous=before.summary.without_sources(closed_ids) if before and before.summary else None,
             ledger=_with_carried_facts(before, facts),
             max_tokens=pending.max_tokens,

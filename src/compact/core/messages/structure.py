@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
 from compact.core.messages.attachments import attachments_of
 from compact.core.messages.groups import Group, GroupReader
 from compact.core.messages.legality import check_chat
 from compact.core.messages.message import Message, ToolCall, list_start
 from compact.core.messages.turn_order import TurnOrder
+
+T = TypeVar("T")
+# Two plans in a row are asked about in turn: the one in force and the next.
+_KNOWN_SPANS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """The places of the messages that are not among some, of as many as there were."""
+
+    ids: frozenset[str]
+    places: tuple[int, ...]
+    read: int
 
 
 class HistoryStructure:
@@ -28,6 +43,7 @@ class HistoryStructure:
         self.places: dict[str, int] = {}
         self.attached: list[int] = []
         self.turn_order = TurnOrder()
+        self._beside: tuple[_Beside, ...] = ()
         # Where a message stands that is no result, and whether everything before it is legal by itself.
         self._checked = 0
         self._is_legal_before = True
@@ -42,6 +58,25 @@ class HistoryStructure:
     def is_legal(self) -> bool:
         """True if the history needs no repair."""
         return self._is_legal_before and not check_chat(self._messages[self._checked :])
+
+    def outside(self, span: frozenset[str]) -> Sequence[int]:
+        """Return the places of the messages that are not in a span.
+
+        A summary stands for nearly all of a long history, and the next one for all of that and a little more: only what
+        was outside before is looked at.
+        """
+        if not span:
+            return range(len(self._messages))
+        known = next((one for one in self._beside if one.ids is span), None)
+        known = known or next((one for one in self._beside if one.ids <= span), _Beside(frozenset(), (), 0))
+        new = range(known.read, len(self._messages))
+        if known.ids is not span or new:
+            messages = self._messages
+            places = tuple(place for place in (*known.places, *new) if messages[place].id not in span)
+            others = (one for one in self._beside if one.ids is not span)
+            known = _Beside(span, places, len(messages))
+            self._beside = (known, *others)[:_KNOWN_SPANS]
+        return known.places
 
     def of(self, messages: Sequence[Message]) -> HistoryStructure:
         """Return the structure of a history: this one, grown by what is new, or another if the past was edited."""
@@ -58,6 +93,7 @@ class HistoryStructure:
         twin.group_numbers, twin.turns = list(self.group_numbers), list(self.turns)
         twin.answered, twin.places = dict(self.answered), dict(self.places)
         twin.attached, twin.turn_order = list(self.attached), self.turn_order.copy()
+        twin._beside = self._beside
         twin._checked, twin._is_legal_before = self._checked, self._is_legal_before
         return twin
 
@@ -87,3 +123,13 @@ class HistoryStructure:
         if attachments_of(message):
             self.attached.append(place)
         self.turn_order.add(message)
+
+
+def all_but(items: Sequence[T], places: Iterable[int]) -> list[T]:
+    """Return all items but those at some places, which are in order; quick where these are few."""
+    kept, start = list[T](), 0
+    for place in places:
+        kept += items[start:place]
+        start = place + 1
+    kept += items[start:]
+    return kept

@@ -8,6 +8,7 @@ from enum import Enum
 from sys import maxsize
 from typing import Any, ClassVar, TypeAlias
 
+from compact.core.messages.structure import HistoryStructure
 from compact.core.plan.economics import Economics, Prices, PromptChange
 from compact.core.plan.regret import Regrets
 from compact.core.short_repr import short_repr
@@ -400,17 +401,24 @@ class CompactionPlan:
         """
         return self._decisions.covered.difference(self._decisions.others)
 
-    def places_outside(self, places: Mapping[str, int]) -> tuple[int, ...]:
+    def places_outside(self, history: HistoryStructure) -> Sequence[int]:
         """Return the places, in order, of the messages that the summary does not stand for: few of a long history.
 
         Args:
-            places: The place of each message id.
+            history: How the history is built.
 
         Example:
-            >>> len(plan.places_outside({"m1": 0, plan.summary.span.first: 1}))
-            1
+            >>> from compact.core.messages.structure import HistoryStructure
+            >>> history = manager.history("chat-1")
+            >>> places = plan.places_outside(HistoryStructure(history))
+            >>> len(places) == len(history) - len(plan.summarized_ids())
+            True
         """
-        return tuple(sorted(map(places.__getitem__, places.keys() - self.summarized_ids())))
+        decisions, places = self._decisions, history.places
+        outside = history.outside(decisions.covered)
+        # Another record may decide for a message of the span: a pointer stays where a summary would stand for it.
+        others = [places[i] for i in decisions.others if i in decisions.covered and i in places]
+        return sorted({*outside, *others}) if others else outside
 
     def hidden_ids(self) -> frozenset[str]:
         """Return the messages that the prompt does not show: those that are summarised or dropped.

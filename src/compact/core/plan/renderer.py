@@ -180,7 +180,7 @@ def with_lines(
     `structure` is that of the messages, if it is known.
     """
     structure = structure or HistoryStructure(messages)
-    prompt = PromptRenderer().render(messages, replace(plan, lines={}), plan.places_outside(structure.places))
+    prompt = PromptRenderer().render(messages, replace(plan, lines={}), plan.places_outside(structure))
     has_gaps = plan.summary is not None or bool(prompt.hidden)
     lines = _lines_in(prompt.slots, structure.turn_order, plan) if has_gaps else {}
     return replace(plan, lines=lines)

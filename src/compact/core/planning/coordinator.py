@@ -223,7 +223,7 @@ class CompactionCoordinator:
             layers=partition(messages, groups, rules, may_pin),
             places=places,
             attached=structure.attached,
-            outside=plan.places_outside(places),
+            outside=plan.places_outside(structure),
             may_pin=may_pin,
             plan=replace(plan, shows_gaps=goal.settle_tokens >= _SMALL_PROMPT_TOKENS, lines=None),
             goal=goal,

@@ -409,10 +409,9 @@ class Session:
 
     # -- tokens -----------------------------------------------------------------------------------------------------
 
-    def view_tokens(self) -> list[int]:
+    def view_tokens(self) -> Sequence[int]:
         """Return the tokens of the caller's line, message by message."""
-        # The structure has the ids at hand: a long line has its messages all over the memory.
-        return self.tokens.of_all(self.structure.places)
+        return self.tokens.of_line(self.log.view)
 
     @property
     def prompt_tokens(self) -> int:
