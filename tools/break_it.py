@@ -50,7 +50,7 @@ BREAKS = (
     # -- the log
     Break("the log keeps the caller's own object", "core/messages/entries.py", "return copy_plain(item if isinstance(item, dict) else dict(item))", "return item", "tests/core/messages/test_entries.py"),
     Break("an edited past is not noticed", "core/log/known_list.py", "list_start(incoming, known) == self.originals", "True", "tests/core/log/test_log.py"),
-    Break("calls and results are split", "core/messages/groups.py", "        if callers:\n", "        if False:\n", "tests/core/messages/test_legality.py tests/core/plan/test_layers.py"),
+    Break("calls and results are split", "core/messages/groups.py", "        if number is not None:\n", "        if False:\n", "tests/core/messages/test_legality.py tests/core/plan/test_layers.py"),
     Break("orphans are dropped", "core/messages/legality.py", "out.append(_orphan_as_text(head, repairs))", "pass", "tests/core/messages/test_legality.py"),
     Break("a whole turn is left out without a word", "core/messages/turn_order.py", "is_filled = speaks_again and self._has_spoken(other, last, message)", "is_filled = False", "tests/dialects/test_chat_templates.py::test_every_prompt_of_a_chat_is_taken"),
     Break("what an earlier plan left out is taken for deleted", "core/log/recognition.py", "if missing and (found.ours or not all(shown.always_as_is(i) for place in missing for i in sent.ids[place])):", "if False:", "tests/core/log/test_log_alone.py::test_prompts_of_earlier_plans_are_asked_for_if_the_list_may_be_one"),

@@ -98,6 +98,8 @@ _SHORT_BYTES, _SHORT_WINDOW_BITS = 256, 13
 # So much of a window zlib keeps free.
 _FREE_BYTES = 262
 
+# Chosen: how many ids are compared at a time at most.
+_LONGEST_STRETCH = 1024
 # Ids of messages as they are written: one by one, or where numbers go up by one, the text before them, the first and
 # the last.
 WrittenIds: TypeAlias = list[str | tuple[str, int, int]]
@@ -178,21 +180,27 @@ def _damaged() -> StoreError:
 
 def written_ids(ids: Iterable[str]) -> WrittenIds:
     """Return ids with each run of numbers (`m7`, `m8`, `m9`) as one entry; a summary may stand for thousands."""
-    written: WrittenIds = []
-    head, first, last = "", 0, -1  # the run so far
-    for message_id in ids:
-        if last >= first and message_id == f"{head}{last + 1}":
-            last += 1
-            continue
-        written += _written_run(head, first, last)
-        head, number = _split(message_id)
-        first, last = (0, -1) if number is None else (number, number)
-        written += [message_id] if number is None else []
-    return [*written, *_written_run(head, first, last)]
+    every, written, place = list(ids), WrittenIds(), 0
+    while place < len(every):
+        head, first = _split(every[place])
+        length = 1 if first is None else _run_length(every, place, head, first)
+        written.append(every[place] if first is None or length == 1 else (head, first, first + length - 1))
+        place += length
+    return written
 
 
-def _written_run(head: str, first: int, last: int) -> WrittenIds:
-    return [(head, first, last)] if last > first else [f"{head}{last}"] if last == first else []
+def _run_length(ids: Sequence[str], place: int, head: str, first: int) -> int:
+    """Return how many ids, from a place on, are numbers that go up by one behind the same text."""
+    length, most = 1, len(ids) - place
+    stretch = 1
+    while stretch and length < most:
+        start, end = length, min(length + stretch, most)
+        # Compared in C: a run is mostly as long as the session.
+        expected = [f"{head}{number}" for number in range(first + start, first + end)]
+        is_same = ids[place + start : place + end] == expected
+        length = end if is_same else length
+        stretch = min(2 * stretch, _LONGEST_STRETCH) if is_same else stretch // 2
+    return length
 
 
 def read_ids(written: Sequence[Any]) -> tuple[str, ...]:

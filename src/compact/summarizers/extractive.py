@@ -65,10 +65,10 @@ def extractive_summary(request: SummaryRequest) -> StructuredSummary:
         selection.favour(factors)
     shown = set(_shown_anyway(selection.pieces, history, inside, ledger))
     selection.mark_shown(shown)
-    candidates = [index for index in range(len(selection.pieces)) if index not in shown]
+    candidates = [number for number in range(len(selection.pieces)) if number not in shown]
     units = selection.units(candidates, _UNIT_TOKENS)
     draft = _Draft(
-        request, form, history, places, selection, candidates, leads(selection.pieces, history), units, ledger
+        request, form, history, index, inside, selection, candidates, leads(selection.pieces, history), units, ledger
     )
     draft.leave_free()
     if form.reminds and draft.has_room_for_notes:
@@ -101,12 +101,13 @@ def _tells(fact: Fact, piece: Piece) -> bool:
 
 @dataclass(slots=True)
 class _Draft:
-    """A summary that is being filled: facts, and as many pieces of the messages at `places` as there is room for."""
+    """A summary that is being filled: facts, and as many pieces of what is `inside` its span as there is room for."""
 
     request: SummaryRequest
     form: SummaryForm
     history: Sequence[Message]
-    places: Sequence[int]
+    index: SpanIndex
+    inside: Collection[int]
     selection: Selection
     candidates: Sequence[int]
     leads: Mapping[int, int]
@@ -129,13 +130,13 @@ class _Draft:
                 self.selection.pieces,
                 self.chosen,
                 self.history,
-                gaps_in=self.places if self.has_room_for_notes else (),
+                gaps_in=self.index.span if self.has_room_for_notes else (),
             ),
         )
 
     def excess(self, summary: StructuredSummary) -> int:
         """Return the tokens by which a summary is too long; below zero, those that are left."""
-        text = render_summary_text(summary, version=self.request.version, messages=len(self.places))
+        text = render_summary_text(summary, version=self.request.version, messages=len(self.index.span))
         return self.request.count_text(text) + _FRAMING_TOKENS - self.request.max_tokens
 
     def leave_free(self) -> None:
@@ -164,12 +165,16 @@ class _Draft:
 
     def add_reminders(self, max_tokens: int) -> None:
         """Add what is open or was changed and is not shown yet, the newest of it that there is room for."""
-        places = {self.history[place].id: place for place in self.places}
         known = Ledger(tuple(fact for fact in self.request.ledger if fact.kind in _REMINDERS))
         missing = lacking(self.summary, known)
-        newest_first = sorted(missing, key=lambda fact: -max((places.get(i, -1) for i in fact.source_ids), default=-1))
+        newest_first = sorted(missing, key=self._newest_source, reverse=True)
         added = _affordable(newest_first, self.request, max_tokens)
         self.ledger = Ledger((*self.ledger, *(fact for fact in missing if fact in added)))
+
+    def _newest_source(self, fact: Fact) -> int:
+        """Return where the newest message of the span stands that a fact is from; -1 if it is from none."""
+        places = (self.index.places.get(message_id, -1) for message_id in fact.source_ids)
+        return max((place for place in places if place in self.inside), default=-1)
 
     def finish(self) -> StructuredSummary:
         """Return the summary with what is left of its room used."""

@@ -51,7 +51,7 @@ def places_to_read(
             *asks[:1],
             *(place for group in groups[first_newest:] for place in group.indices),
             *chain.from_iterable(read_again),
-            *_newest_asks(history, asks, max_chars * TYPED_SHARE),
+            *_newest_asks(asks, index.ask_chars[: len(asks)], max_chars * TYPED_SHARE),
         )
     )
 
@@ -65,10 +65,9 @@ def _first_of_newest(history: Sequence[Message], groups: Sequence[Group], max_ch
     return 0
 
 
-def _newest_asks(history: Sequence[Message], asks: Sequence[int], max_chars: float) -> Iterator[int]:
+def _newest_asks(asks: Sequence[int], sizes: Sequence[int], max_chars: float) -> Iterator[int]:
     """Yield the places of what people wrote last, as much as there is room for."""
-    for place in reversed(asks):
-        size = text_chars(history[place])
+    for place, size in zip(reversed(asks), reversed(sizes), strict=True):
         if size <= max_chars:
             max_chars -= size
             yield place

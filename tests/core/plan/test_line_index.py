@@ -13,7 +13,7 @@ from numbered import numbered
 
 
 def known(index: LineIndex) -> tuple[object, ...]:
-    return index.asks, index.marked, index.tools
+    return index.asks, index.ask_chars, index.marked, index.tools
 
 
 @settings(max_examples=60)

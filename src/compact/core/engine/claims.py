@@ -215,7 +215,7 @@ class SummaryClaiming:
 def _key_of(message_ids: tuple[str, ...], version: int, note: str = "", focus: str = "") -> str:
     """Return what makes two summaries the same: the messages they stand for, their version, note and focus."""
     asked = ("focus", note, focus) if focus else (note,) if note else ()
-    text = "\0".join((*message_ids, str(version), *asked))
+    text = "\0".join(("\0".join(message_ids), str(version), *asked))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

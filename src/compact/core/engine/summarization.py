@@ -24,10 +24,11 @@ from compact.core.facts.ledger import REQUIRED, Fact, FactKind, Ledger, merged
 from compact.core.facts.text import cut_line, first_line
 from compact.core.facts.tool_calls import command_of, is_typed, path_of
 from compact.core.messages.groups import calls_answered, group_messages
-from compact.core.messages.message import Message, copy_plain
+from compact.core.messages.message import Message, copy_plain, text_chars
 from compact.core.messages.sensitivity import OPEN_SENSITIVITIES, is_open, withheld
 from compact.core.messages.structure import all_but
 from compact.core.messages.tokenizer import ProviderAwareTokenizer
+from compact.core.plan.line_index import LineIndex
 from compact.core.plan.plan import ClearRecord, CompactionPlan, StepFailure, SummarizationRecord
 from compact.core.plan.renderer import summary_message
 from compact.core.plan.stubs import render_cleared
@@ -310,11 +311,13 @@ def _cleared_outside(
     return cleared
 
 
-def _asks_in(messages: Sequence[Message], asks: Sequence[int], changed: Set[int]) -> Sequence[int]:
-    """Return the places of what people typed, if they are known but for messages that were changed since."""
-    if not changed:
-        return asks
-    return sorted({*asks} - changed | {place for place in changed if is_typed(messages[place])})
+def _asks_in(messages: Sequence[Message], known: LineIndex, changed: Set[int]) -> tuple[Sequence[int], Sequence[int]]:
+    """Return the places of what people typed, and how long each is; known but for messages that were changed since."""
+    typed = {place for place in changed if is_typed(messages[place])}
+    if not typed and changed.isdisjoint(known.asks):
+        return tuple(known.asks), tuple(known.ask_chars)
+    asks = sorted({*known.asks} - changed | typed)
+    return asks, [text_chars(messages[place]) for place in asks]
 
 
 def _artifact_facts(pending: SummarizationRecord, span: Sequence[Message]) -> list[Fact]:
@@ -472,12 +475,19 @@ class SummaryWriter:
             reading=session.span_reading,
         )
         closed_ids = frozenset(message.id for message in closed.values())
-        asks = _asks_in(history, session.line_index.asks, closed.keys() | cleared.keys())
+        asks, ask_chars = _asks_in(history, session.line_index, closed.keys() | cleared.keys())
+        index = SpanIndex(
+            groups=tuple(structure.groups),
+            places=structure.places,
+            asks=asks,
+            ask_chars=ask_chars,
+            span=all_but(range(len(view)), outside),
+        )
         request = SummaryRequest(
             messages=new,
             span=messages,
             history=tuple(history),
-            index=SpanIndex(tuple(structure.groups), structure.places, asks, all_but(range(len(view)), outside)),
+            index=index,
             previous=before.summary.without_sources(closed_ids) if before and before.summary else None,
             ledger=_with_carried_facts(before, facts),
             max_tokens=pending.max_tokens,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from compact.core.facts.text import cut_line, ends_of
 from compact.core.facts.tool_calls import READS, CallSubject, call_subjects, fits_name
-from compact.core.messages.groups import GroupReader
+from compact.core.messages.groups import WaitingCalls
 from compact.core.messages.message import Message, ToolCall
 
 # Chosen: a line of an error is recognised by how it begins; the rest is not searched.
@@ -76,16 +76,18 @@ class ToolUseReader:
     """Finds the calls that were answered, message by message."""
 
     def __init__(self) -> None:
-        self._messages: list[Message] = []
-        self._groups = GroupReader()
+        self._read = 0
+        # Their places, and the messages themselves.
+        self._waiting = WaitingCalls[tuple[int, Message]]()
 
     def add(self, message: Message) -> ToolUse | None:
         """Read the next message; return the call that it answers, if it does."""
-        self._messages.append(message)
-        place = self._groups.groups[self._groups.add(message)].indices[0]
-        caller = self._messages[place]
-        if place == len(self._messages) - 1:
+        own_place, self._read = self._read, self._read + 1
+        answered = self._waiting.answered_by(message)
+        if answered is None:
+            self._waiting.add(message, (own_place, message))
             return None
+        place, caller = answered
         # Of two calls of one message that share an id, the last one counts.
         call = next(call for call in reversed(caller.tool_calls) if call.id == (message.tool_call_id or ""))
         return ToolUse(place, caller, call, call_subjects(caller)[call.id], message, failure_of(message, call))
@@ -93,7 +95,7 @@ class ToolUseReader:
     def copy(self) -> ToolUseReader:
         """Return one that has read the same, and goes on by itself."""
         twin = ToolUseReader()
-        twin._messages, twin._groups = list(self._messages), self._groups.copy()
+        twin._read, twin._waiting = self._read, self._waiting.copy()
         return twin
 
 

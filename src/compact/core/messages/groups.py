@@ -5,8 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from compact.core.messages.message import Message, ToolCall
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,30 +20,57 @@ class Group:
     is_tool: bool
 
 
-class GroupReader:
-    """Cuts a history into groups message by message: an assistant message with all the results of its calls, or one.
+class WaitingCalls(Generic[T]):
+    """The calls that have no result yet, each with what is to be known of its caller.
 
     A result belongs to the nearest earlier call with its id that has no result yet, so ids may be used again.
     """
 
     def __init__(self) -> None:
+        self._callers: dict[str, list[T]] = {}
+
+    def add(self, message: Message, caller: T) -> None:
+        """Note the calls of a message."""
+        for call in message.tool_calls:
+            self._callers.setdefault(call.id, []).append(caller)
+
+    def answered_by(self, message: Message) -> T | None:
+        """Return the caller that a message is a result for; it does not wait for that any more."""
+        call_id = message.tool_call_id or ""
+        callers = self._callers.get(call_id) if message.role == "tool" else None
+        if not callers:
+            return None
+        caller = callers.pop()
+        if not callers:
+            del self._callers[call_id]
+        return caller
+
+    def copy(self) -> WaitingCalls[T]:
+        """Return the same for a history that goes on by itself."""
+        twin = WaitingCalls[T]()
+        twin._callers = {call_id: list(callers) for call_id, callers in self._callers.items()}
+        return twin
+
+
+class GroupReader:
+    """Cuts a history into groups message by message: an assistant message with all the results of its calls, or one."""
+
+    def __init__(self) -> None:
         self.groups: list[Group] = []
-        # The calls that have no result yet, by their ids: the numbers of their groups.
-        self._waiting: dict[str, list[int]] = {}
+        # The numbers of their groups.
+        self._waiting = WaitingCalls[int]()
         self._read = 0
 
     def add(self, message: Message) -> int:
         """Read the next message; return the number of its group."""
         index, groups = self._read, self.groups
         self._read += 1
-        callers = self._waiting.get(message.tool_call_id or "") if message.role == "tool" else None
-        if callers:
-            number = callers.pop()
+        number = self._waiting.answered_by(message)
+        if number is not None:
             groups[number] = Group((*groups[number].indices, index), True)
             return number
         number = len(groups)
-        for call in message.tool_calls:
-            self._waiting.setdefault(call.id, []).append(number)
+        self._waiting.add(message, number)
         groups.append(Group((index,), bool(message.tool_calls) or message.role == "tool"))
         return number
 
@@ -48,7 +78,7 @@ class GroupReader:
         """Return one that has read the same, and goes on by itself."""
         twin = GroupReader()
         twin.groups, twin._read = list(self.groups), self._read
-        twin._waiting = {call_id: list(numbers) for call_id, numbers in self._waiting.items() if numbers}
+        twin._waiting = self._waiting.copy()
         return twin
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compact.core.facts.tool_calls import is_typed
-from compact.core.messages.message import Message, list_start
+from compact.core.messages.message import Message, list_start, text_chars
 
 # Whose messages are pinned for their marks alone, as nearly everywhere.
 _SPEAKERS = frozenset({"user", "assistant", "tool"})
@@ -14,12 +14,14 @@ _SPEAKERS = frozenset({"user", "assistant", "tool"})
 class LineIndex:
     """Grows with a line. `asks` has the places of what people typed, `marked` of what has marks or another role.
 
-    `tools` names the tool of each call, by the id of the call.
+    `ask_chars` says how long each of the former is, as `text_chars` does. `tools` names the tool of each call, by its
+    id.
     """
 
     def __init__(self, messages: Sequence[Message] = ()) -> None:
         self._messages: list[Message] = []
         self.asks: list[int] = []
+        self.ask_chars: list[int] = []
         self.marked: list[int] = []
         self.tools: dict[str, str] = {}
         self._extend(messages)
@@ -36,7 +38,7 @@ class LineIndex:
         """Return one that has read the same, and goes on by itself."""
         twin = LineIndex()
         twin._messages, twin.tools = list(self._messages), dict(self.tools)
-        twin.asks, twin.marked = list(self.asks), list(self.marked)
+        twin.asks, twin.ask_chars, twin.marked = list(self.asks), list(self.ask_chars), list(self.marked)
         return twin
 
     def may_pin(self, roles: frozenset[str]) -> Sequence[int]:
@@ -49,6 +51,7 @@ class LineIndex:
         for place, message in enumerate(messages, len(self._messages)):
             if is_typed(message):
                 self.asks.append(place)
+                self.ask_chars.append(text_chars(message))
             if message.meta or message.role not in _SPEAKERS:
                 self.marked.append(place)
             self.tools.update((call.id, call.name) for call in message.tool_calls)

@@ -269,10 +269,10 @@ class _Decisions:
         covered = summary.span.ids if summary else frozenset[str]()
         others: dict[str, Record] = {}
         for record in records:
-            if record is summary:
-                continue
             rank = COMPACTION_PRECEDENCE[record.action]
             is_overruled = rank <= COMPACTION_PRECEDENCE[CompactionAction.SUMMARIZE]
+            if is_overruled and record.span.ids is covered:
+                continue  # it is that summary, or the one that is to be written
             for message_id in record.span.ids - covered if is_overruled else record.span:
                 standing = others.get(message_id)
                 if standing is None or COMPACTION_PRECEDENCE[standing.action] <= rank:
