@@ -59,9 +59,10 @@ class SummarizeStrategy:
         replaced = sum(map(context.weight, span.indices)) + (standing.tokens_after if standing else 0)
         if replaced < self.min_span_tokens + MIN_SUMMARY_TOKENS:
             return
-        going = earlier.union(context.messages[index].id for index in span.indices)
+        going = frozenset(span.indices)
+        staying = [index for index in _beside(context, earlier) if index not in going]
         record = SummarizationRecord(
-            span=SpanReference(tuple(all_but(list(context.places), _beside(context, going)))),
+            span=SpanReference(tuple(all_but(list(context.places), staying))),
             strategy=self.name,
             reason=f"{quantity(len(span.indices), 'message')} of the least value for what comes next",
             version=standing.version + 1 if standing else 1,
