@@ -260,7 +260,8 @@ class CompactionCoordinator:
         """Run the strategies, and again with fewer kept messages, until what they leave is small enough."""
         run = _Proposed(start, rules)
         for kept in _reductions(rules, start.goal):
-            layers = partition(start.messages, start.groups, kept, start.may_pin)
+            is_first = kept is rules  # what the context has was made by them
+            layers = start.layers if is_first else partition(start.messages, start.groups, kept, start.may_pin)
             layers = within_part(layers, start.groups, start.goal.part)
             run = self._run_strategies(replace(start, layers=layers), kept)
             if run.context.total_tokens() <= start.goal.settle_tokens:
