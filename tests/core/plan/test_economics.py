@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,7 +32,7 @@ def billed(calls: list[Prompt], prices: list[Prices], *, cached: Prompt) -> floa
     """What a provider asks for these calls: the beginning that the call before had too is read, the rest is written."""
     total = 0.0
     for prompt, price in zip(calls, prices, strict=True):
-        same = shared_slots(slots_of(prompt), slots_of(cached))
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(prompt, cached, strict=False)))
         total += sum(price.cache_read * tokens for _, tokens in prompt[:same])
         total += sum(price.cache_write * tokens for _, tokens in prompt[same:])
         cached = prompt
@@ -91,6 +93,35 @@ def test_the_figures_are_what_a_provider_bills(
         assert paid_back == (gain > 0)
 
 
+@given(prompts, st.integers(0, 12))
+def test_two_prompts_share_what_both_begin_with(prompt: Prompt, kept: int) -> None:
+    first, kept = slots_of(prompt), min(kept, len(prompt))
+    edited = slots_of([*prompt[:kept], ("new", 1), *prompt[kept + 1 :]])
+    of_other_entries = [Slot(slot.message, ("other",)) for slot in first[:kept]]
+    for other in (first[:kept], slots_of(prompt[:kept]), edited, of_other_entries):
+        assert shared_slots(first, other) == shared_slots(other, first) == kept
+
+
+def test_what_takes_nothing_is_paid_back_at_once_where_the_model_costs_nothing() -> None:
+    """Unless its summary costs something: that is never saved again."""
+    free = Prices(fresh=0.0, cache_read=0.0, cache_write=0.0, output=0.0)
+    change = PromptChange(
+        tokens_before=1_000, tokens_after=500, cached_tokens=1_000, kept_tokens=0, summary_output_tokens=100
+    )
+    assert price_change(change, free).payback() == "pays back at once"
+    assert price_change(change, free, summary_prices=CLAUDE).payback() == "never pays back"
+
+
+@pytest.mark.parametrize("times", range(1, 30))
+def test_what_was_saved_again_to_the_last_fraction_is_paid_back(times: int) -> None:
+    change = PromptChange(
+        tokens_before=1_000, tokens_after=900, cached_tokens=0, kept_tokens=0, summary_output_tokens=100 * times
+    )
+    alike = Prices(fresh=0.1, cache_read=0.1, cache_write=0.1, output=0.1)
+    economics = price_change(change, alike, summary_prices=alike)
+    assert economics.break_even_calls == times
+
+
 def test_a_worked_example() -> None:
     """5,000 of 100,000 tokens stay in front, 40,000 are left: 35,000 are written at 3.75 instead of read at 0.30."""
     change = PromptChange(tokens_before=100_000, tokens_after=40_000, cached_tokens=100_000, kept_tokens=5_000)
@@ -131,6 +162,7 @@ def test_what_a_summary_reads_and_puts_out_is_paid_back_too() -> None:
     cheap = Prices(fresh=1e-6, cache_read=1e-7, cache_write=1e-6, output=5e-6)
     economics = price_change(change, CLAUDE, summary_prices=cheap)
     assert economics.summary_cost == pytest.approx(0.05 + 0.01)
+    assert economics.upfront_cost == pytest.approx(0.12075 + 0.06)
     assert economics.break_even_calls == 11  # (0.12075 + 0.06) / 0.018 = 10.04
     assert price_change(change, CLAUDE).summary_cost == 0
 
@@ -142,6 +174,7 @@ def test_without_a_cache_what_is_free_pays_at_once() -> None:
     assert (economics.rewrite_cost, economics.break_even_calls) == (0.0, 0)
     assert economics.saving_per_call == pytest.approx(10 * 3e-6)
     assert economics.payback() == "pays back at once"
+    assert "breaking 1,000 cached tokens costs $0.0000" in str(economics)
 
 
 def test_what_was_never_sent_costs_nothing_to_change() -> None:

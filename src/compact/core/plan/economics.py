@@ -283,7 +283,7 @@ def shared_slots(first: Sequence[Slot], second: Sequence[Slot]) -> int:
     """Return how many slots two prompts have in common from their beginning."""
     shorter = min(len(first), len(second))
     # As at nearly every call: the slots are the very same objects.
-    if first is second or first[:shorter] == second[:shorter]:
+    if first[:shorter] == second[:shorter]:
         return shorter
     same = 0
     for one, other in zip(first, second, strict=False):
