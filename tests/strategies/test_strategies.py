@@ -209,6 +209,18 @@ def test_a_message_may_say_how_durable_it_is() -> None:
     assert cleared(run([user("go"), *exchange, *tool_run(1)], ClearStrategy())) == {}
 
 
+def test_a_message_that_says_how_durable_it_is_keeps_the_fields_of_its_tool_or_the_usual_ones() -> None:
+    fields = {"id": "b-7", "seat": {"row": "Ä"}, "body": "word"}
+    message = Message("tool", json.dumps(fields), meta={"durability": "anchoring"})
+    for policies, kept in (
+        ({}, {"id": "b-7"}),
+        ({"look": ToolDurabilityPolicy(preserve_fields=("seat",))}, {"seat": '{"row": "Ä"}'}),
+    ):
+        wrapped = envelope(message, tool_name="look", arguments="", policies=policies)
+        assert wrapped.policy.durability is ToolDurability.ANCHORING
+        assert wrapped.preserved_fields() == kept
+
+
 def test_default_durabilities() -> None:
     expected = {
         "ask_user": ToolDurability.NON_REPLAYABLE,

@@ -183,13 +183,17 @@ def test_the_newest_turns_are_in_use(later: int, in_use: bool) -> None:
         ("report.pdf", "What does Report.PDF say?", True),
         ("report.pdf", "Write a report.", False),
         ("q3_report.pdf", "What is in q3_report?", True),
+        ("q3_a.pdf", "What is in q3_a?", True),
+        ("q_3.pdf", "What is in q_3?", False),
+        ("a.md", "What is in a.md?", True),
         ("a.b", "a.b", False),
     ],
 )
 def test_what_the_newest_turns_name_is_in_use(name: str, said: str, in_use: bool) -> None:
     messages = [sends(1, "Look.", named(name)), *chatter(2, 8), *chatter(10, 1, said)]
     assert messages_in_use(messages, recent_turns=3) == (("m1",) if in_use else ())
-    assert messages_in_use([*messages, *chatter(11, 4)], recent_turns=3) == ()
+    assert messages_in_use([*messages, *chatter(11, 2)], recent_turns=3) == (("m1",) if in_use else ())
+    assert messages_in_use([*messages, *chatter(11, 3)], recent_turns=3) == ()
 
 
 @pytest.mark.parametrize(
@@ -213,6 +217,21 @@ def test_an_instruction_may_come_before_what_it_is_about() -> None:
     messages = [*chatter(1, 1), sends(2, "Here.", named("a.pdf")), *chatter(3, 6)]
     asked = [("m1", "answer only from the document that I send next")]
     assert messages_in_use(messages, recent_turns=2, instructions=asked) == ("m2",)
+
+
+def test_an_instruction_is_about_what_came_last_with_it_or_before_it_else_what_came_next() -> None:
+    other = base64.b64encode(plain_pdf(5)).decode()
+    messages = [*chatter(1, 1), sends(2, "2", named("a.pdf")), sends(3, "3", named("b.pdf", other)), *chatter(4, 6)]
+    for said_in, meant in (("m1", "m2"), ("m2", "m2"), ("m3", "m3"), ("m4", "m3")):
+        asked = [(said_in, "answer from this document only")]
+        assert messages_in_use(messages, recent_turns=2, instructions=asked) == (meant,)
+
+
+def test_only_what_users_sent_is_in_use_and_only_what_has_attachments_was_sent_again() -> None:
+    looked = [Message("assistant", "I look.", id="m2"), Message("tool", (IMAGES["chat"],), id="m3")]
+    messages = [sends(1, "Look.", IMAGES["chat"]), *looked, *chatter(4, 1)]
+    assert messages_in_use(messages, recent_turns=3) == ("m1",)
+    assert repeated_attachments(messages) == frozenset()
 
 
 def test_what_was_sent_again_is_in_use_where_it_was_sent_last() -> None:

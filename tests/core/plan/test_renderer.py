@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,7 +23,7 @@ from compact.core.plan.plan import (
     SummarizationRecord,
 )
 from compact.core.plan.renderer import PromptRenderer, with_lines
-from compact.core.plan.stubs import render_cleared
+from compact.core.plan.stubs import keep_in_arguments, render_cleared
 from compact.core.planning.shortening import Candidate, Shortener
 from compact.core.summary.fitting import fit_summary
 from compact.core.summary.summary import Decision, Excerpt, OpenItem, StructuredSummary, render_summary_text, rounded
@@ -72,6 +73,8 @@ def test_head_and_tail_stand_around_the_stub() -> None:
     assert lines[0] == "HEAD."
     assert lines[1].startswith("[shortened")
     assert lines[2] == "t-TAI"
+    head = render_cleared(Message("user", "HEAD.middle-part-TAIL", id="m1"), replace(record, kept=((0, 5),)))
+    assert head.text == "HEAD.\n[shortened: 10 tokens; too large; recall m1]"
 
 
 @given(
@@ -102,6 +105,23 @@ def test_of_long_arguments_the_chosen_parts_stay_and_short_ones_whole() -> None:
     record = ClearRecord(span=span("m1"), strategy="s", reason="r", kept_arguments=((start, start + 20),))
     cut = json.loads(render_cleared(Message("assistant", None, calls, id="m1"), record).tool_calls[0].arguments)
     assert cut == {"path": "src/a.py", "mode": 7, "content": "…\nline 7 of a new file\n…"}
+
+
+@pytest.mark.parametrize(
+    ("ranges", "left"),
+    [
+        (((0, 4),), "0001\n…"),
+        (((1, 4),), "…\n001\n…"),
+        (((0, 4), (4, 8), (20, 22)), "0001\n0203\n…\n10\n…"),
+        (((90, 101),), "…\n4546474849"),
+    ],
+)
+def test_of_a_long_argument_only_what_is_left_out_is_marked(ranges: tuple[tuple[int, int], ...], left: str) -> None:
+    text = "".join(f"{n:02}" for n in range(50))
+    call = ToolCall("a", "write", json.dumps({"first": text, "second": text, "third": text[:80], "É": text[:81]}))
+    (cut,) = keep_in_arguments([call], ranges)
+    assert json.loads(cut.arguments) == {"first": left, "second": "…", "third": text[:80], "É": "…"}
+    assert "É" in cut.arguments
 
 
 def test_pinned_then_the_summary_then_the_rest_in_the_order_of_the_log() -> None:

@@ -42,8 +42,8 @@ def messages_in_use(
     turns = turn_numbers(messages)
     newest = turns[-1] - recent_turns + 1
     used = {place for place in attached if turns[place] >= newest}
-    recent = [(place, m.text.casefold()) for place, m in enumerate(messages) if turns[place] >= newest and _speaks(m)]
-    used.update(place for place in attached if _is_named(messages[place], (text for at, text in recent if at > place)))
+    recent = [m.text.casefold() for place, m in enumerate(messages) if turns[place] >= newest and _speaks(m)]
+    used.update(place for place in attached if _is_named(messages[place], recent))
     places = {message.id: place for place, message in enumerate(messages)}
     for source_id, text in instructions:
         if source_id in places:
@@ -75,9 +75,9 @@ def _speaks(message: Message) -> bool:
     return message.role in ("user", "assistant")
 
 
-def _is_named(message: Message, later: Iterable[str]) -> bool:
+def _is_named(message: Message, texts: Sequence[str]) -> bool:
     names = [name for attachment in attachments_of(message) for name in names_of(attachment)]
-    return bool(names) and any(name in text for text in later for name in names)
+    return any(name in text for text in texts for name in names)
 
 
 def names_of(attachment: Attachment) -> tuple[str, ...]:
