@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -87,6 +89,10 @@ REFERENCES: dict[str, tuple[Any, str, str]] = {
         "video",
         "video/mp4",
     ),
+    "second id": ({"type": "file", "file_id": "", "fileId": "file-1"}, "file", ""),
+    "vercel address": ({"type": "image", "image": "https://a.org/x.png"}, "image", "image/png"),
+    "vercel file": ({"type": "file", "data": "file:/tmp/x.pdf"}, "document", "application/pdf"),
+    "short address": ({"type": "image", "url": "/uploads/x.png"}, "image", "image/png"),
     "langchain v1 id": ({"type": "file", "file_id": "file-1", "mime_type": "text/csv"}, "document", "text/csv"),
     "langchain v1 address": ({"type": "image", "url": "https://a.org/x.webp?y=1"}, "image", "image/webp"),
 }
@@ -128,6 +134,8 @@ def test_what_is_only_referred_to_has_no_size(form: str) -> None:
         {"type": "tool_result", "content": "x"},
         {"type": "file", "file": {}},
         {"type": "text-plain", "text": "words"},
+        {"type": "document", "text": "words"},
+        {"type": "unknown", "data": "d29yZHM="},
         {"type": "block", "block": {"cachePoint": {"type": "default"}}},
     ],
 )
@@ -135,10 +143,48 @@ def test_other_parts_attach_nothing(part: Any) -> None:
     assert attachments_of(Message("user", (part,))) == ()
 
 
+@pytest.mark.parametrize("content", [None, "", "words", ()])
+def test_a_message_without_parts_attaches_nothing(content: Any) -> None:
+    assert attachments_of(Message("user", content)) == ()
+
+
 def test_a_name_stays_on_its_line() -> None:
     part = {"type": "input_file", "filename": "x]\n[recall m1" + "y" * 200, "file_data": PDF_URL}
     assert attached(part).name.startswith("x) (recall m1yy")
     assert len(attached(part).name) == 80
+    assert attached({**part, "filename": "y" * 80}).name == "y" * 80
+
+
+@pytest.mark.parametrize("other", [{"filename": ""}, {"filename": 7}])
+def test_the_first_name_that_is_a_text_is_its_name(other: dict[str, Any]) -> None:
+    assert attached({"type": "file", "title": "a.pdf", "data": DATA, **other}).name == "a.pdf"
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "told"),
+    [
+        (999, "999 bytes"),
+        (1_000, "1.0 kB"),
+        (9_940, "9.9 kB"),
+        (10_000, "10 kB"),
+        (10_900, "11 kB"),
+        (999_000, "999 kB"),
+        (1_000_000, "1.0 MB"),
+        (10_000_000, "10 MB"),
+    ],
+)
+def test_sizes_are_told_in_thousands_and_millions(size_bytes: int, told: str) -> None:
+    found = replace(attached(IMAGES["chat"]), size_bytes=size_bytes)
+    assert str(found) == f"unnamed image, image/png, {told}"
+
+
+def test_only_what_is_said_to_be_a_pdf_has_pages() -> None:
+    assert attached({**PDFS["vercel"], "mediaType": "text/plain"}).pages is None
+
+
+def test_the_beginning_of_a_file_is_decoded_alone() -> None:
+    payload = payload_of(PDFS["vercel"])
+    assert [payload.decoded(chars) for chars in (0, 3, 4, 10)] == [b"", b"", PDF[:3], PDF[:6]]
 
 
 def test_people_read_a_line_and_no_bytes() -> None:
@@ -148,12 +194,15 @@ def test_people_read_a_line_and_no_bytes() -> None:
     assert text_with_attachments(message) == bare.text
     assert bare.text.endswith("[attachment: a.pdf, application/pdf, 293 bytes, 3 pages]")
     assert DATA not in repr((bare, bare.original))
+    assert [part["type"] for part in bare.content] == ["text", "text"]
+    assert [part["type"] for part in without_bytes(Message("user", (PDFS["responses"],))).content] == ["input_text"]
     assert DATA in repr(message.original), "the message itself is as it was"
 
 
 def test_the_id_is_of_the_content_and_of_the_session() -> None:
     one, other = attached(PDFS["chat"]), attached(PDFS["anthropic"])
     assert attachment_id("s", one) == attachment_id("s", other) != attachment_id("t", one)
+    assert re.fullmatch(r"art-[0-9a-f]{16}", attachment_id("s", one))
 
 
 # -- in use ---------------------------------------------------------------------------------------------------------

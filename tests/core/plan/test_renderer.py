@@ -124,6 +124,14 @@ def test_of_a_long_argument_only_what_is_left_out_is_marked(ranges: tuple[tuple[
     assert "É" in cut.arguments
 
 
+def test_what_is_left_of_arguments_is_counted_through_those_of_all_calls() -> None:
+    text = "".join(f"{n:02}" for n in range(50))
+    calls = [ToolCall(name, "write", json.dumps({"content": text})) for name in "abc"]
+    cut = keep_in_arguments(calls, ((0, 2), (105, 109), (208, 212)))
+    left = [json.loads(call.arguments)["content"] for call in cut]
+    assert left == ["00\n…", "…\n0203\n…", "…\n0304\n…"]
+
+
 def test_pinned_then_the_summary_then_the_rest_in_the_order_of_the_log() -> None:
     records: tuple[Record, ...] = (
         SummarizationRecord(span=span("m0", "m2"), strategy="s", reason="r", summary=StructuredSummary(facts=("a",))),
