@@ -142,7 +142,7 @@ def test_words_and_arguments_of_calls_are_cut_where_results_must_stay() -> None:
     history += dialogue(2, words=10)
     prompt = manager.preflight("s", history)
     assert contents(prompt, "tool") == contents(history, "tool")
-    assert manager.status("s").parts["dialogue"].tokens <= 2_000
+    assert 700 < manager.status("s").parts["dialogue"].tokens <= 2_000
     assert prompt[-4:] == history[-4:]
     calls = [message["tool_calls"][0]["function"] for message in prompt if message.get("tool_calls")]
     assert all(f'"f{number}.py"' in call["arguments"] for number, call in enumerate(calls))

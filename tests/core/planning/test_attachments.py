@@ -138,6 +138,14 @@ def test_what_is_beside_a_large_attachment_has_its_usual_share_of_the_rest() -> 
     assert (beside.target_tokens, beside.settle_tokens, beside.ceiling_tokens) == (600 + 160, 600 + 200, 1_000)
 
 
+def test_beside_a_large_attachment_in_use_there_is_room_for_a_summary() -> None:
+    log = [m for n in range(10) for m in (Message("user", f"question {n}", id=f"q{n}"), replies(n))]
+    log.append(sends(99, "look at this"))
+    result = coordinated(log, Goal(target_tokens=400, settle_tokens=500, ceiling_tokens=1_000), rate=600)
+    assert result.plan.summary
+    assert 700 < result.tokens_after <= 800
+
+
 @pytest.mark.parametrize("attached", [0, 200, 1_000, 1_200])
 def test_a_goal_stays_for_attachments_that_are_small_or_leave_no_rest(attached: int) -> None:
     goal = Goal(target_tokens=400, settle_tokens=500, ceiling_tokens=1_000)

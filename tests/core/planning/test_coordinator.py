@@ -14,7 +14,7 @@ from compact.core.errors import InsufficientBudget
 from compact.core.messages.message import Message
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.parts import PromptPart
-from compact.core.plan.plan import ClearRecord, CompactionPlan, SpanReference, SummarizationRecord
+from compact.core.plan.plan import ClearRecord, CompactionPlan, DropRecord, SpanReference, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer, summary_message
 from compact.core.plan.strategy import CompactionProposal, Goal, PlanningContext
 from compact.core.planning.coordinator import CompactionCoordinator, CompactionResult
@@ -129,11 +129,14 @@ def test_in_a_tiny_prompt_the_summary_may_have_it() -> None:
     result = plan(messages, 150, is_exact=True)
     assert result.rules.unread_results is False
     assert result.tokens_after <= 150
+    smaller = plan(messages, 40, is_exact=True).rules
+    assert (smaller.unread_results, smaller.recent_turns, smaller.tool_io_pairs) == (False, 0, 0)
 
 
 def test_an_agent_that_goes_on_sees_something_of_its_newest_result_however_small_the_prompt() -> None:
     messages = unread(1200)
     result = plan(messages, 150)
+    assert result.rules.unread_results is True
     assert result.plan.shows(messages[-1].id)
     assert result.tokens_after <= 150
 
@@ -152,6 +155,20 @@ def test_an_older_reply_is_cut_before_the_newest_result() -> None:
     reply, newest = messages[2].id, messages[-1].id
     assert result.plan.get_action(reply)[1] is not None
     assert result.plan.get_action(newest)[1] is None
+
+
+def test_an_older_reply_is_cut_before_a_newest_result_that_is_longer() -> None:
+    messages = older_reply(240, 400)
+    result = plan(messages, sum(map(count, messages)) - 100, settle_tokens=3_000)
+    assert [record.span.first for record in result.plan.clearings] == [messages[2].id]
+
+
+def test_what_the_agent_said_is_cut_before_what_the_user_said() -> None:
+    asked, said = "I was at berth and quay in turn and saw this there. " * 20, "I will look at berth and quay. " * 20
+    wires = [system("rule " * 1_000), user(asked), {"role": "assistant", "content": said}, user("Which?")]
+    messages = numbered([*wires, *tool_exchange("c1", "late\n" * 100)])
+    result = plan(messages, sum(map(count, messages)) - 50, settle_tokens=3_000)
+    assert [record.span.first for record in result.plan.clearings] == [messages[2].id]
 
 
 def test_a_newest_result_above_a_large_share_is_cut_to_it_before_what_the_user_said() -> None:
@@ -272,8 +289,9 @@ def test_what_is_left_out_at_last_says_what_it_took_though_the_summary_goes_afte
 
 
 def test_a_large_prompt_never_gives_up_what_was_not_read() -> None:
-    result = plan(unread(1200), 150, settle_tokens=2000)
-    assert result.rules.unread_results is True
+    for is_exact in (False, True):
+        result = plan(unread(1200), 150, settle_tokens=2000, is_exact=is_exact)
+        assert result.rules.unread_results is True
 
 
 def test_pinned_messages_that_do_not_fit_are_named() -> None:
@@ -394,3 +412,166 @@ def test_what_a_summary_stands_for_is_weighed_with_the_summary_alone(monkeypatch
     coordinator.coordinate(log, before, tokens=tokens, count_message=count, rules=KeepRules(), goal=goal)
     inside = [index for index in weighed if log[index].id in before.summary.span]
     assert len(inside) <= 3 * len(before.summary.span), "for its size, for what it replaces, and for what that was"
+
+
+# -- at last ---------------------------------------------------------------------------------------------------------
+
+
+def fitted(
+    messages: Sequence[Message], limit: int, *records: SummarizationRecord, pinned: tuple[str, ...] = (), **goal: Any
+) -> CompactionResult:
+    """The plan after one with these records, for which no strategy proposes anything."""
+    limits = {"target_tokens": limit, "settle_tokens": limit, "ceiling_tokens": limit, **goal}
+    return CompactionCoordinator(()).coordinate(
+        messages,
+        CompactionPlan("t", version=1, records=records, pinned=pinned),
+        tokens=[count(message) for message in messages],
+        count_message=count,
+        rules=KeepRules(),
+        goal=Goal(**limits),
+    )
+
+
+@pytest.mark.parametrize(("limit", "left_out"), [(122, 20), (123, 19), (141, 19), (142, 18)])
+def test_no_more_is_left_out_than_what_does_not_fit_to_the_last_token(limit: int, left_out: int) -> None:
+    messages = numbered([system("rule " * 100), *dialogue(10, words=20), user("What now?")])
+    (dropped,) = fitted(messages, limit).plan.drops
+    assert dropped.span.message_ids == tuple(message.id for message in messages[1 : left_out + 1])
+
+
+def test_the_newest_is_cut_to_a_bare_stub_and_what_was_asked_goes_before_it() -> None:
+    asked = user("berth " * 200)
+    alone = numbered([system("rule " * 100), asked])
+    assert fitted(alone, 107).tokens_after == 107
+    messages = numbered([system("rule " * 100), asked, *tool_exchange("c", "quay " * 200, path="ship " * 300)])
+    assert not fitted(messages, 116).plan.drops
+    for limit in (110, 115):
+        (dropped,) = fitted(messages, limit).plan.drops
+        assert dropped.span.message_ids == ("m1",)
+    with pytest.raises(InsufficientBudget):
+        fitted(messages, 109)
+
+
+def test_a_newest_message_for_which_a_stub_would_be_as_long_stays() -> None:
+    asked = user("Where does the ship lie by now?")
+    messages = numbered([system("rule " * 100), asked, *tool_exchange("c", "quay " * 200, path="ship")])
+    result = fitted(messages, 100 + 7 + 2 + 7)
+    assert [record.span.first for record in result.plan.clearings] == ["m3"]
+
+
+@pytest.mark.parametrize(("limit", "pinned"), [(250, ("m0",)), (120, ())])
+def test_what_stands_before_a_summary_stays_before_it_as_long_as_there_is_one(
+    limit: int, pinned: tuple[str, ...]
+) -> None:
+    messages = numbered([system("rule " * 100), *dialogue(10, words=20), user("What now?")])
+    record = summarizing(messages[1:11], "The harbour was surveyed. " * 10, version=1)
+    plan = fitted(messages, limit, record, pinned=("m0",)).plan
+    assert plan.drops
+    assert bool(plan.summary) == bool(pinned)
+    assert plan.pinned == pinned
+
+
+def test_a_summary_gives_way_to_what_was_said_down_to_a_third_of_the_prompt() -> None:
+    messages = numbered([*dialogue(20, words=20), *dialogue(4, words=100), user("What now? " * 10)])
+    record = summarizing(messages[:40], "The harbour was surveyed. " * 120, version=1)
+    plan = fitted(messages, 600, record).plan
+    assert plan.summary
+    assert 180 <= plan.summary.tokens_after <= 200
+    assert plan.clearings
+
+
+def test_a_summary_that_can_give_nothing_is_left_as_it_is() -> None:
+    messages = numbered([system("rule " * 100), *dialogue(10, words=20), user("look at the berth " * 100)])
+    record = summarizing(messages[1:-1], "The harbour was surveyed. " * 4, version=1)
+    assert fitted(messages, 200, record).plan.summary == record
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_summary_that_is_cut_is_counted_with_its_next_version(version: int) -> None:
+    def characters(message: Message) -> int:
+        return len(message.text)
+
+    messages = numbered([*dialogue(10, words=20), user("What now?")])
+    record = summarizing(messages[:-1], "The harbour was surveyed. " * 40, version=version)
+    record = replace(record, tokens_after=characters(summary_message(record)))
+    goal = Goal(target_tokens=600, settle_tokens=600, ceiling_tokens=600)
+    summary = (
+        CompactionCoordinator(())
+        .coordinate(
+            messages,
+            CompactionPlan("t", version=version, records=(record,)),
+            tokens=list(map(characters, messages)),
+            count_message=characters,
+            rules=KeepRules(),
+            goal=goal,
+        )
+        .plan.summary
+    )
+    assert summary
+    assert summary.version == version + 1
+    assert summary.tokens_after == characters(summary_message(summary))
+
+
+def test_one_token_too_many_is_taken_from_a_message_or_a_summary_and_nothing_is_left_out() -> None:
+    messages = numbered([system("rule " * 100), *dialogue(10, words=20), user("look at the berth " * 20)])
+    record = summarizing(messages[1:-1], "The harbour was surveyed. " * 40, version=1)
+    whole = fitted(messages, 10_000, record).tokens_after
+    exact, shorter = (fitted(messages, limit, record) for limit in (whole, whole - 1))
+    assert exact.plan.records == (record,)
+    assert exact.rules == KeepRules()
+    assert shorter.tokens_after < whole
+    assert not shorter.plan.drops
+    alone = numbered([system("rule " * 100), user("look at the berth " * 100)])
+    assert fitted(alone, 500).plan.records == ()
+    assert [cut.span.first for cut in fitted(alone, 499).plan.clearings] == ["m1"]
+
+
+def test_the_parts_of_what_does_not_fit_are_what_it_needs_together() -> None:
+    messages = numbered([system("rule " * 100), *dialogue(10, words=20), *tool_exchange("c", "ok")[:1], user("And?")])
+    record = summarizing(messages[1:11], "The harbour was surveyed. " * 10, version=1)
+    for limit in (20, 110):
+        with pytest.raises(InsufficientBudget) as caught:
+            fitted(messages, limit, record, may_drop=False)
+        assert sum(caught.value.parts.values()) == caught.value.needed_tokens
+        assert caught.value.parts["summary"] == 40
+
+
+# -- what is accepted ------------------------------------------------------------------------------------------------
+
+
+class Proposing:
+    """Proposes to drop messages, one after the other."""
+
+    name = "propose"
+
+    def __init__(self, *indices: int) -> None:
+        self.indices = indices
+
+    def propose(self, context: PlanningContext) -> list[CompactionProposal]:
+        ids = [context.messages[index].id for index in self.indices]
+        return [
+            CompactionProposal(DropRecord(span=SpanReference((one,)), strategy=self.name, reason="old")) for one in ids
+        ]
+
+
+def accepted(limit: int, max_proposals: int = 100) -> tuple[list[str], list[tuple[int, int]]]:
+    """What is dropped of five messages, the second of which is empty, and how many proposals were taken and refused."""
+    messages = numbered([user("berth " * 10), {"role": "assistant", "content": ""}, *[user("quay " * 10)] * 3])
+    result = CompactionCoordinator([Proposing(1, 0, 2, 3)], max_proposals_per_run=max_proposals).coordinate(
+        messages,
+        CompactionPlan("t"),
+        tokens=[len(message.text.split()) for message in messages],
+        count_message=lambda message: len(message.text.split()),
+        rules=KeepRules(),
+        goal=Goal(target_tokens=limit, settle_tokens=10_000, ceiling_tokens=10_000),
+    )
+    dropped = [record.span.first for record in result.plan.drops]
+    return dropped, [(made.accepted, made.rejected) for made in result.counts]
+
+
+def test_proposals_are_taken_until_enough_is_freed_and_those_that_free_nothing_are_refused() -> None:
+    assert accepted(40) == ([], [])
+    assert accepted(39) == (["m0"], [(1, 1)])
+    assert accepted(30) == (["m0"], [(1, 1)])
+    assert accepted(29) == (["m0", "m2"], [(2, 1)])
+    assert accepted(0, max_proposals=2) == (["m0", "m2"], [(2, 1)])

@@ -85,11 +85,11 @@ class Squeezer:
 
         What no summary could take in is left for this: the words and arguments of calls whose results stay.
         """
-        tokens = 0
-        for index, message in enumerate(context.messages):
-            record = context.plan.get_action(message.id)[1]
-            if part_of(message, record, rules) is PromptPart.DIALOGUE:
-                tokens += context.weight(index)
+        tokens = sum(
+            context.weight(index)
+            for index, message in enumerate(context.messages)
+            if part_of(message, context.plan.get_action(message.id)[1], rules) is PromptPart.DIALOGUE
+        )
         old = {context.messages[index].id for index in context.layers.remainder}
         return self._cut(
             context, tokens - context.goal.part_tokens, lambda message, _: message.id in old and message.role != "tool"
