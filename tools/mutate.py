@@ -423,7 +423,8 @@ class _Trials:
                 _limit(_LEAST_CPU_SECONDS + int(_TIMES_CPU * trial.seconds))
                 _give_code(self.functions[trial.mutant.file], trial.mutant)
             items = [self.items[test] for test in tests]
-            for item, following in zip(items, [*items[1:], None], strict=True):
+            # There are none if all of them fail without any change.
+            for item, following in zip(items, [*items[1:], None], strict=False):
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             code = _SURVIVED
         # Whatever it is, the parent must hear of it, and this process must not go on beside it.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.core.facts.ledger import Fact, FactKind, Ledger, by_kind, merged
+from compact.core.facts.ledger import Fact, FactKind, Ledger, MergedFacts, by_kind, by_subject, merged
 
 CONSTRAINT = "Never deploy on a Friday."
 ALL = Ledger(tuple(Fact(kind, f"{kind.value} {n}", "d", (f"m{n}",)) for n in range(3) for kind in FactKind))
@@ -41,6 +41,16 @@ def test_a_fact_told_twice_stands_once_with_all_its_sources(ledger: Ledger) -> N
         (kept,) = [other for other in one.of(fact.kind) if other.subject == fact.subject]
         assert set(fact.source_ids) <= set(kept.source_ids)
     assert merged(one) == one
+
+
+@given(st.lists(facts, max_size=12), st.lists(facts, max_size=12))
+def test_facts_of_two_parts_of_a_history_are_those_of_the_whole(first: list[Fact], later: list[Fact]) -> None:
+    parts = MergedFacts(), MergedFacts()
+    for part, found in zip(parts, (first, later), strict=True):
+        for fact in found:
+            part.add(fact)
+    whole = by_subject([*first, *later])
+    assert list(parts[0].with_others(parts[1]).items()) == list(whole.items())
 
 
 def test_what_is_known_last_counts_and_its_place_stays() -> None:
@@ -96,6 +106,9 @@ def test_of_a_kind_the_oldest_go_and_no_more_than_needed() -> None:
     left = mentions.fitting(lambda ledger: len(ledger) <= 97)
     assert [fact.subject for fact in left][:2] == ["ID-0003", "ID-0004"]
     assert len(left) == 97
+    few = Ledger(mentions.facts[:9])
+    for limit in range(10):
+        assert few.fitting(lambda ledger, limit=limit: len(ledger) <= limit).facts == few.facts[9 - limit :]
 
 
 @given(ledgers, st.integers(0, 400))

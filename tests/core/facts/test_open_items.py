@@ -53,12 +53,29 @@ def test_a_list_written_as_text_is_read() -> None:
 
 def test_things_that_somebody_ordered_are_not_to_do() -> None:
     assert open_items(listed("exchange_order", items=[{"title": "Water bottle"}, {"title": "Lamp"}])) == []
+    lamps = [{"title": "Lamp", "status": "open"}]
+    assert open_items(listed("exchange_order", goods=lamps)) == []
+    assert open_items(listed("TodoWrite", goods=lamps)) == ["Lamp (open)"]
+
+
+def test_every_item_is_known_with_the_newest_that_was_said_of_it() -> None:
+    noted = told(f"- [ ] one\n- [ ] {'x' * 500}")
+    todos = TodoList.of(numbered([noted, listed("TodoWrite", todos=TODOS), told("✅ ship it")]))
+    assert [(item.text, item.status) for item in todos.items()] == [
+        ("one", ""),
+        ("x" * 400, ""),
+        ("write the parser", "completed"),
+        ("test the parser", "in_progress"),
+        ("ship it", "done"),
+    ]
 
 
 def test_tasks_are_followed_by_their_number() -> None:
     made = exchange("TaskCreate", "Task #1 created successfully: fix login", subject="fix login", description="long")
     other = exchange("TaskCreate", "Task #2 created successfully: add tests", subject="add tests")
     assert open_items(*made, *other) == ["fix login (pending)", "add tests (pending)"]
+    third = exchange("TaskCreate", "#3 it is", subject="ship it")
+    assert open_items(*third, *exchange("TaskUpdate", "ok", taskId="3", status="completed")) == []
     started = exchange("TaskUpdate", "ok", taskId="2", status="in_progress")
     finished = exchange("TaskUpdate", "ok", taskId="1", status="completed")
     assert open_items(*made, *other, *started, *finished) == ["add tests (in progress)"]
@@ -72,6 +89,7 @@ def test_boxes_are_open_until_they_are_ticked() -> None:
     plan = told("Plan:\n- [ ] write the parser\n- [ ] Test it.\n* [x] read the code")
     assert open_items(plan) == ["write the parser", "Test it."]
     assert open_items(plan, told("- [X] write the parser\n✅ test it")) == []
+    assert open_items(told("- [ ] one\n✅ two\n✔ three\n☑ four")) == ["one"]
 
 
 def test_a_finished_entry_of_a_list_settles_what_was_said() -> None:
@@ -84,6 +102,13 @@ def test_lines_that_leave_something_open_are_found_where_the_agent_says_so() -> 
     text = "Done with login.\nTODO: rotate the keys\nStill need to update docs/api.md\nRemaining:\nAll fine."
     assert open_items(told(text)) == ["TODO: rotate the keys", "Still need to update docs/api.md"]
     assert open_items(Message("user", text)) == []
+    assert open_items(told("TODO: shorten the TODO list\nTODO: ship it")) == [
+        "TODO: shorten the TODO list",
+        "TODO: ship it",
+    ]
+    assert open_items(told("TODO: rotate the keys")) == ["TODO: rotate the keys"]
+    every = "TODO, FIXME, Still need this, Remaining: that, Next steps: and Not yet done"
+    assert open_items(told(every)) == [every]
 
 
 def test_each_item_names_the_message_it_stands_in() -> None:

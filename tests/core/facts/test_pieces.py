@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.core.facts.pieces import Origin, Piece, cut_into_pieces
+from compact.core.facts.pieces import Origin, Piece, cut_into_pieces, is_specific
 from compact.core.facts.tool_calls import argument_texts
 from compact.core.messages.message import Message, ToolCall
 from conversations import Wire, histories
@@ -88,6 +88,36 @@ def test_short_lines_stay_whole_and_long_ones_are_cut_where_a_reader_pauses() ->
     assert [piece.text for piece in pieces] == ["short line", *said]
     assert [piece.line for piece in pieces] == [1, 2, 2, 2]
     assert [piece.gap for piece in pieces] == [None, None, "  ", "  "]
+    assert [piece.order for piece in pieces] == [1, 2, 3, 4]
+
+
+def test_each_piece_has_the_names_and_words_in_it_and_no_others() -> None:
+    pieces = cut_into_pieces(numbered([Message("user", "ask for BERTH-77 quickly\nORD-4711 was shipped\nonly this")]))
+    assert [piece.strings for piece in pieces] == [("BERTH-77",), ("ORD-4711",), ()]
+    assert ["quickly" in piece.words for piece in pieces] == [True, False, False]
+    assert ["shipped" in piece.words for piece in pieces] == [False, True, False]
+    assert ["only" in piece.words for piece in pieces] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "lengths"),
+    [
+        ("word, " * 33 + "ab", [200]),
+        ("a" * 400, [400]),
+        ("a" * 401, [200, 201]),
+        ("a" * 650, [200, 200, 250]),
+        ("word " + "a" * 600, [200, 200, 205]),
+        ("word " * 30 + "a" * 600, [149, 199, 200, 201]),
+    ],
+)
+def test_a_line_without_a_pause_is_cut_at_a_blank_or_anywhere(text: str, lengths: list[int]) -> None:
+    assert [len(piece.text) for piece in check(numbered([Message("user", text)]))] == lengths
+
+
+def test_a_short_phrase_of_common_words_is_not_specific() -> None:
+    said = {"k": False, "yes, go on": False, "ok " * 33 + "k": False}
+    said |= {"BERTH-77": True, "4711": True, "harbourmaster": True, "ok " * 34: True, "": True}
+    assert {text: is_specific(Message("user", text)) for text in said} == said
 
 
 def test_records_on_one_line_are_cut_finer_than_what_is_said() -> None:
@@ -143,6 +173,16 @@ def test_numbers_that_were_asked_for_stay() -> None:
     assert results("query", "4711\tAlice\n4712\tBob", sql="select id, name") == ["4711\tAlice", "4712\tBob"]
     typed = cut_into_pieces(numbered([Message("user", "4711\tAlice\n12→ b")]))
     assert [piece.text for piece in typed] == ["4711\tAlice", "12→ b"]
+
+
+def test_a_line_without_its_number_may_be_as_long_as_any_other() -> None:
+    line = "word, " * 33 + "ab"
+    assert results("Read", f"     1→{line}\n     2→{line}", file_path="a.py") == [line, line]
+
+
+def test_of_a_list_of_very_many_lines_both_ends_are_read() -> None:
+    pieces = cut_into_pieces(numbered([Message("tool", "\n".join(map(str, range(12_000))))]))
+    assert [piece.text for piece in pieces] == [str(n) for n in (*range(5_000), *range(7_000, 12_000))]
 
 
 def test_a_very_long_line_is_cut_into_small_pieces() -> None:

@@ -8,11 +8,12 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compact.core.facts.pieces import Origin
-from compact.core.facts.selection import Selection
+from compact.core.facts.selection import ScoreWeights, Selection
 from compact.core.messages.message import Message
 from compact.testing import WordTokenizer
 from conversations import Wire, histories
@@ -81,6 +82,8 @@ def test_starting_over_is_like_starting(history: list[Wire], limit: int) -> None
     first = choose(selection, limit)
     selection.reset()
     assert choose(selection, limit) == first
+    selection.reset(range(len(selection.pieces)))
+    assert choose(selection, limit) == []
 
 
 @settings(max_examples=40)
@@ -151,6 +154,78 @@ def test_a_piece_that_says_nothing_new_adds_less_than_before() -> None:
     assert 0 < selection.gain(1) < before
 
 
+def test_what_adds_more_for_its_tokens_is_chosen_first() -> None:
+    """Wherever it stands."""
+    long = "and so it was said to be on and on, as it had been for a while, that BERTH-{n} is there, or was, {n}"
+    lines = [long.format(n=n) for n in range(40)]
+    lines[20] = "BERTH-4711 and ORD-4712"
+    assert first_choice([user("\n".join(lines))], 500) == lines[20]
+
+
+def test_all_pieces_together_add_what_each_part_counts() -> None:
+    weights = ScoreWeights()
+    selection = selection_of(user("use harbour_rate at BERTH-77"), agent("The quay_fee is wrong, ask Alice."))
+    total = 0.0
+    for index in range(len(selection.pieces)):
+        total += selection.gain(index)
+        selection.mark_shown([index])
+    assert total == pytest.approx(weights.strings + weights.words + weights.value)
+
+
+def test_what_is_favoured_counts_so_many_times() -> None:
+    selection = selection_of(user("use harbour_rate now"), user("mind BERTH-77"))
+    before = [selection.gain(index) for index in (0, 1)]
+    selection.favour([3.0, 0.5])
+    assert [selection.gain(index) for index in (0, 1)] == pytest.approx([3 * before[0], before[1] / 2])
+
+
+def test_a_piece_that_fits_to_the_last_token_is_chosen() -> None:
+    line = "deploy the harbour_rate service"
+    assert [choose(selection_of(user(line)), tokens) for tokens in (count(line), count(line) + 1)] == [[], [line]]
+
+
+def test_what_says_nearly_the_same_as_what_is_shown_comes_later() -> None:
+    said = ["BERTH-77 and ORD-4711", "BERTH-77 or ORD-4711 at noon", "mind quay_9"]
+    assert choose(selection_of(*map(user, said)), 1_000) == [said[0], said[2], said[1]]
+
+
+def test_where_a_good_piece_does_not_fit_any_more_a_smaller_one_may() -> None:
+    said = ["mind BERTH-77 on the quay_9", "BERTH-78, BERTH-79, BERTH-80, BERTH-81", "thanks then"]
+    assert choose(selection_of(*map(user, said)), 8) == [said[1], said[2]]
+
+
+def test_the_pieces_of_a_text_share_its_label() -> None:
+    selection = selection_of(user("mind BERTH-77\nand ORD-4711"))
+    cost = sum(count(piece.text) + 1 for piece in selection.pieces)
+    assert len(choose(selection, cost + 5, label_tokens=5)) == 2
+    selection.reset()
+    assert len(choose(selection, cost + 4, label_tokens=5)) == 1
+
+
+def test_what_a_piece_needs_to_be_understood_comes_before_it_once_and_is_paid_for() -> None:
+    selection = selection_of(user("the first berth:\nBERTH-77 is free\nBERTH-78 is not"))
+    cost = sum(count(piece.text) + 1 for piece in selection.pieces)
+    for tokens, found in ((cost, 3), (cost - 1, 2), (5, 0)):
+        selection.reset()
+        chosen = selection.choose([1, 2], tokens, leads={1: 0, 2: 0})
+        assert len(chosen) == found
+        assert chosen[:1] == [0][:found]
+        assert len(set(chosen)) == found
+
+
+def test_of_a_long_result_the_lines_behind_its_best_count_less() -> None:
+    printed = "\n".join(f"order ORD-47{n} lies at BERTH-{n}" for n in range(10, 50))
+    said = "\n".join(f"we talk about whatever number {chr(97 + n % 26)}{n} there is, so to speak" for n in range(40))
+    selection = selection_of(user("hello"), exchange("lookup", printed), agent(said))
+
+    def results(few_lines: int) -> int:
+        selection.reset()
+        chosen = selection.choose(range(len(selection.pieces)), 200, few_lines=few_lines)
+        return sum(selection.pieces[index].origin is Origin.RESULT for index in chosen)
+
+    assert results(1) < results(3) < results(0)
+
+
 def test_nothing_is_chosen_of_nothing() -> None:
     assert choose(selection_of(), 100) == []
     assert choose(selection_of(user("hello"), agent("")), 0) == []
@@ -186,6 +261,27 @@ def results_chosen(result: str, max_tokens: int) -> set[str]:
     everything = range(len(selection.pieces))
     chosen = selection.choose(everything, max_tokens, units=selection.units(everything, 100))
     return {selection.pieces[index].text for index in chosen if selection.pieces[index].origin is Origin.RESULT}
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (PEOPLE, [2, 2]),
+        (PEOPLE.replace("},\n  {", "}, {"), [2, 2]),
+        (CODES, [3]),
+        (CODES.replace("| --- | --- |\n", "| --- | --- |\n" * 2), [2]),
+        (SETTINGS, [3, 3]),
+        (f"the list\n{CODES}\nport = 1\nhost = 2\nthe end\nsize = 3", [3, 2]),
+    ],
+)
+def test_a_unit_is_a_record_or_a_table_with_its_heading(text: str, wanted: list[int]) -> None:
+    selection = selection_of(exchange("lookup", text))
+    everything = range(len(selection.pieces))
+    units = sorted(set(selection.units(everything, 1_000).values()))
+    assert [len(unit) for unit in units] == wanted
+    largest = max(sum(count(selection.pieces[index].text) + 1 for index in unit) for unit in units)
+    assert set(selection.units(everything, largest).values()) == set(units)
+    assert set(selection.units(everything, largest - 1).values()) < set(units)
 
 
 @given(st.integers(0, 60))

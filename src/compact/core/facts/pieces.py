@@ -132,7 +132,7 @@ def cut_into_pieces(messages: Sequence[Message], places: Collection[int] | None 
     shown = [messages[place] for place in read]
     groups = group_messages(shown)
     answered = {read[n]: call for n, call in calls_answered(shown, groups).items()}
-    callers = {read[n]: read[group.indices[0]] for group in groups for n in group.indices[1:]}
+    callers = {read[n]: read[group.indices[0]] for group in groups for n in group.indices}
     pieces: list[Piece] = []
     for place, message in zip(read, shown, strict=True):
         call, step, has_numbers = answered.get(place), (place, -1), False
@@ -228,8 +228,7 @@ def _ranges(text: str, numbers: re.Pattern[str] | None, first_line: int) -> list
         for number, line in enumerate(lines, first_line)
         for start, part in _parts(line.group(), numbers)
     ]
-    if len(ranges) > 2 * _MAX_PIECES_OF_END:
-        del ranges[_MAX_PIECES_OF_END:-_MAX_PIECES_OF_END]
+    del ranges[_MAX_PIECES_OF_END:-_MAX_PIECES_OF_END]
     return ranges
 
 
