@@ -523,7 +523,15 @@ def test_one_token_too_many_is_taken_from_a_message_or_a_summary_and_nothing_is_
     assert not shorter.plan.drops
     alone = numbered([system("rule " * 100), user("look at the berth " * 100)])
     assert fitted(alone, 500).plan.records == ()
-    assert [cut.span.first for cut in fitted(alone, 499).plan.clearings] == ["m1"]
+    cut = fitted(alone, 499)
+    assert [record.span.first for record in cut.plan.clearings] == ["m1"]
+    assert cut.tokens_after > 400
+    told = numbered([system("rule " * 100), *dialogue(10, words=20), user("And?")])
+    whole = fitted(told, 10_000, record).tokens_after
+    shorter = fitted(told, whole - 1, record)
+    assert shorter.plan.summary
+    assert shorter.plan.summary.version == 2
+    assert not shorter.plan.drops
 
 
 def test_the_parts_of_what_does_not_fit_are_what_it_needs_together() -> None:
@@ -554,10 +562,12 @@ class Proposing:
         ]
 
 
-def accepted(limit: int, max_proposals: int = 100) -> tuple[list[str], list[tuple[int, int]]]:
-    """What is dropped of five messages, the second of which is empty, and how many proposals were taken and refused."""
-    messages = numbered([user("berth " * 10), {"role": "assistant", "content": ""}, *[user("quay " * 10)] * 3])
-    result = CompactionCoordinator([Proposing(1, 0, 2, 3)], max_proposals_per_run=max_proposals).coordinate(
+def accepted(limit: int, *indices: int, max_proposals: int = 100) -> tuple[list[str], list[tuple[int, int]]]:
+    """What is dropped of six messages, the second of which is empty, and how many proposals were taken and refused."""
+    messages = numbered(
+        [user("berth " * 10), {"role": "assistant", "content": ""}, *[user("quay " * 10)] * 3, user("Go")]
+    )
+    result = CompactionCoordinator([Proposing(*indices)], max_proposals_per_run=max_proposals).coordinate(
         messages,
         CompactionPlan("t"),
         tokens=[len(message.text.split()) for message in messages],
@@ -570,8 +580,9 @@ def accepted(limit: int, max_proposals: int = 100) -> tuple[list[str], list[tupl
 
 
 def test_proposals_are_taken_until_enough_is_freed_and_those_that_free_nothing_are_refused() -> None:
-    assert accepted(40) == ([], [])
-    assert accepted(39) == (["m0"], [(1, 1)])
-    assert accepted(30) == (["m0"], [(1, 1)])
-    assert accepted(29) == (["m0", "m2"], [(2, 1)])
-    assert accepted(0, max_proposals=2) == (["m0", "m2"], [(2, 1)])
+    assert accepted(41, 1, 0, 2, 3) == ([], [])
+    assert accepted(40, 1, 0, 2, 3) == (["m0"], [(1, 1)])
+    assert accepted(31, 1, 0, 2, 3) == (["m0"], [(1, 1)])
+    assert accepted(30, 1, 0, 2, 3) == (["m0", "m2"], [(2, 1)])
+    assert accepted(0, 1, 0, 2, 3, max_proposals=2) == (["m0", "m2"], [(2, 1)])
+    assert accepted(0, 5) == (["m5"], [(1, 0)])
