@@ -6,6 +6,7 @@ import ast
 import gc
 import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ import pytest
 
 import compact
 from compact import CompactConfig, CompactManager, StructuredSummary, SummaryRequest
-from compact.core.audit.records import AddedMessage, Commit, SessionHead, StoredSession
+from compact.core.audit.records import AddedMessage, Commit, ModelCall, SessionHead, StoredSession
 from compact.core.engine.events import CompactionErrorEvent, VersionConflictEvent
 from compact.core.messages.message import Message
 from compact.core.plan.budget import Calibration, TokenBudget
 from compact.core.plan.layers import KeepRules
+from compact.core.plan.parts import PromptPart
 from compact.core.plan.plan import CompactionPlan, DropRecord, SpanReference, StepFailure
 from compact.core.plan.renderer import PromptRenderer
 from compact.core.plan.turn import RehydrationState, TurnContext
@@ -27,7 +29,7 @@ from compact.core.session.prompt import CurrentPrompt
 from compact.core.session.session import Session
 from compact.stores.database import Database
 from compact.stores.sql import SqlCompactionStore
-from compact.testing import RecordingSink, WordTokenizer, dialogue, tool_exchange, user
+from compact.testing import RecordingSink, WordTokenizer, assistant, dialogue, tool_exchange, user
 
 SOURCES = Path(compact.__file__).parent
 COUNT = WordTokenizer().count_message
@@ -126,6 +128,101 @@ def test_no_more_than_eight_earlier_prompts_are_made() -> None:
     session.adopt(dropping(20, "m1"), is_compaction=True)
     session.learn_past((dropping(version, "m1") for version in range(2, 20)), None)
     assert shown_before(session) == list(range(19, 11, -1))
+
+
+def test_a_session_that_was_read_knows_its_turn_and_what_was_reported_for_a_prompt_of_its_plan() -> None:
+    session = live_session()
+    head, stored = SessionHead(len(session.log), session.plan.version), session.unsaved()
+
+    def read(call: ModelCall | None) -> Session:
+        return Session.resumed(
+            StoredSession(
+                session_id="s",
+                head=head,
+                messages=stored.messages,
+                view_ids=tuple(session.log.view_ids),
+                plan=session.plan,
+                last_report=call,
+            )
+        )
+
+    call = ModelCall(
+        turn_number=6,
+        plan_version=head.plan_version,
+        summary_version=0,
+        last_seq=head.last_seq,
+        messages=12,
+        evicted=0,
+        tokens_estimated=100,
+        tokens_reported=150,
+        details={"model": "m"},
+    )
+    again = read(call)
+    assert (again.turn_number, again.reads, again.model) == (session.turn_number, 1, "m") == (6, 1, "m")
+    assert again.calibration == Calibration(anchor=(100, 150))
+    assert not again.has_unsaved_plan
+    for other in (None, replace(call, plan_version=0), replace(call, tokens_reported=None)):
+        assert read(other).calibration == Calibration()
+
+
+def test_what_was_shown_again_stays_until_another_question_is_answered() -> None:
+    session, history = Session("s"), [*dialogue(3), user("What now?")]
+    added = AddedMessage("rehydrated", Message("user", "again"), 5)
+
+    def stays(items: list[Any]) -> bool:
+        session.ingest(history, COUNT)
+        session.drop_rehydrated()
+        session.add_rehydrated([added], TurnContext(session.turn_number), RehydrationState())
+        session.ingest(items, COUNT)
+        return session.rehydrated_tokens == 5
+
+    assert stays([*history, assistant("wait")])
+    assert stays([*history[2:], assistant("wait")]), "an edit of the past, and the same question"
+    assert not stays([*history, user("And then?")])
+    assert not stays(history[:-1]), "back at the question before, though nothing was asked anew"
+
+
+def test_what_was_reported_for_one_model_says_nothing_of_another() -> None:
+    session = live_session()
+    session.observe_usage(estimated_tokens=100, reported_tokens=150)
+    for model, known in (("a", (100, 150)), ("a", (100, 150)), ("b", None)):
+        session.set_model(model, WordTokenizer())
+        assert session.calibration.anchor == known
+
+
+def test_entries_are_counted_again_by_the_tokenizer_of_another_model() -> None:
+    @dataclass(frozen=True)
+    class Characters(WordTokenizer):
+        name: str = "characters"
+
+        def count_message(self, message: Message) -> int:
+            return len(message.text)
+
+    session = live_session()
+    assert [session.set_model("a", tokenizer) for tokenizer in (WordTokenizer(), WordTokenizer())] == [False, False]
+    assert session.view_tokens() == list(map(COUNT, session.log.view))
+    assert session.set_model("b", Characters())
+    assert session.view_tokens() == [len(message.text) for message in session.log.view]
+
+
+def test_the_parts_of_a_request_are_those_of_its_prompt_and_of_what_is_beside_it() -> None:
+    session = live_session()
+    prompt = session.prompt_tokens
+    session.set_budget(
+        TokenBudget(max_context_tokens=1_000, system_tokens=7, tool_schema_tokens=11, formatting_overhead=3)
+    )
+    session.inject((AddedMessage("injected", Message("user", "note"), 2),))
+    parts = session.tokens_by_part()
+    named = [parts[part] for part in (PromptPart.SYSTEM, PromptPart.TOOLS, PromptPart.OVERHEAD, PromptPart.INJECTED)]
+    assert named == [7, 11, 3, 2]
+    assert sum(parts.values()) == prompt + 7 + 11 + 3 + 2
+    assert [session.prompt.leading_tokens(slots) for slots in (0, 12)] == [0, prompt]
+    assert session.prompt.leading_tokens(1) == COUNT(session.log.view[0])
+
+
+def test_what_is_noted_once_is_new_the_first_time_only() -> None:
+    session = Session("s")
+    assert [session.note_once(what) for what in ("a", "a", "b")] == [True, False, True]
 
 
 def test_after_a_compaction_only_the_slope_of_what_was_reported_is_known() -> None:
