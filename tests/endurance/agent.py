@@ -1,6 +1,6 @@
 """A random agent: what it keeps of its conversation, how it sends that, and what happens to it between two calls.
 
-After each call it checks what `docs/matching.md` says always holds. Nearly every message has a number of its own, by which
+After each call it checks what `docs/matching.md` says always holds. Nearly every message has a number of its own: by that
 it is found in the log, in the line and in the prompt, in every dialect.
 """
 
