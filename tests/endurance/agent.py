@@ -1,7 +1,7 @@
 """A random agent: what it keeps of its conversation, how it sends that, and what happens to it between two calls.
 
-After each call it checks what `docs/matching.md` says always holds. Nearly every message has a number of its own: by that
-it is found in the log, in the line and in the prompt, in every dialect.
+After each call it checks what `docs/matching.md` says always holds. Nearly every message has a number of its own: by
+that it is found in the log, in the line and in the prompt, in every dialect.
 """
 
 from __future__ import annotations
@@ -249,8 +249,8 @@ class Agent:
             self.change(self.steps[: self.chance.choice(places)])
 
     def edit(self) -> None:
-        """Say something else at some place."""
-        places = [n for n, step in enumerate(self.steps) if step.role == "user"]
+        """Say something else at some place; a single message that is edited begins another conversation."""
+        places = [n for n, step in enumerate(self.steps) if step.role == "user" and (n or len(self.steps) > 3)]
         if self.has_own_list() and places:
             place = self.chance.choice(places)
             edited = replace(self.steps[place], text=self.numbered([9]))
