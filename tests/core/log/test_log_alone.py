@@ -601,6 +601,33 @@ def test_trimmed_messages_that_are_back_with_another_mark_are_there_once() -> No
     assert [message.meta for message in log.view[1:3]] == [{"protected": True}] * 2
 
 
+def test_what_was_trimmed_leaves_when_no_summary_stands_for_it() -> None:
+    log = log_of([A, B, C, D])
+    matched(log, [C, D, X], summary_of(["m1", "m2"], *log.view[2:]), shown=Shown(has_summary=True))
+    assert texts(log) == "a b c d x"
+    assert log.leave_trimmed() == ("m1", "m2")
+    assert texts(log) == "c d x"
+    assert log.leave_trimmed() == ()
+
+
+def test_what_a_list_begins_with_that_is_cut_again_stands_behind_what_was_trimmed() -> None:
+    """It takes the place of the first that leaves, not of what the summary goes on standing for."""
+    log = log_of([A, B, C, X, Y, D, E])
+    prompt = summary_of(["m1", "m2", "m3", "m4"], *log.view[4:])
+    matched(log, [C, X, Y, D, E], prompt, shown=Shown(has_summary=True))
+    matched(log, [Z, D, E], prompt, shown=Shown(has_summary=True))
+    assert texts(log) == "a b z d e"
+
+
+def test_what_stands_before_the_trimmed_is_passed_when_an_older_list_is_taken_up() -> None:
+    """The line had another middle, which was cut away with its beginning; the beginning is there again."""
+    log = log_of([A, B, C], [A, X, Y, Z])
+    matched(log, [Y, Z, D], summary_of(["m1", "m4"], *log.view[2:]), shown=Shown(has_summary=True))
+    assert texts(log) == "a x y z d"
+    matched(log, [A, B, C, E], summary_of(["m1", "m4"], *log.view[2:]), shown=Shown(has_summary=True))
+    assert texts(log) == "a b c e"
+
+
 def test_a_trimmed_message_is_not_the_one_that_says_the_same_at_the_end() -> None:
     log = log_of([S, A, B, C])
     prompt = summary_of(["m2", "m3"], log.view[3])
