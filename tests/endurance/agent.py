@@ -10,7 +10,7 @@ import copy
 import json
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -85,6 +85,7 @@ class Agent:
         # The prompt that the next list goes on from, and what the agent has said since.
         self.prompt: list[Wire] | None = None
         self.said_since: list[Wire] = []
+        self.is_on_an_older_prompt = False
         # Numbers that the line may have although the agent's list does not: it lost its beginning, or cleared a result.
         self.lost: frozenset[str] = frozenset()
         self.older: list[tuple[list[Step], frozenset[str]]] = []
@@ -182,12 +183,10 @@ class Agent:
     def turn(self) -> None:
         """Let something happen to the list, and make the calls of a turn."""
         self.turns += 1
-        happening = self.chance.choices(
-            [None, *self._happenings()], weights=[14, 1, 1, 0.6, 0.4, 0.6, 1.2, 0.6, 0.5, 0.4, 0.6, 2]
-        )[0]
-        if happening is not None:
-            self.story.append(happening.__name__)
-            happening()
+        self.is_on_an_older_prompt = False
+        happening = self.drawn_happening()
+        self.story.append(happening.__name__)
+        happening()
         goes_on = self.goes_on_with_the_prompt()
         for new in self.new_steps():
             before, self.steps = self.steps, [*self.steps, *new]
@@ -201,14 +200,28 @@ class Agent:
                 return
         self.say(self.answer())
 
-    def _happenings(self) -> tuple[Any, ...]:
-        owns = (self.rewind, self.edit, self.delete, self.insert, self.clear, self.regenerate)
-        return (*owns, self.take_up_an_older_prompt, self.take_up_an_older_list, self.undo, self.compact, self.cut)
+    def drawn_happening(self) -> Callable[[], None]:
+        """Return what happens to the list before a turn: mostly nothing."""
+        weights: dict[Callable[[], None], float] = {
+            self.nothing: 14,
+            self.rewind: 1,
+            self.edit: 1,
+            self.delete: 0.6,
+            self.insert: 0.4,
+            self.clear: 0.6,
+            self.regenerate: 1.2,
+            self.take_up_an_older_prompt: 0.6,
+            self.take_up_an_older_list: 0.5,
+            self.undo: 0.4,
+            self.compact: 0.6,
+            self.cut: 2,
+        }
+        return self.chance.choices(list(weights), list(weights.values()))[0]
 
     def goes_on_with_the_prompt(self) -> bool:
         """Return whether the next list is the last prompt and what came since."""
         if self.prompt is None or self.habits.sends in ("history", "newest part"):
-            return self.prompt is not None and self.story[-1:] == ["take_up_an_older_prompt"]
+            return self.is_on_an_older_prompt
         if self.habits.sends == "compacted prompt":
             return self.manager.current_plan("s").version > 0
         return self.habits.sends == "prompt" or self.chance.random() < 0.5
@@ -242,6 +255,9 @@ class Agent:
         steps = self.steps
         before = [n for n in range(start, len(steps)) if steps[n].role == "user"]
         return [n for n in before if n == 0 or (steps[n - 1].role == "model" and not steps[n - 1].calls)]
+
+    def nothing(self) -> None:
+        """Go on."""
 
     def rewind(self) -> None:
         """Go back to before one of the last questions."""
@@ -300,6 +316,7 @@ class Agent:
         """Go on with one of the last prompts."""
         if self.given and self.habits.sends != "newest part":
             self.older.append((self.steps, self.lost))
+            self.is_on_an_older_prompt = True
             self.prompt, steps, lost = self.chance.choice(self.given[-5:])
             self.steps, self.lost = list(steps), self.lost | lost
             self.say(self.answer())
