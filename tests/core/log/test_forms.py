@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compact.core.log.forms import EntryForm, differs_in_time, identity_of, is_reduced, what_is_said
+from compact.core.log.forms import EntryForm, differs_in_time, identity_of, is_reduced, unmarked, what_is_said
 from compact.core.messages.entries import read_entry
 from compact.core.messages.message import Message, ToolCall, with_id
 from compact.testing import assistant, tool_exchange, user
@@ -217,3 +217,17 @@ def test_a_form_is_what_differs_and_gives_the_form_back(before: str, after: str,
     applied = form.applied(entry(before))
     assert applied == entry(after)
     assert (applied.original, applied.id, applied.line) == (entry(after).original, "m4", 2)
+
+
+@pytest.mark.parametrize(
+    ("part", "content"),
+    [
+        ({"type": "text", "text": "a"}, "a"),
+        ({"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}, "a"),
+        ({"type": "text", "text": "a", "citations": []}, [{"type": "text", "text": "a", "citations": []}]),
+        ({"type": "quote", "text": "a"}, [{"type": "quote", "text": "a"}]),
+    ],
+    ids=["a text", "with a mark", "with more than a text", "another type"],
+)
+def test_only_a_text_that_is_alone_is_the_text_itself(part: dict[str, Any], content: object) -> None:
+    assert unmarked({"role": "user", "content": [part]}) == {"role": "user", "content": content}
