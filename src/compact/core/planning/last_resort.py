@@ -28,7 +28,7 @@ def with_last_resort(context: PlanningContext, constraints: ConstraintFinder) ->
         return context
     newest, shown = newest_places(context), {*context.shown}
     stays = newest | context.layers.pinned
-    holding = {context.places[constraint.source_id] for constraint in constraints.standing(context.messages)}
+    holding = {context.places.get(constraint.source_id) for constraint in constraints.standing(context.messages)}
     groups = (g.indices for g in context.groups if shown.issuperset(g.indices) and stays.isdisjoint(g.indices))
     older = deque(sorted(groups, key=lambda indices: not holding.isdisjoint(indices)))
     while older and (excess := context.total_tokens() - context.goal.ceiling_tokens) > 0:
