@@ -15,7 +15,7 @@ from types import FrameType
 import pytest
 
 from compact import CompactConfig, CompactManager
-from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent
+from compact.core.engine.events import CompactionCompletedEvent, CompactionErrorEvent, CompactionReportEvent
 from compact.summarizers import reach
 from compact.testing import RecordingSink, Wire, WordTokenizer, assistant, tool_exchange, user
 from load.sessions import resident_mb
@@ -100,7 +100,9 @@ class CallCount:
         self.calls += event in ("call", "c_call")
 
 
-def test_a_compaction_does_little_more_when_the_session_is_five_times_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compaction_and_its_report_do_little_more_in_a_session_five_times_as_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """What stands behind the summary is not walked again: measured are the calls of all turns of a tenth of it."""
     monkeypatch.setattr(reach, "MAX_CHARS", 15_000)
     config = CompactConfig(
@@ -127,3 +129,11 @@ def test_a_compaction_does_little_more_when_the_session_is_five_times_as_long(mo
     # all that a summary stands for is read again, and 3.7 when each compaction walked the log a dozen times. What is
     # left is the ledger, which grows.
     assert late.calls < 1.2 * early.calls, (early.calls, late.calls)
+    # A report is made when it is read, in whatever thread that is.
+    reports = sink.of(CompactionReportEvent)
+    first, last = CallCount(), CallCount()
+    for count, read in (first, reports[5:15]), (last, reports[-10:]):
+        with count:
+            assert all(event.report.items for event in read)
+    # Measured: 1.1 times as many, and 1.8 when a report looked at each message of the history.
+    assert last.calls < 1.3 * first.calls, (first.calls, last.calls)

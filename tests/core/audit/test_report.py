@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -13,12 +14,13 @@ from compact import CompactConfig, CompactError, CompactManager, UnknownSession
 from compact.constraints import LearnedConstraints
 from compact.core.audit import diff
 from compact.core.audit import report as audit_report
-from compact.core.audit.diff import RecallableLog, TextIndex
+from compact.core.audit.diff import RecallableLog, ReportedHistory, TextIndex
 from compact.core.audit.records import ModelCall, PlanVersion, SessionHead, StoredMessage, StoredSession
 from compact.core.audit.report import CompactionReport, EntityState, ReportItem
 from compact.core.engine.events import CompactionReportEvent
 from compact.core.facts.ledger import Fact, FactKind, Ledger
 from compact.core.messages.message import Message, ToolCall
+from compact.core.plan.line_index import LineIndex
 from compact.core.plan.plan import (
     ClearRecord,
     CompactionPlan,
@@ -32,7 +34,20 @@ from compact.core.summary.summary import Decision, Excerpt, StructuredSummary, S
 from compact.stores.memory import InMemoryCompactionStore
 from compact.testing import RecordingSink, WordTokenizer, assistant, dialogue, system, tool_run, user
 
-report_of = partial(audit_report.report_of, constraints=LearnedConstraints())
+
+def report_of(
+    messages: Sequence[Message],
+    before: CompactionPlan,
+    after: CompactionPlan,
+    *,
+    default_sensitivity: str = "internal",
+) -> CompactionReport:
+    """Return the report on a history of which nothing is known."""
+    history = ReportedHistory.read(messages, LineIndex(messages), LearnedConstraints())
+    log = RecallableLog(messages, {message.id: message for message in messages}, default_sensitivity)
+    return audit_report.report_of(history, before, after, log, len(messages))
+
+
 reports_of = partial(audit_report.reports_of, constraints=LearnedConstraints())
 
 NONE = CompactionPlan("s")
@@ -409,11 +424,12 @@ def test_a_long_span_takes_a_moment() -> None:
 
 def test_each_entry_is_read_once_for_all_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     """A string is found in the newest entry of its time; what came later is not known to the report."""
-    log = [Message("user", f"about ORD-47{n % 2}", id=f"m{n}") for n in range(8)]
+    closed = {"sensitivity": "confidential"}
+    log = [Message("user", f"about ORD-47{n % 2}", meta=closed if n == 5 else {}, id=f"m{n}") for n in range(8)]
     read: list[str] = []
     texts_of = diff.message_texts
     monkeypatch.setattr(diff, "message_texts", lambda message: (read.append(message.id), texts_of(message))[1])
-    recallable = RecallableLog(log, {"m5"})
+    recallable = RecallableLog(log, {message.id: message for message in log})
     found = [recallable.find({"ORD-470", "ORD-471", "ORD-9"}, length) for length in (3, 6, 6, 8)]
     places = [{text: string.message_id for text, string in strings.items()} for strings in found]
     assert places == [

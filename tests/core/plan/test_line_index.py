@@ -13,7 +13,7 @@ from numbered import numbered
 
 
 def known(index: LineIndex) -> tuple[object, ...]:
-    return index.asks, index.ask_chars, index.marked, index.tools
+    return index.asks, index.ask_chars, index.marked, index.tools, index.decided
 
 
 @settings(max_examples=60)
@@ -33,6 +33,16 @@ def test_a_copy_goes_on_by_itself() -> None:
     index = LineIndex(line)
     index.copy().of([*line, *numbered([Message("system", "two")])])
     assert index.marked == []
+
+
+def test_decisions_are_found_in_what_came_since_they_were_last_asked_for() -> None:
+    first = numbered([Message("user", "hello"), Message("assistant", "We decided to use SQLite.")])
+    index = LineIndex(first)
+    assert list(index.decided) == [1]
+    twin, more = index.copy(), [*first, Message("tool", "We decided nothing.", id="t"), Message("user", "yes", id="y")]
+    assert list(index.of(more).decided) == [1]
+    line = [*more, Message("assistant", "I decided to go with tar.", id="z")]
+    assert list(index.of(line).decided) == list(twin.of(line).decided) == [1, 4]
 
 
 def test_what_may_be_pinned_has_marks_or_a_role_of_its_own() -> None:

@@ -90,6 +90,12 @@ def test_hidden_are_the_messages_that_the_prompt_does_not_show(plan: CompactionP
     assert plan.hidden_ids() == {f"m{n}" for n in range(12) if not plan.shows(f"m{n}")}
 
 
+@given(plans, plans)
+def test_named_since_another_plan_is_all_but_what_both_summarise(plan: CompactionPlan, before: CompactionPlan) -> None:
+    in_both = plan.summarized_ids() & before.summarized_ids()
+    assert plan.named_since(before) == plan.named_ids() - in_both
+
+
 @given(plans, records)
 def test_adding_leaves_no_record_that_decides_nothing(plan: CompactionPlan, extra: Record) -> None:
     grown = plan.adding(extra)

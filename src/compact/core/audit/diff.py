@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from compact.core.facts.constraints import ConstraintFinder
+from compact.core.facts.constraints import Constraint, ConstraintFinder
 from compact.core.facts.entities import EntityKind, entity_kinds
 from compact.core.facts.extraction import find_decisions
 from compact.core.facts.grounding import message_texts
@@ -16,12 +16,48 @@ from compact.core.facts.ledger import FactKind, Ledger
 from compact.core.facts.text import CUT_MARK, stands_in
 from compact.core.facts.tool_calls import is_typed
 from compact.core.messages.message import Message
+from compact.core.messages.sensitivity import is_open
+from compact.core.plan.line_index import LineIndex
 from compact.core.plan.plan import ClearRecord, CompactionPlan, ExternalizationRecord, Record
 from compact.core.plan.renderer import PromptRenderer, summary_id, summary_message
 from compact.core.plan.stubs import render_cleared
 from compact.core.summary.summary import StructuredSummary, unquoted
 
 _WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedHistory:
+    """A history as reports ask about it: each is about a few of its messages, and does not look at all of them.
+
+    `places` says where each stands, and may know of later ones; `asks` are the places of what people typed, `decided`
+    those of messages in which something was decided. `outside` are the places of what the plan in question does not
+    summarise; None if nobody knows them.
+    """
+
+    messages: Sequence[Message]
+    places: Mapping[str, int]
+    asks: Sequence[int]
+    decided: Sequence[int]
+    constraints: tuple[Constraint, ...]
+    outside: Sequence[int] | None = None
+
+    @classmethod
+    def read(cls, messages: Sequence[Message], index: LineIndex, constraints: ConstraintFinder) -> ReportedHistory:
+        """Read a history; `index` is that of the same messages."""
+        return cls(
+            messages,
+            {message.id: place for place, message in enumerate(messages)},
+            tuple(index.asks),
+            tuple(index.decided),
+            constraints.standing(messages),
+        )
+
+    def among(self, message_ids: frozenset[str]) -> list[Message]:
+        """Return those of some messages that are in the history, in order."""
+        places, end = self.places, len(self.messages)
+        known = sorted(places[one] for one in message_ids if one in places)
+        return [self.messages[place] for place in known if place < end]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +74,13 @@ class Removal:
     new_ids: tuple[str, ...]
 
     @classmethod
-    def between(cls, messages: Sequence[Message], before: CompactionPlan, after: CompactionPlan) -> Removal:
+    def between(cls, history: ReportedHistory, before: CompactionPlan, after: CompactionPlan) -> Removal:
         """Compare two plans for the same history."""
         # Plans read from a store hold equal records, not the same ones: compare each pair once, not for every message.
         same: dict[tuple[int, int], bool] = {}
         touched: list[tuple[Message, Record | None]] = []
-        # Of what was summarised already the prompt showed nothing; in a long history that is nearly everything.
-        changed = after.named_ids() - (before.summarized_ids() & after.summarized_ids())
-        for message in messages:
-            if message.id not in changed:
-                continue
+        # Of what was summarised already the prompt showed nothing.
+        for message in history.among(after.named_since(before)):
             was, now = before.get_action(message.id)[1], after.get_action(message.id)[1]
             pair = (id(was), id(now))
             if pair not in same:
@@ -83,18 +116,21 @@ class RemovedString(NamedTuple):
 class RecallableLog:
     """A log as recall finds strings in it: without the closed entries, which not everybody may recall.
 
-    Reports on many plans share one: each entry is read once, and not once for every plan.
+    Reports on many plans share one: each entry is read once, and not once for every plan. `by_id` has the same entries,
+    and may know of later ones; `default_sensitivity` is that of tool results which do not name theirs.
     """
 
-    def __init__(self, log: Sequence[Message], closed: Collection[str]) -> None:
-        self._log, self._closed = log, closed
-        self._by_id = {message.id: message for message in log}
+    def __init__(
+        self, log: Sequence[Message], by_id: Mapping[str, Message], default_sensitivity: str = "internal"
+    ) -> None:
+        self._log, self._by_id, self._default_sensitivity = log, by_id, default_sensitivity
         self._newest: dict[str, RemovedString] = {}
         self._read = 0
 
     def is_open(self, message_id: str) -> bool:
         """Return True if there is such an entry, and anybody may recall it."""
-        return message_id in self._by_id and message_id not in self._closed
+        message = self._by_id.get(message_id)
+        return message is not None and is_open(message, self._default_sensitivity)
 
     def _is_touched(self, message_id: str) -> bool:
         """Return True unless a tool, and neither a person nor the agent, wrote an entry."""
@@ -139,22 +175,20 @@ class RemovedAsk:
     message_id: str
 
 
-def removed_asks(
-    messages: Sequence[Message], plan: CompactionPlan, constraints: ConstraintFinder
-) -> Iterator[RemovedAsk]:
+def removed_asks(history: ReportedHistory, plan: CompactionPlan) -> Iterator[RemovedAsk]:
     """Yield the task and the standing constraints whose own message the plan has taken out."""
-    first = next((message for message in messages if is_typed(message)), None)
+    first = history.messages[history.asks[0]] if history.asks else None
     if first and plan.get_action(first.id)[1]:
         yield RemovedAsk(True, first.text.strip(), first.id)
-    for constraint in constraints.standing(messages):
+    for constraint in history.constraints:
         if plan.get_action(constraint.source_id)[1]:
             yield RemovedAsk(False, constraint.text, constraint.source_id)
 
 
-def removed_decisions(messages: Sequence[Message], plan: CompactionPlan) -> Iterator[tuple[str, str]]:
+def removed_decisions(history: ReportedHistory, plan: CompactionPlan) -> Iterator[tuple[str, str]]:
     """Yield the decisions whose own message the plan has taken out, each once, with the newest message that has it."""
-    named = plan.named_ids()
-    taken_out = (message for message in messages if message.id in named)
+    deciding = (history.messages[place] for place in history.decided)
+    taken_out = (message for message in deciding if plan.get_action(message.id)[1])
     found = {fact.subject.removesuffix(CUT_MARK): fact.source_ids[-1] for fact in find_decisions(taken_out)}
     yield from found.items()
 
@@ -162,10 +196,10 @@ def removed_decisions(messages: Sequence[Message], plan: CompactionPlan) -> Iter
 class PromptTexts:
     """The texts of a prompt, ready to be searched: the ledger of its summary, and everything else."""
 
-    def __init__(self, messages: Sequence[Message], plan: CompactionPlan) -> None:
+    def __init__(self, history: ReportedHistory, plan: CompactionPlan) -> None:
         record = plan.summary
         own_id = summary_id(record.version) if record else None
-        prompt = PromptRenderer().render(messages, plan).messages
+        prompt = PromptRenderer().render(history.messages, plan, history.outside).messages
         texts = [text for message in prompt if message.id != own_id for text in message_texts(message)]
         ledger = Ledger()
         if record and record.summary:

@@ -8,14 +8,20 @@ from enum import Enum
 from itertools import pairwise
 from typing import Any
 
-from compact.core.audit.diff import PromptTexts, RecallableLog, Removal, removed_asks, removed_decisions
+from compact.core.audit.diff import (
+    PromptTexts,
+    RecallableLog,
+    Removal,
+    ReportedHistory,
+    removed_asks,
+    removed_decisions,
+)
 from compact.core.audit.failures import failures_data, plan_failures
 from compact.core.audit.records import ModelCall, PlanVersion, StoredSession
 from compact.core.audit.regret_finder import regrets_of
-from compact.core.facts.constraints import ConstraintFinder
+from compact.core.facts.constraints import ConstraintFinder, ConstraintReading
 from compact.core.facts.entities import EntityKind
-from compact.core.messages.message import Message
-from compact.core.messages.sensitivity import closed_ids
+from compact.core.plan.line_index import LineIndex
 from compact.core.plan.plan import CompactionPlan, StepFailure
 from compact.core.plan.regret import Regret, RegretCount, count_regrets
 from compact.core.short_repr import short_repr
@@ -212,48 +218,29 @@ class CompactionReport:
 
 
 def report_of(
-    messages: Sequence[Message],
-    before: CompactionPlan,
-    after: CompactionPlan,
-    *,
-    constraints: ConstraintFinder,
-    log: Sequence[Message] = (),
-    default_sensitivity: str = "internal",
+    history: ReportedHistory, before: CompactionPlan, after: CompactionPlan, log: RecallableLog, log_length: int
 ) -> CompactionReport:
-    """Report what the step from one plan to the next did; `messages` is the history as long as it was then.
+    """Report what the step from one plan to the next did; `history` is as long as it was then.
 
     Counted is what the prompt showed before and no longer shows as it did: messages that left, and what stood for
     others until then. What had left earlier is not counted again, but for the task, constraints and decisions: they
-    are followed from round to round. `log` is where recall looks, if that is more than the history: the caller may
-    have edited the past. `default_sensitivity` is that of tool results which do not name theirs.
+    are followed from round to round. `log` is where recall looks, in as many entries as there were: it may have more
+    than the history, because the caller may have edited the past.
     """
-    log = log or messages
-    recallable = RecallableLog(log, closed_ids(log, default_sensitivity))
-    return _report(messages, before, after, constraints, recallable, len(log))
-
-
-def _report(
-    messages: Sequence[Message],
-    before: CompactionPlan,
-    after: CompactionPlan,
-    constraints: ConstraintFinder,
-    log: RecallableLog,
-    log_length: int,
-) -> CompactionReport:
-    removal = Removal.between(messages, before, after)
+    removal = Removal.between(history, before, after)
     strings = log.strings_of(removal)
     strings.update(log.find((text for text, found in strings.items() if not found.message_id), log_length))
     summary = after.summary.summary if after.summary else None
-    state_of = _StateOf(PromptTexts(messages, after), log, summary)
+    state_of = _StateOf(PromptTexts(history, after), log, summary)
     items = [
         ReportItem(
             TASK if ask.is_task else CONSTRAINT, ask.text, state_of(ask.text, ask.message_id), ask.message_id, True
         )
-        for ask in removed_asks(messages, after, constraints)
+        for ask in removed_asks(history, after)
     ]
     items += [
         ReportItem(DECISION, text, state_of.decision(text, message_id), message_id, True)
-        for text, message_id in removed_decisions(messages, after)
+        for text, message_id in removed_decisions(history, after)
     ]
     items += [
         ReportItem(found.kind.value, text, state_of(text, found.message_id), found.message_id, found.is_touched)
@@ -308,7 +295,8 @@ def reports_of(
     """
     now, regrets = frozenset(stored.view_ids), _by_version(regrets_of(stored), [entry.plan for entry in plans])
     log = [item.message for item in stored.messages]
-    recallable = RecallableLog(log, closed_ids(log, default_sensitivity))
+    recallable = RecallableLog(log, {message.id: message for message in log}, default_sensitivity)
+    index, finder = LineIndex(), ConstraintReading().of(constraints)
     before = CompactionPlan(stored.session_id)
     for plan in (entry.plan for entry in plans):
         if version is None or version == plan.version:
@@ -316,7 +304,8 @@ def reports_of(
             # The first call under a plan was written down with it.
             length = next((c.last_seq for c in calls if c.plan_version >= plan.version), len(log))
             history = [message for message in log[:length] if message.id in now or message.id in named]
-            report = _report(history, before, plan, constraints, recallable, length)
+            index = index.of(history)
+            report = report_of(ReportedHistory.read(history, index, finder), before, plan, recallable, length)
             yield replace(report, regrets=tuple(regrets.get(plan.version, ())))
         before = plan
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
+from compact.core.audit.diff import RecallableLog, ReportedHistory
 from compact.core.audit.freed import ContentChange, content_changes
 from compact.core.audit.report import CompactionReport, report_of
 from compact.core.engine.events import (
@@ -239,10 +239,18 @@ class EventEmitter:
 
         The report is made when somebody reads the event, on the history as it is now: the turn does not wait for it.
         """
-        view, log, plan = tuple(session.log.view), tuple(session.log.entries), session.plan
-        finder = session.constraint_reading.of(constraints)
-        read = partial(report_of, constraints=finder, default_sensitivity=default_sensitivity)
-        compute_report = _Once(lambda: read(view, before, plan, log=log))
+        log, plan = tuple(session.log.entries), session.plan
+        recallable = RecallableLog(log, session.log.recorded_by_id, default_sensitivity)
+        structure, index = session.structure, session.line_index
+        history = ReportedHistory(
+            tuple(session.log.view),
+            structure.places,
+            tuple(index.asks),
+            tuple(index.decided),
+            session.constraint_reading.of(constraints).standing(session.log.view),
+            plan.places_outside(structure),
+        )
+        compute_report = _Once(lambda: report_of(history, before, plan, recallable, len(log)))
         self.emit(session, CompactionReportEvent, compute_report=compute_report)
 
     def error(self, session: Session, error: Exception, *, fallback: str, message: str | None = None) -> None:

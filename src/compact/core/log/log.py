@@ -132,6 +132,11 @@ class Log:
         """Return an entry of the log as it came."""
         return self._known.recorded[message_id]
 
+    @property
+    def recorded_by_id(self) -> Mapping[str, Message]:
+        """The entries as they came, by their ids."""
+        return self._known.recorded
+
     def now(self, message_id: str) -> Message:
         """Return an entry that the log has, in the form that it has now."""
         return self._known.now(message_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compact.core.facts.extraction import find_decisions
 from compact.core.facts.tool_calls import is_typed
 from compact.core.messages.message import Message, list_start, text_chars
 
@@ -24,6 +25,9 @@ class LineIndex:
         self.ask_chars: list[int] = []
         self.marked: list[int] = []
         self.tools: dict[str, str] = {}
+        # Asked for after a compaction only, so read then.
+        self._decided: list[int] = []
+        self._read_for_decisions = 0
         self._extend(messages)
 
     def of(self, messages: Sequence[Message]) -> LineIndex:
@@ -39,7 +43,16 @@ class LineIndex:
         twin = LineIndex()
         twin._messages, twin.tools = list(self._messages), dict(self.tools)
         twin.asks, twin.ask_chars, twin.marked = list(self.asks), list(self.ask_chars), list(self.marked)
+        twin._decided, twin._read_for_decisions = list(self._decided), self._read_for_decisions
         return twin
+
+    @property
+    def decided(self) -> Sequence[int]:
+        """The places of messages in which something was decided."""
+        new = enumerate(self._messages[self._read_for_decisions :], self._read_for_decisions)
+        self._decided += [place for place, message in new if any(find_decisions((message,)))]
+        self._read_for_decisions = len(self._messages)
+        return self._decided
 
     def may_pin(self, roles: frozenset[str]) -> Sequence[int]:
         """Return the places of messages that may be pinned where all of some roles are."""

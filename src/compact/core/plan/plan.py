@@ -392,6 +392,21 @@ class CompactionPlan:
         """
         return self._decisions.covered.union(self._decisions.others)
 
+    def named_since(self, before: CompactionPlan) -> frozenset[str]:
+        """Return the messages that some record is about, but for those that this plan and one before it summarise.
+
+        Args:
+            before: The plan that was in force until then.
+
+        Example:
+            >>> plan.named_since(plan) < plan.named_ids()
+            True
+        """
+        mine, its = self._decisions, before._decisions
+        # Of a long history both summarise nearly everything: sets are compared in C, and the rest is little.
+        newly_covered = mine.covered - its.covered
+        return newly_covered.union(mine.others, (one for one in its.others if one in mine.covered))
+
     def summarized_ids(self) -> frozenset[str]:
         """Return the messages that the summary stands for; of a long history nearly all of them.
 
