@@ -141,6 +141,15 @@ def test_what_was_left_is_met_again_each_as_often_as_it_was_there() -> None:
     assert (some.rejoined, [entry.id for entry in some.new]) == (True, ["m2", "m4"])
 
 
+def test_of_equal_messages_that_were_left_the_oldest_is_met_again_whenever_each_was_left() -> None:
+    """Also by a process that has read the log anew, and knows no order but that of the log."""
+    log = log_of([A, B, A], [A, B], [C])
+    again = Log.restored(log.entries, log.view_ids)
+    for one in (log, again, log.fork()):
+        matched(one, [A])
+        assert one.view_ids == ["m1"]
+
+
 def test_a_message_that_cannot_be_read_leaves_everything_as_it_was() -> None:
     log = log_of([A, B], [A])
     with pytest.raises(InvalidHistory, match=r"messages\[2\]"):

@@ -22,13 +22,20 @@ class FormedEntries:
         unseen: Mapping[str, Message] | None = None,
     ) -> None:
         self.recorded = {entry.id: entry for entry in entries}
+        # Where each stands in the log.
+        self.places = {message_id: place for place, message_id in enumerate(self.recorded)}
         self.forms, self.unseen = dict(forms or {}), dict(unseen or {})
 
     def copy(self) -> FormedEntries:
         """Return the same entries, whose forms may change by themselves."""
         twin = FormedEntries((), self.forms, self.unseen)
-        twin.recorded = dict(self.recorded)
+        twin.recorded, twin.places = dict(self.recorded), dict(self.places)
         return twin
+
+    def record(self, entry: Message) -> None:
+        """Take in a new entry of the log."""
+        self.places[entry.id] = len(self.recorded)
+        self.recorded[entry.id] = entry
 
     def __contains__(self, message_id: object) -> bool:
         return message_id in self.recorded

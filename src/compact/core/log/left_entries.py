@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from bisect import insort
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from compact.core.log.forms import what_is_said
 from compact.core.messages.message import Message
 
 
 class LeftEntries:
-    """Entries by what they say, those that were left first in front."""
+    """Entries by what they say, those that came first in front: `places` says where each stands in the log."""
 
-    def __init__(self, entries: Iterable[Message] = ()) -> None:
+    def __init__(self, places: Mapping[str, int], entries: Iterable[Message] = ()) -> None:
+        self._places = places
         self._by_said: dict[str, list[Message]] = {}
         self.add(entries)
 
-    def copy(self) -> LeftEntries:
-        """Return the same entries, to take others from."""
-        twin = LeftEntries()
+    def copy(self, places: Mapping[str, int]) -> LeftEntries:
+        """Return the same entries, to take others from, by the places of a copy of the log."""
+        twin = LeftEntries(places)
         twin._by_said = {said: list(entries) for said, entries in self._by_said.items()}
         return twin
 
     def add(self, entries: Iterable[Message]) -> None:
         """Take in more entries."""
         for entry in entries:
-            self._by_said.setdefault(what_is_said(entry.original), []).append(entry)
+            known = self._by_said.setdefault(what_is_said(entry.original), [])
+            insort(known, entry, key=lambda one: self._places[one.id])
 
     def saying_what(self, item: object) -> Sequence[Message]:
         """Return the entries that say what an item says."""

@@ -69,7 +69,7 @@ class Log:
         self._sent_back = KnownList()
         # The oldest entries of the view, if the caller's list has lost these: a summary stands for them.
         self._trimmed: frozenset[str] = frozenset()
-        self._left = LeftEntries()
+        self._left = LeftEntries(self._known.places)
         # The last number that was put behind an id that is taken.
         self._last_number: dict[str, int] = {}
 
@@ -90,7 +90,7 @@ class Log:
             is_unseen = entry.id in log.unseen
             log._raw.add(log.unseen.get(entry.id, entry).original, (entry.id,), "" if is_unseen else entry.id)
         on_the_line = {message.id for message in log.view}
-        log._left.add(message for message in entries if message.id not in on_the_line)
+        log._left = LeftEntries(log._known.places, (message for message in entries if message.id not in on_the_line))
         log.line = next((message.line for message in reversed(log.view) if not message.is_instruction), 0)
         return log
 
@@ -99,7 +99,8 @@ class Log:
         twin = Log()
         twin.entries, twin.view, twin.line = list(self.entries), list(self.view), self.line
         twin._raw, twin._sent_back, twin._trimmed = self._raw.copy(), self._sent_back.copy(), self._trimmed
-        twin._known, twin._left, twin._last_number = self._known.copy(), self._left.copy(), dict(self._last_number)
+        twin._known, twin._last_number = self._known.copy(), dict(self._last_number)
+        twin._left = self._left.copy(twin._known.places)
         return twin
 
     def __len__(self) -> int:
@@ -212,14 +213,13 @@ class Log:
         messages = [(place, incoming.read(place)) for place in places]
         found = list[tuple[Message, bool]]()
         # Where in the log the calls are that come back, by their ids.
-        calls, in_log = dict[str, int](), dict[str, int]()
+        calls = dict[str, int]()
         for n, message in messages:
             known = self._take_left(message, line, may_be_bare=n < bare_until)
             if known is None and message.tool_call_id in calls:
                 known = self._take_cut(message, calls[message.tool_call_id])
             if known is not None and known.tool_calls:
-                in_log = in_log or {entry.id: place for place, entry in enumerate(self.entries)}
-                calls |= {call.id: in_log[known.id] for call in known.tool_calls}
+                calls |= {call.id: self._known.places[known.id] for call in known.tool_calls}
             found.append((known or message, known is not None))
         return found
 
@@ -273,7 +273,7 @@ class Log:
             own = f"{message.id or 'm'}-{number}"
         entry = with_id(message, own, self.line)
         self.entries.append(entry)
-        self._known.recorded[own] = entry
+        self._known.record(entry)
         return entry
 
     def _extend_view(self, new: Sequence[Message]) -> None:
@@ -339,7 +339,8 @@ class Log:
         on_the_line = frozenset(left.ids)
         there._known.keep_forms(on_the_line)
         there.view = [there.now(message_id) for message_id in left.ids]
-        there._left = LeftEntries(entry for entry in self.entries if entry.id not in on_the_line)
+        others = (entry for entry in self.entries if entry.id not in on_the_line)
+        there._left = LeftEntries(there._known.places, others)
         match = there._changed(incoming, found, KnownList())
         before, now = dict.fromkeys(self.view_ids), set(there.view_ids)
         is_same_line = there.view_ids == self.view_ids  # a call that went back there is made again
