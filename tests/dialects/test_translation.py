@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable, Sequence
 from operator import is_
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from compact import CompactConfig, CompactManager
 from compact.dialects import DIALECTS
@@ -310,6 +313,92 @@ def test_neighbours_that_are_together_here_and_apart_there_are_known() -> None:
     entries = translator.entries(back, [ShownList(own, [f"m{n}" for n in range(1, 9)])])
     assert len(entries) == len(own)
     assert all(map(is_, entries, own))
+
+
+# -- calls without ids ----------------------------------------------------------------------------------------------
+
+
+def without_ids(name: str, rounds: Iterable[tuple[str, Sequence[str]]]) -> Items:
+    """Return questions, each with an answer that calls functions at once, and their results, which all say the same."""
+    if name == "gemini":
+        return [
+            content
+            for question, called in rounds
+            for content in (
+                gemini("user", question),
+                {"role": "model", "parts": [{"functionCall": {"name": f, "args": {}}} for f in called]},
+                *(
+                    {"role": "user", "parts": [{"functionResponse": {"name": f, "response": {"output": "ok"}}}]}
+                    for f in called
+                ),
+            )
+        ]
+    return [
+        message
+        for question, called in rounds
+        for message in (
+            user(question),
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [{"function": {"name": f, "arguments": {}}} for f in called],
+            },
+            *({"role": "tool", "tool_name": f, "content": "ok"} for f in called),
+        )
+    ]
+
+
+ROUNDS = st.lists(
+    st.tuples(st.sampled_from(["a", "b", "c"]), st.lists(st.sampled_from(["f", "g"]), min_size=1, max_size=3)),
+    min_size=1,
+    max_size=4,
+)
+
+
+@pytest.mark.parametrize("name", ["ollama", "gemini"])
+@settings(max_examples=200)
+@given(ROUNDS, ROUNDS, st.integers(0, 3), st.integers(0, 3))
+def test_results_without_ids_belong_to_their_calls_whatever_the_list_was_before(
+    name: str, before: list[tuple[str, list[str]]], now: list[tuple[str, list[str]]], cut: int, tail: int
+) -> None:
+    """They have the numbers that they have in a list that nobody has seen before."""
+    translator, items = Translator(DIALECTS[name]), without_ids(name, now)
+    lists = [without_ids(name, before)[cut:], items, without_ids(name, [*before, *now])[tail:], items]
+    for given_items in lists:
+        shown = translator.items(translator.entries(given_items))
+        assert [belongs(entry) for entry in translator.entries(given_items)] == [
+            belongs(entry) for entry in Translator(DIALECTS[name]).entries(given_items)
+        ]
+        assert shown == given_items
+
+
+def belongs(entry: dict[str, Any]) -> tuple[object, ...]:
+    calls = entry.get("tool_calls") or ()
+    return (entry["role"], entry.get("tool_call_id"), *((call["id"], call["function"]["name"]) for call in calls))
+
+
+@pytest.mark.parametrize("name", ["ollama", "gemini"])
+def test_a_result_that_has_another_beside_it_after_an_edit_is_that_of_the_other_call(name: str) -> None:
+    """It was taken for the result that it was before: that of a call that is gone, and its own call had none."""
+    config = CompactConfig(max_context_tokens=32_000, state={"url": "memory:"}, telemetry={"exporter": "none"})
+    with CompactManager(config) as manager:
+        for rounds in ([("Look.", ["f"])], [("Look at both.", ["g", "f"])]):
+            items = without_ids(name, rounds)
+            assert manager.preflight("s", items, dialect=name) == items
+
+
+@pytest.mark.parametrize("name", ["ollama", "gemini"])
+def test_a_result_that_was_missing_is_that_of_its_call(name: str) -> None:
+    """The agent was interrupted between two results, and puts the second in where it belongs."""
+    whole, translator = (
+        without_ids(name, [("Look at both.", ["f", "f"]), ("Go on.", ["g"])]),
+        Translator(DIALECTS[name]),
+    )
+    translator.entries([*whole[:3], whole[4]])
+    translator.items(translator.entries([*whole[:3], whole[4]]))
+    assert list(map(belongs, translator.entries(whole))) == list(
+        map(belongs, Translator(DIALECTS[name]).entries(whole))
+    )
 
 
 def text(said: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ are not read again, and whatever nobody has changed is given back as the caller'
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_
@@ -113,6 +114,8 @@ class Translator:
         if self._current and unchanged == len(items) == len(self._seen):
             return self._entries
         known, place, is_whole = self._longest_known(items, unchanged)
+        while known and self._is_torn(items, place, known[-1].entries[-1:]):
+            known, place = known[:-1], place - len(known[-1].seen)
         if is_whole:
             return self._taken_over(items, known, place, {})
         in_place = self._in_place(items)
@@ -294,7 +297,7 @@ class Translator:
             elif len(block.seen) > 1 or (others := others + 1) > _MAX_OTHERS:
                 return {}
             place += len(block.seen)
-        return found
+        return self._untorn(items, found, self._current)
 
     def _aligned(self, items: Sequence[Any], lists: Sequence[ShownList]) -> dict[int, KnownBlock]:
         """Return the blocks that are in a list, by their places, of the known list that most of it is in.
@@ -306,7 +309,7 @@ class Translator:
         for blocks, places in self._places_in(items, lists):
             start = next((n for n in range(len(places)) if places.get(n) != n), len(places))
             if (len(places), start) > most:
-                best, most = dict(self._whole_blocks(blocks, places)), (len(places), start)
+                best, most = self._untorn(items, dict(self._whole_blocks(blocks, places)), blocks), (len(places), start)
             if len(places) == len(items):
                 break
         return best
@@ -349,6 +352,40 @@ class Translator:
             else:
                 end = None
             start += count
+
+    def _untorn(
+        self, items: Sequence[Any], found: Mapping[int, KnownBlock], blocks: Sequence[KnownBlock]
+    ) -> dict[int, KnownBlock]:
+        """Return blocks of a known list without results that now stand beside others than they did.
+
+        Where calls have no ids a dialect numbers the results behind them: those are read again, together.
+        """
+        numbers = {id(block): number for number, block in enumerate(blocks)}
+        # What is next to each other in both lists.
+        stretches: list[deque[tuple[int, KnownBlock]]] = []
+        for at in sorted(found):
+            before, last = stretches[-1][-1] if stretches else (0, None)
+            is_next = last and before + len(last.seen) == at and numbers[id(found[at])] == numbers[id(last)] + 1
+            if not is_next:
+                stretches.append(deque())
+            stretches[-1].append((at, found[at]))
+        whole = dict[int, KnownBlock]()
+        for stretch in stretches:
+            while stretch and self._is_torn(items, stretch[0][0], stretch[0][1].entries[:1]):
+                stretch.popleft()
+            while stretch:
+                at, block = stretch[-1]
+                if not self._is_torn(items, at + len(block.seen), block.entries[-1:]):
+                    break
+                stretch.pop()
+            whole.update(stretch)
+        return whole
+
+    def _is_torn(self, items: Sequence[Any], at: int, outermost: Sequence[Entry]) -> bool:
+        """Return True if a known block that begins or ends at a place of a list does so between results read as one."""
+        if not 0 < at < len(items) or not any(entry.get("role") == "tool" for entry in outermost):
+            return False
+        return len(list(self.dialect.read([without_meta(item) for item in items[at - 1 : at + 1]], at - 1))) == 1
 
     def _is_read_alone(self, block: KnownBlock) -> bool:
         """Return False for results that are known by their number behind a call: they are read with those before."""
