@@ -6,9 +6,11 @@ import time
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage, SystemMessage
 
 from compact import CompactConfig, CompactError, CompactManager, ConfigError, InvalidHistory, Message, compact
 from compact.core.engine.events import HistoryRepairedEvent
+from compact.dialects import DIALECTS
 from compact.testing import RecordingSink, dialogue, tool_exchange, user
 
 
@@ -209,6 +211,39 @@ def test_a_dialect_that_a_list_is_not_in_is_forgotten_with_the_call(dialect: Any
         manager.preflight("s", history, dialect=dialect)
     assert manager.preflight("s", history) == history
     assert len(manager.history("s")) == len(history)
+
+
+ANTHROPIC_CALL = [
+    {"role": "user", "content": [{"type": "text", "text": "do it"}]},
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "read", "input": {}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "done"}]},
+]
+RESPONSES_CALL = [
+    {"role": "user", "content": "do it"},
+    {"type": "function_call", "call_id": "c", "name": "read", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "c", "output": "done"},
+]
+OTHERS: dict[str, list[Any]] = {
+    "objects": [SystemMessage("be brief"), HumanMessage("do it")],
+    "objects and a protected dict": [SystemMessage("be brief"), user("do it", protected=True)],
+    "anthropic": ANTHROPIC_CALL,
+    "responses": RESPONSES_CALL,
+}
+
+
+@pytest.mark.parametrize("calls_before", [0, 1])
+@pytest.mark.parametrize(
+    ("name", "dialect"),
+    [(name, dialect) for name in OTHERS for dialect in DIALECTS if dialect != name],
+)
+def test_a_list_that_was_named_wrong_is_read_without_the_name(name: str, dialect: str, calls_before: int) -> None:
+    manager, _ = watched()
+    for _ in range(calls_before):
+        manager.preflight("s", OTHERS[name])
+    with pytest.raises(InvalidHistory):
+        manager.preflight("s", OTHERS[name], dialect=dialect)
+    manager.preflight("s", OTHERS[name])
+    assert len(manager.history("s")) == len(OTHERS[name])
 
 
 def test_a_list_that_cannot_be_read_decides_no_dialect() -> None:

@@ -46,7 +46,7 @@ from compact.core.audit.why import PhraseTrace
 from compact.core.engine.engine import Engine
 from compact.core.engine.events import CompactionEvent, NoticeEvent
 from compact.core.engine.status import SessionStatus, status_of
-from compact.core.errors import CompactError, UnknownSession
+from compact.core.errors import CompactError, InvalidHistory, UnknownSession
 from compact.core.facts.constraints import ConstraintFinder
 from compact.core.messages.message import Message, SettledItems
 from compact.core.messages.tokenizer import ProviderAwareTokenizer
@@ -394,7 +394,6 @@ class CompactManager:
         on_known: Callable[[list[M]], None] | None = None,
     ) -> Steps[list[M]]:
         call = yield from self._begin(held, options)
-        entries = yield from self._taken_in(call, held, messages)
 
         def to_items(prompt: list[object]) -> list[M]:
             return cast(list[M], self._to_items(call, held, prompt))
@@ -404,7 +403,9 @@ class CompactManager:
                 on_known(to_items(prompt))
 
         on_prompt = tell if on_known else None
-        prompt = yield from call.engine.preflight(held.session, entries, call.budget, on_known=on_prompt)
+        with _unread_forgotten(held):
+            entries = yield from self._taken_in(call, held, messages)
+            prompt = yield from call.engine.preflight(held.session, entries, call.budget, on_known=on_prompt)
         return to_items(prompt)
 
     def manual_compact(
@@ -481,11 +482,12 @@ class CompactManager:
         self, held: HeldSession, messages: Sequence[M], options: CallOptions, asked: CompactionOptions
     ) -> Steps[list[M]]:
         call = yield from self._begin(held, options)
-        entries = yield from self._taken_in(call, held, messages)
         target, note, focus = asked.target_tokens, asked.note or "", asked.kept_first
-        prompt = yield from call.engine.manual_compact(
-            held.session, entries, call.budget, target_tokens=target, note=note, focus=focus
-        )
+        with _unread_forgotten(held):
+            entries = yield from self._taken_in(call, held, messages)
+            prompt = yield from call.engine.manual_compact(
+                held.session, entries, call.budget, target_tokens=target, note=note, focus=focus
+            )
         return cast(list[M], self._to_items(call, held, prompt))
 
     def _to_items(self, call: _Call, held: HeldSession, prompt: list[object]) -> list[Any]:
@@ -514,7 +516,8 @@ class CompactManager:
         """Return a caller's list as entries of the log, and have its session know which dialect it is in."""
         with held.gateway.reading():
             entries = yield from self._to_entries(call, held.gateway, messages)
-        held.session.mark_dialect(held.gateway.known_dialect)
+        if known := held.gateway.known_dialect:
+            held.session.mark_dialect(known)
         return entries
 
     def _to_entries(self, call: _Call, gateway: Gateway, messages: Sequence[object]) -> Steps[Sequence[object]]:
@@ -1371,6 +1374,18 @@ class _Call:
         if before in DIALECTS:
             return before
         return "anthropic" if self.model.startswith("claude") else "chat"
+
+
+@contextmanager
+def _unread_forgotten(held: HeldSession) -> Generator[None]:
+    """Forget which dialect a list was taken for if the log cannot read it: nothing of it is logged."""
+    dialect = held.session.plan.dialect
+    try:
+        with held.gateway.reading(InvalidHistory):
+            yield
+    except InvalidHistory:
+        held.session.mark_dialect(dialect)
+        raise
 
 
 def _own_list(session: Session) -> ShownList:

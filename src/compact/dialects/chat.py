@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from compact.core.errors import InvalidHistory
+from compact.core.json_data import is_mapping
 from compact.core.messages.legality import Violation
 from compact.core.messages.message import ROLES, Message
 from compact.dialects.chat_check import check_chat_completions
-from compact.dialects.dialect import META, NATIVE, Block, Entry, fields_of, without
+from compact.dialects.dialect import META, NATIVE, Block, Entry, check_calls, fields_of, foreign, without
 from compact.dialects.objects import plain_item
 
 _OWN_PARTS = frozenset({"image_url", "input_audio", "refusal"})
@@ -18,10 +18,6 @@ _FOREIGN_PARTS = frozenset(
     {"input_text", "output_text", "input_image", "input_file"}
     | {"tool_use", "tool_result", "thinking", "redacted_thinking"}
     | {"tool-call", "tool-result", "tool-approval-request", "tool-approval-response"}
-)
-# Calls and results of other dialects, by the type of a part or by its only key.
-_FOREIGN_CALLS = frozenset(
-    {"tool_use", "tool_result", "tool-call", "tool-result", "toolUse", "toolResult", "functionCall", "functionResponse"}
 )
 
 
@@ -46,7 +42,7 @@ class ChatDialect:
 
     def read(self, items: Sequence[Any], place: int) -> Iterator[Block]:
         """Read each item as an entry of its own."""
-        check_parts(items, place)
+        check_readable(items, place)
         return (Block((item,), (item,)) for item in items)
 
     def write(self, entries: Sequence[Entry]) -> Iterator[Block]:
@@ -64,23 +60,15 @@ class ChatDialect:
         return check_chat_completions([plain_item(item) for item in items])
 
 
-def check_parts(items: Sequence[Any], place: int) -> None:
-    """Raise InvalidHistory for a call or a result that is written as another dialect does: nobody would see it as one.
+def check_readable(items: Sequence[Any], place: int) -> None:
+    """Raise InvalidHistory for objects of others, and for a call or a result that is written as another dialect does.
 
-    Other parts that are not known here are passed through.
+    Nobody would see it as one. Other parts that are not known here are passed through.
     """
     for number, item in enumerate(items, place):
-        content = fields_of(item).get("content")
-        for part in cast(Sequence[object], content) if isinstance(content, list | tuple) else ():
-            fields = fields_of(part)
-            kind = fields.get("type")
-            foreign_key = next((key for key in _FOREIGN_CALLS if key in fields), "") if kind is None else kind
-            if foreign_key in _FOREIGN_CALLS:
-                raise InvalidHistory(
-                    f"a part {foreign_key!r} is not in the dialect 'chat'",
-                    place=f"messages[{number}]",
-                    hint="pass one kind of messages in a session, or name another dialect: preflight(..., dialect=...)",
-                )
+        if not (isinstance(item, Message) or is_mapping(item)):
+            raise foreign(item, number, "chat")
+        check_calls(fields_of(item).get("content"), number, "chat")
 
 
 def _recognises_content(content: object) -> bool | None:

@@ -28,6 +28,11 @@ _MARKED_DEPTH = 2
 _PLAIN_TEXT = frozenset({"type", "text", CACHE_MARK})
 # Under this name the meta of an entry says that it is the summary of a session.
 _SUMMARY = "compact_summary"
+# Calls and results as they stand in parts, by the type of a part or by its only key.
+_CALLS_AS_PARTS = frozenset(
+    {"tool_use", "tool_result", "tool-call", "tool-result", "toolUse", "toolResult", "functionCall", "functionResponse"}
+)
+_ONE_KIND = "pass one kind of messages in a session, or name another dialect: preflight(..., dialect=...)"
 _BYTES = "$bytes"  # the key under which bytes stand in JSON
 
 
@@ -173,12 +178,23 @@ def foreign(item: object, place: int, dialect: str, *, hint: str = "") -> Invali
     """Return the error for an item that a dialect does not know."""
     keys = ", ".join(map(str, fields_of(item)))
     shape = f"keys {keys}" if keys else type(item).__name__
-    one_kind = "pass one kind of messages in a session, or name another dialect: preflight(..., dialect=...)"
     return InvalidHistory(
         f"not a message in the dialect {dialect!r}: {shape}",
         place=f"messages[{place}]",
-        hint=f"{one_kind}; {hint}" if hint else one_kind,
+        hint=f"{_ONE_KIND}; {hint}" if hint else _ONE_KIND,
     )
+
+
+def check_calls(content: object, place: int, dialect: str) -> None:
+    """Raise InvalidHistory for a part that is a call, or a result, as other dialects write it: nobody would see it."""
+    for part in cast(Sequence[object], content) if isinstance(content, list | tuple) else ():
+        fields = fields_of(part)
+        kind = fields.get("type")
+        found = next((key for key in _CALLS_AS_PARTS if key in fields), "") if kind is None else kind
+        if found in _CALLS_AS_PARTS:
+            raise InvalidHistory(
+                f"a part {found!r} is not in the dialect {dialect!r}", place=f"messages[{place}]", hint=_ONE_KIND
+            )
 
 
 def as_json_data(value: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 from compact.core.messages.message import Message, SettledItems, copy_plain
 from compact.dialects import CHAT, DIALECTS, detect, get_dialect
-from compact.dialects.chat import check_parts
+from compact.dialects.chat import check_readable
 from compact.dialects.dialect import META, NATIVE, Dialect, has_own_marks, without
 from compact.dialects.objects import SeenItems, check_items, plain_item
 from compact.dialects.translation import ShownList, Translator, may_look_otherwise
@@ -59,12 +59,12 @@ class Gateway:
         return self.dialect.name if self._is_decided and self.dialect.name in DIALECTS else ""
 
     @contextmanager
-    def reading(self) -> Generator[None]:
+    def reading(self, failing: type[BaseException] = BaseException) -> Generator[None]:
         """Be as before if a list cannot be read: the dialect that it was taken for is none that the next one is in."""
         before = replace(self)
         try:
             yield
-        except BaseException:
+        except failing:
             for one in fields(self):
                 setattr(self, one.name, getattr(before, one.name))
             raise
@@ -114,7 +114,7 @@ class Gateway:
         """Do what `to_entries` does, if no other lists are needed for it; return None if they are."""
         data = self._seen.data
         if self._is_chat_as_is:
-            check_parts(data[self._checked :], self._checked)
+            check_readable(data[self._checked :], self._checked)
             self._understood = self._seen
             return data
         is_last = self._understood is self._translated

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from compact.core.messages.legality import Violation
 from compact.core.messages.message import Message
-from compact.dialects.dialect import NATIVE, Block, Entry, as_json_data, foreign, native_of, without
+from compact.dialects.dialect import NATIVE, Block, Entry, as_json_data, check_calls, foreign, native_of, without
 from compact.dialects.responses_check import check_responses as check_responses
 from compact.dialects.responses_items import (
     ITEM_TYPES,
@@ -90,8 +90,12 @@ class ResponsesDialect:
         is_known = fields.get("role") in _ROLES or isinstance(fields.get("type"), str)
         if isinstance(item, Message) or _FOREIGN_KEYS & fields.keys() or not is_known:
             raise foreign(item, place, self.name)
-        if fields.get("type", "message") == "message" and not isinstance(fields.get("content"), str | list):
+        kind, content = fields.get("type", "message"), fields.get("content")
+        # What has a text for its content is a message, and no item of a type that is to come.
+        is_odd = not isinstance(content, str | list) if kind == "message" else isinstance(content, str)
+        if is_odd and kind not in ITEM_TYPES:
             raise foreign(item, place, self.name)
+        check_calls(fields.get("content"), place, self.name)
         return fields
 
 

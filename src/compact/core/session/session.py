@@ -491,8 +491,8 @@ class Session:
         self.plan = replace(self.plan, archived=entries)
 
     def mark_dialect(self, dialect: str) -> None:
-        """Note the wire format that the caller's lists are in, if it is known; the next plan says so."""
-        if dialect and dialect != self.plan.dialect:
+        """Note the wire format that the caller's lists are in, "" if it is not known; the next plan says so."""
+        if dialect != self.plan.dialect:
             self.plan = replace(self.plan, dialect=dialect)
 
     def note_failure(self, failure: StepFailure) -> None:
