@@ -68,6 +68,7 @@ _HELD_FILES = (
     "core/search/ranking.py",
     "core/search/search_terms.py",
     "core/search/stemming.py",
+    "core/session/regret_watch.py",
 )
 _HELD_TESTS = (
     "tests/core/engine/test_trigger.py",
@@ -83,6 +84,7 @@ _HELD_TESTS = (
     "tests/core/plan/test_renderer.py",
     "tests/core/planning/test_attachments.py",
     "tests/core/search",
+    "tests/core/session/test_regret_watch.py",
 )
 _SHORT_SAMPLE = 40
 # Chosen: the tests of the core itself, and those of behaviour that need no server and no browser.

@@ -41,7 +41,7 @@ class RegretWatch:
             self._finder = self._earlier = None
         if not plan.records:
             return
-        finder = self._finder or self._taken_over(plan, match)
+        finder = self._finder or self._taken_over(plan, len(match.new))
         if finder is None:
             finder = self._read(plan)
         else:
@@ -58,17 +58,16 @@ class RegretWatch:
 
     def _read(self, plan: CompactionPlan) -> RegretFinder:
         if self._finder is None:
-            self._finder = self._taken_over(plan, Match((), [])) or read_regrets(
+            self._finder = self._taken_over(plan, 0) or read_regrets(
                 plan, self._log.entries, self._log.view, self._tokens.of
             )
         return self._finder
 
-    def _taken_over(self, plan: CompactionPlan, match: Match) -> RegretFinder | None:
-        """Return the finder of the plan before, for this plan, if it has read all but what a match has just brought."""
+    def _taken_over(self, plan: CompactionPlan, new: int) -> RegretFinder | None:
+        """Return the finder of the plan before, for this plan, if it has read all of the line but what is new."""
         finder, self._earlier = self._earlier, None
-        known = len(self._log.view) - len(match.new)
-        is_usable = not (match.branched or match.rejoined) and bool(plan.records)
-        if finder is None or not is_usable or not finder.has_read(self._log.view[:known]):
+        view = self._log.view
+        if finder is None or not plan.records or not finder.has_read(view[: len(view) - new]):
             return None
         finder.take_plan(plan)
         return finder
