@@ -69,6 +69,7 @@ _HELD_FILES = (
     "core/search/search_terms.py",
     "core/search/stemming.py",
     "core/session/regret_watch.py",
+    "core/session/tails.py",
 )
 _HELD_TESTS = (
     "tests/core/engine/test_trigger.py",
@@ -85,6 +86,7 @@ _HELD_TESTS = (
     "tests/core/planning/test_attachments.py",
     "tests/core/search",
     "tests/core/session/test_regret_watch.py",
+    "tests/core/session/test_tails.py",
 )
 _SHORT_SAMPLE = 40
 # Chosen: the tests of the core itself, and those of behaviour that need no server and no browser.
