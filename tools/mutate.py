@@ -68,6 +68,7 @@ _HELD_FILES = (
     "core/search/ranking.py",
     "core/search/search_terms.py",
     "core/search/stemming.py",
+    "core/session/prompt.py",
     "core/session/regret_watch.py",
     "core/session/tails.py",
 )
@@ -85,6 +86,7 @@ _HELD_TESTS = (
     "tests/core/plan/test_renderer.py",
     "tests/core/planning/test_attachments.py",
     "tests/core/search",
+    "tests/core/session/test_prompt.py",
     "tests/core/session/test_regret_watch.py",
     "tests/core/session/test_tails.py",
 )

@@ -62,7 +62,7 @@ class CurrentPrompt:
         as_planned = {id(slot) for slot in rendered.slots}
         for slot in slots:
             message = slot.message
-            is_unchanged = len(slot.ids) == 1 and message is log.get(slot.ids[0])
+            is_unchanged = bool(slot.ids) and message is log.get(slot.ids[0])
             record = plan.get_action(slot.ids[0])[1] if slot.ids and id(slot) in as_planned else None
             if is_unchanged:
                 prompt.items.add(message.original, slot.ids, message.id)
@@ -96,8 +96,8 @@ class CurrentPrompt:
     def take_forms(self, forms: Mapping[str, tuple[Message, int]]) -> bool:
         """Show entries in other forms, each with its tokens; return False if the prompt must be made anew for them."""
         slots = list(self.rendered.slots)
-        places = {slot.ids[0]: place for place, slot in enumerate(slots) if len(slot.ids) == 1}
-        if any(i not in places or self.items.owners[places[i]] != i or form.is_empty for i, (form, _) in forms.items()):
+        places = {owner: place for place, owner in enumerate(self.items.owners)}
+        if any(i not in places or form.is_empty for i, (form, _) in forms.items()):
             return False
         for message_id, (form, tokens) in forms.items():
             place = places[message_id]
