@@ -265,6 +265,32 @@ def test_what_a_list_has_lost_stays_while_a_summary_stands_for_it_and_leaves_wit
     assert len(session.log.view) == 5
 
 
+def test_entries_in_another_form_are_shown_in_it_without_a_prompt_that_is_made_anew() -> None:
+    session = session_of()
+    cleared = [*HISTORY[:2], {**HISTORY[2], "content": "[cleared]"}, *HISTORY[3:]]
+    match = session.ingest(cleared, COUNT)
+    assert match is not None
+    prompt = session.prompt
+    assert session.show_forms(match.formed)
+    assert session.prompt is prompt
+    assert prompt.messages[2].text == "[cleared]"
+    assert prompt.tokens == sum(session.view_tokens())
+
+
+def test_who_quotes_a_label_is_heard_where_no_other_process_has_added_anything() -> None:
+    session, quote = session_of(), user(f"{NOTE.message.text}: what is that?")
+    match = take(session, [*HISTORY, assistant("yes"), quote, assistant("a note")])
+    assert [message.text for message in match.new] == ["yes", quote["content"], "a note"]
+
+
+def test_what_another_process_has_shown_again_and_injected_is_ours_at_the_end_of_its_prompt() -> None:
+    shown_again = user(f"[retrieved artifact art-{'0' * 16}: a report]\nall is well")
+    added = [shown_again, user(NOTE.message.text)]
+    for names, heard in ((["clock"], 0), (["clock", "weather"], 0), (["weather"], 2), ([], 2)):
+        read = Session.resumed(stored(session_of()))
+        assert len(take(read, [*HISTORY, *added], *names).new) == heard
+
+
 # -- forks, and what was read again ----------------------------------------------------------------------------------
 
 
