@@ -42,7 +42,7 @@ def clearing(version: int, message_id: str = "m3", **fields: Any) -> CompactionP
 
 
 def summing_up(version: int, *message_ids: str) -> CompactionPlan:
-    summary = StructuredSummary(narrative="they looked")
+    summary = StructuredSummary(narrative=f"they looked, version {version}")
     record = SummarizationRecord(span=SpanReference(message_ids), strategy="mine", reason="old", summary=summary)
     return CompactionPlan("s", version, (record,), lines={})
 
@@ -190,6 +190,27 @@ def test_a_prompt_with_a_summary_that_comes_back_goes_out_as_it_is() -> None:
     out = call(session, longer)
     assert out[1:] == longer[2:]
     assert out[-1] is longer[-1]
+
+
+def test_behind_a_summary_that_is_another_one_now_the_callers_own_objects_go_out() -> None:
+    """An item of its list is not at the place that the entry has in the log."""
+    pinned = {**user("never push"), "meta": {"protected": True}}
+    plans = [replace(summing_up(version, "m2", "m3"), pinned=("m1",)) for version in (1, 2)]
+    session = session_of([pinned, *dialogue(1), user("and now?")], plans[0])
+    before = call(session, [pinned, *dialogue(1), user("and now?")])
+    session.adopt(plans[1], is_compaction=True)
+    out = call(session, before)
+    assert [ours is own for ours, own in zip(out, before, strict=True)] == [True, False, True]
+
+
+def test_a_prompt_that_comes_back_goes_out_in_its_own_objects_though_its_last_result_is_cleared_now() -> None:
+    items = [*dialogue(1), user("look"), *tool_exchange("c1", "a long result " * 9)]
+    session = session_of(items, summing_up(1, "m1", "m2"))
+    before = call(session, items)
+    summed_up, cleared = summing_up(2, "m1", "m2"), clearing(2, "m5")
+    session.adopt(replace(summed_up, records=(*summed_up.records, *cleared.records)), is_compaction=True)
+    out = call(session, before)
+    assert [ours is own for ours, own in zip(out, before, strict=True)] == [False, True, True, False]
 
 
 def test_an_entry_that_a_trimmed_list_has_lost_goes_out_as_the_log_has_it() -> None:

@@ -356,7 +356,7 @@ class Session:
     def _own_items(self, incoming: Sequence[object], owners: Sequence[str]) -> Mapping[str, object]:
         """Return the caller's items of the prompt, by the entries that they are; of a whole history these are few."""
         places = self.structure.places
-        shown = {owner: places.get(owner, len(owners)) for owner in self.prompt.items.owners if owner}
+        shown = {owner: places[owner] for owner in self.prompt.items.owners if owner}
         if all(place < len(owners) and owners[place] == owner for owner, place in shown.items()):
             return {owner: incoming[place] for owner, place in shown.items()}
         return dict(zip(owners, incoming, strict=True))
