@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compact.core.errors import InsufficientBudget
-from compact.core.messages.message import Message
+from compact.core.messages.legality import MISSING_RESULT, repair_chat
+from compact.core.messages.message import Message, Slot
+from compact.core.messages.turn_order import LEFT_OUT
 from compact.core.plan.layers import KeepRules
 from compact.core.plan.parts import PromptPart
-from compact.core.plan.plan import ClearRecord, CompactionPlan, DropRecord, SpanReference, SummarizationRecord
+from compact.core.plan.plan import ClearRecord, CompactionPlan, DropRecord, Record, SpanReference, SummarizationRecord
 from compact.core.plan.renderer import PromptRenderer, summary_message
 from compact.core.plan.strategy import CompactionProposal, Goal, PlanningContext
+from compact.core.plan.stubs import render_cleared
 from compact.core.planning.coordinator import CompactionCoordinator, CompactionResult
 from compact.core.summary.summary import StructuredSummary
 from compact.strategies import ClearStrategy, DeduplicateStrategy, DropStrategy, SummarizeStrategy
@@ -418,15 +421,20 @@ def test_what_a_summary_stands_for_is_weighed_with_the_summary_alone(monkeypatch
 
 
 def fitted(
-    messages: Sequence[Message], limit: int, *records: SummarizationRecord, pinned: tuple[str, ...] = (), **goal: Any
+    messages: Sequence[Message],
+    limit: int,
+    *records: Record,
+    pinned: tuple[str, ...] = (),
+    count_message: Callable[[Message], int] = count,
+    **goal: Any,
 ) -> CompactionResult:
     """The plan after one with these records, for which no strategy proposes anything."""
     limits = {"target_tokens": limit, "settle_tokens": limit, "ceiling_tokens": limit, **goal}
     return CompactionCoordinator(()).coordinate(
         messages,
         CompactionPlan("t", version=1, records=records, pinned=pinned),
-        tokens=[count(message) for message in messages],
-        count_message=count,
+        tokens=[count_message(message) for message in messages],
+        count_message=count_message,
         rules=KeepRules(),
         goal=Goal(**limits),
     )
@@ -484,6 +492,10 @@ def test_a_summary_that_can_give_nothing_is_left_as_it_is() -> None:
     messages = numbered([system("rule " * 100), *dialogue(10, words=20), user("look at the berth " * 100)])
     record = summarizing(messages[1:-1], "The harbour was surveyed. " * 4, version=1)
     assert fitted(messages, 200, record).plan.summary == record
+    written = StructuredSummary(narrative="ok")
+    shortest = replace(record, summary=written)
+    shortest = replace(shortest, tokens_after=count(summary_message(shortest)))
+    assert fitted(messages, 200, shortest).plan.summary == shortest
 
 
 @pytest.mark.parametrize("version", [8, 9])
@@ -542,6 +554,75 @@ def test_the_parts_of_what_does_not_fit_are_what_it_needs_together() -> None:
             fitted(messages, limit, record, may_drop=False)
         assert sum(caught.value.parts.values()) == caught.value.needed_tokens
         assert caught.value.parts["summary"] == 40
+
+
+def test_what_does_not_fit_is_told_by_part_as_the_prompt_takes_it() -> None:
+    result = tool_exchange("c", "berth " * 30)
+    messages = numbered([system("rule " * 3_000), *dialogue(3, words=20), *result, user("And now?")])
+    dropped = DropRecord(span=SpanReference(("m2",)), strategy="mine", reason="old")
+    stub = ClearRecord(span=SpanReference(("m8",)), strategy="clear", reason="old", tokens_after=9)
+    with pytest.raises(InsufficientBudget) as caught:
+        fitted(messages, 2_500, dropped, stub, may_drop=False)
+    said = sum(count(messages[place]) for place in (1, 3, 4, 5, 6, 7, 9))
+    line = count(Message("assistant", LEFT_OUT))
+    assert caught.value.parts == {"system": 3_000, "dialogue": said, "stubs": 9 + line}
+
+
+def _characters(message: Message) -> int:
+    return len(message.text)
+
+
+CALL, ANSWER = tool_exchange("c1", "one")
+
+
+@pytest.mark.parametrize(
+    ("items", "counted"),
+    [([CALL], _characters), ([ANSWER], count), ([user("look"), CALL, user("and?"), ANSWER, user("more")], count)],
+    ids=["a result is missing", "a result without its call", "both"],
+)
+def test_a_history_that_is_not_legal_takes_what_its_repairs_take(
+    items: list[Wire], counted: Callable[[Message], int]
+) -> None:
+    messages = numbered([*dialogue(2), *items, user("What now?")])
+    repaired, repairs = repair_chat([Slot(message, (message.id,)) for message in messages])
+    needed = sum(counted(slot.message) for slot in repaired)
+    result = fitted(messages, 10_000, count_message=counted)
+    assert needed <= result.tokens_before <= needed + 20 * len(repairs)
+
+
+@pytest.mark.parametrize("before", [dialogue(1), [*dialogue(2), *tool_exchange("c0", "zero")]])
+def test_of_what_a_summary_stands_for_nothing_is_repaired(before: list[Wire]) -> None:
+    messages = numbered([*before, CALL, user("and?"), *dialogue(2), user("What now?")])
+    place = len(before)
+    inside = summarizing(messages[place : place + 2], "They looked.", version=1)
+    behind = summarizing(messages[place + 2 :], "They looked.", version=1)
+    for record, repaired in ((inside, 0), (behind, 1)):
+        result = fitted(messages, 10_000, record)
+        shown = sum(count(message) for message in messages if message.id not in record.span.message_ids)
+        repairs = result.tokens_before - shown - record.tokens_after - result.line_tokens
+        assert (repairs >= count(Message("tool", MISSING_RESULT))) is bool(repaired)
+        assert bool(repairs) is bool(repaired)
+
+
+def test_stubs_keep_nothing_one_after_the_other_until_the_prompt_fits_to_the_last_token() -> None:
+    """The oldest first; nothing else is cut for that."""
+    text = "the berth is free " * 40
+    runs = [tool_exchange(f"c{number}", text) for number in range(3)]
+    messages = numbered([user("begin"), *(item for run in runs for item in run), user("What now?")])
+    records = list[ClearRecord]()
+    for place in (2, 4, 6):
+        span = SpanReference((messages[place].id,))
+        record = ClearRecord(span=span, strategy="clear", reason="old", kept=((0, 180),))
+        records.append(replace(record, tokens_after=count(render_cleared(messages[place], record))))
+    whole = fitted(messages, 10_000, *records).tokens_after
+    bare = count(render_cleared(messages[2], replace(records[0], kept=())))
+    freed = records[0].tokens_after - bare
+    assert freed > 20
+    limits = {whole: 0, whole - 1: 1, whole - freed: 1, whole - freed - 1: 2, whole - 2 * freed: 2}
+    for limit, expected in limits.items():
+        plan = fitted(messages, limit, *records).plan
+        kept = {record.span.first: bool(record.kept) for record in plan.clearings}
+        assert kept == {messages[place].id: place > 2 * expected for place in (2, 4, 6)}
 
 
 # -- what is accepted ------------------------------------------------------------------------------------------------

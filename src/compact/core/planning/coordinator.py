@@ -367,8 +367,6 @@ def _repairs(messages: Sequence[Message], count_message: Callable[[Message], int
     """Return what it costs beside each message to make a history legal: changes to it, and results that are missing."""
     slots = [Slot(message, (message.id,)) for message in messages]
     repaired, repairs = repair_chat(slots)
-    if not repairs:
-        return {}
     places = {message.id: index for index, message in enumerate(messages)}
     tokens: Counter[int] = Counter()
     for repair in repairs:

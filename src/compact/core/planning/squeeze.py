@@ -190,9 +190,11 @@ def _with_bare_stubs(context: PlanningContext) -> PlanningContext:
     """Keep nothing of results that were cleared or moved, the oldest first, until the prompt fits its ceiling."""
     excess = context.total_tokens() - context.goal.ceiling_tokens
     bare: list[CompactionProposal] = []
-    for index in context.shown if excess > 0 else ():
+    for index in context.shown:
+        if excess <= 0:
+            break
         record = context.plan.get_action(context.messages[index].id)[1]
-        stub = _bare(context, record) if excess > 0 else None
+        stub = _bare(context, record)
         if record and stub:
             excess -= record.tokens_after - stub.tokens_after
             bare.append(CompactionProposal(stub))
