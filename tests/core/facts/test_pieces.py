@@ -106,6 +106,9 @@ def test_each_piece_has_the_names_and_words_in_it_and_no_others() -> None:
         ("a" * 400, [400]),
         ("a" * 401, [200, 201]),
         ("a" * 650, [200, 200, 250]),
+        ("a" * 199 + "e\u0301" + "a" * 400, [199, 200, 202]),
+        ("a" * 200 + "e\u0301" + "a" * 400, [200, 200, 202]),
+        ("a" + "\u0301" * 600, [200]),
         ("word " + "a" * 600, [200, 200, 205]),
         ("word " * 30 + "a" * 600, [149, 199, 200, 201]),
     ],
@@ -190,7 +193,7 @@ def test_a_very_long_line_is_cut_into_small_pieces() -> None:
     assert max(len(piece.text) for piece in pieces) <= 500
 
 
-@pytest.mark.parametrize("unit", ["a", " ", "a ", "] ", "(", " (", ".", ", ", "é", "\t", "x\n", "1→"])
+@pytest.mark.parametrize("unit", ["a", " ", "a ", "] ", "(", " (", ".", ", ", "é", "\u0301", "\t", "x\n", "1→"])
 def test_no_text_takes_long(unit: str) -> None:
     text = "a" + unit * (200_000 // len(unit)) + "b"
     messages = numbered([Message("user", text), *exchange("bash", text, command=text)])

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from compact.core.facts.pieces import Origin
 from compact.core.facts.selection import ScoreWeights, Selection
+from compact.core.facts.value import AGES, content_kind, value
+from compact.core.facts.value_table import VALUES
 from compact.core.messages.message import Message
 from compact.testing import WordTokenizer
 from conversations import Wire, histories
@@ -224,6 +226,17 @@ def test_of_a_long_result_the_lines_behind_its_best_count_less() -> None:
         return sum(selection.pieces[index].origin is Origin.RESULT for index in chosen)
 
     assert results(1) < results(3) < results(0)
+
+
+@pytest.mark.parametrize("tokens_behind", [100, 3_000, 20_000, 33_000])
+def test_a_piece_counts_by_its_age_up_to_the_oldest_that_has_a_value(tokens_behind: int) -> None:
+    """A token is taken for four characters: with what is behind it a message has its age."""
+    history = numbered([user("the first thing"), agent("x" * 4 * tokens_behind), user("the other thing")])
+    selection = Selection(history, count_text=count, weights=ScoreWeights(0, 0, 1))
+    old, new = selection.pieces[0], selection.pieces[-1]
+    age = min(tokens_behind + len(new.text) / 4, AGES[-1])
+    worth = value(content_kind(old), age, VALUES) / value(content_kind(new), 0, VALUES)
+    assert selection.gain(0) / selection.gain(len(selection.pieces) - 1) == pytest.approx(worth)
 
 
 def test_nothing_is_chosen_of_nothing() -> None:

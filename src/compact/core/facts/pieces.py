@@ -266,7 +266,7 @@ def _slices(line: str, start: int, end: int, lengths: _Lengths) -> Iterator[tupl
     longest = lengths.longest_chars
     while end - start > 2 * longest:
         cut = line.rfind(" ", start + lengths.shortest_chars, start + longest)
-        cut = cut if cut > 0 else between_characters(line, start + longest)
+        cut = cut if cut > 0 else between_characters(line, start + longest, start)
         # A pile of accents is one character, however long: it is cut all the same.
         cut = cut if cut > start else start + longest
         if not _NO_WORD.fullmatch(line, start, cut):

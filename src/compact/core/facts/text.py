@@ -146,9 +146,12 @@ def cut_place(text: str, start: int, place: int) -> int:
     return start
 
 
-def between_characters(text: str, place: int) -> int:
-    """Return a place, or the nearest one before it, that does not part what is shown as one character."""
-    while 0 < place < len(text) and (_CONTINUES.match(text, place) or text[place - 1] == _JOINER):
+def between_characters(text: str, place: int, least: int = 0) -> int:
+    """Return a place, or the nearest one before it down to `least`, that does not part what is shown as one character.
+
+    `least` keeps a text that is one pile of accents from being read anew for each of its pieces.
+    """
+    while least < place < len(text) and (_CONTINUES.match(text, place) or text[place - 1] == _JOINER):
         place -= 1
     return place
 
