@@ -492,10 +492,9 @@ def test_a_summary_that_can_give_nothing_is_left_as_it_is() -> None:
     messages = numbered([system("rule " * 100), *dialogue(10, words=20), user("look at the berth " * 100)])
     record = summarizing(messages[1:-1], "The harbour was surveyed. " * 4, version=1)
     assert fitted(messages, 200, record).plan.summary == record
-    written = StructuredSummary(narrative="ok")
-    shortest = replace(record, summary=written)
-    shortest = replace(shortest, tokens_after=count(summary_message(shortest)))
-    assert fitted(messages, 200, shortest).plan.summary == shortest
+    messages = numbered([system("rule " * 300), *dialogue(10, words=20), user("look at the berth " * 24)])
+    record = summarizing(messages[1:-1], "ok", version=1)
+    assert fitted(messages, 400, record).plan.summary == record, "another version of it would be as long"
 
 
 @pytest.mark.parametrize("version", [8, 9])
@@ -554,6 +553,7 @@ def test_the_parts_of_what_does_not_fit_are_what_it_needs_together() -> None:
             fitted(messages, limit, record, may_drop=False)
         assert sum(caught.value.parts.values()) == caught.value.needed_tokens
         assert caught.value.parts["summary"] == 40
+        assert caught.value.parts["overhead"] >= count(Message("tool", MISSING_RESULT))
 
 
 def test_what_does_not_fit_is_told_by_part_as_the_prompt_takes_it() -> None:

@@ -371,12 +371,12 @@ def _repairs(messages: Sequence[Message], count_message: Callable[[Message], int
     tokens: Counter[int] = Counter()
     for repair in repairs:
         tokens[places[repair.message_id]] += _REPAIR_TOKENS
-    caller = 0
+    before = 0
     for slot in repaired:
-        if slot.ids and slot.message.role != "tool":
-            caller = places[slot.ids[0]]
-        elif not slot.ids:
-            tokens[caller] += count_message(slot.message)
+        if slot.ids:
+            before = places[slot.ids[0]]
+        else:  # a placeholder, which stands behind its call and the other results of that
+            tokens[before] += count_message(slot.message)
     return dict(tokens)
 
 
