@@ -430,6 +430,29 @@ def test_a_cleared_result_is_a_form_if_its_call_is_known(
     assert matched(log_of(known), items).formed == formed
 
 
+TRY = {**RESULT, "content": "no"}
+
+
+@pytest.mark.parametrize(
+    ("before", "items", "ids"),
+    [
+        ([[A, CALL, RESULT]], [A, CALL, TRY], "m1 m2 m4"),
+        ([[A, CALL, RESULT, B], [A]], [A, CALL, TRY], "m1 m2 m5"),
+        ([[A, CALL, RESULT, B]], [A, CALL, TRY, B], "m1 m2 m3 m4"),
+        ([[A, CALL, RESULT]], [A, CALL, {**RESULT, "content": "the whole"}], "m1 m2 m3"),
+        ([[A, CALL, RESULT]], [A, CALL, CLEARED], "m1 m2 m3"),
+    ],
+    ids=["tried again", "tried again after a rewind", "cleared", "cut short", "cleared, and says so"],
+)
+def test_a_short_text_in_the_place_of_the_newest_result_is_that_of_another_try(
+    before: list[list[Wire]], items: list[Wire], ids: str
+) -> None:
+    """The model has not seen it yet, so nobody has cleared it; what it says was in no log and could not be recalled."""
+    log = log_of(*before)
+    matched(log, items)
+    assert log.view_ids == ids.split()
+
+
 def test_a_changed_summary_does_not_hide_a_form_behind_it() -> None:
     log = log_of([A, B, CALL, RESULT])
     prompt = summary_of(["m1", "m2"], *log.view[2:])

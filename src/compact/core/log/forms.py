@@ -147,15 +147,19 @@ def _is_text(part: object) -> bool:
     return set(fields) == {"type", "text"} and fields["type"] == "text"
 
 
-def is_reduced(before: Message, after: Message) -> bool:
-    """Return True if a caller has only taken away from an entry: it is cleared, cut short, or has fewer parts."""
+def is_reduced(before: Message, after: Message, *, is_newest: bool = False) -> bool:
+    """Return True if a caller has only taken away from an entry: it is cleared, cut short, or has fewer parts.
+
+    Nobody clears the newest results before the model has seen them: a short one there may be that of another try.
+    """
     if (before.role, before.name, before.meta) != (after.role, after.name, after.meta):
         return False
     if identity_of(before) != identity_of(after):
         return False
     if identity_of(before) is None:
         return before.text == after.text and _parts(after) <= _parts(before)
-    has_ids = not any(map(_NUMBERED.search, [before.tool_call_id or "", *(call.id for call in before.tool_calls)]))
+    ids = [before.tool_call_id or "", *(call.id for call in before.tool_calls)]
+    has_ids = not (is_newest or any(map(_NUMBERED.search, ids)))
     return _is_less(before.text, after.text, may_be_stub=before.role == "tool", has_ids=has_ids) and all(
         old.name == new.name and _is_less(old.arguments, new.arguments, may_be_stub=True, has_ids=has_ids)
         for old, new in zip(before.tool_calls, after.tool_calls, strict=True)

@@ -8,7 +8,7 @@ from typing import cast
 
 from compact.core.log.alignment import Alignment, align, following_places
 from compact.core.log.formed_entries import FormedEntries
-from compact.core.log.forms import differs_in_time, fingerprint, is_reduced, unmarked, what_is_said
+from compact.core.log.forms import differs_in_time, fingerprint, identity_of, is_reduced, unmarked, what_is_said
 from compact.core.log.known_list import KnownList
 from compact.core.log.left_entries import LeftEntries
 from compact.core.messages.message import Message
@@ -41,6 +41,14 @@ class IncomingList:
     def read(self, place: int) -> Message:
         """Read the item at a place."""
         return self.read_item(self.items[place], f"messages[{place}]")
+
+    @property
+    def first_newest_result(self) -> int:
+        """The place from which on there are only results: those that the model has not seen yet."""
+        place = len(self.items)
+        while place and identity_of(self.items[place - 1]) is not None and self.read(place - 1).role == "tool":
+            place -= 1
+        return place
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +101,7 @@ class Recognition:
         """Return the items of the list that are entries of the log in another form, as these entries."""
         forms: dict[int, Message] = {}
         alignment, sent, items = found.alignment, found.sent, self._incoming.items
+        newest = self._incoming.first_newest_result
         for n, place in enumerate(alignment.places):
             place = alignment.changed.get(n, place)
             if place is None or len(sent.ids[place]) != 1 or items[n] == sent.originals[place]:
@@ -100,7 +109,7 @@ class Recognition:
             entry, item = self._entries.recorded[sent.ids[place][0]], self._incoming.read(n)
             if n in alignment.changed:
                 is_form = (
-                    self._is_form(entry, item)
+                    self._is_form(entry, item, is_newest=n >= newest)
                     and (entry.role != "tool" or self._is_answer(entry, n, found, forms))
                     and not self._was_left(item, entry.line)
                 )
@@ -174,10 +183,12 @@ class Recognition:
 
         return {place for place in sent.ours if not is_entry(place)}
 
-    def _is_form(self, entry: Message, item: Message) -> bool:
+    def _is_form(self, entry: Message, item: Message, *, is_newest: bool) -> bool:
         """Return True if an item says nothing that its entry does not say, or only another time."""
         # Where something else stands for an entry, a new time would not be seen.
-        return is_reduced(entry, item) or (self._incoming.shown.as_is(entry.id) and differs_in_time(entry, item))
+        return is_reduced(entry, item, is_newest=is_newest) or (
+            self._incoming.shown.as_is(entry.id) and differs_in_time(entry, item)
+        )
 
     def _is_answer(self, entry: Message, n: int, found: Recognised, forms: Mapping[int, Message]) -> bool:
         """Return True if the call of a result is known too: some agents number their calls in each conversation."""
