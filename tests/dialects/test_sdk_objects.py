@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from pydantic import BaseModel
 
 from compact import CompactConfig, CompactManager
 from compact.dialects import DIALECTS, detect
-from compact.testing import check_dialect
+from compact.testing import WordTokenizer, check_dialect
 
 
 def manager_for(window: int) -> CompactManager:
@@ -204,3 +205,45 @@ def test_a_caller_may_go_on_with_its_own_list() -> None:
         items += chat_reply(number)
     assert all(a is b for a, b in zip(manager.preflight("s", items), items, strict=True))
     assert [len(message.tool_calls) for message in manager.history("s")] == [0, 1, 0, 1, 0, 1, 0]
+
+
+# -- a chat of Gemini's SDK has its contents as objects, whatever it was begun with ----------------------------------
+
+
+def contents(count: int, **meta: object) -> list[Any]:
+    """Return questions and answers, as dicts."""
+    turns: list[dict[str, Any]] = [
+        {"role": ("user", "model")[n % 2], "parts": [{"text": f"{n} " + "berth " * 20}]} for n in range(count)
+    ]
+    turns[0] |= meta
+    return turns
+
+
+def as_contents(items: Sequence[Any]) -> list[Any]:
+    return [genai.Content.model_validate(item) for item in items]
+
+
+@pytest.mark.parametrize("begins_with_objects", [True, False])
+def test_the_same_contents_as_objects_and_as_dicts_are_the_same_messages(begins_with_objects: bool) -> None:
+    both = [as_contents(contents(5)), contents(5)]
+    with CompactManager(CompactConfig(telemetry={"exporter": "none"})) as manager:
+        for items in both if begins_with_objects else reversed(both):
+            assert manager.preflight("s", items, dialect="gemini") == items
+        assert len(manager.history("s")) == 5
+
+
+def test_a_protected_content_stays_protected_as_an_object() -> None:
+    with CompactManager(CompactConfig(telemetry={"exporter": "none"})) as manager:
+        manager.preflight("s", contents(5, meta={"protected": True}), dialect="gemini")
+        manager.preflight("s", as_contents(contents(5)), dialect="gemini")
+        assert [message.meta for message in manager.history("s")] == [{"protected": True}, {}, {}, {}, {}]
+
+
+def test_a_prompt_that_comes_back_as_objects_is_the_prompt() -> None:
+    config = CompactConfig(max_context_tokens=800, policy={"hard_cap_buffer": 0}, telemetry={"exporter": "none"})
+    with CompactManager(config, tokenizer=WordTokenizer()) as manager:
+        prompt = manager.preflight("s", contents(61), dialect="gemini")
+        assert len(prompt) < 61
+        manager.preflight("s", as_contents([*prompt, *contents(63)[61:]]), dialect="gemini")
+        assert len(manager.history("s")) == 63
+        assert not any("<COMPACT-SUMMARY" in message.text for message in manager.history("s"))

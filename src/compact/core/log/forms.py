@@ -102,8 +102,12 @@ def unmarked(item: object) -> object:
         if order is not None:
             native = {**fields["native"], "order": order}
             fields["native"] = {key: value for key, value in native.items() if value}
-        if isinstance(native := fields.get("native"), dict) and not any(cast(dict[str, Any], native).values()):
-            del fields["native"]
+        if isinstance(native := fields.get("native"), dict):
+            # A message is the same as an object of an SDK and as a dict.
+            beside = {key: value for key, value in cast(dict[str, Any], native).items() if key != "as"}
+            fields["native"] = beside
+            if not any(beside.values()):
+                del fields["native"]
         if isinstance(parts := fields.get("content"), list) and len(only := cast(list[Any], parts)) == 1:
             fields["content"] = only[0]["text"] if _is_text(only[0]) else only
     return cast(object, said)

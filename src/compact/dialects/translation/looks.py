@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from compact.core.messages.legality import EMPTY_CONTENT
 from compact.core.messages.message import Message, copy_plain
-from compact.dialects.dialect import META, fields_of, without, without_cache_marks
+from compact.dialects.dialect import META, as_json_data, fields_of, is_of, without, without_cache_marks
 from compact.dialects.translation.added import PARTS, without_added
 
 _TEXT_FIELDS = frozenset({"type", "text"})
@@ -41,7 +41,7 @@ def digest_of(item: Any) -> bytes:
 
     Marks for a provider's cache and what we have added do not, nor what stands for an item that says nothing.
     """
-    look = look_of([_as_filled(_without_marks_or_list(without_added(item)))])
+    look = look_of([_as_filled(_without_marks_or_list(without_added(_as_dict(item))))])
     return blake2b(look.encode(errors="surrogatepass"), digest_size=16).digest()
 
 
@@ -80,7 +80,12 @@ def _is_silence(content: object) -> bool:
 
 
 def look_without_marks(items: Sequence[Any]) -> str:
-    return look_of([without_cache_marks(item) for item in items])
+    return look_of([without_cache_marks(_as_dict(item)) for item in items])
+
+
+def _as_dict(item: Any) -> Any:
+    """Return a content of Gemini's SDK as the dict that says the same: a chat of the SDK makes one of the other."""
+    return as_json_data(item) if is_of(item, "google") else item
 
 
 def look_of(items: Sequence[Any]) -> str:
