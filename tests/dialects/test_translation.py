@@ -315,6 +315,30 @@ def test_neighbours_that_are_together_here_and_apart_there_are_known() -> None:
     assert all(map(is_, entries, own))
 
 
+SAID = {"a": "yes", "b": "continue", "c": "zk_002 delta alpha delta sigma beta", "d": "long " * 30}
+
+
+def said(letters: str) -> Items:
+    """Return what a user and an agent say in turn: the same few things again and again."""
+    return [(user, assistant)[number % 2](SAID[letter]) for number, letter in enumerate(letters)]
+
+
+def test_a_prompt_from_before_an_edit_is_known_by_our_summary_however_often_the_rest_was_said() -> None:
+    """It was taken for another list that had more of the same words, and the summary for the user's."""
+    config = CompactConfig(
+        max_context_tokens=600,
+        policy={"hard_cap_buffer": 0, "keep_recent_turns": 1},
+        state={"url": "memory:"},
+        telemetry={"exporter": "none"},
+        summarizer={"prefetch": "never"},
+    )
+    with CompactManager(config) as manager:
+        prompt = manager.preflight("s", said("cdcdcddaabaddbdcacdcbdcdbbdcd"), dialect="anthropic")
+        manager.preflight("s", said("adcdcddaabcddbdcacdcbdcdbbdcdddcdadbdad"), dialect="anthropic")
+        manager.preflight("s", [*prompt, assistant(SAID["c"]), user(SAID["c"])], dialect="anthropic")
+        assert not any("<COMPACT-SUMMARY" in message.text for message in manager.history("s"))
+
+
 # -- calls without ids ----------------------------------------------------------------------------------------------
 
 

@@ -10,24 +10,26 @@ from compact.core.messages.message import Message
 
 
 class LeftEntries:
-    """Entries by what they say, those that came first in front: `places` says where each stands in the log."""
+    """Entries by what they say, those that came first in front; it is begun with some in the order of the log."""
 
-    def __init__(self, places: Mapping[str, int], entries: Iterable[Message] = ()) -> None:
-        self._places = places
+    def __init__(self, entries: Iterable[Message] = ()) -> None:
         self._by_said: dict[str, list[Message]] = {}
-        self.add(entries)
+        for entry in entries:
+            self._saying(entry).append(entry)
 
-    def copy(self, places: Mapping[str, int]) -> LeftEntries:
-        """Return the same entries, to take others from, by the places of a copy of the log."""
-        twin = LeftEntries(places)
+    def copy(self) -> LeftEntries:
+        """Return the same entries, to take others from."""
+        twin = LeftEntries()
         twin._by_said = {said: list(entries) for said, entries in self._by_said.items()}
         return twin
 
-    def add(self, entries: Iterable[Message]) -> None:
-        """Take in more entries."""
+    def add(self, entries: Iterable[Message], places: Mapping[str, int]) -> None:
+        """Take in more entries; `places` says where each stands in the log."""
         for entry in entries:
-            known = self._by_said.setdefault(what_is_said(entry.original), [])
-            insort(known, entry, key=lambda one: self._places[one.id])
+            insort(self._saying(entry), entry, key=lambda one: places[one.id])
+
+    def _saying(self, entry: Message) -> list[Message]:
+        return self._by_said.setdefault(what_is_said(entry.original), [])
 
     def saying_what(self, item: object) -> Sequence[Message]:
         """Return the entries that say what an item says."""

@@ -69,7 +69,7 @@ class Log:
         self._sent_back = KnownList()
         # The oldest entries of the view, if the caller's list has lost these: a summary stands for them.
         self._trimmed: frozenset[str] = frozenset()
-        self._left = LeftEntries(self._known.places)
+        self._left = LeftEntries()
         # The last number that was put behind an id that is taken.
         self._last_number: dict[str, int] = {}
 
@@ -90,7 +90,7 @@ class Log:
             is_unseen = entry.id in log.unseen
             log._raw.add(log.unseen.get(entry.id, entry).original, (entry.id,), "" if is_unseen else entry.id)
         on_the_line = {message.id for message in log.view}
-        log._left = LeftEntries(log._known.places, (message for message in entries if message.id not in on_the_line))
+        log._left = LeftEntries(message for message in entries if message.id not in on_the_line)
         log.line = next((message.line for message in reversed(log.view) if not message.is_instruction), 0)
         return log
 
@@ -99,8 +99,7 @@ class Log:
         twin = Log()
         twin.entries, twin.view, twin.line = list(self.entries), list(self.view), self.line
         twin._raw, twin._sent_back, twin._trimmed = self._raw.copy(), self._sent_back.copy(), self._trimmed
-        twin._known, twin._last_number = self._known.copy(), dict(self._last_number)
-        twin._left = self._left.copy(twin._known.places)
+        twin._known, twin._left, twin._last_number = self._known.copy(), self._left.copy(), dict(self._last_number)
         return twin
 
     def __len__(self) -> int:
@@ -339,8 +338,7 @@ class Log:
         on_the_line = frozenset(left.ids)
         there._known.keep_forms(on_the_line)
         there.view = [there.now(message_id) for message_id in left.ids]
-        others = (entry for entry in self.entries if entry.id not in on_the_line)
-        there._left = LeftEntries(there._known.places, others)
+        there._left = LeftEntries(entry for entry in self.entries if entry.id not in on_the_line)
         match = there._changed(incoming, found, KnownList())
         before, now = dict.fromkeys(self.view_ids), set(there.view_ids)
         is_same_line = there.view_ids == self.view_ids  # a call that went back there is made again
@@ -376,7 +374,7 @@ class Log:
         ids += [message_id for others in behind.values() for message_id in others]
         self.view = [self.now(message_id) for message_id in ids]
         left = [self.recorded(entry.id) for entry in before if entry.id in gone]
-        self._left.add(left)
+        self._left.add(left, self._known.places)
         self._trimmed = self._trimmed.difference(entry.id for entry in left)
         self._known.forget_forms(entry.id for entry in left)
         is_longer = not left and ids[: len(before)] == [entry.id for entry in before]

@@ -302,14 +302,18 @@ class Translator:
     def _aligned(self, items: Sequence[Any], lists: Sequence[ShownList]) -> dict[int, KnownBlock]:
         """Return the blocks that are in a list, by their places, of the known list that most of it is in.
 
+        First counts how much of ours is in both, which is in no other list: what users and tools say may be repeated.
         Of two that have as much of it, the one that it begins with for longer: what is new may equal something old.
         """
         best: dict[int, KnownBlock] = {}
-        most = (0, 0)
+        most = (0, 0, 0)
+        looks = {digest for alike in self._own.values() for block in alike for digest in block.digests}
         for blocks, places in self._places_in(items, lists):
+            whole = self._untorn(items, dict(self._whole_blocks(blocks, places)), blocks)
+            ours = sum(not looks.isdisjoint(block.digests) for block in whole.values()) if looks else 0
             start = next((n for n in range(len(places)) if places.get(n) != n), len(places))
-            if (len(places), start) > most:
-                best, most = self._untorn(items, dict(self._whole_blocks(blocks, places)), blocks), (len(places), start)
+            if (ours, len(places), start) > most:
+                best, most = whole, (ours, len(places), start)
             if len(places) == len(items):
                 break
         return best
