@@ -186,9 +186,8 @@ class Recognition:
     def _is_form(self, entry: Message, item: Message, *, is_newest: bool) -> bool:
         """Return True if an item says nothing that its entry does not say, or only another time."""
         # Where something else stands for an entry, a new time would not be seen.
-        return is_reduced(entry, item, is_newest=is_newest) or (
-            self._incoming.shown.as_is(entry.id) and differs_in_time(entry, item)
-        )
+        has_other_time = self._incoming.shown.as_is(entry.id) and differs_in_time(entry, item)
+        return has_other_time or is_reduced(entry, item, is_newest=is_newest)
 
     def _is_answer(self, entry: Message, n: int, found: Recognised, forms: Mapping[int, Message]) -> bool:
         """Return True if the call of a result is known too: some agents number their calls in each conversation."""
