@@ -110,6 +110,25 @@ def test_a_result_that_says_something_else_is_another(before: str, after: str) -
     assert not is_reduced(result(before), result(after))
 
 
+@pytest.mark.parametrize(
+    ("after", "is_known"),
+    [
+        (TEXT[:40], True),
+        (f"{TEXT[:40]}-----", True),
+        (f"{TEXT[:40]}... 3 more", True),
+        (f"{TEXT[:15]}[3 lines]{TEXT[-30:]}", True),
+        ("this was cleared", True),
+        (f"{TEXT[:40]}3", False),
+        (f"{TEXT[:15]}3 lines{TEXT[-30:]}", False),
+        ("-" * 31, False),
+        ("3 passed", False),
+    ],
+)
+def test_what_may_be_another_result_has_to_say_that_something_was_taken_away(after: str, is_known: bool) -> None:
+    assert is_reduced(result(TEXT), result(after))
+    assert is_reduced(result(TEXT), result(after), may_be_other=True) == is_known
+
+
 def test_only_what_is_the_same_message_has_less() -> None:
     assert is_reduced(result(TEXT), result("ab"))
     assert not is_reduced(result(TEXT, name="f"), result("ab"))

@@ -441,13 +441,23 @@ TRY = {**RESULT, "content": "no"}
         ([[A, CALL, RESULT, B]], [A, CALL, TRY, B], "m1 m2 m3 m4"),
         ([[A, CALL, RESULT]], [A, CALL, {**RESULT, "content": "the whole"}], "m1 m2 m3"),
         ([[A, CALL, RESULT]], [A, CALL, CLEARED], "m1 m2 m3"),
+        ([[A, CALL, RESULT, CALL, RESULT, B]], [A, CALL, TRY, CALL, RESULT, B], "m1 m2 m7 m4 m5 m6"),
+        ([[A, CALL, RESULT, CALL, RESULT, B]], [A, CALL, CLEARED, CALL, RESULT, B], "m1 m2 m3 m4 m5 m6"),
     ],
-    ids=["tried again", "tried again after a rewind", "cleared", "cut short", "cleared, and says so"],
+    ids=[
+        "tried again",
+        "tried again after a rewind",
+        "cleared",
+        "cut short",
+        "cleared, and says so",
+        "of another call with that id",
+        "cleared, and says so, of a call with that id",
+    ],
 )
-def test_a_short_text_in_the_place_of_the_newest_result_is_that_of_another_try(
+def test_a_short_text_that_may_be_another_result_is_one_unless_it_says_that_it_was_cleared(
     before: list[list[Wire]], items: list[Wire], ids: str
 ) -> None:
-    """The model has not seen it yet, so nobody has cleared it; what it says was in no log and could not be recalled."""
+    """What the model has not seen yet nobody clears; it was taken for the old result, and stood in no log."""
     log = log_of(*before)
     matched(log, items)
     assert log.view_ids == ids.split()

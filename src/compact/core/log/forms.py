@@ -27,6 +27,9 @@ _STUB = re.compile(
     r"placeholder|redacted|shortened|collapsed|offloaded)\b",
     re.IGNORECASE,
 )
+# What stands where a text was cut, if that does not say it in words.
+_CUT = re.compile(r"…|\.\.\.|[\[<(]")
+_WORD = re.compile(r"\w")
 # How a call is named that its dialect has no id for: other calls have the same name.
 _NUMBERED = re.compile(r"#\d+$")
 # Chosen: how much longer or shorter a date may be than another.
@@ -151,10 +154,10 @@ def _is_text(part: object) -> bool:
     return set(fields) == {"type", "text"} and fields["type"] == "text"
 
 
-def is_reduced(before: Message, after: Message, *, is_newest: bool = False) -> bool:
+def is_reduced(before: Message, after: Message, *, may_be_other: bool = False) -> bool:
     """Return True if a caller has only taken away from an entry: it is cleared, cut short, or has fewer parts.
 
-    Nobody clears the newest results before the model has seen them: a short one there may be that of another try.
+    With `may_be_other` a short text may be another result, and has to say that something was taken away.
     """
     if (before.role, before.name, before.meta) != (after.role, after.name, after.meta):
         return False
@@ -163,7 +166,7 @@ def is_reduced(before: Message, after: Message, *, is_newest: bool = False) -> b
     if identity_of(before) is None:
         return before.text == after.text and _parts(after) <= _parts(before)
     ids = [before.tool_call_id or "", *(call.id for call in before.tool_calls)]
-    has_ids = not (is_newest or any(map(_NUMBERED.search, ids)))
+    has_ids = not (may_be_other or any(map(_NUMBERED.search, ids)))
     return _is_less(before.text, after.text, may_be_stub=before.role == "tool", has_ids=has_ids) and all(
         old.name == new.name and _is_less(old.arguments, new.arguments, may_be_stub=True, has_ids=has_ids)
         for old, new in zip(before.tool_calls, after.tool_calls, strict=True)
@@ -185,10 +188,13 @@ def _is_less(before: str, after: str, *, may_be_stub: bool, has_ids: bool) -> bo
         return False
     # Agents that cut a text say so at its end, or where the middle is missing.
     start = _common_start(before, after)
-    kept = start + _common_start(before[start:][::-1], after[start:][::-1])
-    added = len(after) - kept
+    end = _common_start(before[start:][::-1], after[start:][::-1])
+    kept, put_in = start + end, after[start : len(after) - end]
+    added = len(put_in)
     if added > _MAX_STUB_CHARS:
         return False
+    if not has_ids and _WORD.search(put_in) and not _CUT.search(put_in):
+        return bool(_STUB.search(after))
     is_cut, is_short = kept >= added, len(after) <= _MAX_STUB_SHARE * len(before)
     is_long = len(before) >= _MIN_CUT_CHARS
     return (is_long and is_cut and len(after) < len(before)) or (has_ids and is_short) or bool(_STUB.search(after))

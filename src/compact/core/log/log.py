@@ -212,11 +212,12 @@ class Log:
         messages = [(place, incoming.read(place)) for place in places]
         found = list[tuple[Message, bool]]()
         # Where in the log the calls are that come back, by their ids.
-        calls, newest = dict[str, int](), incoming.first_newest_result
+        calls, may_be_other = dict[str, int](), None
         for n, message in messages:
             known = self._take_left(message, line, may_be_bare=n < bare_until)
             if known is None and message.tool_call_id in calls:
-                known = self._take_cut(message, calls[message.tool_call_id], is_newest=n >= newest)
+                may_be_other = may_be_other or incoming.may_be_other_results()
+                known = self._take_cut(message, calls[message.tool_call_id], may_be_other=may_be_other(n))
             if known is not None and known.tool_calls:
                 calls |= {call.id: self._known.places[known.id] for call in known.tool_calls}
             found.append((known or message, known is not None))
@@ -246,11 +247,11 @@ class Log:
             return replace(entry, original=message.original)
         return self._in_form_of(message, entry)
 
-    def _take_cut(self, message: Message, call: int, *, is_newest: bool) -> Message | None:
+    def _take_cut(self, message: Message, call: int, *, may_be_other: bool) -> Message | None:
         """Return the result of a call at a place of the log if the caller had left it and a message says less of it."""
         behind = (self.entries[place] for place in range(call, len(self.entries)))
         result = next((entry for entry in behind if entry.tool_call_id == message.tool_call_id), None)
-        if result is None or not is_reduced(result, message, is_newest=is_newest):
+        if result is None or not is_reduced(result, message, may_be_other=may_be_other):
             return None
         left = self._left.take(result.original, lambda entry: entry.id == result.id)
         return None if left is None else self._in_form_of(message, left)

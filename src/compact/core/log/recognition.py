@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
@@ -42,13 +43,17 @@ class IncomingList:
         """Read the item at a place."""
         return self.read_item(self.items[place], f"messages[{place}]")
 
-    @property
-    def first_newest_result(self) -> int:
-        """The place from which on there are only results: those that the model has not seen yet."""
-        place = len(self.items)
-        while place and identity_of(self.items[place - 1]) is not None and self.read(place - 1).role == "tool":
-            place -= 1
-        return place
+    def may_be_other_results(self) -> Callable[[int], bool]:
+        """Return what says of a place whether a short text there may be another result, and not a known one, cleared.
+
+        Nobody clears the newest results, which the model has not seen yet: they may be those of another try. Where an
+        id is used for several calls, the result may be that of another one.
+        """
+        identities = list(map(identity_of, self.items))
+        newest, used = len(identities), Counter(identities)
+        while newest and (identities[newest - 1] or ("",))[0] == "tool":
+            newest -= 1
+        return lambda place: place >= newest or used[identities[place]] > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +106,7 @@ class Recognition:
         """Return the items of the list that are entries of the log in another form, as these entries."""
         forms: dict[int, Message] = {}
         alignment, sent, items = found.alignment, found.sent, self._incoming.items
-        newest = self._incoming.first_newest_result
+        may_be_other = self._incoming.may_be_other_results()
         for n, place in enumerate(alignment.places):
             place = alignment.changed.get(n, place)
             if place is None or len(sent.ids[place]) != 1 or items[n] == sent.originals[place]:
@@ -109,7 +114,7 @@ class Recognition:
             entry, item = self._entries.recorded[sent.ids[place][0]], self._incoming.read(n)
             if n in alignment.changed:
                 is_form = (
-                    self._is_form(entry, item, is_newest=n >= newest)
+                    self._is_form(entry, item, may_be_other=may_be_other(n))
                     and (entry.role != "tool" or self._is_answer(entry, n, found, forms))
                     and not self._was_left(item, entry.line)
                 )
@@ -183,11 +188,11 @@ class Recognition:
 
         return {place for place in sent.ours if not is_entry(place)}
 
-    def _is_form(self, entry: Message, item: Message, *, is_newest: bool) -> bool:
+    def _is_form(self, entry: Message, item: Message, *, may_be_other: bool) -> bool:
         """Return True if an item says nothing that its entry does not say, or only another time."""
         # Where something else stands for an entry, a new time would not be seen.
         has_other_time = self._incoming.shown.as_is(entry.id) and differs_in_time(entry, item)
-        return has_other_time or is_reduced(entry, item, is_newest=is_newest)
+        return has_other_time or is_reduced(entry, item, may_be_other=may_be_other)
 
     def _is_answer(self, entry: Message, n: int, found: Recognised, forms: Mapping[int, Message]) -> bool:
         """Return True if the call of a result is known too: some agents number their calls in each conversation."""
