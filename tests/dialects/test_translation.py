@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compact import CompactConfig, CompactManager
+from compact import CompactConfig, CompactManager, Message, ToolCall
 from compact.dialects import DIALECTS
 from compact.dialects.gateway import Gateway
 from compact.dialects.translation import ShownList, Translator
@@ -462,3 +462,39 @@ def test_neighbours_are_known_apart_in_a_list_that_begins_with_the_assistant(dia
     with manager_on(tmp_path) as manager:
         manager.preflight("s", sent, dialect=dialect)
         assert [message.text for message in manager.history("s")] == ["hi", "q2", "keep", "ok", "q3"]
+
+
+# -- our own messages beside dicts -------------------------------------------------------------------------------------
+
+
+def mixed(turns: int) -> list[Any]:
+    """Return a protected dict among messages of ours."""
+    history: list[Any] = [Message("system", "Be brief."), user("Keep this.", **META)]
+    for number in range(turns):
+        call = ToolCall(f"c{number}", "read", '{"path": "a.py"}')
+        history += [
+            Message("assistant", None, tool_calls=(call,)),
+            Message("tool", f"line {number} " * 30, tool_call_id=f"c{number}"),
+            Message("assistant", f"I have read line {number}."),
+            Message("user", f"And line {number + 1}?"),
+        ]
+    return history
+
+
+@pytest.mark.parametrize("sends", ["history", "prompt"])
+def test_a_protected_dict_may_stand_among_our_own_messages(sends: str, tmp_path: Path) -> None:
+    with manager_on(tmp_path) as manager:
+        prompt = list[Any]()
+        for turns in range(1, 13):
+            new = mixed(turns)[2 + 4 * (turns - 1) :] if turns > 1 else mixed(1)
+            prompt = manager.preflight("s", [*prompt, *new] if sends == "prompt" else mixed(turns))
+            assert manager.preflight("s", copy.deepcopy(prompt)) == prompt
+        assert manager.current_plan("s").summary
+        assert len(manager.history("s")) == len(mixed(12))
+        # What a plan has changed is a message of ours, too.
+        kept, summary = (item for item in prompt if not isinstance(item, Message))
+        assert kept == user("Keep this.")
+        assert "<COMPACT-SUMMARY" in summary["content"]
+    with manager_on(tmp_path) as again:
+        assert again.preflight("s", prompt) == prompt
+        assert len(again.history("s")) == len(mixed(12))

@@ -9,7 +9,18 @@ from compact.core.json_data import is_mapping
 from compact.core.messages.legality import Violation
 from compact.core.messages.message import ROLES, Message
 from compact.dialects.chat_check import check_chat_completions
-from compact.dialects.dialect import META, NATIVE, Block, Entry, check_calls, fields_of, foreign, without
+from compact.dialects.dialect import (
+    META,
+    NATIVE,
+    Block,
+    Entry,
+    check_calls,
+    entry_message,
+    fields_of,
+    foreign,
+    message_entry,
+    without,
+)
 from compact.dialects.objects import plain_item
 
 _OWN_PARTS = frozenset({"image_url", "input_audio", "refusal"})
@@ -43,13 +54,14 @@ class ChatDialect:
     def read(self, items: Sequence[Any], place: int) -> Iterator[Block]:
         """Read each item as an entry of its own."""
         check_readable(items, place)
-        return (Block((item,), (item,)) for item in items)
+        return (Block((item,), (message_entry(item) if isinstance(item, Message) else item,)) for item in items)
 
     def write(self, entries: Sequence[Entry]) -> Iterator[Block]:
         """Write each entry as it is, without what is ours."""
         for entry in entries:
-            is_plain = isinstance(entry, Message) or not (META in entry or NATIVE in entry)
-            yield Block((entry if is_plain else without(entry, META, NATIVE),), (entry,))
+            is_plain = not (META in entry or NATIVE in entry)
+            own = None if is_plain else entry_message(entry)
+            yield Block((entry if is_plain else own or without(entry, META, NATIVE),), (entry,))
 
     def join(self, blocks: Sequence[Block]) -> Sequence[Block]:
         """Return the items as they are: the engine keeps Chat Completions legal by itself."""

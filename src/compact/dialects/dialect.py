@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from operator import contains, is_
 from typing import Any, Protocol, TypeAlias, cast
 
 from compact.core.errors import InvalidHistory
+from compact.core.messages.entries import read_own_entry, write_entry
 from compact.core.messages.legality import EMPTY_CONTENT, Violation
+from compact.core.messages.message import Message
 
 Entry: TypeAlias = dict[str, Any]
 NATIVE = "native"
@@ -33,6 +35,8 @@ _CALLS_AS_PARTS = frozenset(
     {"tool_use", "tool_result", "tool-call", "tool-result", "toolUse", "toolResult", "functionCall", "functionResponse"}
 )
 _ONE_KIND = "pass one kind of messages in a session, or name another dialect: preflight(..., dialect=...)"
+# Under this name an entry says as what kind of object it came.
+_AS, _MESSAGE = "as", "message"
 _BYTES = "$bytes"  # the key under which bytes stand in JSON
 
 
@@ -183,6 +187,21 @@ def foreign(item: object, place: int, dialect: str, *, hint: str = "") -> Invali
         place=f"messages[{place}]",
         hint=f"{_ONE_KIND}; {hint}" if hint else _ONE_KIND,
     )
+
+
+def message_entry(message: Message) -> Entry:
+    """Return a message of ours as an entry, which is written as such a message again."""
+    entry = cast(Entry, write_entry(replace(message, original=None), None))
+    own = {"id": message.id} if message.id else {}
+    marks = {META: dict(message.meta)} if message.meta else {}
+    return {**entry, **own, **marks, NATIVE: {_AS: _MESSAGE}}
+
+
+def entry_message(entry: Entry) -> Message | None:
+    """Return the message of ours that an entry was made of, or is one's that has changed since; None for all others."""
+    if native_of(entry).get(_AS) != _MESSAGE:
+        return None
+    return replace(read_own_entry(without(entry, NATIVE), "entry"), original=None)
 
 
 def check_calls(content: object, place: int, dialect: str) -> None:

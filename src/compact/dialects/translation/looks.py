@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from compact.core.messages.legality import EMPTY_CONTENT
 from compact.core.messages.message import Message, copy_plain
-from compact.dialects.dialect import META, as_json_data, fields_of, is_of, without, without_cache_marks
+from compact.dialects.dialect import META, as_json_data, fields_of, is_of, message_entry, without, without_cache_marks
 from compact.dialects.translation.added import PARTS, without_added
 
 _TEXT_FIELDS = frozenset({"type", "text"})
@@ -84,7 +84,9 @@ def look_without_marks(items: Sequence[Any]) -> str:
 
 
 def _as_dict(item: Any) -> Any:
-    """Return a content of Gemini's SDK as the dict that says the same: a chat of the SDK makes one of the other."""
+    """Return a message of ours, or a content of Gemini's SDK, as a dict: a chat of that SDK makes one of the other."""
+    if isinstance(item, Message):
+        return message_entry(item)
     return as_json_data(item) if is_of(item, "google") else item
 
 
