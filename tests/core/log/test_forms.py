@@ -117,6 +117,8 @@ def test_a_result_that_says_something_else_is_another(before: str, after: str) -
         (f"{TEXT[:40]}-----", True),
         (f"{TEXT[:40]}... 3 more", True),
         (f"{TEXT[:15]}[3 lines]{TEXT[-30:]}", True),
+        # No word was put in: those behind it are the end of the text before.
+        (f"{TEXT[:15]}-----{TEXT[-30:]}", True),
         ("this was cleared", True),
         (f"{TEXT[:40]}3", False),
         (f"{TEXT[:15]}3 lines{TEXT[-30:]}", False),
