@@ -57,8 +57,6 @@ _CACHED_RUNS = 8_192
 _CACHED_RUN_CHARS = 48
 _TRIM_START, _TRIM_END = ".:=&^@$%+", ".:=&^~@#$%/-+"
 _QUOTED = re.compile(r"\"([^\"\n]{3,80})\"|`([^`\n]{3,80})`|“([^”\n]{3,80})”|(?<![\w])'([^'\n]{3,80})'(?![\w])")
-# Each quotation begins with one of these.
-_QUOTATION_MARKS = "\"`'“"
 _PIECES = re.compile(r"[=&:]+")
 # A search tool puts the number of a line behind the file: `main.go-120`.
 _LINE_NUMBER = re.compile(r"(?<=\w)(\.[A-Za-z]\w{0,4})-\d+$")
@@ -189,7 +187,8 @@ _cached_parts = lru_cache(maxsize=_CACHED_RUNS)(_find_parts)
 
 def _quoted(text: str) -> Iterable[re.Match[str]]:
     """Return what stands in quotation marks; texts without any are not searched."""
-    return _QUOTED.finditer(text) if any(mark in text for mark in _QUOTATION_MARKS) else ()
+    has_any = '"' in text or "`" in text or "'" in text or "“" in text  # one by one: in a third of the time of a loop
+    return _QUOTED.finditer(text) if has_any else ()
 
 
 def _is_phrase(text: str) -> bool:

@@ -6,10 +6,10 @@ import re
 import sys
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from itertools import count
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from compact.core.facts.common_words import COMMON_WORDS
 from compact.core.facts.entities import EntityKind, entity_kinds
@@ -32,14 +32,15 @@ class Origin(Enum):
     RESULT = "result"  # of a tool
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A part of a message: `place` is the message, `order` the piece in it, `line` and `start` where it stands.
 
     `step` is the call that it belongs to, as an argument or as a part of the result. Arguments of calls are not in the
     text of their message: their `start` is in the texts of all the arguments, one after the other. `gap` is the blanks
     between it and the piece before it, if nothing else and no end of line is between them. `strings` are the specific
     strings in it, `words` its words in lower case, and `kinds` says what each string of its message is.
+
+    A tuple: each compaction makes thousands, in a third of the time that a frozen dataclass takes.
     """
 
     place: int
@@ -49,10 +50,10 @@ class Piece:
     origin: Origin
     step: Step
     text: str
-    gap: str | None = None
-    strings: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
-    kinds: Mapping[str, EntityKind] = field(default_factory=dict[str, EntityKind], compare=False, repr=False)
+    gap: str | None
+    strings: tuple[str, ...]
+    words: tuple[str, ...]
+    kinds: Mapping[str, EntityKind]
 
     @property
     def end(self) -> int:

@@ -96,10 +96,9 @@ class Selection:
         piece, scores, weights = self.pieces[index], self._scores, self._unit_weights
         if piece.text in self._shown_texts:
             return 0.0
-        string_scores, word_scores = scores.string_scores, scores.word_scores
         # Sets have no order that lasts from one process to the next: only an exact sum is always the same.
-        strings = fsum(string_scores[text] for text in scores.strings[index] if text not in self._shown_strings)
-        words = fsum(word_scores[word] for word in scores.words[index] if word not in self._shown_words)
+        strings = fsum(map(scores.string_scores.__getitem__, scores.strings[index] - self._shown_strings))
+        words = fsum(map(scores.word_scores.__getitem__, scores.words[index] - self._shown_words))
         gain = strings * weights.strings + words * weights.words + self._values[index] * weights.value
         return gain * self._factors[index] if self._factors else gain
 
@@ -121,36 +120,42 @@ class Selection:
         room, units = max_tokens, units or {}
         fitting = [index for index in candidates if self._cost(index) <= room]
         shares = self._shares(fitting, few_lines) if few_lines else {}
-        labels = self._labels
+        leads, labels, costs = leads or {}, self._labels, self._costs
         labelled: set[int] = set()
         taken: set[int] = set()
 
         def brings(index: int) -> tuple[int, ...]:
-            lead, unit = (leads or {}).get(index, index), units.get(index, (index,))
-            return unit if lead in taken or lead == index else (lead, *unit)
+            lead, unit = leads.get(index, index), units.get(index, (index,))
+            return unit if lead == index or lead in taken else (lead, *unit)
 
-        def cost(indices: Iterable[int]) -> int:
+        def cost(indices: tuple[int, ...]) -> int:
+            if len(indices) == 1:  # nearly all
+                (index,) = indices
+                return costs[index] if labels[index] in labelled else costs[index] + label_tokens
             new_labels = {labels[index] for index in indices} - labelled
             return sum(map(self._cost, indices)) + label_tokens * len(new_labels)
 
-        def density(index: int) -> float:
-            needed = brings(index)
+        def density(index: int, needed: tuple[int, ...], needed_tokens: int) -> float:
             share = 1.0 if index in units else shares.get(index, 1.0)
-            return fsum(map(self.gain, needed)) * share / cost(needed)
+            gained = self.gain(index) if len(needed) == 1 else fsum(map(self.gain, needed))
+            return gained * share / needed_tokens
 
-        heap = [(-density(index), index) for index in fitting]
+        heap: list[tuple[float, int]] = []
+        for index in fitting:
+            needed = brings(index)
+            heap.append((-density(index, needed, cost(needed)), index))
         heapq.heapify(heap)
         chosen: list[int] = []
         while heap:
             _, index = heapq.heappop(heap)
             needed = brings(index)
-            if index in taken or cost(needed) > room:
+            if index in taken or (needed_tokens := cost(needed)) > room:
                 continue
-            now = density(index)
+            now = density(index, needed, needed_tokens)
             if heap and now < -heap[0][0]:
                 heapq.heappush(heap, (-now, index))
             elif now > 0:
-                room -= cost(needed)
+                room -= needed_tokens
                 self.mark_shown(needed)
                 labelled.update(labels[index] for index in needed)
                 taken.update(needed)
