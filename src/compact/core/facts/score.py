@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain, groupby
 
 from compact.core.facts.common_words import COMMON_WORDS
 from compact.core.facts.entities import EntityKind
@@ -87,17 +86,17 @@ class HistoryScores:
     """The score of every string and word in a history: how likely it is to be needed again."""
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
-        self.strings = [frozenset(piece.strings) for piece in pieces]
-        self.words = [frozenset(piece.words) for piece in pieces]
+        self.strings: list[frozenset[str]] = []
+        self.words: list[frozenset[str]] = []
         strings: dict[str, Mentions] = {}
         words: dict[str, Mentions] = {}
-        # A message counts once for each origin in it, whatever pieces it was cut into.
-        for (place, origin), together in groupby(pieces, key=lambda piece: (piece.place, piece.origin)):
-            group = list(together)
-            kinds = group[0].kinds
-            for text in dict.fromkeys(chain.from_iterable([piece.strings for piece in group])):
+        for piece in pieces:
+            self.strings.append(frozenset(piece.strings))
+            self.words.append(frozenset(piece.words))
+            place, origin, kinds = piece.place, piece.origin, piece.kinds
+            for text in piece.strings:
                 (strings.get(text) or strings.setdefault(text, Mentions(kinds[text], place))).add(place, origin)
-            for word in dict.fromkeys(chain.from_iterable([piece.words for piece in group])):
+            for word in piece.words:
                 (words.get(word) or words.setdefault(word, Mentions(None, place))).add(place, origin)
         dialogue = Dialogue(pieces)
         self.last_answer = dialogue.last_answer

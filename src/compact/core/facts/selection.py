@@ -5,10 +5,10 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import fsum
 
-from compact.core.facts.pieces import Origin, Step, cut_into_pieces
+from compact.core.facts.pieces import Origin, Piece, Step, cut_into_pieces
 from compact.core.facts.score import HistoryScores
 from compact.core.facts.value import AGES, content_kind, value
 from compact.core.facts.value_table import VALUES
@@ -32,6 +32,18 @@ class ScoreWeights:
     value: float = 1.5
 
 
+class _Costs(dict[int, int]):
+    """The tokens of each piece and of the line end behind it, counted when they are first asked for."""
+
+    def __init__(self, pieces: Sequence[Piece], count_text: Callable[[str], int]) -> None:
+        super().__init__()
+        self._pieces, self._count_text = pieces, count_text
+
+    def __missing__(self, index: int) -> int:
+        tokens = self[index] = self._count_text(self._pieces[index].text) + 1
+        return tokens
+
+
 class Selection:
     """A history in pieces, and which of them are shown; what a piece adds only shrinks as others are shown."""
 
@@ -45,7 +57,6 @@ class Selection:
     ) -> None:
         self.pieces = cut_into_pieces(messages, places)
         self._scores = HistoryScores(self.pieces)
-        self._count_text = count_text
         ages = _ages(messages)
         self._values = [
             value(content_kind(piece), ages[piece.place], VALUES) * len(piece.text) for piece in self.pieces
@@ -55,16 +66,10 @@ class Selection:
         self._shown_texts: set[str] = set()
         self._unit_weights = self._per_unit(weights or ScoreWeights())
         self._factors: Sequence[float] = ()
-        self._costs: dict[int, int] = {}
+        self.costs = _Costs(self.pieces, count_text)
         # What one label stands before: all pieces of one step that have one origin. In numbers, which hash quickly.
         numbers: dict[tuple[Step, str], int] = {}
-        self._labels = [numbers.setdefault((piece.step, piece.origin.value), len(numbers)) for piece in self.pieces]
-
-    def _cost(self, index: int) -> int:
-        """Return the tokens of a piece and of the line end behind it, counted once."""
-        if index not in self._costs:
-            self._costs[index] = self._count_text(self.pieces[index].text) + 1
-        return self._costs[index]
+        self.labels = [numbers.setdefault((piece.step, piece.origin.value), len(numbers)) for piece in self.pieces]
 
     def _per_unit(self, weights: ScoreWeights) -> ScoreWeights:
         """Return what one unit of each part adds to the whole."""
@@ -117,50 +122,10 @@ class Selection:
         `leads` names for a piece the one that it cannot be understood without, and `units` those that are chosen
         with it or not at all: all are paid for. The lines of a result behind its best `few_lines` count half and less.
         """
-        room, units = max_tokens, units or {}
-        fitting = [index for index in candidates if self._cost(index) <= room]
+        fitting = [index for index in candidates if self.costs[index] <= max_tokens]
         shares = self._shares(fitting, few_lines) if few_lines else {}
-        leads, labels, costs = leads or {}, self._labels, self._costs
-        labelled: set[int] = set()
-        taken: set[int] = set()
-
-        def brings(index: int) -> tuple[int, ...]:
-            lead, unit = leads.get(index, index), units.get(index, (index,))
-            return unit if lead == index or lead in taken else (lead, *unit)
-
-        def cost(indices: tuple[int, ...]) -> int:
-            if len(indices) == 1:  # nearly all
-                (index,) = indices
-                return costs[index] if labels[index] in labelled else costs[index] + label_tokens
-            new_labels = {labels[index] for index in indices} - labelled
-            return sum(map(self._cost, indices)) + label_tokens * len(new_labels)
-
-        def density(index: int, needed: tuple[int, ...], needed_tokens: int) -> float:
-            share = 1.0 if index in units else shares.get(index, 1.0)
-            gained = self.gain(index) if len(needed) == 1 else fsum(map(self.gain, needed))
-            return gained * share / needed_tokens
-
-        heap: list[tuple[float, int]] = []
-        for index in fitting:
-            needed = brings(index)
-            heap.append((-density(index, needed, cost(needed)), index))
-        heapq.heapify(heap)
-        chosen: list[int] = []
-        while heap:
-            _, index = heapq.heappop(heap)
-            needed = brings(index)
-            if index in taken or (needed_tokens := cost(needed)) > room:
-                continue
-            now = density(index, needed, needed_tokens)
-            if heap and now < -heap[0][0]:
-                heapq.heappush(heap, (-now, index))
-            elif now > 0:
-                room -= needed_tokens
-                self.mark_shown(needed)
-                labelled.update(labels[index] for index in needed)
-                taken.update(needed)
-                chosen += needed
-        return chosen
+        choice = _Choice(self, label_tokens, leads or {}, units or {}, shares)
+        return choice.made_of(fitting, max_tokens)
 
     def units(self, indices: Iterable[int], max_tokens: int) -> dict[int, tuple[int, ...]]:
         """Return for each line of a record or of a table in a result all of its lines, if they take no more tokens.
@@ -170,7 +135,7 @@ class Selection:
         units: dict[int, tuple[int, ...]] = {}
         for lines in self._by_result(indices):
             for unit in self._records_and_tables(lines):
-                if len(unit) > 1 and sum(map(self._cost, unit)) <= max_tokens:
+                if len(unit) > 1 and sum([self.costs[index] for index in unit]) <= max_tokens:
                     units |= dict.fromkeys(unit, tuple(unit))
         return units
 
@@ -206,9 +171,63 @@ class Selection:
         """
         shares: dict[int, float] = {}
         for lines in self._by_result(index for index in indices if self.pieces[index].place < self._scores.last_answer):
-            lines.sort(key=lambda index: (-self.gain(index) / self._cost(index), index))
+            lines.sort(key=lambda index: (-self.gain(index) / self.costs[index], index))
             shares |= {index: few_lines / (few_lines + rank) for rank, index in enumerate(lines)}
         return shares
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """One choice among the pieces of a selection: what comes with each of them, and what that adds for its tokens."""
+
+    selection: Selection
+    label_tokens: int
+    leads: Mapping[int, int]
+    units: Mapping[int, tuple[int, ...]]
+    shares: Mapping[int, float]
+    labelled: set[int] = field(default_factory=set[int])
+    taken: set[int] = field(default_factory=set[int])
+
+    def made_of(self, fitting: Iterable[int], room: int) -> list[int]:
+        """Return the pieces that are chosen, the first of them first."""
+        heap = [(-self._density(index, self._brings(index)), index) for index in fitting]
+        heapq.heapify(heap)
+        chosen: list[int] = []
+        while heap:
+            _, index = heapq.heappop(heap)
+            needed = self._brings(index)
+            tokens = self._cost(needed)
+            if index in self.taken or tokens > room:
+                continue
+            now = self._density(index, needed)
+            if heap and now < -heap[0][0]:
+                heapq.heappush(heap, (-now, index))
+            elif now > 0:
+                room -= tokens
+                self.selection.mark_shown(needed)
+                self.labelled.update(self.selection.labels[index] for index in needed)
+                self.taken.update(needed)
+                chosen += needed
+        return chosen
+
+    def _brings(self, index: int) -> tuple[int, ...]:
+        """Return what a piece is chosen with: its unit, and the one that this cannot be understood without."""
+        lead, unit = self.leads.get(index, index), self.units.get(index, (index,))
+        return unit if lead == index or lead in self.taken else (lead, *unit)
+
+    def _cost(self, indices: tuple[int, ...]) -> int:
+        """Return the tokens of some pieces, and of the labels that are not there yet."""
+        costs, labels = self.selection.costs, self.selection.labels
+        if len(indices) == 1:  # nearly all
+            (index,) = indices
+            return costs[index] + (0 if labels[index] in self.labelled else self.label_tokens)
+        new_labels = {labels[index] for index in indices} - self.labelled
+        return sum([costs[index] for index in indices]) + self.label_tokens * len(new_labels)
+
+    def _density(self, index: int, needed: tuple[int, ...]) -> float:
+        """Return what a piece adds for each token of what it is chosen with."""
+        gain, share = self.selection.gain, 1.0 if index in self.units else self.shares.get(index, 1.0)
+        return (gain(index) if len(needed) == 1 else fsum(map(gain, needed))) * share / self._cost(needed)
 
 
 def _ages(messages: Sequence[Message]) -> list[float]:
