@@ -11,7 +11,7 @@ import pytest
 from compact.core.errors import InvalidHistory
 from compact.core.log.known_list import KnownList, LeftLine
 from compact.core.log.log import Log, Match
-from compact.core.log.recognition import SUMMARY_MARK, Shown
+from compact.core.log.recognition import SUMMARY_MARK, IncomingList, Shown
 from compact.core.messages.entries import read_entry
 from compact.core.messages.message import Message, SettledItems
 from compact.testing import Wire, assistant, system, tool_exchange, user
@@ -1029,3 +1029,18 @@ def test_a_cut_result_is_that_of_the_call_that_comes_back(before: list[Wire], it
     assert log.view_ids == ids.split()
     assert found.formed == (("m3",) if "m3" in ids else ())
     assert [message.original for message in log.view] == items
+
+
+@pytest.mark.parametrize("results", [1, 2, 3])
+def test_only_the_results_at_the_end_of_a_list_may_be_other_ones(results: int) -> None:
+    calls = [tool_exchange(f"d{number}", "text") for number in range(results)]
+    items = [A, RESULT, CALL, *(item for item, _ in calls), *(item for _, item in calls)]
+    may_be_other = IncomingList(items, read_entry, Shown()).may_be_other_results()
+    assert [place for place in range(len(items)) if may_be_other(place)] == [*range(len(items) - results, len(items))]
+
+
+def test_results_of_an_id_that_is_used_again_may_be_other_ones() -> None:
+    items = [A, CALL, RESULT, *tool_exchange("c2", "text"), CALL, RESULT, assistant("done")]
+    may_be_other = IncomingList(items, read_entry, Shown()).may_be_other_results()
+    results = [place for place, item in enumerate(items) if item["role"] == "tool"]
+    assert [place for place in results if may_be_other(place)] == [2, 6]
