@@ -310,6 +310,40 @@ def test_a_turn_of_anthropics_without_content_is_written_as_it_is_filled(content
     assert own == written == [ask, {"role": "assistant", "content": EMPTY_CONTENT}, ask]
 
 
+@pytest.mark.parametrize("name", ["anthropic", "converse"])
+@pytest.mark.parametrize(
+    ("texts", "said"), [([""], [EMPTY_CONTENT]), (["", "found"], ["found"]), (["a", "b"], ["a", "b"])]
+)
+def test_a_result_has_no_empty_texts(name: str, texts: list[str], said: list[str]) -> None:
+    """Providers reject these in results, too."""
+    if name == "anthropic":
+        parts = [{"type": "text", "text": text} for text in texts]
+        call: dict[str, Any] = {"type": "tool_use", "id": "c1", "name": "look", "input": {}}
+        result: dict[str, Any] = {"type": "tool_result", "tool_use_id": "c1", "content": parts}
+        ask: dict[str, Any] = {"type": "text", "text": "go"}
+    else:
+        call = {"toolUse": {"toolUseId": "c1", "name": "look", "input": {}}}
+        result = {"toolResult": {"toolUseId": "c1", "content": [{"text": text} for text in texts]}}
+        ask = {"text": "go"}
+    turns = [("user", [ask]), ("assistant", [call]), ("user", [result])]
+    items = [{"role": role, "content": content} for role, content in turns]
+    dialect = DIALECTS[name]
+    joined = [item for block in dialect.join(list(dialect.read(items, 0))) for item in block.items]
+    assert not dialect.check(joined)
+    [answer] = joined[-1]["content"]
+    assert [part["text"] for part in answer.get("toolResult", answer)["content"]] == said
+    assert (answer is result) == (texts == said)
+
+
+@pytest.mark.parametrize("content", ["", []])
+def test_a_message_of_vercels_without_content_says_so(content: object) -> None:
+    dialect = DIALECTS["vercel"]
+    items = [{"role": "user", "content": "go"}, *({"role": role, "content": content} for role in ("assistant", "user"))]
+    joined = [item for block in dialect.join(list(dialect.read(items, 0))) for item in block.items]
+    assert [item["content"] for item in joined] == ["go", EMPTY_CONTENT, EMPTY_CONTENT]
+    assert not dialect.check(joined)
+
+
 def test_an_empty_text_with_a_signature_stays() -> None:
     """Gemini wants it back as it was."""
     signed = {"role": "model", "parts": [{"text": "", "thoughtSignature": "c2ln"}]}

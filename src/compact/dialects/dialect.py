@@ -30,6 +30,8 @@ _MARKED_DEPTH = 2
 _PLAIN_TEXT = frozenset({"type", "text", CACHE_MARK})
 # Under this name the meta of an entry says that it is the summary of a session.
 _SUMMARY = "compact_summary"
+# What holds a result of Bedrock Converse.
+_RESULT = "toolResult"
 # Calls and results as they stand in parts, by the type of a part or by its only key.
 _CALLS_AS_PARTS = frozenset(
     {"tool_use", "tool_result", "tool-call", "tool-result", "toolUse", "toolResult", "functionCall", "functionResponse"}
@@ -141,16 +143,31 @@ def _item_with_words(item: Any, empty: Mapping[str, Any]) -> Any:
         return {**item, key: placeholder}
     parts = cast(list[Any], content) if isinstance(content, list) else []
     said = parts_with_words(parts)
-    return item if len(said) == len(parts) and all(map(is_, said, parts)) else {**item, key: said}
+    return item if _is_same(said, parts) else {**item, key: said}
 
 
 def parts_with_words(parts: Sequence[Any]) -> list[Any]:
-    """Return parts without texts that say nothing; if there is nothing else, the first of them says so."""
-    said = [part for part in parts if not _says_nothing(part)]
+    """Return parts without texts that say nothing, in results too; if there is nothing else, the first says so."""
+    said = [_result_with_words(part) for part in parts if not _says_nothing(part)]
     if len(said) == len(parts) or not all(map(is_cache_point, said)):
         return said
     first = next(part for part in parts if _says_nothing(part))
     return [{**first, "text": EMPTY_CONTENT}, *said]
+
+
+def _result_with_words(part: Any) -> Any:
+    fields = fields_of(part)
+    result = fields if fields.get("type") == "tool_result" else fields_of(fields.get(_RESULT))
+    parts = cast(list[Any], result["content"]) if isinstance(result.get("content"), list) else []
+    said = parts_with_words(parts)
+    if _is_same(said, parts):
+        return part
+    filled = {**result, "content": said}
+    return filled if result is fields else {**fields, _RESULT: filled}
+
+
+def _is_same(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    return len(some) == len(others) and all(map(is_, some, others))
 
 
 def _says_nothing(part: object) -> bool:

@@ -20,6 +20,7 @@ from compact.dialects.dialect import (
     is_summary,
     native_of,
     to_json,
+    with_words,
     without,
 )
 from compact.dialects.turns import (
@@ -53,6 +54,7 @@ from compact.dialects.vercel.parts import (
     write_result,
 )
 
+_EMPTY = {"content": EMPTY_CONTENT}
 _ROLES = ("system", "user", "assistant", "tool")
 _OWN_PARTS = frozenset({CALL, RESULT, REQUEST, RESPONSE, "reasoning", "reasoning-file", "redacted-reasoning"})
 _OWN_KEYS = frozenset({"providerOptions", "experimental_providerMetadata"})
@@ -107,7 +109,7 @@ class VercelDialect:
         names = {call.id: call.name for block in blocks for entry in block.entries for call in read_calls(entry)}
         joined: list[Block] = []
         has_begun = False
-        for block in (_with_tool_name(block, names) for block in blocks):
+        for block in (_with_words(_with_tool_name(block, names)) for block in blocks):
             role = block.items[0]["role"] if block.items else ""
             if not has_begun and role not in ("system", ""):
                 has_begun = True
@@ -272,6 +274,11 @@ def _write_assistant(entry: Entry, content: Any) -> Any:
     parts: Sequence[Any] = [{"type": "text", "text": content}] if isinstance(content, str) and content else content
     arranged = arrange(native.get(ORDER, ""), parts or (), uses, from_json(native.get(OPAQUE, [])))
     return arranged or [{"type": "text", "text": EMPTY_CONTENT}]
+
+
+def _with_words(block: Block) -> Block:
+    """Return the block without texts that say nothing; what is in a message of results is never a text alone."""
+    return block if any(item["role"] == "tool" for item in block.items) else with_words(block, _EMPTY)
 
 
 def _with_tool_name(block: Block, names: Mapping[str, str]) -> Block:
