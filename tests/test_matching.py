@@ -1095,6 +1095,30 @@ def test_a_rewind_of_a_prompt_leaves_what_its_summary_hides_behind_that_place() 
         assert "result of c3-0" not in str(whole)
 
 
+@pytest.mark.parametrize("is_cleared", [False, True], ids=["as it came", "cleared"])
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["at once", "after a restart"])
+def test_what_a_summary_hides_is_not_logged_again_where_a_prompt_goes_on_as_the_callers_own_list(
+    is_restarted: bool, is_cleared: bool
+) -> None:
+    """A summary has calls between answers that are shown; the caller's own list has them there as well."""
+    store, history = InMemoryCompactionStore(), [*questions_with_calls(6), user("the last")]
+    with roomy_manager(store) as manager:
+        prompt = copy.deepcopy(manager.manual_compact("s", history, target_tokens=1_000))
+        own = [
+            {**item, "content": CLEARED} if is_cleared and "result of c2" in str(item["content"]) else item
+            for item in history
+        ]
+        assert manager.preflight("s", copy.deepcopy(own)) == prompt
+        cut = next(place for place, item in enumerate(prompt) if str(item["content"]).startswith("question 2"))
+        assert "result of c2-0" not in str(prompt)
+        mixed = [*prompt[:cut], *own[own.index(prompt[cut]) :]]
+        assert is_restarted or manager.preflight("s", copy.deepcopy(mixed)) == prompt
+    with roomy_manager(store) as manager:
+        more = [assistant("so"), user("and now?")]
+        assert manager.preflight("s", [*copy.deepcopy(mixed), *more]) == [*prompt, *more]
+        assert len(manager.history("s")) == len(history) + len(more)
+
+
 @pytest.mark.parametrize("is_edited", [False, True], ids=["as it was", "edited"])
 @pytest.mark.parametrize("is_restarted", [False, True], ids=["at once", "after a restart"])
 def test_a_trimmed_list_may_go_on_with_more_than_it_has_kept(is_edited: bool, is_restarted: bool) -> None:

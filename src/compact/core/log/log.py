@@ -21,7 +21,15 @@ from compact.core.log.forms import is_reduced
 from compact.core.log.known_list import KnownList, LeftLine
 from compact.core.log.left_entries import LeftEntries
 from compact.core.log.list_change import ListChange
-from compact.core.log.recognition import SUMMARY_MARK, IncomingList, Recognised, Recognition, Shown, lines_in
+from compact.core.log.recognition import (
+    SUMMARY_MARK,
+    IncomingList,
+    Recognised,
+    Recognition,
+    Shown,
+    hidden_in,
+    lines_in,
+)
 from compact.core.messages.message import Message, with_id
 
 
@@ -287,7 +295,9 @@ class Log:
         places = [alignment.changed.get(n, place) if n in forms else place for n, place in enumerate(alignment.places)]
         matched = [self.recorded(i) for place in places if place is not None for i in sent.ids[place]]
         lines = lines_in(incoming.items, places[: alignment.known_until])
-        fresh = [n for n, place in enumerate(places) if place is None and n not in lines]
+        own_forms = [self.unseen.get(entry.id, entry) for entry in self.view]
+        ours = lines | hidden_in(incoming.items, places, sent, own_forms)
+        fresh = [n for n, place in enumerate(places) if place is None and n not in ours]
         conversation = self._conversation_of(incoming.items, matched)
         items = self._read_new(incoming, fresh, line=conversation, bare_until=alignment.known_until)
         line = self._line_of(matched, items)
@@ -298,7 +308,7 @@ class Log:
         new, own = self._append(items), KnownList()
         added = iter(new)
         for n, place in enumerate(places):
-            if n in lines:
+            if n in ours:
                 own.add(incoming.read(n).original, (), "")
             elif place is None:
                 own.add_entries([next(added)])

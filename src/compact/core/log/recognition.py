@@ -220,6 +220,33 @@ def lines_in(incoming: Sequence[object], places: Sequence[int | None]) -> set[in
     return found if found and any(_text_of(item).startswith(SUMMARY_MARK) for item in incoming) else set()
 
 
+def hidden_in(
+    incoming: Sequence[object], places: Sequence[int | None], sent: KnownList, view: Sequence[Message]
+) -> set[int]:
+    """Return the items that say what a prompt hides between two entries that it shows.
+
+    A caller may go on with the beginning of a prompt and the end of its own list, which has what the prompt's summary
+    stands for as well. `view` has the entries of the line in the forms that the caller has.
+    """
+    at = {entry.id: place for place, entry in enumerate(view)}
+    shown = {n: at[ids[0]] for n, ids in enumerate(sent.ids) if len(ids) == 1 and ids[0] in at}
+    is_shown = frozenset(shown.values())
+    found, start = set[int](), len(view)
+    said: list[str] | None = None
+    for n, (place, following) in enumerate(zip(places, following_places(places, len(sent.ids)), strict=True)):
+        if place is not None:
+            start, said = shown.get(place, len(view)), None
+            continue
+        if said is None:
+            between = range(start + 1, shown.get(following, 0))
+            said = [fingerprint(unmarked(view[k].original)) for k in between if k not in is_shown]
+        own = fingerprint(unmarked(incoming[n])) if said else ""
+        if own in said:
+            found.add(n)
+            said = said[said.index(own) + 1 :]
+    return found
+
+
 def _heaviest(found: Iterable[Recognised]) -> Recognised:
     return max(found, key=lambda one: one.weight)
 
