@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeGuard, TypeVar, cast
 
 from langchain_core.messages import (
     AIMessage,
@@ -222,7 +222,7 @@ def _json_data(value: Any) -> Any:
 def _message(entry: Entry) -> BaseMessage:
     native = entry.get(NATIVE)
     role = entry["role"]
-    if native is None or _ROLES.get(native["type"], role) != role:
+    if not _is_own(native) or _ROLES.get(native["type"], role) != role:
         return _new_message(entry)
     data: dict[str, Any] = {**native["data"], "content": join_content(entry, native.get("layout"))}
     if native["type"] == "ai":
@@ -234,6 +234,11 @@ def _message(entry: Entry) -> BaseMessage:
     if META in entry:
         data[_EXTRA] = {**data.get(_EXTRA, {}), MARK: entry[META]}
     return messages_from_dict([{"type": native["type"], "data": data}])[0]
+
+
+def _is_own(native: Any) -> TypeGuard[Mapping[str, Any]]:
+    """Return True for what this dialect keeps of a message; a session may have been in another one before."""
+    return is_mapping(native) and native.get("type") in (*_ROLES, "chat") and is_mapping(native.get("data"))
 
 
 def _new_message(entry: Entry) -> BaseMessage:

@@ -223,7 +223,7 @@ def _part(entry: Entry) -> Data:
     native, content, role = entry.get(NATIVE, {}), entry.get("content"), entry["role"]
     if "whole" in native and native["text"] == content:
         return native["whole"]
-    if "part" in native:
+    if "part_kind" in native.get("part", ()):  # without it, the part is one of another dialect
         part = {**native["part"], "content": join_content(content, native.get("layout"))}
         return {**part, "tool_call_id": entry["tool_call_id"]} if role == "tool" else part
     text = content if isinstance(content, str) else join_content(content, None)

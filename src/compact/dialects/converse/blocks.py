@@ -60,8 +60,10 @@ def to_block(part: object) -> WireBlock:
     if not is_mapping(part):
         return {"text": str(part)}
     read = _BLOCKS.get(str(part.get("type")))
-    if read:
-        return read(part)
+    return read(part) if read else _others_block(part)
+
+
+def _others_block(part: Mapping[str, Any]) -> WireBlock:
     return {"text": part["text"]} if isinstance(part.get("text"), str) else {"text": json.dumps(part, default=str)}
 
 
@@ -118,7 +120,10 @@ def _image_part(image: Mapping[str, Any]) -> Part | None:
 
 
 def _image_block(part: Mapping[str, Any]) -> WireBlock:
-    return {"image": {**_native(part), "source": {"bytes": base64.b64decode(part["source"]["data"])}}}
+    source = part.get("source")
+    if not is_mapping(source) or not isinstance(source.get("data"), str):
+        return _others_block(part)
+    return {"image": {**_native(part), "source": {"bytes": base64.b64decode(source["data"])}}}
 
 
 def _cited_part(cited: Mapping[str, Any]) -> Part | None:

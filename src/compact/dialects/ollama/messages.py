@@ -159,7 +159,8 @@ def _write_message(entry: Entry) -> dict[str, Any]:
     text, images = _write_content(entry.get("content"))
     item: dict[str, Any] = {"role": entry["role"], **_write_text(text, native.get(_NO_TEXT)), **native.get(_ITEM, {})}
     item |= {"images": images} if images else {}
-    thoughts = [part["thinking"] for part in native.get(OPAQUE, ())]
+    # A session may have been in another dialect before, whose opaque parts are others.
+    thoughts = [part["thinking"] for part in native.get(OPAQUE, ()) if "thinking" in part]
     item |= {"thinking": thoughts[0]} if thoughts else {}
     calls = list(read_calls(entry))
     if calls:

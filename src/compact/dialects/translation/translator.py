@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Any
 
+from compact.core.errors import InvalidHistory
 from compact.core.log.alignment import common_pairs
 from compact.core.messages.legality import EMPTY_CONTENT
 from compact.core.messages.message import SettledItems, copy_plain
@@ -220,7 +221,10 @@ class Translator:
 
         Such are the summary, and text in place of a result.
         """
-        read = [entry for found in self.dialect.read(block.items, 0) for entry in found.entries]
+        try:
+            read = [entry for found in self.dialect.read(block.items, 0) for entry in found.entries]
+        except InvalidHistory:  # the session was in another dialect, and this one has no words for what was said there
+            return True
         shown = [without_meta(entry) for entry in block.entries]
         ids, own = ([e.get("tool_call_id") for e in both if e.get("role") == "tool"] for both in (read, shown))
         return ids == own and read != shown

@@ -1,0 +1,43 @@
+"""A session that goes on in another dialect, because its id is used again or its agent was ported."""
+
+from __future__ import annotations
+
+import json
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from compact.dialects import DIALECTS
+from compact.dialects.translation import ShownList, Translator
+from dialect_conversations import WRITERS, Call, Step
+
+# All that dialects have words of their own for: pictures, documents, thoughts, calls of the provider's own tools.
+STEPS = [
+    Step(role="user", text="What is on the map? " * 30, has_image=True, has_document=True, number=0),
+    Step(
+        role="model",
+        text="I look.",
+        thinks="Where is it?",
+        serves=True,
+        calls=(Call("c1", "read_file", {"path": "map.py"}, "line " * 80, has_image=True),),
+        number=1,
+    ),
+    Step(role="model", text="A harbour. " * 40, thinks="That is it.", number=2),
+    Step(role="user", text="And what else?", number=3),
+]
+
+
+def entries_of(name: str) -> list[dict[str, Any]]:
+    """Return what the store has of the session."""
+    return json.loads(json.dumps(Translator(DIALECTS[name]).entries(WRITERS[name](STEPS))))
+
+
+@pytest.mark.parametrize(("before", "now"), list(permutations(WRITERS, 2)))
+def test_what_was_sent_in_another_dialect_is_learned_and_the_new_list_is_read(before: str, now: str) -> None:
+    """What was sent before is written in the new dialect so that it is known again; it is never in the way."""
+    entries, items = entries_of(before), WRITERS[now](STEPS)
+    translator = Translator(DIALECTS[now])
+    translator.learn(ShownList(entries, owners=[str(n) for n in range(len(entries))]))
+    roles = [entry["role"] for entry in translator.entries(items)]
+    assert roles == [entry["role"] for entry in Translator(DIALECTS[now]).entries(items)]
