@@ -58,15 +58,21 @@ def load_agent_config(
 
 def for_recorded_model(config: CompactConfig, model: str) -> CompactConfig:
     """Return the settings for the model that a transcript was recorded with, unless one is set or it has no price."""
-    from compact.pricing import model_prices
-
     if not model or "model" in config.model_fields_set:
         return config
-    if model_prices(model) is None:
+    if not recorded_model(config, model):
         notice(f"for {config.model}: nothing is known of the recorded model, {model}; --model names another")
         return config
     notice(f"for {model}, as recorded; --model names another")
     return config.model_copy(update={"model": model})
+
+
+def recorded_model(config: CompactConfig, model: str) -> str:
+    """Return the model that a transcript was recorded with; "" if one is set, or it has no price."""
+    from compact.pricing import model_prices
+
+    is_taken = bool(model) and "model" not in config.model_fields_set and model_prices(model) is not None
+    return model if is_taken else ""
 
 
 def in_memory(config: CompactConfig, *, enabled: bool | None = None) -> CompactConfig:

@@ -6,6 +6,8 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
+
 from compact.testing import assistant, user
 
 SAMPLES = Path(__file__).parents[2] / "agent_logs" / "samples"
@@ -125,3 +127,46 @@ def test_what_is_no_log_says_what_was_tried(cli, tmp_path):
         assert done.code == 2
         assert "expected messages, got an object without `role` or `messages`" in done.err
         assert "Claude Code, Codex, Gemini CLI" in done.err
+
+
+def anthropic_steps(count: int) -> list[dict[str, object]]:
+    """Return a conversation in which each of the user's items has three results."""
+    items: list[dict[str, object]] = [user("Read all of it.")]
+    for step in range(count):
+        ids = [f"c{step}-{number}" for number in range(3)]
+        calls = [{"type": "tool_use", "id": one, "name": "read", "input": {"id": one}} for one in ids]
+        results = [{"type": "tool_result", "tool_use_id": one, "content": f"it is {one}"} for one in ids]
+        items += [{"role": "assistant", "content": calls}, {"role": "user", "content": results}]
+    return items
+
+
+def responses_steps(count: int) -> list[dict[str, object]]:
+    """Return a conversation in which the calls of one answer are items of their own."""
+    items: list[dict[str, object]] = [user("Read all of it.")]
+    for step in range(count):
+        ids = [f"c{step}-{number}" for number in range(3)]
+        items += [{"type": "function_call", "call_id": one, "name": "read", "arguments": "{}"} for one in ids]
+        items += [{"type": "function_call_output", "call_id": one, "output": f"it is {one}"} for one in ids]
+    return items
+
+
+@pytest.mark.parametrize("steps", [anthropic_steps, responses_steps])
+def test_messages_calls_and_results_are_counted_in_every_dialect(cli, tmp_path, steps):
+    """What has grown, and only that, is brought up to date: an item may be several messages, or a part of one."""
+    file, rows = tmp_path / "session.json", []
+    for count in (3, 3, 4):
+        file.write_text(json.dumps(steps(count)))
+        rows += cli("import", str(file), "--store", f"sqlite:///{tmp_path}/state.db", "--json").data
+    counts = [(row["messages"], row["calls"], row["results"], row["state"]) for row in rows]
+    assert counts == [(13, 9, 9, "imported"), (13, 9, 9, "already there"), (17, 12, 12, "updated")]
+
+
+def test_a_session_is_imported_with_its_recorded_model(cli, tmp_path):
+    """Its window and its tokens are those of the model that the log names, unless another is set."""
+    log, found = str(SAMPLES / "claude-code.jsonl"), []
+    for number, options in enumerate(([], ["--config", str(tmp_path / "own.json")])):
+        (tmp_path / "own.json").write_text('{"model": "gpt-4o"}')
+        store = f"sqlite:///{tmp_path}/{number}.db"
+        session = cli("import", log, "--store", store, "--json", *options).data[0]["session"]
+        found.append(cli("show", session, "--store", store, "--json").data["status"]["max_context_tokens"])
+    assert found == [200_000, 128_000]

@@ -11,7 +11,7 @@ import typer
 
 from compact.cli import screen
 from compact.cli.options import AsJson, ConfigFile, Store
-from compact.cli.settings import in_memory, load_config, without_side_effects
+from compact.cli.settings import in_memory, load_config, recorded_model, without_side_effects
 from compact.cli.store import check_store_url
 from compact.cli.transcripts.agent_logs import show_unknown
 from compact.cli.transcripts.files import read_transcripts
@@ -127,13 +127,25 @@ def _import(
     transcript: FileTranscript, name: str, manager: CompactManager, *, stored: int | None
 ) -> tuple[str, str, int, int, int, str]:
     """Write a transcript, if it has more messages than are stored of it; None is none at all."""
-    messages, state = transcript.messages, "already there"
-    if stored is None or len(messages) > stored:
-        text = f"importing {screen.quantity(len(messages), 'message')} into {name}"
-        with screen.spinner(text):
-            manager.preflight(name, messages, **transcript.options)
+    messages, calls, results = _counts(transcript, manager)
+    state = "already there"
+    if stored is None or messages > stored:
+        model = recorded_model(manager.config, transcript.model)
+        with screen.spinner(f"importing {screen.quantity(messages, 'message')} into {name}"):
+            manager.preflight(name, transcript.messages, model=model, **transcript.options)
         state = "imported" if stored is None else "updated"
-    calls = sum(len(one.get("tool_calls") or ()) for one in messages)
-    results = sum(one.get("role") == "tool" for one in messages)
     agent = transcript.log.agent if transcript.log else ""
-    return name, agent, len(messages), calls, results, state
+    return name, agent, messages, calls, results, state
+
+
+def _counts(transcript: FileTranscript, manager: CompactManager) -> tuple[int, int, int]:
+    """Return how many messages, calls and results a transcript has in the store, whatever its dialect has of them.
+
+    In some dialects an item has several results, in others a call is an item.
+    """
+    if transcript.log:
+        items = transcript.messages
+        calls = sum(len(one.get("tool_calls") or ()) for one in items)
+        return len(items), calls, sum(one.get("role") == "tool" for one in items)
+    entries = _entries(transcript, manager)
+    return len(entries), sum(len(one.tool_calls) for one in entries), sum(one.role == "tool" for one in entries)
