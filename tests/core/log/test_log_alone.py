@@ -11,7 +11,7 @@ import pytest
 from compact.core.errors import InvalidHistory
 from compact.core.log.known_list import KnownList, LeftLine
 from compact.core.log.log import Log, Match
-from compact.core.log.recognition import SUMMARY_MARK, IncomingList, Shown
+from compact.core.log.recognition import SUMMARY_MARK, IncomingList, Shown, hidden_in
 from compact.core.messages.entries import read_entry
 from compact.core.messages.message import Message, SettledItems
 from compact.testing import Wire, assistant, system, tool_exchange, user
@@ -1044,3 +1044,46 @@ def test_results_of_an_id_that_is_used_again_may_be_other_ones() -> None:
     may_be_other = IncomingList(items, read_entry, Shown()).may_be_other_results()
     results = [place for place, item in enumerate(items) if item["role"] == "tool"]
     assert [place for place in results if may_be_other(place)] == [2, 6]
+
+
+@pytest.mark.parametrize(
+    ("shown", "between", "hidden"),
+    [
+        ("m2 m5", [C, D], {2, 3}),
+        # What is new there is new, and what is out of order as well.
+        ("m2 m5", [X, D], {3}),
+        ("m2 m5", [D, C], {2}),
+        ("m2 m5", [C, C, D], {2, 4}),
+        # What is hidden elsewhere is not hidden there.
+        ("m2 m5", [A], set[int]()),
+        ("m2 m5", [B], set[int]()),
+        ("m2 m3", [C], set[int]()),
+        ("m4 m2 m5", [D], set[int]()),
+    ],
+)
+def test_what_a_summary_hides_between_two_entries_that_are_shown(
+    shown: str, between: list[Wire], hidden: set[int]
+) -> None:
+    log = log_of([A, B, C, D, E])
+    *first, before, after = shown.split()
+    prompt = KnownList()
+    prompt.add_entries([log.recorded(i) for i in first])
+    prompt.add(user("a summary"), tuple(entry.id for entry in log.view if entry.id not in shown.split()), "")
+    prompt.add_entries([log.recorded(before), log.recorded(after)])
+    items = [user("a summary"), B, *between, E]
+    places = [len(first), len(first) + 1, *(None for _ in between), len(first) + 2]
+    assert hidden_in(items, places, prompt, log.view) == hidden
+
+
+def test_each_of_equal_messages_is_hidden_once() -> None:
+    log = log_of([A, B, C, C, E])
+    prompt = summary_of(("m1", "m3", "m4"), log.recorded("m2"), log.recorded("m5"))
+    items, places = [user("a summary"), B, C, C, C, E], [0, 1, None, None, None, 2]
+    assert hidden_in(items, places, prompt, log.view) == {2, 3}
+
+
+def test_nothing_is_hidden_before_the_first_or_behind_the_last_entry_that_is_shown() -> None:
+    log = log_of([A, B, C, D, E])
+    prompt = summary_of(("m1", "m3", "m5"), log.recorded("m2"), log.recorded("m4"))
+    items, places = [user("a summary"), A, B, C, D, E], [0, None, 1, None, 2, None]
+    assert hidden_in(items, places, prompt, log.view) == {3}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -232,18 +233,29 @@ def hidden_in(
     shown = {n: at[ids[0]] for n, ids in enumerate(sent.ids) if len(ids) == 1 and ids[0] in at}
     is_shown = frozenset(shown.values())
     found, start = set[int](), len(view)
-    said: list[str] | None = None
+    hidden: dict[str, list[int]] | None = None
     for n, (place, following) in enumerate(zip(places, following_places(places, len(sent.ids)), strict=True)):
         if place is not None:
-            start, said = shown.get(place, len(view)), None
+            start, hidden = shown.get(place, len(view)), None
             continue
-        if said is None:
+        if hidden is None:
             between = range(start + 1, shown.get(following, 0))
-            said = [fingerprint(unmarked(view[k].original)) for k in between if k not in is_shown]
-        own = fingerprint(unmarked(incoming[n])) if said else ""
-        if own in said:
+            hidden = _by_fingerprint(view, (k for k in between if k not in is_shown))
+        if not hidden:
+            continue
+        saying_it: Sequence[int] = hidden.get(fingerprint(unmarked(incoming[n])), ())
+        first = bisect_right(saying_it, start)
+        if first < len(saying_it):
             found.add(n)
-            said = said[said.index(own) + 1 :]
+            start = saying_it[first]
+    return found
+
+
+def _by_fingerprint(messages: Sequence[Message], places: Iterable[int]) -> dict[str, list[int]]:
+    """Return the places of messages that say the same, in their order."""
+    found: dict[str, list[int]] = {}
+    for place in places:
+        found.setdefault(fingerprint(unmarked(messages[place].original)), []).append(place)
     return found
 
 
