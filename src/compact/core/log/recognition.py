@@ -243,7 +243,7 @@ def hidden_in(
             hidden = _by_fingerprint(view, (k for k in between if k not in is_shown))
         if not hidden:
             continue
-        saying_it: Sequence[int] = hidden.get(fingerprint(unmarked(incoming[n])), ())
+        saying_it = hidden.get(fingerprint(unmarked(incoming[n]))) or ()
         first = bisect_right(saying_it, start)
         if first < len(saying_it):
             found.add(n)
