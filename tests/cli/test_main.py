@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -54,6 +55,30 @@ def test_every_command_has_help(command):
     assert shown.exit_code == 0
     assert shown.output.isascii()
     assert "..." not in CliRunner().invoke(app, ["--help"]).output.replace("[ARGS]...", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "usage", "argument"),
+    [
+        (["diff"], "compact diff [OPTIONS] SESSION [V1] [V2]", "  V1  "),
+        (["import"], "compact import [OPTIONS] PATH...\n", "  PATH...  "),
+        (["simulate"], "compact simulate [OPTIONS] PATH...\n", "  PATH...  "),
+        (["config", "check"], "config check [OPTIONS] PATH\n", "  PATH  "),
+    ],
+)
+def test_help_calls_arguments_what_they_are(words, usage, argument):
+    """Neither braces nor the types of Python, which typer writes."""
+    shown = CliRunner().invoke(app, [*words, "--help"]).output
+    assert usage in shown
+    assert argument in shown
+    assert not re.search(r"[{<]\w+[}>]", shown)
+
+
+@pytest.mark.parametrize(("word", "command"), [("status", "show"), ("search", "recall"), ("restore", "undo")])
+def test_a_command_is_found_by_the_name_that_it_has_elsewhere(cli, word, command):
+    """`manager.status()` is `compact show`."""
+    done = cli(word, "session-1")
+    assert (done.code, done.err) == (2, f"error: No such command '{word}'\nhint: use compact {command}\n")
 
 
 def test_alone_it_prints_its_help(cli):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from compact.cli import screen
+from compact.cli.command_help import PlainCommand
 from compact.cli.options import AsJson, ConfigFile
 from compact.cli.settings import config_file, environment_settings, load_config
 
@@ -26,7 +27,7 @@ def show_help(context: typer.Context) -> None:
         screen.write(context.get_help() + "\n")
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def show(config: ConfigFile = None, as_json: AsJson = False) -> None:
     """List every setting with its value and where it comes from."""
     settings = load_config(config)
@@ -38,7 +39,7 @@ def show(config: ConfigFile = None, as_json: AsJson = False) -> None:
     screen.table(("setting", "value", "from"), rows)
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def check(path: Annotated[Path, typer.Argument(metavar="PATH", help="A configuration in YAML or JSON.")]) -> None:
     """Check a configuration file for errors."""
     load_config(path)

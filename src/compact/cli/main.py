@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -14,6 +15,7 @@ from compact import __version__
 from compact.cli import config, doctor, screen
 from compact.cli.ascii_text import ERROR_HANDLER
 from compact.cli.audit import audit
+from compact.cli.command_help import PlainCommand
 from compact.cli.demo import demo
 from compact.cli.servers import mcp, proxy, view, worker
 from compact.cli.sessions import diff, export, prune, recall, report, sessions, show, undo, why
@@ -23,6 +25,16 @@ from compact.core.errors import CompactError
 
 OK, UNEXPECTED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
 _DEBUG = "--debug"
+# What the manager's methods, the MCP tools and other programs call a thing, and what it is here.
+_CALLED_ELSEWHERE = {
+    "compact": "run",
+    "history": "export",
+    "list": "sessions",
+    "plans": "show",
+    "restore": "undo",
+    "search": "recall",
+    "status": "show",
+}
 # The class of all usage errors; typer does not name it in its own namespace.
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
@@ -35,28 +47,28 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo.demo)
-app.command("run")(run.run)
-app.command("plan")(plan.plan)
-app.command("inspect")(inspect.inspect)
-app.command("import")(logs.import_logs)
-app.command("audit")(audit.audit)
-app.command("simulate")(simulate.simulate)
-app.command("sessions")(sessions.sessions)
-app.command("show")(show.show)
-app.command("view")(view.view)
-app.command("diff")(diff.diff)
-app.command("why")(why.why)
-app.command("report")(report.report)
-app.command("recall")(recall.recall)
-app.command("undo")(undo.undo)
-app.command("export")(export.export)
-app.command("prune")(prune.prune)
+app.command("demo", cls=PlainCommand)(demo.demo)
+app.command("run", cls=PlainCommand)(run.run)
+app.command("plan", cls=PlainCommand)(plan.plan)
+app.command("inspect", cls=PlainCommand)(inspect.inspect)
+app.command("import", cls=PlainCommand)(logs.import_logs)
+app.command("audit", cls=PlainCommand)(audit.audit)
+app.command("simulate", cls=PlainCommand)(simulate.simulate)
+app.command("sessions", cls=PlainCommand)(sessions.sessions)
+app.command("show", cls=PlainCommand)(show.show)
+app.command("view", cls=PlainCommand)(view.view)
+app.command("diff", cls=PlainCommand)(diff.diff)
+app.command("why", cls=PlainCommand)(why.why)
+app.command("report", cls=PlainCommand)(report.report)
+app.command("recall", cls=PlainCommand)(recall.recall)
+app.command("undo", cls=PlainCommand)(undo.undo)
+app.command("export", cls=PlainCommand)(export.export)
+app.command("prune", cls=PlainCommand)(prune.prune)
 app.add_typer(config.app, name="config")
-app.command("proxy")(proxy.proxy)
-app.command("mcp")(mcp.mcp)
-app.command("worker")(worker.worker)
-app.command("doctor")(doctor.doctor)
+app.command("proxy", cls=PlainCommand)(proxy.proxy)
+app.command("mcp", cls=PlainCommand)(mcp.mcp)
+app.command("worker", cls=PlainCommand)(worker.worker)
+app.command("doctor", cls=PlainCommand)(doctor.doctor)
 
 
 def _print_version(is_asked: bool) -> None:
@@ -111,9 +123,13 @@ def _print_error(error: Exception) -> int:
             return WRONG_INPUT
         case _UsageError():
             # Its own words for a wrong choice begin in the middle of a sentence.
-            message = getattr(error, "format_message", error.__str__)().replace("Value error, ", "")
+            message = getattr(error, "format_message", error.__str__)().replace("Value error, ", "").removesuffix(".")
             command = getattr(getattr(error, "ctx", None), "command_path", "compact")
-            _print_error_lines(message, f"see {command} --help")
+            unknown = re.match(r"No such command '(\w+)'", message)
+            if unknown and unknown[1] in _CALLED_ELSEWHERE:
+                _print_error_lines(unknown[0], f"use compact {_CALLED_ELSEWHERE[unknown[1]]}")
+            else:
+                _print_error_lines(message, f"see {command} --help")
             return WRONG_INPUT
         case _:
             hint = "this is a bug in compact: run it again with --debug, and please report what it prints"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Files = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILES",
+        metavar="PATH...",
         help="Transcripts as `compact inspect` reads them, or folders of them; - reads standard input.",
     ),
 ]
