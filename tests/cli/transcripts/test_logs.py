@@ -170,3 +170,15 @@ def test_a_session_is_imported_with_its_recorded_model(cli, tmp_path):
         session = cli("import", log, "--store", store, "--json", *options).data[0]["session"]
         found.append(cli("show", session, "--store", store, "--json").data["status"]["max_context_tokens"])
     assert found == [200_000, 128_000]
+
+
+def test_what_is_no_log_in_a_folder_is_said(cli, tmp_path):
+    """A transcript of our own among logs is not imported, and that is not kept quiet; other files do not matter."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    shutil.copy(SAMPLES / "pi.jsonl", logs / "a.jsonl")
+    (logs / "list.json").write_text(json.dumps([user("hi"), assistant("yes")]))
+    (logs / "README.md").write_text("My logs.")
+    done = cli("import", str(logs), "--store", f"sqlite:///{tmp_path}/state.db", "--json")
+    assert [row["agent"] for row in done.data] == ["pi"]
+    assert f"note: 1 file in {logs} left out: no log of an agent; the first: {logs / 'list.json'}\n" in done.err

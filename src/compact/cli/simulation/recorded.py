@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from compact.cli import screen
 from compact.cli.transcripts.agent_logs import KNOWN, show_unknown
-from compact.cli.transcripts.files import STANDARD_INPUT, TranscriptError, read_transcripts
+from compact.cli.transcripts.files import STANDARD_INPUT, SUFFIXES, TranscriptError, read_transcripts
 from compact.cli.transcripts.measure import measure
 from compact.core.errors import CompactError
 from compact.transcripts.reading import places
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from compact.cli.transcripts.requests import FileTranscript
     from compact.config import CompactConfig
     from compact.measuring.histories import MessageSizes, SessionHistory
-
-_SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +104,14 @@ def _files(sources: Sequence[str]) -> Iterator[tuple[str, bool]]:
             continue
         inside = [str(place) for place in places(path) if _may_be_transcript(place)]
         if not inside:
-            hint = f"name files, or a folder with logs of {KNOWN}, or files that end in {', '.join(_SUFFIXES)}"
+            hint = f"name files, or a folder with logs of {KNOWN}, or files that end in {', '.join(SUFFIXES)}"
             raise TranscriptError(f"there is no transcript in the folder {source}", hint=hint)
         yield from ((place, False) for place in inside)
 
 
 def _may_be_transcript(place: Path) -> bool:
     """Return True for what is read of a folder: its other files may be large, and are no transcripts."""
-    return place.is_dir() or place.name.endswith(_SUFFIXES) or is_database(place)
+    return place.is_dir() or place.name.endswith(SUFFIXES) or is_database(place)
 
 
 def _transcripts_of(source: str) -> Iterator[tuple[str, FileTranscript]]:

@@ -26,11 +26,23 @@ def find_logs(source: str, data: bytes | None = None) -> list[FileTranscript]:
     return [replace(one, log=one.log.from_source("standard input") if one.log else None) for one in found]
 
 
+def find_in_folder(folder: Path) -> tuple[list[FileTranscript], Sequence[str]]:
+    """Return the sessions in the logs of a folder, and the files that are no logs."""
+    try:
+        found = read(folder)
+    except OSError:
+        return [], ()
+    return _of_logs(found.logs), found.others
+
+
 def _transcripts(path: Path) -> list[FileTranscript]:
     try:
-        logs = read(path).logs
+        return _of_logs(read(path).logs)
     except OSError:
         return []  # Whoever reads the file as a transcript says why it cannot be read.
+
+
+def _of_logs(logs: Sequence[AgentLog]) -> list[FileTranscript]:
     return [FileTranscript(list(log.messages), log.instructions, dialect="chat", log=log) for log in logs]
 
 

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from compact.cli.screen import is_terminal, json_text, notice, quantity, spinner
-from compact.cli.transcripts.agent_logs import KNOWN, describe, find_logs
+from compact.cli.transcripts.agent_logs import KNOWN, describe, find_in_folder, find_logs
 from compact.cli.transcripts.requests import FileTranscript, read_request
 from compact.core.errors import CompactError
 from compact.core.json_data import is_list
 
 STANDARD_INPUT = "-"
+# What a transcript in a folder is called; other files there may be large, and are none.
+SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 _GZIP_MAGIC = b"\x1f\x8b"
 _FORMATS = (
     "use a JSON list of messages, a request (`messages`, `input` or `contents`), JSONL with a message per line, "
@@ -90,11 +92,15 @@ def _read_all(source: str) -> list[FileTranscript]:
 
 def _in_folder(folder: Path) -> list[FileTranscript]:
     with spinner(f"reading {folder}"):
-        logs = find_logs(str(folder))
+        logs, others = find_in_folder(folder)
     if not logs:
         raise TranscriptError(
             f"there is no log in the folder {folder}", hint=f"name a file, or a folder with logs of {KNOWN}"
         )
+    left = [place for place in others if place.endswith(SUFFIXES)]
+    if left:
+        text = f"{quantity(len(left), 'file')} in {folder} left out: no log of an agent; the first: {left[0]}"
+        notice(text, label="note", style="yellow")
     return logs
 
 
