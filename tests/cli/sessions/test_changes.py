@@ -112,6 +112,13 @@ def test_undo_that_does_not_fit(cli, compacted):
     assert "tokens that fit: the next call compacts again" in done.err
 
 
+def test_undo_knows_the_window_of_the_agent(cli, compacted, monkeypatch):
+    """Where the command runs nothing says how large the window is; the calls of the session do."""
+    monkeypatch.delenv("COMPACT_MAX_CONTEXT_TOKENS")
+    assert "is more than the 2,500 tokens that fit" in cli("undo", "demo", "--to", 0, "--yes").err
+    assert "limits        prefetch 2," in cli("show", "demo").out  # in the order of `status` and `inspect`
+
+
 def test_undo_to_a_version(cli, compacted):
     """Any version; the one in force needs nothing; one that never was is an error."""
     assert cli("undo", "demo", "--to", 1, "--yes", "--json").data["restored_from"] == 1

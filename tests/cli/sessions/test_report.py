@@ -188,3 +188,19 @@ def test_the_session_shows_its_regrets(cli: Run, regretted: str, built: str) -> 
     data = cli("show", "the harbour", "--json", "--store", regretted).data
     assert data["status"]["regrets"][0]["rereads"] == 1
     assert "asked for again" not in cli("show", "the harbour", "--store", built).out
+
+
+def test_a_check_of_nothing_is_not_told(cli: Run, tmp_path: Path) -> None:
+    """A compaction after which the summary has nothing to prove says nothing of it."""
+    url = f"sqlite:///{tmp_path}/plain.db"
+    config = CompactConfig(
+        max_context_tokens=4_000,
+        state={"url": url},
+        storage={"adapter": "none"},
+        telemetry={"exporter": "none"},
+    )
+    with CompactManager(config) as manager:
+        history = [user("Go on."), *(assistant("well " * 200) for _ in range(30))]
+        manager.preflight("plain", history)
+        assert manager.report("plain")[-1].check.required == 0
+    assert "required fact" not in cli("report", "plain", "--store", url).out

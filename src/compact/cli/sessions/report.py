@@ -143,7 +143,8 @@ def _check_lines(report: CompactionReport) -> Iterator[tuple[str, str]]:
     check = report.check
     if check is None:
         return
-    yield "summary", f"checked for {screen.quantity(check.required, 'required fact')}"
+    if check.required:
+        yield "summary", f"checked for {screen.quantity(check.required, 'required fact')}"
     named = {"asked again": check.asked_again, "appended": check.appended, "invented": check.ungrounded}
     for topic, texts in named.items():
         if texts:

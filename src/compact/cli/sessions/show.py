@@ -103,7 +103,9 @@ def status_as_it_ran(status: SessionStatus, calls: Sequence[ModelCall]) -> Sessi
     limits = dict(calls[-1].limits) if calls else {}
     if not limits:
         return status
-    return replace(status, max_context_tokens=limits.pop("window"), thresholds=limits)
+    # In the order in which every command names them: a store may have another one.
+    thresholds = {name: limits[name] for name in status.thresholds if name in limits}
+    return replace(status, max_context_tokens=limits["window"], thresholds=thresholds)
 
 
 def _print_status(status: SessionStatus) -> None:

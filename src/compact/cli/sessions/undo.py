@@ -8,6 +8,7 @@ import typer
 
 from compact.cli import screen
 from compact.cli.options import AsJson, ConfigFile, Session, Store, Yes, confirm
+from compact.cli.sessions.show import status_as_it_ran
 from compact.cli.store import OpenStore, open_store
 from compact.core.errors import CompactError
 from compact.core.plan.plan import CompactionPlan
@@ -41,7 +42,8 @@ def undo(
         version = version_before_compaction(current, opened.manager.plans(session)) if to is None else to
         is_done = version is None or version in (current.version, _content_version(current))
         plan = current if version is None or is_done else _restore(opened, current, version, yes)
-        status = opened.manager.status(session)
+        # What fits is what the agent's own settings say, and not those of this command.
+        status = status_as_it_ran(opened.manager.status(session), opened.manager.model_calls(session))
     if as_json:
         changed = {"session_id": session, "changed": not is_done, "version": plan.version}
         screen.write_json({**changed, "restored_from": plan.origin, "used_tokens": status.used_tokens})
