@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from google.genai import types
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -520,6 +521,27 @@ def test_what_was_injected_is_not_logged_when_another_process_gets_it_back(
         by_id = {message.id: message.text for message in manager.history("s")}
         assert [by_id[i] for i in line if i in by_id] == ["hello", "hi", "what time is it?", "midnight", "really?"]
         assert not any("it is noon" in text for text in by_id.values())
+
+
+def test_what_was_injected_into_a_content_of_geminis_sdk_is_taken_out_after_a_restart() -> None:
+    """A process that did not send it gives the user's words back without it, as the one that did."""
+    store, clock = InMemoryCompactionStore(), Injector("clock", 50, lambda context: "it is noon")
+
+    def contents(*said: str) -> list[Any]:
+        turns = (("model" if place % 2 else "user", text) for place, text in enumerate(said))
+        return [types.Content(role=role, parts=[types.Part(text=text)]) for role, text in turns]
+
+    with (
+        CompactManager(injectors=[clock], store=store) as first,
+        CompactManager(injectors=[clock], store=store) as other,
+    ):
+        sent = [
+            *first.preflight("s", contents("hello", "hi", "what time is it?")),
+            *contents("", "noon", "really?")[1:],
+        ]
+        prompt = first.preflight("s", copy.deepcopy(sent))
+        assert str(prompt).count("it is noon") == 1
+        assert other.preflight("s", copy.deepcopy(sent)) == prompt
 
 
 @pytest.mark.parametrize("edit", ["none", "before", "rewound"])

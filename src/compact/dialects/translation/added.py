@@ -10,15 +10,15 @@ from itertools import filterfalse, pairwise
 from typing import Any, cast
 
 from compact.core.plan.turn import is_added_text
-from compact.dialects.dialect import Entry, fields_of
+from compact.dialects.dialect import Entry, as_json_data, fields_of, is_of
 
 # Where the dialects have the parts of an item.
 PARTS = ("content", "parts")
 
 
 def without_added(item: Any) -> Any:
-    """Return an item of the user's without what we have added to it."""
-    fields = fields_of(item)
+    """Return an item of the user's without what we have added to it; a content of Gemini's SDK as a dict then."""
+    fields = fields_of(as_json_data(item) if is_of(item, "google") else item)
     key = next((key for key in PARTS if isinstance(fields.get(key), list)), None)
     if fields.get("role") != "user" or key is None:
         return item
