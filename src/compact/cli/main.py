@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -47,28 +48,29 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo", cls=PlainCommand)(demo.demo)
-app.command("run", cls=PlainCommand)(run.run)
-app.command("plan", cls=PlainCommand)(plan.plan)
-app.command("inspect", cls=PlainCommand)(inspect.inspect)
-app.command("import", cls=PlainCommand)(logs.import_logs)
-app.command("audit", cls=PlainCommand)(audit.audit)
-app.command("simulate", cls=PlainCommand)(simulate.simulate)
-app.command("sessions", cls=PlainCommand)(sessions.sessions)
-app.command("show", cls=PlainCommand)(show.show)
-app.command("view", cls=PlainCommand)(view.view)
-app.command("diff", cls=PlainCommand)(diff.diff)
-app.command("why", cls=PlainCommand)(why.why)
-app.command("report", cls=PlainCommand)(report.report)
-app.command("recall", cls=PlainCommand)(recall.recall)
-app.command("undo", cls=PlainCommand)(undo.undo)
-app.command("export", cls=PlainCommand)(export.export)
-app.command("prune", cls=PlainCommand)(prune.prune)
+_command = partial(app.command, cls=PlainCommand)
+_command("demo")(demo.demo)
+_command("run")(run.run)
+_command("plan")(plan.plan)
+_command("inspect")(inspect.inspect)
+_command("import")(logs.import_logs)
+_command("audit")(audit.audit)
+_command("simulate")(simulate.simulate)
+_command("sessions")(sessions.sessions)
+_command("show")(show.show)
+_command("view")(view.view)
+_command("diff")(diff.diff)
+_command("why")(why.why)
+_command("report")(report.report)
+_command("recall")(recall.recall)
+_command("undo")(undo.undo)
+_command("export")(export.export)
+_command("prune")(prune.prune)
 app.add_typer(config.app, name="config")
-app.command("proxy", cls=PlainCommand)(proxy.proxy)
-app.command("mcp", cls=PlainCommand)(mcp.mcp)
-app.command("worker", cls=PlainCommand)(worker.worker)
-app.command("doctor", cls=PlainCommand)(doctor.doctor)
+_command("proxy")(proxy.proxy)
+_command("mcp")(mcp.mcp)
+_command("worker")(worker.worker)
+_command("doctor")(doctor.doctor)
 
 
 def _print_version(is_asked: bool) -> None:
